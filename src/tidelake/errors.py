@@ -1,0 +1,148 @@
+"""The errors Tidelake raises: one root, classes by what the handler does with them.
+
+A handler never needs to parse a message: the class says what to do (retry, ask for something
+else, give up), ``kind`` says which case it was, and ``context`` names the table, snapshot, path,
+column or option concerned. Messages end with what to do.
+
+``kind`` values are append-only: a kind once released keeps its meaning.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "AlreadyExistsError",
+    "ClosedError",
+    "ConflictError",
+    "CorruptError",
+    "InvalidInputError",
+    "NotFoundError",
+    "OutcomeUnknownError",
+    "StorageError",
+    "TidelakeError",
+    "UnsupportedError",
+    "near_names",
+]
+
+
+class TidelakeError(Exception):
+    """Root of all errors that Tidelake raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+        One or two sentences: what is wrong, where, and what to do.
+    kind : str
+        Stable identifier of the case, e.g. ``"table_not_found"``.
+    **context : object
+        What the error is about: ``table=``, ``snapshot=``, ``path=``, ``column=``, ``option=``.
+    """
+
+    default_kind = "error"
+
+    def __init__(self, message: str, *, kind: str | None = None, **context: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind or self.default_kind
+        self.context = context
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross from Spark executors to the driver by pickle; keyword-only arguments need help.
+        return (_rebuild, (type(self), self.message, self.kind, self.context))
+
+
+def _rebuild(
+    cls: type[TidelakeError], message: str, kind: str, context: dict[str, object]
+) -> TidelakeError:
+    return cls(message, kind=kind, **context)
+
+
+class ConflictError(TidelakeError):
+    """Another writer changed what this commit depends on: re-read the table and write again."""
+
+    default_kind = "conflict"
+
+
+class NotFoundError(TidelakeError, KeyError):
+    """A database, table, snapshot, tag, column or file that is not there."""
+
+    default_kind = "not_found"
+
+
+class AlreadyExistsError(TidelakeError):
+    """Something of that name is already there."""
+
+    default_kind = "already_exists"
+
+
+class InvalidInputError(TidelakeError, ValueError):
+    """The caller's data, name, option or argument is wrong; nothing was written."""
+
+    default_kind = "invalid_input"
+
+
+class UnsupportedError(TidelakeError):
+    """A valid Paimon feature that this version does not cover; nothing was written or read."""
+
+    default_kind = "unsupported"
+
+
+class CorruptError(TidelakeError):
+    """A file of the table is damaged, truncated or not what its metadata says."""
+
+    default_kind = "corrupt"
+
+
+class StorageError(TidelakeError):
+    """The storage refused or failed; the operation did not take effect and may be tried again."""
+
+    default_kind = "storage"
+
+
+class OutcomeUnknownError(StorageError):
+    """The storage failed after the commit began to publish: it may or may not be visible.
+
+    Nothing was deleted. Writing again with the same commit user and identifier is safe: a commit
+    that did take effect is recognised and not applied twice.
+    """
+
+    default_kind = "outcome_unknown"
+
+
+class ClosedError(TidelakeError):
+    """A writer, reader or session was used after it was closed."""
+
+    default_kind = "closed"
+
+
+def near_names(name: str, candidates: Iterable[str]) -> str:
+    """Say which of the known names are near a misspelt one, as a sentence for a message.
+
+    Parameters
+    ----------
+    name : str
+        What the user wrote.
+    candidates : iterable of str
+        The names that exist.
+
+    Returns
+    -------
+    str
+        ``" Did you mean 'a' or 'b'?"`` with a leading space, or ``""`` where nothing is near.
+
+    Examples
+    --------
+    >>> near_names("bukcet", ["bucket", "path"])
+    " Did you mean 'bucket'?"
+    >>> near_names("x", ["bucket"])
+    ''
+    """
+    near = difflib.get_close_matches(name, list(candidates), n=3, cutoff=0.6)
+    if not near:
+        return ""
+    return " Did you mean " + " or ".join(f"'{n}'" for n in near) + "?"

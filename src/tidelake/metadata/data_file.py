@@ -1,0 +1,136 @@
+"""What the manifests say of one data file, and what a writer hands to the commit.
+
+These values are Paimon's ``DataFileMeta``, ``ManifestEntry`` and ``SimpleStats`` (1.3.1, manifest
+entry version 2); ``docs/format/manifest.md`` shows their bytes.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import NewType
+
+__all__ = [
+    "EMPTY_ROW",
+    "EMPTY_STATS",
+    "Bucket",
+    "CommitMessage",
+    "DataFileMeta",
+    "FileKind",
+    "FileSource",
+    "ManifestEntry",
+    "SchemaId",
+    "SimpleStats",
+    "SnapshotId",
+]
+
+SnapshotId = NewType("SnapshotId", int)
+SchemaId = NewType("SchemaId", int)
+Bucket = NewType("Bucket", int)
+
+EMPTY_ROW = bytes(12)
+"""Serialized BinaryRow of no fields: arity 0 as 4 bytes big-endian, then 8 header bytes."""
+
+
+class FileKind(enum.IntEnum):
+    """Whether an entry adds or deletes a file (on disk: never renumber)."""
+
+    ADD = 0
+    DELETE = 1
+
+
+class FileSource(enum.IntEnum):
+    """How a file came to be (on disk: never renumber)."""
+
+    APPEND = 0
+    COMPACT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleStats:
+    """Smallest and largest value and number of nulls of each column.
+
+    Parameters
+    ----------
+    min_values, max_values : bytes
+        Serialized BinaryRows (arity prefix included) over the columns with statistics.
+    null_counts : tuple of (int or None)
+        One per column; None where unknown.
+    """
+
+    min_values: bytes
+    max_values: bytes
+    null_counts: tuple[int | None, ...]
+
+
+EMPTY_STATS = SimpleStats(EMPTY_ROW, EMPTY_ROW, ())
+
+
+@dataclass(frozen=True, slots=True)
+class DataFileMeta:
+    """One data file as the manifests describe it; field order is the order on disk."""
+
+    file_name: str
+    file_size_bytes: int
+    row_count: int
+    min_key: bytes
+    max_key: bytes
+    key_stats: SimpleStats
+    value_stats: SimpleStats
+    min_sequence_number: int
+    max_sequence_number: int
+    schema_id: int
+    level: int
+    extra_files: tuple[str, ...] = ()
+    creation_time_ms: int | None = None
+    """Local wall clock of the writer, stored as if UTC (as Paimon does)."""
+    delete_row_count: int | None = None
+    embedded_index: bytes | None = None
+    file_source: int | None = None
+    value_stats_cols: tuple[str, ...] | None = None
+    external_path: str | None = None
+    first_row_id: int | None = None
+    write_cols: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestEntry:
+    """One change of the table's set of files."""
+
+    kind: FileKind
+    partition: bytes
+    """Serialized BinaryRow of the partition columns, arity prefix included."""
+    bucket: int
+    total_buckets: int
+    file: DataFileMeta
+
+    @property
+    def identity(self) -> tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]:
+        """What makes two entries speak of the same file; the level is part of it."""
+        f = self.file
+        return (
+            self.partition,
+            self.bucket,
+            f.level,
+            f.file_name,
+            f.extra_files,
+            f.embedded_index,
+            f.external_path,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMessage:
+    """What one writer did to one bucket: the part of a commit that travels to the driver."""
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    new_files: tuple[DataFileMeta, ...] = ()
+    compact_before: tuple[DataFileMeta, ...] = ()
+    compact_after: tuple[DataFileMeta, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was written or compacted."""
+        return not (self.new_files or self.compact_before or self.compact_after)

@@ -1,0 +1,255 @@
+"""What the outside world gives the engine: time, randomness, unique names, threads, progress.
+
+Engine code takes an :class:`Env` and nothing else, so a test can replay a run exactly: the same
+seed gives the same clock readings, file names, waits and order of work.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol, TypeVar
+
+__all__ = [
+    "Clock",
+    "Env",
+    "Executor",
+    "Ids",
+    "ManualClock",
+    "Progress",
+    "Rng",
+    "SeededIds",
+    "SeededRng",
+    "SerialExecutor",
+    "SilentProgress",
+    "SystemClock",
+    "SystemIds",
+    "ThreadExecutor",
+]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Clock(Protocol):
+    """Time as the engine sees it."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch, UTC."""
+        ...
+
+    def local_offset_ms(self) -> int:
+        """Offset of the local wall clock from UTC, in ms (Paimon stores some times as local)."""
+        ...
+
+    def sleep_ms(self, duration_ms: float) -> None:
+        """Wait; a test's clock only moves its hands."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch, UTC."""
+        return time.time_ns() // 1_000_000
+
+    def local_offset_ms(self) -> int:
+        """Offset of the local wall clock from UTC, in ms."""
+        offset = datetime.now(tz=UTC).astimezone().utcoffset()
+        return 0 if offset is None else int(offset.total_seconds() * 1000)
+
+    def sleep_ms(self, duration_ms: float) -> None:
+        """Sleep for real."""
+        time.sleep(duration_ms / 1000)
+
+
+class ManualClock:
+    """A clock that moves only when told, or by one tick per reading.
+
+    Examples
+    --------
+    >>> clock = ManualClock(1_000, tick_ms=5)
+    >>> clock.now_ms(), clock.now_ms()
+    (1000, 1005)
+    """
+
+    def __init__(self, start_ms: int = 1_700_000_000_000, *, tick_ms: int = 0) -> None:
+        self._now_ms = start_ms
+        self._tick_ms = tick_ms
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch; then one tick passes."""
+        now = self._now_ms
+        self._now_ms += self._tick_ms
+        return now
+
+    def local_offset_ms(self) -> int:
+        """Tests live in UTC."""
+        return 0
+
+    def sleep_ms(self, duration_ms: float) -> None:
+        """Move the hands forward."""
+        self._now_ms += int(duration_ms)
+
+
+class Rng(Protocol):
+    """Randomness for back-off waits."""
+
+    def uniform(self, low: float, high: float) -> float:
+        """A number in [low, high]."""
+        ...
+
+
+class SeededRng:
+    """A random generator; without a seed it takes one from the system."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._random = random.Random(seed)
+
+    def uniform(self, low: float, high: float) -> float:
+        """A number in [low, high]."""
+        return self._random.uniform(low, high)
+
+
+class Ids(Protocol):
+    """Unique names for files and commit users."""
+
+    def uuid(self) -> str:
+        """A uuid in its text form."""
+        ...
+
+
+class SystemIds:
+    """Random uuids."""
+
+    def uuid(self) -> str:
+        """A uuid4."""
+        return str(uuid.uuid4())
+
+
+class SeededIds:
+    """Uuids that a seed decides, so that a replay gives the same file names.
+
+    Examples
+    --------
+    >>> SeededIds(1).uuid() == SeededIds(1).uuid()
+    True
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def uuid(self) -> str:
+        """A uuid4 drawn from the seed."""
+        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+
+
+class Executor(Protocol):
+    """Where independent pieces of work run."""
+
+    def map(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Results in the order of the items; the first error is raised."""
+        ...
+
+
+class SerialExecutor:
+    """Runs work one piece after another in the caller's thread."""
+
+    def map(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Results in the order of the items."""
+        return map(work, items)
+
+
+class ThreadExecutor:
+    """Runs work on a few threads; threads start at the first use."""
+
+    def __init__(self, threads_max: int) -> None:
+        self._threads_max = threads_max
+        self._pool: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    def map(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Results in the order of the items; the first error is raised."""
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._threads_max, thread_name_prefix="tidelake")
+        return self._pool.map(work, items)
+
+    def __reduce__(self) -> tuple[type[ThreadExecutor], tuple[int]]:
+        return (ThreadExecutor, (self._threads_max,))
+
+
+class Progress(Protocol):
+    """Told how far a long step has come; a bar on a screen, or nothing."""
+
+    def advance(self, step: str, done: int, total: int | None = None) -> None:
+        """``done`` units of ``step`` are finished, of ``total`` where that is known."""
+        ...
+
+
+class SilentProgress:
+    """Shows nothing."""
+
+    def advance(self, step: str, done: int, total: int | None = None) -> None:
+        """Ignore it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Env:
+    """The engine's outside world, passed down as one value. Picklable.
+
+    Examples
+    --------
+    >>> env = Env.seeded(7)
+    >>> env.clock.now_ms()
+    1700000000000
+    """
+
+    clock: Clock = field(default_factory=SystemClock)
+    rng: Rng = field(default_factory=SeededRng)
+    ids: Ids = field(default_factory=SystemIds)
+    executor: Executor = field(default_factory=lambda: ThreadExecutor(4))
+    progress: Progress = field(default_factory=SilentProgress)
+
+    @classmethod
+    def system(cls) -> Env:
+        """The real world."""
+        return cls()
+
+    @classmethod
+    def seeded(cls, seed: int) -> Env:
+        """A replayable world: manual clock, seeded ids and randomness, one thread."""
+        return cls(
+            clock=ManualClock(tick_ms=1),
+            rng=SeededRng(seed),
+            ids=SeededIds(seed),
+            executor=SerialExecutor(),
+        )
+
+
+_invariants_on = False
+
+
+def invariants_on() -> bool:
+    """Whether costly self-checks run (they do in tests)."""
+    return _invariants_on
+
+
+@contextmanager
+def invariants(*, on: bool = True) -> Iterator[None]:
+    """Turn costly self-checks on or off inside a ``with`` block."""
+    global _invariants_on  # noqa: PLW0603  # one process-wide switch, as an assertion flag is
+    before = _invariants_on
+    _invariants_on = on
+    try:
+        yield
+    finally:
+        _invariants_on = before

@@ -1,0 +1,279 @@
+"""Paimon's data types as values, with their text and JSON forms.
+
+An atomic type is written as SQL-like text (``"DECIMAL(10, 2) NOT NULL"``), a constructed one as a
+JSON object (``{"type": "ARRAY", "element": ...}``). Source of the forms: the schema files of Paimon
+1.3.1 and 2.1; see ``docs/format/schema.md``.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tidelake.errors import CorruptError, UnsupportedError
+
+__all__ = ["DataType", "TypeRoot", "parse_type", "type_to_json"]
+
+STRING_LENGTH_MAX = 2_147_483_647
+NESTED_DEPTH_MAX = 64
+
+
+class TypeRoot(enum.Enum):
+    """The kinds of types; the value is the word in the schema file (on disk: never rename)."""
+
+    BOOLEAN = "BOOLEAN"
+    TINYINT = "TINYINT"
+    SMALLINT = "SMALLINT"
+    INT = "INT"
+    BIGINT = "BIGINT"
+    FLOAT = "FLOAT"
+    DOUBLE = "DOUBLE"
+    DECIMAL = "DECIMAL"
+    CHAR = "CHAR"
+    VARCHAR = "VARCHAR"
+    BINARY = "BINARY"
+    VARBINARY = "VARBINARY"
+    DATE = "DATE"
+    TIME = "TIME"
+    TIMESTAMP = "TIMESTAMP"
+    TIMESTAMP_LTZ = "TIMESTAMP WITH LOCAL TIME ZONE"
+    VARIANT = "VARIANT"
+    ARRAY = "ARRAY"
+    MULTISET = "MULTISET"
+    MAP = "MAP"
+    ROW = "ROW"
+
+
+_NESTED = frozenset({TypeRoot.ARRAY, TypeRoot.MULTISET, TypeRoot.MAP, TypeRoot.ROW})
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """One Paimon data type.
+
+    Parameters
+    ----------
+    root : TypeRoot
+        The kind of type.
+    nullable : bool
+        Whether a value may be null.
+    length : int, optional
+        CHAR, VARCHAR, BINARY, VARBINARY: largest number of characters or bytes.
+    precision : int, optional
+        DECIMAL: digits; TIME, TIMESTAMP, TIMESTAMP_LTZ: digits of the second's fraction, 0 to 9.
+    scale : int, optional
+        DECIMAL: digits behind the point.
+    children : tuple of DataType
+        ARRAY and MULTISET: the element; MAP: key and value; ROW: one per field.
+    child_fields : tuple of (int, str)
+        ROW: id and name of each field.
+
+    Examples
+    --------
+    >>> str(DataType(TypeRoot.DECIMAL, precision=10, scale=2, nullable=False))
+    'DECIMAL(10, 2) NOT NULL'
+    """
+
+    root: TypeRoot
+    nullable: bool = True
+    length: int | None = None
+    precision: int | None = None
+    scale: int | None = None
+    children: tuple[DataType, ...] = ()
+    child_fields: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether the type is built of other types."""
+        return self.root in _NESTED
+
+    def not_null(self) -> DataType:
+        """The same type without nulls."""
+        return replace(self, nullable=False)
+
+    def as_nullable(self) -> DataType:
+        """The same type with nulls."""
+        return replace(self, nullable=True)
+
+    def __str__(self) -> str:
+        text = self._base_text()
+        return text if self.nullable else f"{text} NOT NULL"
+
+    def _base_text(self) -> str:
+        match self.root:
+            case TypeRoot.DECIMAL:
+                return f"DECIMAL({self.precision}, {self.scale})"
+            case TypeRoot.VARCHAR if self.length == STRING_LENGTH_MAX:
+                return "STRING"
+            case TypeRoot.VARBINARY if self.length == STRING_LENGTH_MAX:
+                return "BYTES"
+            case TypeRoot.CHAR | TypeRoot.VARCHAR | TypeRoot.BINARY | TypeRoot.VARBINARY:
+                return f"{self.root.value}({self.length})"
+            case TypeRoot.TIME | TypeRoot.TIMESTAMP:
+                return f"{self.root.value}({self.precision})"
+            case TypeRoot.TIMESTAMP_LTZ:
+                return f"TIMESTAMP({self.precision}) WITH LOCAL TIME ZONE"
+            case TypeRoot.ARRAY | TypeRoot.MULTISET | TypeRoot.MAP:
+                return f"{self.root.value}<{', '.join(str(c) for c in self.children)}>"
+            case TypeRoot.ROW:
+                parts = [
+                    f"`{name}` {child}"
+                    for (_, name), child in zip(self.child_fields, self.children, strict=True)
+                ]
+                return f"ROW<{', '.join(parts)}>"
+            case _:
+                return self.root.value
+
+
+_ATOMIC = re.compile(
+    r"^\s*(?P<name>[A-Z_]+)\s*(?:\(\s*(?P<a>\d+)\s*(?:,\s*(?P<b>\d+)\s*)?\))?"
+    r"(?P<ltz>\s+WITH\s+LOCAL\s+TIME\s+ZONE)?(?P<notz>\s+WITHOUT\s+TIME\s+ZONE)?"
+    r"(?P<nn>\s+NOT\s+NULL)?(?P<nul>\s+NULL)?\s*$"
+)
+_PLAIN = {
+    "BOOLEAN": TypeRoot.BOOLEAN,
+    "TINYINT": TypeRoot.TINYINT,
+    "SMALLINT": TypeRoot.SMALLINT,
+    "INT": TypeRoot.INT,
+    "INTEGER": TypeRoot.INT,
+    "BIGINT": TypeRoot.BIGINT,
+    "FLOAT": TypeRoot.FLOAT,
+    "DOUBLE": TypeRoot.DOUBLE,
+    "DATE": TypeRoot.DATE,
+    "VARIANT": TypeRoot.VARIANT,
+}
+_SIZED = {
+    "CHAR": TypeRoot.CHAR,
+    "VARCHAR": TypeRoot.VARCHAR,
+    "BINARY": TypeRoot.BINARY,
+    "VARBINARY": TypeRoot.VARBINARY,
+}
+_UNSUPPORTED_NAMES = frozenset({"BLOB", "VECTOR", "GEOMETRY", "GEOGRAPHY"})
+
+
+def parse_type(form: str | dict[str, Any], *, _depth: int = 0) -> DataType:
+    """Read a type from its form in a schema file.
+
+    Parameters
+    ----------
+    form : str or dict
+        SQL-like text of an atomic type, or the JSON object of a constructed one.
+
+    Returns
+    -------
+    DataType
+
+    Raises
+    ------
+    CorruptError
+        The form is not a type.
+    UnsupportedError
+        A type of a later Paimon that Tidelake does not know.
+
+    Examples
+    --------
+    >>> parse_type("DECIMAL(10,2)")
+    DataType(root=<TypeRoot.DECIMAL: 'DECIMAL'>, nullable=True, length=None, precision=10, scale=2, children=(), child_fields=())
+    >>> str(parse_type({"type": "ARRAY NOT NULL", "element": "INT"}))
+    'ARRAY<INT> NOT NULL'
+    """
+    if _depth > NESTED_DEPTH_MAX:
+        message = (
+            f"A type is nested more than {NESTED_DEPTH_MAX} levels deep; the schema is refused."
+        )
+        raise CorruptError(message, kind="type_too_deep")
+    if isinstance(form, str):
+        return _parse_atomic(form)
+    return _parse_nested(form, _depth)
+
+
+def _parse_atomic(text: str) -> DataType:
+    match = _ATOMIC.match(text.upper())
+    if match is None:
+        raise CorruptError(f"'{text}' is not a Paimon type.", kind="bad_type")
+    name, nullable = match["name"], match["nn"] is None
+    a = int(match["a"]) if match["a"] else None
+    b = int(match["b"]) if match["b"] else None
+    if name in _PLAIN:
+        return DataType(_PLAIN[name], nullable)
+    if name in _SIZED:
+        return DataType(_SIZED[name], nullable, length=a if a is not None else 1)
+    if name == "STRING":
+        return DataType(TypeRoot.VARCHAR, nullable, length=STRING_LENGTH_MAX)
+    if name == "BYTES":
+        return DataType(TypeRoot.VARBINARY, nullable, length=STRING_LENGTH_MAX)
+    if name in {"DECIMAL", "NUMERIC", "DEC"}:
+        return DataType(
+            TypeRoot.DECIMAL, nullable, precision=10 if a is None else a, scale=b if b else 0
+        )
+    if name == "TIME":
+        return DataType(TypeRoot.TIME, nullable, precision=0 if a is None else a)
+    if name in {"TIMESTAMP", "TIMESTAMP_LTZ"}:
+        ltz = name == "TIMESTAMP_LTZ" or match["ltz"] is not None
+        root = TypeRoot.TIMESTAMP_LTZ if ltz else TypeRoot.TIMESTAMP
+        return DataType(root, nullable, precision=6 if a is None else a)
+    if name in _UNSUPPORTED_NAMES:
+        raise UnsupportedError(f"Type '{text}' is not supported by this version.", kind="type")
+    raise CorruptError(f"'{text}' is not a Paimon type.", kind="bad_type")
+
+
+def _parse_nested(form: dict[str, Any], depth: int) -> DataType:
+    word, _, rest = str(form.get("type", "")).strip().upper().partition(" ")
+    nullable = rest.strip() != "NOT NULL"
+    try:
+        match word:
+            case "ARRAY" | "MULTISET":
+                children = (parse_type(form["element"], _depth=depth + 1),)
+                return DataType(TypeRoot[word], nullable, children=children)
+            case "MAP":
+                children = (
+                    parse_type(form["key"], _depth=depth + 1),
+                    parse_type(form["value"], _depth=depth + 1),
+                )
+                return DataType(TypeRoot.MAP, nullable, children=children)
+            case "ROW":
+                fields = form["fields"]
+                return DataType(
+                    TypeRoot.ROW,
+                    nullable,
+                    children=tuple(parse_type(f["type"], _depth=depth + 1) for f in fields),
+                    child_fields=tuple((int(f["id"]), str(f["name"])) for f in fields),
+                )
+            case _ if word in _UNSUPPORTED_NAMES:
+                raise UnsupportedError(
+                    f"Type '{word}' is not supported by this version.", kind="type"
+                )
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, (CorruptError, UnsupportedError)):
+            raise
+        raise CorruptError(f"The type {form!r} lacks a part: {error}.", kind="bad_type") from error
+    raise CorruptError(f"{form!r} is not a Paimon type.", kind="bad_type")
+
+
+def type_to_json(data_type: DataType) -> str | dict[str, Any]:
+    """Give the form of a type in a schema file: text, or an object for a constructed type.
+
+    Examples
+    --------
+    >>> type_to_json(parse_type("VARCHAR(10) NOT NULL"))
+    'VARCHAR(10) NOT NULL'
+    """
+    if not data_type.is_nested:
+        return str(data_type)
+    word = data_type.root.value + ("" if data_type.nullable else " NOT NULL")
+    if data_type.root is TypeRoot.MAP:
+        key, value = data_type.children
+        return {"type": word, "key": type_to_json(key), "value": type_to_json(value)}
+    if data_type.root is TypeRoot.ROW:
+        return {
+            "type": word,
+            "fields": [
+                {"id": field_id, "name": name, "type": type_to_json(child)}
+                for (field_id, name), child in zip(
+                    data_type.child_fields, data_type.children, strict=True
+                )
+            ],
+        }
+    return {"type": word, "element": type_to_json(data_type.children[0])}

@@ -1,0 +1,41 @@
+"""What a row of a changelog does to its key."""
+
+from __future__ import annotations
+
+import enum
+
+from tidelake.errors import InvalidInputError
+
+__all__ = ["RowKind"]
+
+
+class RowKind(enum.IntEnum):
+    """The four kinds of rows; the number is the byte on disk (never renumber).
+
+    Examples
+    --------
+    >>> RowKind.parse("-D").is_retract, str(RowKind.INSERT)
+    (True, '+I')
+    """
+
+    INSERT = 0
+    UPDATE_BEFORE = 1
+    UPDATE_AFTER = 2
+    DELETE = 3
+
+    @property
+    def is_retract(self) -> bool:
+        """Whether the row takes its key's value away (-U, -D): the lowest bit says so."""
+        return bool(self & 1)
+
+    def __str__(self) -> str:
+        return ("+I", "-U", "+U", "-D")[self]
+
+    @classmethod
+    def parse(cls, text: str) -> RowKind:
+        """Read '+I', '-U', '+U' or '-D'."""
+        try:
+            return cls(("+I", "-U", "+U", "-D").index(text.upper()))
+        except ValueError:
+            message = f"'{text}' is not a row kind; use one of +I, -U, +U, -D."
+            raise InvalidInputError(message, kind="row_kind") from None

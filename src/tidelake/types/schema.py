@@ -1,0 +1,192 @@
+"""A table's schema: fields with ids, keys, options, and its JSON form in ``schema/schema-N``.
+
+Source: the schema files of Paimon 1.3.1 and 2.1 (version 3); ``docs/format/schema.md``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from tidelake.errors import CorruptError, NotFoundError, near_names
+from tidelake.types.data_type import DataType, parse_type, type_to_json
+
+__all__ = ["SCHEMA_VERSION", "DataField", "TableSchema"]
+
+SCHEMA_VERSION = 3  # on disk: never renumber
+
+
+@dataclass(frozen=True, slots=True)
+class DataField:
+    """One column: its id never changes, its name may."""
+
+    id: int
+    name: str
+    type: DataType
+    description: str | None = None
+    default_value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """One version of a table's schema.
+
+    Parameters
+    ----------
+    id : int
+        Number of the schema file, from 0.
+    fields : tuple of DataField
+        The columns in order.
+    highest_field_id : int
+        The largest id ever given, dropped columns included.
+    partition_keys, primary_keys : tuple of str
+        Column names.
+    options : mapping of str to str
+        The table's options as stored.
+    comment : str, optional
+        The table's comment.
+    time_ms : int
+        When it was made, ms since the epoch.
+    """
+
+    id: int
+    fields: tuple[DataField, ...]
+    highest_field_id: int
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: Mapping[str, str] = MappingProxyType({})
+    comment: str | None = None
+    time_ms: int = 0
+
+    @property
+    def field_names(self) -> tuple[str, ...]:
+        """The columns' names in order."""
+        return tuple(f.name for f in self.fields)
+
+    def field(self, name: str) -> DataField:
+        """One column by name.
+
+        Raises
+        ------
+        NotFoundError
+            No such column; the message offers near names.
+        """
+        for candidate in self.fields:
+            if candidate.name == name:
+                return candidate
+        message = (
+            f"Column '{name}' does not exist.{near_names(name, self.field_names)}"
+            f" The columns are: {', '.join(self.field_names)}."
+        )
+        raise NotFoundError(message, kind="column_not_found", column=name)
+
+    @property
+    def trimmed_primary_keys(self) -> tuple[str, ...]:
+        """The primary key without the partition columns: the key inside one partition."""
+        return tuple(k for k in self.primary_keys if k not in self.partition_keys)
+
+    @property
+    def bucket_keys(self) -> tuple[str, ...]:
+        """The columns that decide a row's bucket: ``bucket-key``, else the trimmed primary key."""
+        given = self.options.get("bucket-key")
+        if given:
+            return tuple(part.strip() for part in given.split(","))
+        return self.trimmed_primary_keys
+
+    def to_json(self) -> str:
+        """The text of the schema file, keys in Paimon's order."""
+        document: dict[str, Any] = {
+            "version": SCHEMA_VERSION,
+            "id": self.id,
+            "fields": [_field_to_json(f) for f in self.fields],
+            "highestFieldId": self.highest_field_id,
+            "partitionKeys": list(self.partition_keys),
+            "primaryKeys": list(self.primary_keys),
+            "options": dict(self.options),
+        }
+        if self.comment is not None:
+            document["comment"] = self.comment
+        document["timeMillis"] = self.time_ms
+        return json.dumps(document, indent=2, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, path: str = "schema") -> TableSchema:
+        """Read a schema file.
+
+        Parameters
+        ----------
+        text : str or bytes
+            The file's content.
+        path : str
+            The file's path, for messages.
+
+        Raises
+        ------
+        CorruptError
+            The text is not a schema.
+        UnsupportedError
+            The schema's version is newer than this library knows.
+        """
+        try:
+            document = json.loads(text)
+            version = int(document.get("version", 1))
+            if version > SCHEMA_VERSION:
+                message = (
+                    f"Schema file {path} has version {version}; this library reads up to"
+                    f" {SCHEMA_VERSION}. Upgrade tidelake."
+                )
+                raise CorruptError(message, kind="schema_version", path=path)
+            options = {str(k): str(v) for k, v in (document.get("options") or {}).items()}
+            if version <= 1 and "bucket" not in options:
+                options["bucket"] = "1"
+            if version <= 2 and "file.format" not in options:
+                options["file.format"] = "orc"
+            return cls(
+                id=int(document["id"]),
+                fields=tuple(_field_from_json(f) for f in document["fields"]),
+                highest_field_id=int(document["highestFieldId"]),
+                partition_keys=tuple(document["partitionKeys"]),
+                primary_keys=tuple(document["primaryKeys"]),
+                options=MappingProxyType(options),
+                comment=document.get("comment"),
+                time_ms=int(document.get("timeMillis") or 0),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            if isinstance(error, (CorruptError, NotFoundError)):
+                raise
+            message = f"Schema file {path} cannot be read: {error!r}. Restore it from a backup."
+            raise CorruptError(message, kind="schema_file", path=path) from error
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # MappingProxyType does not pickle; schemas travel to Spark executors.
+        return (_schema_from_parts, (self.to_json(),))
+
+
+def _schema_from_parts(text: str) -> TableSchema:
+    return TableSchema.from_json(text)
+
+
+def _field_to_json(data_field: DataField) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "id": data_field.id,
+        "name": data_field.name,
+        "type": type_to_json(data_field.type),
+    }
+    if data_field.description is not None:
+        document["description"] = data_field.description
+    if data_field.default_value is not None:
+        document["defaultValue"] = data_field.default_value
+    return document
+
+
+def _field_from_json(document: dict[str, Any]) -> DataField:
+    return DataField(
+        id=int(document["id"]),
+        name=str(document["name"]),
+        type=parse_type(document["type"]),
+        description=document.get("description"),
+        default_value=document.get("defaultValue"),
+    )

@@ -1,0 +1,25 @@
+"""What all tests share: the oracle's place, and self-checks switched on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tidelake.telemetry import invariants
+
+
+@pytest.fixture(scope="session")
+def oracle_dir() -> Path:
+    """The real Paimon's jar, programs and fixture tables, beside the checkout."""
+    place = Path(os.environ.get("TIDELAKE_ORACLE", Path(__file__).parents[2] / "shared" / "oracle"))
+    if not (place / "fixtures").is_dir():
+        pytest.skip(f"the oracle of real Paimon is not beside this checkout ({place})")
+    return place
+
+
+@pytest.fixture(autouse=True)
+def _self_checks_on():
+    with invariants(on=True):
+        yield

@@ -1,0 +1,1 @@
+"""Tidelake: a streaming lakehouse in Python on Spark, on Apache Paimon's own file format."""

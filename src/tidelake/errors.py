@@ -52,7 +52,7 @@ class TidelakeError(Exception):
         return self.message
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Errors cross from Spark executors to the driver by pickle; keyword-only arguments need help.
+        # Errors travel from Spark executors by pickle; keyword-only arguments need help.
         return (_rebuild, (type(self), self.message, self.kind, self.context))
 
 

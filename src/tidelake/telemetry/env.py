@@ -246,7 +246,7 @@ def invariants_on() -> bool:
 @contextmanager
 def invariants(*, on: bool = True) -> Iterator[None]:
     """Turn costly self-checks on or off inside a ``with`` block."""
-    global _invariants_on  # noqa: PLW0603  # one process-wide switch, as an assertion flag is
+    global _invariants_on  # one process-wide switch, as an assertion flag is
     before = _invariants_on
     _invariants_on = on
     try:

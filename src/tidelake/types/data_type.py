@@ -174,8 +174,8 @@ def parse_type(form: str | dict[str, Any], *, _depth: int = 0) -> DataType:
 
     Examples
     --------
-    >>> parse_type("DECIMAL(10,2)")
-    DataType(root=<TypeRoot.DECIMAL: 'DECIMAL'>, nullable=True, length=None, precision=10, scale=2, children=(), child_fields=())
+    >>> parse_type("DECIMAL(10,2)").precision
+    10
     >>> str(parse_type({"type": "ARRAY NOT NULL", "element": "INT"}))
     'ARRAY<INT> NOT NULL'
     """

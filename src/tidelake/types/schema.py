@@ -5,13 +5,14 @@ Source: the schema files of Paimon 1.3.1 and 2.1 (version 3); ``docs/format/sche
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from tidelake.errors import CorruptError, NotFoundError, near_names
+from tidelake.errors import CorruptError, NotFoundError, UnsupportedError, near_names
 from tidelake.types.data_type import DataType, parse_type, type_to_json
 
 __all__ = ["SCHEMA_VERSION", "DataField", "TableSchema"]
@@ -57,7 +58,7 @@ class TableSchema:
     highest_field_id: int
     partition_keys: tuple[str, ...] = ()
     primary_keys: tuple[str, ...] = ()
-    options: Mapping[str, str] = MappingProxyType({})
+    options: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
     comment: str | None = None
     time_ms: int = 0
 
@@ -138,7 +139,7 @@ class TableSchema:
                     f"Schema file {path} has version {version}; this library reads up to"
                     f" {SCHEMA_VERSION}. Upgrade tidelake."
                 )
-                raise CorruptError(message, kind="schema_version", path=path)
+                raise UnsupportedError(message, kind="schema_version", path=path)
             options = {str(k): str(v) for k, v in (document.get("options") or {}).items()}
             if version <= 1 and "bucket" not in options:
                 options["bucket"] = "1"
@@ -155,7 +156,7 @@ class TableSchema:
                 time_ms=int(document.get("timeMillis") or 0),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            if isinstance(error, (CorruptError, NotFoundError)):
+            if isinstance(error, (CorruptError, NotFoundError, UnsupportedError)):
                 raise
             message = f"Schema file {path} cannot be read: {error!r}. Restore it from a backup."
             raise CorruptError(message, kind="schema_file", path=path) from error

@@ -225,14 +225,12 @@ def _parse_nested(form: dict[str, Any], depth: int) -> DataType:
     try:
         match word:
             case "ARRAY" | "MULTISET":
-                children = (parse_type(form["element"], _depth=depth + 1),)
-                return DataType(TypeRoot[word], nullable, children=children)
+                element = parse_type(form["element"], _depth=depth + 1)
+                return DataType(TypeRoot[word], nullable, children=(element,))
             case "MAP":
-                children = (
-                    parse_type(form["key"], _depth=depth + 1),
-                    parse_type(form["value"], _depth=depth + 1),
-                )
-                return DataType(TypeRoot.MAP, nullable, children=children)
+                key = parse_type(form["key"], _depth=depth + 1)
+                value = parse_type(form["value"], _depth=depth + 1)
+                return DataType(TypeRoot.MAP, nullable, children=(key, value))
             case "ROW":
                 fields = form["fields"]
                 return DataType(

@@ -1,0 +1,1 @@
+"""What the reliability checks share: model, fsck, faults, races, kills, mutants."""

@@ -1,0 +1,209 @@
+"""A seeded run of operations against a dict: the same seed replays exactly.
+
+Each step draws an operation (upsert, delete, overwrite, compact, reopen, replay of an acknowledged
+commit, time travel, filtered read), does it on the engine and on the model, and compares. In the
+end the files are checked by the independent fsck and every snapshot is read again.
+"""
+
+from __future__ import annotations
+
+import random
+
+from proving.fsck import check_table
+from proving.model import ModelTable, sorted_rows
+from proving.world import LOCATION, NAME, arrow_of, content_of, draw_rows, draw_shape, open_catalog
+from tidelake import col
+from tidelake.fileio import MemoryFileIO
+
+OPERATIONS = (
+    ("upsert", 40),
+    ("delete", 12),
+    ("mixed", 10),
+    ("overwrite", 5),
+    ("compact", 8),
+    ("compact_full", 3),
+    ("reopen", 6),
+    ("replay", 4),
+    ("travel", 6),
+    ("filter", 8),
+)
+
+
+class ModelMismatch(AssertionError):
+    """The engine and the dict disagree."""
+
+
+class Episode:
+    """One seeded run."""
+
+    def __init__(self, seed: int, *, fileio=None) -> None:
+        self.seed = seed
+        self.rng = random.Random(seed)
+        self.fileio = MemoryFileIO() if fileio is None else fileio
+        self.shape = draw_shape(self.rng)
+        self.model = ModelTable(
+            self.shape.keys, self.shape.partition_keys, self.shape.sequence_field
+        )
+        self.catalog = open_catalog(self.fileio, seed)
+        self.shape.create(self.catalog)
+        self.table = self.catalog.table(NAME)
+        self.identifier = 0
+        self.last_commit: tuple[object, ...] | None = None
+        self.trace: list[str] = []
+
+    def run(self, steps: int) -> None:
+        names = [n for n, _ in OPERATIONS]
+        weights = [w for _, w in OPERATIONS]
+        for step in range(steps):
+            name = self.rng.choices(names, weights)[0]
+            self.trace.append(name)
+            try:
+                getattr(self, name)()
+                self.compare()
+            except ModelMismatch as error:
+                raise ModelMismatch(
+                    f"seed {self.seed}, step {step} ({name}), shape {self.shape}: {error}"
+                ) from error
+        self.finish()
+
+    # -- operations ------------------------------------------------------------------------------
+    def _commit(self, rows, deletes=None) -> None:
+        self.identifier += 1
+        batch = arrow_of(self.shape, rows)
+        kinds = None if deletes is None else ["-D" if d else "+I" for d in deletes]
+        self.last_commit = (batch, kinds, self.identifier)
+        self.table.write(
+            batch, row_kinds=kinds, commit_user="episode", commit_identifier=self.identifier
+        )
+        self.model.apply(rows, deletes)
+        self._remember()
+
+    def _remember(self) -> None:
+        newest = self.table.latest_snapshot_id
+        if newest is not None:
+            for snapshot_id in range(max(self.model.by_snapshot, default=0) + 1, newest + 1):
+                self.model.committed(snapshot_id)
+
+    def upsert(self) -> None:
+        self._commit(draw_rows(self.shape, self.rng, self.rng.choice([1, 3, 30])))
+
+    @property
+    def _may_delete(self) -> bool:
+        # A full compaction forgets a delete and with it its sequence; a row of a smaller sequence
+        # that arrives later is then taken (so in Paimon too). The dict would remember it.
+        return bool(self.shape.keys) and (
+            self.shape.sequence_field is None or self._never_compacted
+        )
+
+    @property
+    def _never_compacted(self) -> bool:
+        return (
+            self.shape.sequence_field is not None and ("write-only", "true") in self.shape.options
+        )
+
+    def mixed(self) -> None:
+        rows = draw_rows(self.shape, self.rng, 12)
+        if not self._may_delete:
+            self._commit(rows)
+            return
+        self._commit(rows, [self.rng.random() < 0.4 for _ in rows])
+
+    def delete(self) -> None:
+        if not self._may_delete:
+            return
+        rows = draw_rows(self.shape, self.rng, self.rng.choice([1, 8]))
+        if self.shape.sequence_field is None and self.rng.random() < 0.5:
+            keys = list({tuple(r[k] for k in self.shape.keys) for r in rows})
+            self.table.delete([dict(zip(self.shape.keys, k, strict=True)) for k in keys])
+            for row in rows:
+                self.model.apply([row], [True])
+            self._remember()
+            return
+        self._commit(rows, [True] * len(rows))
+
+    def overwrite(self) -> None:
+        rows = draw_rows(self.shape, self.rng, 6)
+        self.table.write(arrow_of(self.shape, rows), mode="overwrite")
+        self.model.overwrite(rows, dynamic=True)
+        self._remember()
+
+    def compact(self) -> None:
+        if self._never_compacted:
+            return
+        self.table.compact()
+        self._remember()
+
+    def compact_full(self) -> None:
+        if self._never_compacted:
+            return
+        self.table.compact(full=True)
+        self._remember()
+
+    def reopen(self) -> None:
+        self.catalog = open_catalog(self.fileio, self.rng.randrange(2**31))
+        self.table = self.catalog.table(NAME)
+
+    def replay(self) -> None:
+        if self.last_commit is None:
+            return
+        batch, kinds, identifier = self.last_commit
+        self.table.write(
+            batch, row_kinds=kinds, commit_user="episode", commit_identifier=identifier
+        )
+        self._remember()
+
+    def travel(self) -> None:
+        if not self.model.by_snapshot:
+            return
+        snapshot_id = self.rng.choice(sorted(self.model.by_snapshot))
+        got = content_of(self.table, snapshot_id=snapshot_id)
+        if got != self.model.by_snapshot[snapshot_id]:
+            raise ModelMismatch(_difference(got, self.model.by_snapshot[snapshot_id]))
+
+    def filter(self) -> None:
+        bound = self.rng.randrange(-20, 20)
+        name = self.rng.choice(["k", "n"])
+        predicate, test = self.rng.choice(
+            [
+                (col(name) >= bound, lambda v: v is not None and v >= bound),
+                (col(name) == bound, lambda v: v == bound),
+                (col(name).is_null(), lambda v: v is None),
+                (~(col(name) > bound), lambda v: v is not None and not v > bound),
+            ]
+        )
+        got = content_of(self.table, filter=predicate)
+        expected = sorted_rows(r for r in self.model.content() if test(r[name]))
+        if got != expected:
+            raise ModelMismatch(f"filter {predicate}: {_difference(got, expected)}")
+        columns = self.rng.sample(self.table.schema.names, k=2)
+        got = sorted_rows(self.table.to_arrow(columns=columns).to_pylist())
+        expected = sorted_rows({c: r[c] for c in columns} for r in self.model.content())
+        if got != expected:
+            raise ModelMismatch(f"columns {columns}: {_difference(got, expected)}")
+
+    # -- checks ----------------------------------------------------------------------------------
+    def compare(self) -> None:
+        got = content_of(self.table)
+        if got != self.model.content():
+            raise ModelMismatch(_difference(got, self.model.content()))
+        if self.table.count() != len(got):
+            raise ModelMismatch(f"count() says {self.table.count()}, there are {len(got)} rows")
+
+    def finish(self) -> None:
+        check_table(self.fileio, LOCATION)
+        for snapshot_id, expected in self.model.by_snapshot.items():
+            got = content_of(self.table, snapshot_id=snapshot_id)
+            if got != expected:
+                what = _difference(got, expected)
+                raise ModelMismatch(f"seed {self.seed}: snapshot {snapshot_id} changed: {what}")
+
+
+def _difference(got, expected) -> str:
+    missing = [r for r in expected if r not in got][:3]
+    extra = [r for r in got if r not in expected][:3]
+    return f"{len(got)} rows for {len(expected)}; missing {missing}; not expected {extra}"
+
+
+def run_seed(seed: int, steps: int = 50) -> None:
+    """Run one seed; the error names it."""
+    Episode(seed).run(steps)

@@ -1,0 +1,188 @@
+"""Enumerated faults: every FileIO call of a scenario fails in every mode, one after another.
+
+For each (call, mode): run the scenario with that one fault; whatever happens, reopen on healthy
+storage and check that what was acknowledged is there, that what was not is there wholly or not at
+all, that the files pass fsck, and that the table still takes a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from proving.fsck import check_table
+from proving.model import ModelTable
+from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
+from tidelake.errors import OutcomeUnknownError, TidelakeError
+from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCrash
+
+PK = Shape(("k",), (), None, (("bucket", "1"), ("num-sorted-run.compaction-trigger", "2")))
+PARTITIONED = Shape(("p", "k"), ("p",), None, (("bucket", "2"),))
+APPEND = Shape((), (), None, (("bucket", "-1"),))
+
+
+def _rows(shape: Shape, start: int, count: int, tag: str) -> list[dict]:
+    rows = []
+    for i in range(start, start + count):
+        row: dict = {}
+        if shape.partition_keys:
+            row["p"] = "ab"[i % 2]
+        rows.append({**row, "k": i, "v": f"{tag}{i}", "n": i, "x": None})
+    return rows
+
+
+@dataclass
+class Step:
+    """One operation of a scenario, on the engine and on the model."""
+
+    name: str
+    engine: Callable
+    model: Callable[[ModelTable], None]
+
+
+def _write(shape: Shape, rows, deletes=None) -> Step:
+    kinds = None if deletes is None else ["-D" if d else "+I" for d in deletes]
+    return Step(
+        "write",
+        lambda table: table.write(arrow_of(shape, rows), row_kinds=kinds),
+        lambda model: model.apply(rows, deletes),
+    )
+
+
+def _overwrite(shape: Shape, rows) -> Step:
+    return Step(
+        "overwrite",
+        lambda table: table.write(arrow_of(shape, rows), mode="overwrite"),
+        lambda model: model.overwrite(rows, dynamic=True),
+    )
+
+
+def _compact(*, full: bool) -> Step:
+    return Step("compact", lambda table: table.compact(full=full), lambda _: None)
+
+
+@dataclass
+class Scenario:
+    """A table and the operations on it."""
+
+    name: str
+    shape: Shape
+    steps: list[Step] = field(default_factory=list)
+
+
+def scenarios() -> list[Scenario]:
+    """Create, append commit, upsert commits with compaction, overwrite."""
+    first, second = _rows(PK, 0, 6, "a"), _rows(PK, 3, 6, "b")
+    return [
+        Scenario("append", APPEND, [_write(APPEND, _rows(APPEND, 0, 4, "a"))] * 2),
+        Scenario(
+            "upsert with compaction",
+            PK,
+            [
+                _write(PK, first),
+                _write(PK, second, [i % 3 == 0 for i in range(6)]),
+                _write(PK, _rows(PK, 1, 3, "c")),
+                _compact(full=True),
+            ],
+        ),
+        Scenario(
+            "overwrite",
+            PARTITIONED,
+            [
+                _write(PARTITIONED, _rows(PARTITIONED, 0, 4, "a")),
+                _overwrite(
+                    PARTITIONED, [r for r in _rows(PARTITIONED, 0, 4, "o") if r["p"] == "a"]
+                ),
+            ],
+        ),
+    ]
+
+
+class FaultViolation(AssertionError):
+    """A fault broke a promise."""
+
+
+def count_calls(scenario: Scenario) -> int:
+    fileio = FaultyFileIO(MemoryFileIO(), {})
+    _run(scenario, fileio)
+    return len(fileio.trace)
+
+
+def _run(scenario: Scenario, fileio) -> tuple[list[ModelTable], bool]:
+    """Run until the end or the first failure; the states that may now be visible.
+
+    Returns the allowed models and whether the table must exist.
+    """
+    model = ModelTable(
+        scenario.shape.keys, scenario.shape.partition_keys, scenario.shape.sequence_field
+    )
+    created = False
+    try:
+        catalog = open_catalog(fileio, 1)
+        scenario.shape.create(catalog)
+        created = True
+        table = catalog.table(NAME)
+    except (SimulatedCrash, TidelakeError):
+        return [model], created
+    for step in scenario.steps:
+        after = model.copy()
+        step.model(after)
+        try:
+            step.engine(table)
+        except (SimulatedCrash, OutcomeUnknownError):
+            return [model, after], True
+        except TidelakeError:
+            # a definite refusal: nothing may have become visible
+            return [model], True
+        model = after
+    return [model], True
+
+
+def run_fault(scenario: Scenario, call: int, mode: FaultMode) -> None:
+    """One fault; raises FaultViolation where a promise is broken."""
+    inner = MemoryFileIO()
+    where = f"{scenario.name}, call {call}, {mode.name}"
+    faulty = FaultyFileIO(inner, {call: mode})
+    try:
+        allowed, must_exist = _run(scenario, faulty)
+        _recover(scenario, inner, allowed, must_exist=must_exist)
+    except FaultViolation as error:
+        raise FaultViolation(f"{where} ({faulty.trace[-1:]}): {error}") from error
+    except AssertionError as error:
+        raise FaultViolation(f"{where} ({faulty.trace[-1:]}): {error}") from error
+    except TidelakeError as error:
+        raise FaultViolation(f"{where}: recovery failed: {error!r}") from error
+
+
+def _recover(scenario: Scenario, inner, allowed: list[ModelTable], *, must_exist: bool) -> None:
+    catalog = open_catalog(inner, 2)
+    if not must_exist and NAME.split(".")[1] not in _tables(catalog):
+        scenario.shape.create(catalog)
+    table = catalog.table(NAME)
+    got = content_of(table)
+    matching = [m for m in allowed if m.content() == got]
+    if not matching:
+        raise FaultViolation(f"{got} is none of {[m.content() for m in allowed]}")
+    check_table(inner, LOCATION)
+    model = matching[-1]
+    rows = _rows(scenario.shape, 2, 5, "z")
+    table.write(arrow_of(scenario.shape, rows))
+    model.apply(rows)
+    if content_of(table) != model.content():
+        raise FaultViolation("a commit after recovery reads wrong")
+    check_table(inner, LOCATION)
+
+
+def _tables(catalog) -> list[str]:
+    return catalog.list_tables("db") if "db" in catalog.list_databases() else []
+
+
+def all_faults(
+    modes: Iterable[FaultMode] | None = None,
+) -> Iterator[tuple[Scenario, int, FaultMode]]:
+    """Every (scenario, call, mode)."""
+    for scenario in scenarios():
+        calls = count_calls(scenario)
+        for call in range(1, calls + 1):
+            for mode in modes or list(FaultMode):
+                yield scenario, call, mode

@@ -1,0 +1,86 @@
+"""The model: a table is a dict. Written from the documents; shares no code with the engine.
+
+A primary-key table maps (partition, key) to a row; an upsert sets, a delete removes, the last one
+of a key wins. With a sequence field the row with the larger (sequence, arrival) wins. OVERWRITE
+replaces the partitions that the new rows touch (dynamic) or all of them. Every commit's state is
+kept, so time travel has an answer too.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+Row = dict[str, object]
+Key = tuple[object, ...]
+
+
+@dataclass
+class ModelTable:
+    """A table's truth.
+
+    An append table keeps a list (duplicates stay); a primary-key table a dict from key to
+    (order, row or None), where None remembers a delete whose sequence still counts.
+    """
+
+    keys: tuple[str, ...]
+    partition_keys: tuple[str, ...] = ()
+    sequence_field: str | None = None
+    state: dict[Key, tuple[tuple[object, ...], Row | None]] = field(default_factory=dict)
+    appended: list[Row] = field(default_factory=list)
+    arrival: int = 0
+    by_snapshot: dict[int, list[Row]] = field(default_factory=dict)
+
+    def copy(self) -> ModelTable:
+        return copy.deepcopy(self)
+
+    def _key(self, row: Row) -> Key:
+        names = (*self.partition_keys, *(k for k in self.keys if k not in self.partition_keys))
+        return tuple(row[k] for k in names)
+
+    def _partition(self, row: Row) -> Key:
+        return tuple(row[k] for k in self.partition_keys)
+
+    def apply(self, rows: Iterable[Row], deletes: Iterable[bool] | None = None) -> None:
+        rows = list(rows)
+        flags = [False] * len(rows) if deletes is None else list(deletes)
+        for row, is_delete in zip(rows, flags, strict=True):
+            self.arrival += 1
+            if not self.keys:
+                self.appended.append(dict(row))
+                continue
+            order: tuple[object, ...] = (self.arrival,)
+            if self.sequence_field is not None:
+                value = row[self.sequence_field]
+                # nulls are smallest
+                order = (value is not None, value if value is not None else 0, self.arrival)
+            key = self._key(row)
+            known = self.state.get(key)
+            if known is None or order >= known[0]:
+                self.state[key] = (order, None if is_delete else dict(row))
+
+    def overwrite(self, rows: Iterable[Row], *, dynamic: bool) -> None:
+        rows = list(rows)
+        touched = {self._partition(r) for r in rows}
+        if dynamic and self.partition_keys:
+            self.appended = [r for r in self.appended if self._partition(r) not in touched]
+            width = len(self.partition_keys)
+            self.state = {k: v for k, v in self.state.items() if k[:width] not in touched}
+        else:
+            self.appended = []
+            self.state = {}
+        self.apply(rows)
+
+    def content(self) -> list[Row]:
+        if not self.keys:
+            return sorted_rows(self.appended)
+        return sorted_rows(row for _, row in self.state.values() if row is not None)
+
+    def committed(self, snapshot_id: int) -> None:
+        self.by_snapshot[snapshot_id] = self.content()
+
+
+def sorted_rows(rows: Iterable[Row]) -> list[Row]:
+    """Rows in a stable order, so that two sets of rows compare as lists."""
+    return sorted((dict(r) for r in rows), key=lambda r: repr(sorted(r.items())))

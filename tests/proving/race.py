@@ -1,0 +1,66 @@
+"""Processes race to commit to one table: every acknowledged row is there once, nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+
+import tidelake
+from proving.fsck import check_table
+
+SCHEMA = pa.schema([("who", pa.int32()), ("i", pa.int64()), ("v", pa.string())])
+
+
+def worker(warehouse: str, who: int, commits: int) -> None:
+    """Commit `commits` rows one by one; print the acknowledged ones."""
+    table = tidelake.open(warehouse).table("db.race")
+    for i in range(commits):
+        row = pa.Table.from_pylist([{"who": who, "i": i, "v": f"{who}-{i}"}], schema=SCHEMA)
+        table.write(row, commit_user=f"w{who}", commit_identifier=i)
+        sys.stdout.write(f"{i}\n")
+        sys.stdout.flush()
+
+
+def race(directory: Path, *, processes: int, commits: int, options: dict[str, str]) -> dict:
+    """Run the race; the figures, or AssertionError where a row is lost or doubled."""
+    warehouse = str(directory / "warehouse")
+    catalog = tidelake.open(warehouse)
+    catalog.create_table("db.race", SCHEMA, primary_keys=["who", "i"], options=options)
+    each = commits // processes
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-m", "proving.race", warehouse, str(who), str(each)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for who in range(processes)
+    ]
+    acknowledged = set()
+    for who, child in enumerate(children):
+        out, _ = child.communicate()
+        if child.returncode != 0:
+            raise AssertionError(f"writer {who} failed with exit code {child.returncode}")
+        acknowledged |= {(who, int(line)) for line in out.split()}
+    table = catalog.table("db.race")
+    rows = [(r["who"], r["i"]) for r in table.to_arrow(columns=["who", "i"]).to_pylist()]
+    lost = acknowledged - set(rows)
+    doubled = len(rows) - len(set(rows))
+    invented = set(rows) - acknowledged
+    files = check_table(table.fileio, f"{warehouse}/db.db/race", newest_only=commits > 1000)
+    if lost or doubled or invented:
+        raise AssertionError(f"lost {sorted(lost)[:5]}, doubled {doubled}, extra {len(invented)}")
+    return {
+        "processes": processes,
+        "commits": len(acknowledged),
+        "snapshots": table.latest_snapshot_id,
+        "files": files,
+        "lost": 0,
+        "doubled": 0,
+    }
+
+
+if __name__ == "__main__":
+    worker(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,107 @@
+"""A small table in a replayable world, and the reading back of it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+import tidelake
+from proving.model import Row, sorted_rows
+from tidelake.fileio import FileIO
+from tidelake.telemetry import Env
+
+WAREHOUSE = "/warehouse"
+NAME = "db.t"
+LOCATION = f"{WAREHOUSE}/db.db/t"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What kind of table a run draws."""
+
+    keys: tuple[str, ...]
+    partition_keys: tuple[str, ...]
+    sequence_field: str | None
+    options: tuple[tuple[str, str], ...]
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        fields = []
+        if self.partition_keys:
+            fields.append(pa.field("p", pa.string()))
+        if "s" in self.keys:
+            fields.append(pa.field("s", pa.string()))
+        fields += [
+            pa.field("k", pa.int64()),
+            pa.field("v", pa.string()),
+            pa.field("n", pa.int32()),
+            pa.field("x", pa.float64()),
+        ]
+        return pa.schema(fields)
+
+    def create(self, catalog) -> None:
+        catalog.create_table(
+            NAME,
+            self.arrow_schema,
+            primary_keys=list(self.keys),
+            partition_keys=list(self.partition_keys),
+            options=dict(self.options),
+        )
+
+
+def open_catalog(fileio: FileIO, seed: int):
+    return tidelake.open(WAREHOUSE, fileio=fileio, env=Env.seeded(seed))
+
+
+def draw_shape(rng: random.Random) -> Shape:
+    """A table of a random kind: the swarm of options differs from seed to seed."""
+    partitioned = rng.random() < 0.5
+    partition_keys = ("p",) if partitioned else ()
+    if rng.random() < 0.2:
+        options = {"bucket": "-1"} if rng.random() < 0.5 else {"bucket": "2", "bucket-key": "k"}
+        return Shape((), partition_keys, None, tuple(options.items()))
+    keys = ("s", "k") if rng.random() < 0.4 else ("k",)
+    options = {"bucket": str(rng.choice([1, 1, 2, 3]))}
+    if rng.random() < 0.5:
+        options["num-sorted-run.compaction-trigger"] = str(rng.choice([2, 3, 5]))
+    if rng.random() < 0.2:
+        options["write-only"] = "true"
+    if rng.random() < 0.3:
+        options["target-file-size"] = "2 kb"
+    if rng.random() < 0.3:
+        options["write-buffer-size"] = "1 kb"
+        options["write-buffer-spillable"] = rng.choice(["true", "false"])
+    if rng.random() < 0.2:
+        options["manifest.merge-min-count"] = "3"
+    if rng.random() < 0.2:
+        options["manifest.target-file-size"] = "2 kb"
+    sequence_field = "n" if rng.random() < 0.3 else None
+    if sequence_field:
+        options["sequence.field"] = sequence_field
+    return Shape(partition_keys + keys, partition_keys, sequence_field, tuple(options.items()))
+
+
+def draw_rows(shape: Shape, rng: random.Random, count: int, *, key_space: int = 40) -> list[Row]:
+    rows: list[Row] = []
+    for _ in range(count):
+        row: Row = {}
+        if shape.partition_keys:
+            row["p"] = rng.choice(["a", "b", "c/d"])
+        if "s" in shape.keys:
+            row["s"] = rng.choice(["", "a", "a\x00", "long-key-of-more-than-seven", "é"])
+        row["k"] = rng.randrange(-key_space // 2, key_space // 2)
+        row["v"] = rng.choice([None, "", f"v{rng.randrange(1000)}", "x" * rng.randrange(40)])
+        row["n"] = rng.choice([None, rng.randrange(-50, 50)])
+        row["x"] = rng.choice([None, rng.uniform(-1, 1), 0.0])
+        rows.append(row)
+    return rows
+
+
+def arrow_of(shape: Shape, rows: list[Row]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=shape.arrow_schema)
+
+
+def content_of(table, **selection) -> list[Row]:
+    return sorted_rows(table.to_arrow(**selection).to_pylist())

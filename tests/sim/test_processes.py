@@ -1,0 +1,25 @@
+"""Real processes: a race to commit, and writers killed at random moments."""
+
+import os
+from pathlib import Path
+
+import pytest
+from proving import kill, race
+
+
+@pytest.fixture(autouse=True)
+def _children_find_the_modules(monkeypatch):
+    root = Path(__file__).parents[2]
+    path = [str(root / "tests"), str(root / "src"), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
+
+
+def test_four_racing_processes_lose_and_double_nothing(tmp_path):
+    figures = race.race(tmp_path, processes=4, commits=400, options={"bucket": "4"})
+    assert figures["commits"] == 400
+
+
+def test_twenty_killed_writers_lose_nothing_they_acknowledged(tmp_path):
+    figures = kill.kills(tmp_path, count=20, seed=7)
+    assert figures["kills"] == 20
+    assert figures["commits"] > 0

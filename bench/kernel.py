@@ -1,4 +1,4 @@
-"""W1 (load, upsert) and W3 (merge on read) without Spark: Tidelake beside pyarrow's own read and write.
+"""W1 (load) and W3 (merge on read) without Spark, beside pyarrow's own read and write.
 
 Every line checks its answer before it is timed. Run by `python bench/run.py kernel [--size full]`.
 """

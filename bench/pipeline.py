@@ -130,41 +130,52 @@ class Tape:
         return ratio(self.cpu[step], limits, [w / median_wall for w in self.wall[step]])
 
 
+class Rounds:
+    """Gives the workers each step in turn and keeps the figures of the counted rounds."""
+
+    def __init__(self, workers: dict[str, Worker]) -> None:
+        self.workers = workers
+        self.tapes = {name: Tape() for name in workers}
+        self.counted = False
+
+    def take(self, label: str, *command: object) -> dict[str, object]:
+        """One step on every engine; the answers."""
+        answers = {}
+        for engine, worker in self.workers.items():
+            figures = worker.do(*command)
+            if self.counted:
+                self.tapes[engine].add(label, figures)
+            answers[engine] = figures["answer"]
+        return answers
+
+    def scan(self, kind: str) -> dict[str, object]:
+        """Each engine's scan, then Spark's own scan of that engine's files."""
+        files = {engine: worker.do("files")["answer"] for engine, worker in self.workers.items()}
+        answers = self.take(f"scan_{kind}", "scan")
+        for engine, worker in self.workers.items():
+            figures = worker.do("scan_plain", files[engine])
+            if self.counted:
+                self.tapes[engine].add(f"limit_{kind}", figures)
+        return answers
+
+
 def run_rounds(workers: dict[str, Worker], size: Size) -> dict[str, Tape]:
     """All steps, the engines in turn; answers of the engines must agree."""
-    tapes = {name: Tape() for name in workers}
-    for round_number in range(size.rounds + 1):  # round 0 warms up and is not counted
-        steps: list[tuple[str, tuple]] = [("sort_write", ()), ("load", (round_number,))]
-        answers: dict[str, dict[str, list]] = {name: {} for name in workers}
-
-        def take(label: str, name: str, *arguments: object) -> None:
-            for engine, worker in workers.items():
-                figures = worker.do(name, *arguments)
-                if round_number:
-                    tapes[engine].add(label, figures)
-                answers[engine][label] = figures["answer"]
-
-        for name, arguments in steps:
-            take(name, name, *arguments)
-        files = {engine: worker.do("files")["answer"] for engine, worker in workers.items()}
-        take("scan_raw", "scan")
-        for engine, worker in workers.items():
-            figures = worker.do("scan_plain", files[engine])
-            if round_number:
-                tapes[engine].add("limit_raw", figures)
-        for number in range(1, size.upserts + 1):
-            take("upsert", "upsert", number)
-        files = {engine: worker.do("files")["answer"] for engine, worker in workers.items()}
+    rounds = Rounds(workers)
+    for number in range(size.rounds + 1):
+        rounds.counted = number > 0  # round 0 warms up
+        rounds.take("sort_write", "sort_write")
+        rounds.take("load", "load", number)
         for _ in range(2):
-            take("scan_merged", "scan")
-            for engine, worker in workers.items():
-                figures = worker.do("scan_plain", files[engine])
-                if round_number:
-                    tapes[engine].add("limit_merged", figures)
-        found = {json.dumps(answers[e]["scan_merged"][:3]) for e in workers}
+            rounds.scan("raw")
+        for upsert in range(1, size.upserts + 1):
+            rounds.take("upsert", "upsert", upsert)
+        for _ in range(2):
+            answers = rounds.scan("merged")
+        found = {json.dumps(answer[:3]) for answer in answers.values()}
         if len(found) != 1:
             raise AssertionError(f"the engines disagree after the upserts: {found}")
-    return tapes
+    return rounds.tapes
 
 
 LINES = [

@@ -2,9 +2,9 @@
 
 Usage: python pipeline_worker.py {tidelake,paimon} WORK_DIR DATA_DIR [PAIMON_JAR]
 
-The driver (`pipeline.py`) starts one worker per engine, each in its own virtualenv, and gives them
-commands in turn, so that both engines are measured side by side on the same rows. Every answer holds
-CPU seconds of the JVM and its Python workers, wall seconds, and the answer's digest.
+The driver (`pipeline.py`) starts one worker per engine, each in its own virtualenv, and gives
+them commands in turn, so that both engines are measured side by side on the same rows. Every
+answer holds CPU seconds of the JVM and its Python workers, wall seconds, and the answer's digest.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 
 ENGINE, WORK, DATA = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
 BUCKETS = 8
+EXTENSIONS = "org.apache.paimon.spark.extensions"
 AGGREGATES = [
     "count(*)",
     "sum(k)",
@@ -131,7 +132,7 @@ class Paimon(Common):
             "spark.driver.memory": "6g",
             "spark.log.level": "ERROR",
             "spark.sql.shuffle.partitions": str(BUCKETS),
-            "spark.sql.extensions": "org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
+            "spark.sql.extensions": f"{EXTENSIONS}.PaimonSparkSessionExtensions",
             "spark.sql.catalog.p": "org.apache.paimon.spark.SparkCatalog",
             "spark.sql.catalog.p.warehouse": f"file:{WORK}/paimon",
             "spark.sql.catalog.p.cache-enabled": "false",

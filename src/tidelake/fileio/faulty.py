@@ -1,0 +1,310 @@
+"""A storage that fails on order: which call, and how, is a plan; every call is traced.
+
+1. Each call gets a number, from 1, and an entry in the trace.
+2. Where the plan names that number, the call fails in the given :class:`FaultMode`; a mode that
+   makes no sense for the call (an old listing of a ``delete``) leaves it alone.
+3. After a crash the instance is dead: each further call raises :class:`SimulatedCrash` again and
+   has no effect, because a killed process runs no ``finally`` blocks either.
+
+A new file counts as few calls whatever its writer does: its opening, each
+:data:`OUTPUT_BLOCK_BYTES` written through, its closing. Same plan and same engine: same trace.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+
+from tidelake.errors import ClosedError, StorageError
+from tidelake.fileio.file_io import FileIO, FileStatus, OutputFile, parent_of
+
+__all__ = ["FaultMode", "FaultyFileIO", "SimulatedCrash", "TraceEntry"]
+
+T = TypeVar("T")
+OUTPUT_BLOCK_BYTES = 4 << 20
+
+
+class FaultMode(enum.Enum):
+    """How a call fails."""
+
+    EIO_BEFORE = "eio_before"
+    """The caller sees an error; nothing happened."""
+    EIO_AFTER = "eio_after"
+    """The caller sees an error; the effect happened."""
+    CRASH_BEFORE = "crash_before"
+    CRASH_AFTER = "crash_after"
+    TORN = "torn"
+    """Half of the data is written, then the process dies."""
+    ENOSPC = "enospc"
+    """The disk is full; half of the data is there if it went to a file still being written."""
+    DUP = "dup"
+    """The storage's client sends the call twice; the caller sees the second answer."""
+    STALE_LIST = "stale_list"
+    """The listing is the one from before the directory's last change."""
+    EMPTY_LIST = "empty_list"
+    """The listing is empty."""
+
+    def affects(self, op: str) -> bool:
+        """Whether a call of this name fails in this mode at all.
+
+        Examples
+        --------
+        >>> FaultMode.STALE_LIST.affects("delete"), FaultMode.DUP.affects("put_if_absent")
+        (False, True)
+        """
+        match self:
+            case FaultMode.TORN:
+                return op in _WITH_DATA
+            case FaultMode.ENOSPC:
+                return op in _WITH_DATA or op in {"open_output", "close", "make_dirs"}
+            case FaultMode.DUP:
+                return op in _REPLAYED
+            case FaultMode.STALE_LIST | FaultMode.EMPTY_LIST:
+                return op == "list_dir"
+            case _:
+                return True
+
+
+_WITH_DATA = frozenset({"write", "write_once", "put_if_absent", "replace"})
+_REPLAYED = frozenset(
+    {"write_once", "put_if_absent", "replace", "delete", "delete_dir", "make_dirs"}
+)
+
+
+class SimulatedCrash(BaseException):
+    """The process died here. Not an ``Exception``, so that no handler of the engine catches it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceEntry:
+    """One call: its number, name, path, and the fault it met."""
+
+    call: int
+    op: str
+    path: str
+    mode: FaultMode | None
+
+
+class FaultyFileIO:
+    """Another storage with faults. For one thread.
+
+    Parameters
+    ----------
+    inner : FileIO
+        Where the files are.
+    plan : mapping of int to FaultMode
+        Call number, from 1, to how it fails.
+
+    Examples
+    --------
+    >>> from tidelake.fileio.memory import MemoryFileIO
+    >>> inner = MemoryFileIO()
+    >>> files = FaultyFileIO(inner, {1: FaultMode.EIO_AFTER})
+    >>> files.put_if_absent("/a", b"1")
+    Traceback (most recent call last):
+    tidelake.errors.StorageError: put_if_absent of /a failed (fault of call 1).
+    >>> inner.exists("/a")
+    True
+    """
+
+    def __init__(self, inner: FileIO, plan: Mapping[int, FaultMode] | None = None) -> None:
+        self._inner = inner
+        self._plan = dict(plan or {})
+        self._remembers = FaultMode.STALE_LIST in self._plan.values()
+        self._listings_before: dict[str, list[FileStatus]] = {}
+        self._dead = False
+        self.trace: list[TraceEntry] = []
+
+    def read_bytes(self, path: str) -> bytes:
+        """Read a whole file."""
+        return self._call("read_bytes", path, lambda: self._inner.read_bytes(path))
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Read exactly ``length`` bytes from ``offset``."""
+        return self._call("read_range", path, lambda: self._inner.read_range(path, offset, length))
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Open a file for random access; reads from it do not count as calls."""
+        return self._call("open_input", path, lambda: self._inner.open_input(path))
+
+    def open_output(self, path: str) -> OutputFile:
+        """Open a new file."""
+        self._remember(path)
+        output = self._call("open_output", path, lambda: self._inner.open_output(path))
+        return _FaultyOutputFile(self, path, output)
+
+    def write_once(self, path: str, data: bytes) -> None:
+        """Write a whole new file."""
+        self._remember(path)
+        self._call(
+            "write_once",
+            path,
+            lambda: self._inner.write_once(path, data),
+            lambda: self._inner.write_once(path, data[: len(data) // 2]),
+        )
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Publish a file; torn, it leaves half a temporary file and nothing under the name."""
+        self._remember(path)
+        return self._call(
+            "put_if_absent",
+            path,
+            lambda: self._inner.put_if_absent(path, data),
+            lambda: self._inner.replace(
+                f"{parent_of(path)}/.torn-{len(self.trace)}.tmp", data[: len(data) // 2]
+            ),
+        )
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a file over whatever is there; torn, it holds half of the data."""
+        self._remember(path)
+        self._call(
+            "replace",
+            path,
+            lambda: self._inner.replace(path, data),
+            lambda: self._inner.replace(path, data[: len(data) // 2]),
+        )
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory of that name is there."""
+        return self._call("exists", path, lambda: self._inner.exists(path))
+
+    def size(self, path: str) -> int:
+        """Length of a file in bytes."""
+        return self._call("size", path, lambda: self._inner.size(path))
+
+    def list_dir(self, path: str) -> list[FileStatus]:
+        """List a directory."""
+        return self._call("list_dir", path, lambda: self._inner.list_dir(path))
+
+    def delete(self, path: str) -> bool:
+        """Delete a file."""
+        self._remember(path)
+        return self._call("delete", path, lambda: self._inner.delete(path))
+
+    def delete_dir(self, path: str) -> None:
+        """Delete a directory and all in it."""
+        self._remember(path)
+        self._call("delete_dir", path, lambda: self._inner.delete_dir(path))
+
+    def make_dirs(self, path: str) -> None:
+        """Make a directory and its parents."""
+        self._remember(path)
+        self._call("make_dirs", path, lambda: self._inner.make_dirs(path))
+
+    def _call(
+        self,
+        op: str,
+        path: str,
+        effect: Callable[[], T],
+        half_effect: Callable[[], object] | None = None,
+    ) -> T:
+        self._require_alive()
+        call = len(self.trace) + 1
+        mode = self._plan.get(call)
+        if mode is not None and not mode.affects(op):
+            mode = None
+        self.trace.append(TraceEntry(call, op, path, mode))
+        if mode is None:
+            return effect()
+        where = f"{op} of {path} failed (fault of call {call})"
+        match mode:
+            case FaultMode.EIO_BEFORE:
+                raise StorageError(f"{where}.", path=path)
+            case FaultMode.CRASH_BEFORE:
+                raise self._crash(where)
+            case FaultMode.TORN:
+                if half_effect is not None:
+                    half_effect()
+                raise self._crash(where)
+            case FaultMode.ENOSPC:
+                if half_effect is not None and op == "write":  # the others clean up after it
+                    half_effect()
+                raise StorageError(f"{where}: no space left.", kind="no_space", path=path)
+            case FaultMode.EMPTY_LIST:
+                return []  # type: ignore[return-value] # only list_dir gets here
+            case FaultMode.STALE_LIST:
+                listing = self._listings_before.get(path.rstrip("/"))
+                return effect() if listing is None else listing  # type: ignore[return-value]
+        result = effect()
+        match mode:
+            case FaultMode.EIO_AFTER:
+                raise StorageError(f"{where}.", path=path)
+            case FaultMode.CRASH_AFTER:
+                raise self._crash(where)
+        return effect() if mode is FaultMode.DUP else result
+
+    def _crash(self, where: str) -> SimulatedCrash:
+        self._dead = True
+        return SimulatedCrash(where)
+
+    def _require_alive(self) -> None:
+        if self._dead:
+            raise SimulatedCrash("this process is dead")
+
+    def _remember(self, path: str) -> None:
+        if self._remembers and not self._dead:
+            parent = parent_of(path)
+            self._listings_before[parent.rstrip("/")] = self._inner.list_dir(parent)
+
+
+class _FaultyOutputFile:
+    """A new file whose writes reach the storage in blocks, each of them a call."""
+
+    def __init__(self, owner: FaultyFileIO, path: str, inner: OutputFile) -> None:
+        self._owner = owner
+        self._path = path
+        self._inner = inner
+        self._pending = bytearray()
+        self._length = 0
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def write(self, data: bytes) -> int:
+        self._owner._require_alive()
+        if self._closed:
+            message = f"File {self._path} was closed; nothing can be written to it any more."
+            raise ClosedError(message, kind="file_closed", path=self._path)
+        self._pending += data
+        self._length += len(data)
+        if len(self._pending) >= OUTPUT_BLOCK_BYTES:
+            self._write_through()
+        return len(data)
+
+    def tell(self) -> int:
+        return self._length
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._owner._require_alive()
+        if self._pending:
+            self._write_through()
+        self._owner._call("close", self._path, self._inner.close)
+        self._closed = True
+
+    def abort(self) -> None:
+        if self._closed:
+            return
+        self._owner._call("abort", self._path, self._inner.abort)
+        self._closed = True
+
+    def _write_through(self) -> None:
+        data, self._pending = bytes(self._pending), bytearray()
+
+        def half() -> None:
+            self._inner.write(data[: len(data) // 2])
+            if self._owner._plan.get(len(self._owner.trace)) is FaultMode.TORN:
+                self._inner.close()  # what a dead process wrote is there to be seen
+
+        self._owner._call("write", self._path, lambda: self._inner.write(data), half)

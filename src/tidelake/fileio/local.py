@@ -1,0 +1,329 @@
+"""Files of the local file system (or one mounted like it).
+
+Publishing, :meth:`LocalFileIO.put_if_absent`, is done by a hard link because ``link`` is atomic
+and never replaces: a rename replaces, and between processes lost acknowledged commits.
+
+1. Write the bytes to a hidden temporary file of unique name in the same directory; fsync it.
+2. ``link(temporary, name)``. EEXIST: somebody else was first, unless the temporary file has two
+   links (a network file system that replayed our call).
+3. fsync the directory, so that the name survives a power loss; unlink the temporary file.
+
+A crash between the steps leaves at most a hidden file ``.tidelake-<uuid>.tmp``, which nobody reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+
+import pyarrow as pa
+
+from tidelake.errors import ClosedError, StorageError, TidelakeError
+from tidelake.fileio.file_io import (
+    FileStatus,
+    check_path,
+    file_missing,
+    name_taken,
+    parent_of,
+    range_missing,
+)
+from tidelake.telemetry import Ids, SystemIds
+
+__all__ = ["LocalFileIO"]
+
+WRITE_BUFFER_BYTES = 1 << 20
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_READING = frozenset({"read", "open", "look up"})
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_LINKS = frozenset(
+    {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+)
+
+
+class LocalFileIO:
+    """The local file system. Picklable; may be used by several threads.
+
+    Parameters
+    ----------
+    ids : Ids, optional
+        Source of the names of temporary files.
+    """
+
+    def __init__(self, ids: Ids | None = None) -> None:
+        self._ids = SystemIds() if ids is None else ids
+
+    def read_bytes(self, path: str) -> bytes:
+        """Read a whole file."""
+        try:
+            with open(check_path(path), "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise _translated(error, path, "read") from error
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Read exactly ``length`` bytes from ``offset``."""
+        try:
+            with open(check_path(path), "rb") as file:
+                file.seek(offset)
+                data = file.read(length)
+        except OSError as error:
+            raise _translated(error, path, "read") from error
+        if len(data) != length:
+            raise range_missing(path, offset, length, len(data))
+        return data
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Open a file for random access.
+
+        Plain reads, not a memory map: a map of a file that is cut short kills the process.
+        """
+        try:
+            return pa.OSFile(check_path(path), "rb")
+        except OSError as error:
+            raise _translated(error, path, "open") from error
+
+    def open_output(self, path: str) -> _LocalOutputFile:
+        """Open a new file; it is durable when closed."""
+        check_path(path)
+        try:
+            return _LocalOutputFile(path, self._create(path))
+        except FileExistsError as error:
+            raise name_taken(path) from error
+        except OSError as error:
+            raise _translated(error, path, "create") from error
+
+    def write_once(self, path: str, data: bytes) -> None:
+        """Write a whole new file, durably."""
+        output = self.open_output(path)
+        try:
+            output.write(data)
+            output.close()
+        except TidelakeError:
+            output.abort()
+            raise
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Publish a file by a hard link, atomically and durably."""
+        if self.exists(path):
+            return False  # the loser of a race need not write and sync a temporary file
+        temporary = self._write_temporary(path, data, sync=True)
+        try:
+            try:
+                os.link(temporary, path, follow_symlinks=False)
+            except OSError as error:
+                # a network file system may replay the call and then see our own link
+                if os.stat(temporary).st_nlink < 2:
+                    if error.errno == errno.EEXIST:
+                        return False
+                    raise
+            _sync_dir(parent_of(path))
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                message = (
+                    f"The file system of {path} refuses hard links ({error.strerror}), so a commit"
+                    " cannot be published there safely: put the warehouse on a file system with"
+                    " hard links (ext4, xfs, apfs, nfs, ...)."
+                )
+                raise StorageError(message, kind="no_hard_links", path=path) from error
+            raise _translated(error, path, "publish") from error
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        return True
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a file over whatever is there."""
+        temporary = self._write_temporary(path, data, sync=False)
+        try:
+            os.replace(temporary, path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise _translated(error, path, "replace") from error
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory of that name is there."""
+        try:
+            os.stat(check_path(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            # os.path.exists would say False here, and "not there" is a dangerous guess
+            raise _translated(error, path, "look up") from error
+        return True
+
+    def size(self, path: str) -> int:
+        """Length of a file in bytes."""
+        try:
+            status = os.stat(check_path(path))
+        except OSError as error:
+            raise _translated(error, path, "look up") from error
+        if stat.S_ISDIR(status.st_mode):
+            raise file_missing(path)
+        return status.st_size
+
+    def list_dir(self, path: str) -> list[FileStatus]:
+        """List a directory, hidden files included; empty where it is missing."""
+        found = []
+        try:
+            with os.scandir(check_path(path)) as entries:
+                for entry in entries:
+                    with contextlib.suppress(FileNotFoundError):  # deleted while we list
+                        status = entry.stat()
+                        is_dir = stat.S_ISDIR(status.st_mode)
+                        size_bytes = 0 if is_dir else status.st_size
+                        modified_ms = status.st_mtime_ns // 1_000_000
+                        found.append(FileStatus(entry.name, size_bytes, is_dir, modified_ms))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _translated(error, path, "list") from error
+        return found
+
+    def delete(self, path: str) -> bool:
+        """Delete a file; False where it was missing."""
+        try:
+            os.unlink(check_path(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise _translated(error, path, "delete") from error
+        return True
+
+    def delete_dir(self, path: str) -> None:
+        """Delete a directory and all in it; symbolic links in it are removed, not followed."""
+        try:
+            shutil.rmtree(check_path(path))
+        except FileNotFoundError as error:
+            if self.exists(path):  # somebody deletes in it at the same time
+                raise _translated(error, path, "delete") from error
+        except OSError as error:
+            raise _translated(error, path, "delete") from error
+
+    def make_dirs(self, path: str) -> None:
+        """Make a directory and its parents, durably."""
+        try:
+            _make_dirs(check_path(path))
+        except OSError as error:
+            raise _translated(error, path, "create") from error
+
+    def _create(self, path: str) -> int:
+        try:
+            return os.open(path, _CREATE, 0o666)
+        except FileNotFoundError:
+            _make_dirs(parent_of(path))
+            return os.open(path, _CREATE, 0o666)
+
+    def _write_temporary(self, path: str, data: bytes, *, sync: bool) -> str:
+        temporary = f"{parent_of(check_path(path))}/.tidelake-{self._ids.uuid()}.tmp"
+        created = False
+        try:
+            with open(self._create(temporary), "wb", buffering=0) as file:
+                created = True
+                view = memoryview(data)
+                while view:
+                    view = view[file.write(view) :]
+                if sync:
+                    os.fsync(file.fileno())
+        except OSError as error:
+            if created:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+            raise _translated(error, path, "write") from error
+        return temporary
+
+
+class _LocalOutputFile:
+    """A new local file; buffered, synced with its directory when closed."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._file = open(descriptor, "wb", buffering=WRITE_BUFFER_BYTES)  # noqa: SIM115
+        self._length = 0
+        self._whole = False
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
+    def write(self, data: bytes) -> int:
+        if self._file.closed:
+            message = f"File {self._path} was closed; nothing can be written to it any more."
+            raise ClosedError(message, kind="file_closed", path=self._path)
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise _translated(error, self._path, "write") from error
+        self._length += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._length
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        if self._file.closed:
+            return
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            _sync_dir(parent_of(self._path))
+        except OSError as error:
+            raise _translated(error, self._path, "write") from error
+        self._whole = True
+
+    def abort(self) -> None:
+        if self._whole:
+            return
+        with contextlib.suppress(OSError):  # a full disk refuses the buffered rest again
+            self._file.close()
+        with contextlib.suppress(OSError):
+            os.unlink(self._path)
+        self._whole = True
+
+
+def _make_dirs(path: str) -> None:
+    """Make missing directories from the top, each synced into its parent."""
+    missing = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = parent_of(path)
+    for directory in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(directory)
+        if not os.path.isdir(directory):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
+        _sync_dir(parent_of(directory))
+
+
+def _sync_dir(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # some network file systems cannot sync a directory; they write names through
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP, errno.EBADF}:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _translated(error: OSError, path: str, verb: str) -> TidelakeError:
+    """Say in our own words what the operating system said."""
+    if isinstance(error, (FileNotFoundError, NotADirectoryError)) and verb in _READING:
+        return file_missing(path)
+    reason = error.strerror or str(error)
+    if error.errno in _NO_SPACE:
+        message = f"No space left to {verb} {path} ({reason}): free some and try again."
+        return StorageError(message, kind="no_space", path=path)
+    if error.errno == errno.EMFILE:
+        message = f"Too many open files to {verb} {path}: raise the limit (ulimit -n)."
+        return StorageError(message, kind="too_many_files", path=path)
+    message = f"Could not {verb} {path}: {reason}. Check the storage and its permissions."
+    return StorageError(message, path=path)

@@ -1,0 +1,222 @@
+"""Files in memory: the same promises as a disk's, without its cost; for tests and simulation.
+
+A file whose writer never closed it stays as an empty file under its name, as a crash on a disk
+would leave it.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import pyarrow as pa
+
+from tidelake.errors import ClosedError, StorageError
+from tidelake.fileio.file_io import (
+    FileStatus,
+    check_path,
+    file_missing,
+    name_taken,
+    parent_of,
+    range_missing,
+)
+from tidelake.telemetry import Clock, ManualClock
+
+__all__ = ["MemoryFileIO"]
+
+
+class MemoryFileIO:
+    """A file tree in this process's memory. Thread-safe; not picklable.
+
+    Parameters
+    ----------
+    clock : Clock, optional
+        Gives the files' times; by default a clock that stands still.
+
+    Examples
+    --------
+    >>> files = MemoryFileIO()
+    >>> files.put_if_absent("/t/snapshot/snapshot-1", b"{}")
+    True
+    >>> files.put_if_absent("/t/snapshot/snapshot-1", b"[]")
+    False
+    >>> [s.name for s in files.list_dir("/t")]
+    ['snapshot']
+    """
+
+    def __init__(self, *, clock: Clock | None = None) -> None:
+        self._clock = ManualClock() if clock is None else clock
+        self._lock = threading.RLock()
+        self._files: dict[str, tuple[bytes, int]] = {}
+        self._dirs: dict[str, dict[str, None]] = {"/": {}}  # names in order of coming
+
+    def read_bytes(self, path: str) -> bytes:
+        """Read a whole file."""
+        with self._lock:
+            return self._file(path)[0]
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Read exactly ``length`` bytes from ``offset``."""
+        data = self.read_bytes(path)[offset : offset + length]
+        if len(data) != length:
+            raise range_missing(path, offset, length, len(data))
+        return data
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Open a file for random access, without a copy."""
+        return pa.BufferReader(self.read_bytes(path))
+
+    def open_output(self, path: str) -> _MemoryOutputFile:
+        """Open a new file; its bytes are there when it is closed."""
+        with self._lock:
+            if self.exists(path):
+                raise name_taken(path)
+            self._put(path, b"")
+        return _MemoryOutputFile(self, path)
+
+    def write_once(self, path: str, data: bytes) -> None:
+        """Write a whole new file."""
+        if not self.put_if_absent(path, data):
+            raise name_taken(path)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Publish a file; False where the name is taken."""
+        with self._lock:
+            if self.exists(path):
+                return False
+            self._put(path, data)
+            return True
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a file over whatever is there."""
+        with self._lock:
+            self._put(path, data)
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory of that name is there."""
+        with self._lock:
+            plain = _plain(path)
+            return plain in self._files or plain in self._dirs
+
+    def size(self, path: str) -> int:
+        """Length of a file in bytes."""
+        return len(self.read_bytes(path))
+
+    def list_dir(self, path: str) -> list[FileStatus]:
+        """List a directory; empty where it is missing."""
+        plain = _plain(path)
+        with self._lock:
+            if plain in self._files:
+                raise StorageError(f"Could not list {path}: it is a file.", path=path)
+            return [self._status(plain, name) for name in self._dirs.get(plain, ())]
+
+    def delete(self, path: str) -> bool:
+        """Delete a file; False where it was missing."""
+        plain = _plain(path)
+        with self._lock:
+            if plain in self._dirs:
+                raise StorageError(f"Could not delete {path}: it is a directory.", path=path)
+            if self._files.pop(plain, None) is None:
+                return False
+            del self._dirs[parent_of(plain)][_name(plain)]
+            return True
+
+    def delete_dir(self, path: str) -> None:
+        """Delete a directory and all in it."""
+        plain = _plain(path)
+        with self._lock:
+            if plain in self._files:
+                raise StorageError(f"Could not delete {path}: it is a file.", path=path)
+            if plain not in self._dirs:
+                return
+            for name in list(self._dirs[plain]):
+                child = f"{plain.rstrip('/')}/{name}"
+                if child in self._dirs:
+                    self.delete_dir(child)
+                else:
+                    self.delete(child)
+            if plain != "/":
+                del self._dirs[plain]
+                del self._dirs[parent_of(plain)][_name(plain)]
+
+    def make_dirs(self, path: str) -> None:
+        """Make a directory and its parents."""
+        plain = _plain(path)
+        with self._lock:
+            if plain in self._files:
+                raise StorageError(f"Could not create {path}: a file has this name.", path=path)
+            if plain not in self._dirs:
+                self.make_dirs(parent_of(plain))
+                self._dirs[plain] = {}
+                self._dirs[parent_of(plain)][_name(plain)] = None
+
+    def _put(self, path: str, data: bytes) -> None:
+        plain = _plain(path)
+        if plain in self._dirs:
+            raise StorageError(f"Could not write {path}: it is a directory.", path=path)
+        self.make_dirs(parent_of(plain))
+        self._files[plain] = (bytes(data), self._clock.now_ms())
+        self._dirs[parent_of(plain)][_name(plain)] = None
+
+    def _finish(self, path: str, data: bytes) -> None:
+        with self._lock:
+            if _plain(path) in self._files:  # else deleted meanwhile, as a disk would allow
+                self._put(path, data)
+
+    def _file(self, path: str) -> tuple[bytes, int]:
+        found = self._files.get(_plain(path))
+        if found is None:
+            raise file_missing(path)
+        return found
+
+    def _status(self, directory: str, name: str) -> FileStatus:
+        found = self._files.get(f"{directory.rstrip('/')}/{name}")
+        if found is None:
+            return FileStatus(name, 0, is_dir=True, modified_ms=0)
+        return FileStatus(name, len(found[0]), is_dir=False, modified_ms=found[1])
+
+
+class _MemoryOutputFile:
+    """A new file in memory."""
+
+    def __init__(self, owner: MemoryFileIO, path: str) -> None:
+        self._owner = owner
+        self._path = path
+        self._parts: list[bytes] = []
+        self._length = 0
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def write(self, data: bytes) -> int:
+        if self._closed:
+            message = f"File {self._path} was closed; nothing can be written to it any more."
+            raise ClosedError(message, kind="file_closed", path=self._path)
+        self._parts.append(bytes(data))
+        self._length += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._length
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._owner._finish(self._path, b"".join(self._parts))
+
+    def abort(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._owner.delete(self._path)
+
+
+def _plain(path: str) -> str:
+    return check_path(path).rstrip("/") or "/"
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

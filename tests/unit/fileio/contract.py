@@ -1,0 +1,180 @@
+"""What every FileIO must do; a test module inherits the class and gives its own ``files``."""
+
+from __future__ import annotations
+
+import threading
+
+import pyarrow as pa
+import pytest
+
+from tidelake.errors import (
+    AlreadyExistsError,
+    ClosedError,
+    CorruptError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+)
+
+
+class FileIOContract:
+    """The inheriting class gives fixtures ``files`` (the FileIO) and ``root`` (an empty place)."""
+
+    def test_what_was_written_once_is_read_back(self, files, root):
+        files.write_once(f"{root}/a/b/c", b"hello")
+        assert files.read_bytes(f"{root}/a/b/c") == b"hello"
+        assert files.size(f"{root}/a/b/c") == 5
+        assert files.exists(f"{root}/a/b/c")
+        assert files.exists(f"{root}/a/b")
+
+    def test_a_written_file_is_never_written_over(self, files, root):
+        files.write_once(f"{root}/a", b"1")
+        with pytest.raises(AlreadyExistsError, match=f"{root}/a"):
+            files.write_once(f"{root}/a", b"2")
+        with pytest.raises(AlreadyExistsError):
+            files.open_output(f"{root}/a")
+        assert files.read_bytes(f"{root}/a") == b"1"
+
+    def test_the_second_put_changes_nothing(self, files, root):
+        assert files.put_if_absent(f"{root}/s/snapshot-1", b"one") is True
+        assert files.put_if_absent(f"{root}/s/snapshot-1", b"two") is False
+        assert files.read_bytes(f"{root}/s/snapshot-1") == b"one"
+        assert [s.name for s in files.list_dir(f"{root}/s")] == ["snapshot-1"]
+
+    def test_one_of_many_puts_wins_and_its_bytes_are_whole(self, files, root):
+        data = [bytes([i]) * 10_000 for i in range(8)]
+        won: list[int] = []
+
+        def put(i: int) -> None:
+            if files.put_if_absent(f"{root}/race", data[i]):
+                won.append(i)
+
+        threads = [threading.Thread(target=put, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(won) == 1
+        assert files.read_bytes(f"{root}/race") == data[won[0]]
+        assert len(files.list_dir(root)) == 1
+
+    def test_put_of_empty_data_makes_an_empty_file(self, files, root):
+        assert files.put_if_absent(f"{root}/e", b"")
+        assert files.read_bytes(f"{root}/e") == b""
+
+    def test_replace_writes_over(self, files, root):
+        files.replace(f"{root}/hint", b"1")
+        files.replace(f"{root}/hint", b"22")
+        assert files.read_bytes(f"{root}/hint") == b"22"
+        assert len(files.list_dir(root)) == 1
+
+    def test_ranges_are_exact_or_refused(self, files, root):
+        files.write_once(f"{root}/a", b"0123456789")
+        assert files.read_range(f"{root}/a", 3, 4) == b"3456"
+        with pytest.raises(CorruptError, match=f"{root}/a"):
+            files.read_range(f"{root}/a", 8, 4)
+
+    def test_a_missing_file_is_not_found_by_its_path(self, files, root):
+        for read in (files.read_bytes, files.size, files.open_input):
+            with pytest.raises(NotFoundError, match=f"{root}/none") as caught:
+                read(f"{root}/none")
+            assert caught.value.kind == "file_not_found"
+            assert caught.value.context["path"] == f"{root}/none"
+        with pytest.raises(NotFoundError):
+            files.read_range(f"{root}/none", 0, 1)
+        assert not files.exists(f"{root}/none")
+        assert not files.exists(f"{root}/none/below")
+
+    def test_listing_tells_kinds_and_sizes(self, files, root):
+        files.write_once(f"{root}/d/file", b"123")
+        files.write_once(f"{root}/d/sub/x", b"1")
+        files.make_dirs(f"{root}/d/empty")
+        found = {s.name: (s.size_bytes, s.is_dir) for s in files.list_dir(f"{root}/d")}
+        assert found == {"file": (3, False), "sub": (0, True), "empty": (0, True)}
+
+    def test_listing_a_missing_directory_is_empty(self, files, root):
+        assert files.list_dir(f"{root}/none") == []
+
+    def test_listing_a_file_is_refused(self, files, root):
+        files.write_once(f"{root}/a", b"1")
+        with pytest.raises(StorageError):
+            files.list_dir(f"{root}/a")
+
+    def test_delete_tells_whether_there_was_something(self, files, root):
+        files.write_once(f"{root}/a", b"1")
+        assert files.delete(f"{root}/a") is True
+        assert files.delete(f"{root}/a") is False
+        assert files.list_dir(root) == []
+        with pytest.raises(NotFoundError):
+            files.read_bytes(f"{root}/a")
+
+    def test_delete_of_a_directory_is_refused(self, files, root):
+        files.make_dirs(f"{root}/d")
+        with pytest.raises(StorageError):
+            files.delete(f"{root}/d")
+
+    def test_delete_dir_takes_all_below(self, files, root):
+        files.write_once(f"{root}/d/e/f", b"1")
+        files.write_once(f"{root}/keep", b"1")
+        files.delete_dir(f"{root}/d")
+        files.delete_dir(f"{root}/d")
+        assert [s.name for s in files.list_dir(root)] == ["keep"]
+        assert not files.exists(f"{root}/d/e/f")
+
+    def test_make_dirs_twice_is_fine_but_not_over_a_file(self, files, root):
+        files.make_dirs(f"{root}/a/b")
+        files.make_dirs(f"{root}/a/b")
+        files.write_once(f"{root}/f", b"1")
+        with pytest.raises(StorageError):
+            files.make_dirs(f"{root}/f")
+        with pytest.raises(StorageError):
+            files.write_once(f"{root}/f/below", b"1")
+
+    def test_an_output_file_is_a_sink_of_arrow(self, files, root):
+        table = pa.table({"a": list(range(100_000))})
+        output = files.open_output(f"{root}/out/t.arrow")
+        with (
+            pa.PythonFile(output, mode="w") as sink,
+            pa.ipc.new_file(sink, table.schema) as writer,
+        ):
+            writer.write_table(table)
+        output.close()
+        assert output.closed
+        assert output.tell() == files.size(f"{root}/out/t.arrow")
+        with files.open_input(f"{root}/out/t.arrow") as source:
+            assert source.size() == output.tell()
+            assert pa.ipc.open_file(source).read_all().equals(table)
+
+    def test_a_closed_output_takes_no_more_and_cannot_be_aborted(self, files, root):
+        output = files.open_output(f"{root}/o")
+        output.write(b"abc")
+        output.close()
+        output.close()
+        output.abort()
+        assert files.read_bytes(f"{root}/o") == b"abc"
+        with pytest.raises(ClosedError):
+            output.write(b"d")
+
+    def test_an_aborted_output_leaves_nothing_and_frees_the_name(self, files, root):
+        output = files.open_output(f"{root}/o")
+        output.write(b"abc")
+        output.abort()
+        output.abort()
+        output.close()
+        assert files.list_dir(root) == []
+        with pytest.raises(ClosedError):
+            output.write(b"d")
+        files.write_once(f"{root}/o", b"new")
+
+    def test_the_name_of_an_open_output_is_taken(self, files, root):
+        output = files.open_output(f"{root}/o")
+        with pytest.raises(AlreadyExistsError):
+            files.open_output(f"{root}/o")
+        assert files.put_if_absent(f"{root}/o", b"x") is False
+        output.abort()
+
+    @pytest.mark.parametrize("path", ["relative/a", "", "/a/../b", "/a\0b"])
+    def test_a_path_that_is_not_absolute_and_plain_is_refused(self, files, path):
+        for call in (files.read_bytes, files.exists, files.list_dir, files.open_output):
+            with pytest.raises(InvalidInputError):
+                call(path)

@@ -1,0 +1,136 @@
+"""The local storage keeps the contract, publishes by link, and says what the system said."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import subprocess
+import sys
+
+import pytest
+from unit.fileio.contract import FileIOContract
+
+from tidelake.errors import StorageError
+from tidelake.fileio import LocalFileIO
+from tidelake.telemetry import SeededIds
+
+
+@pytest.fixture
+def files():
+    return LocalFileIO(SeededIds(1))
+
+
+@pytest.fixture
+def root(tmp_path):
+    return str(tmp_path)
+
+
+class TestLocalFileIO(FileIOContract):
+    pass
+
+
+def _failing(code):
+    def call(*_args, **_kwargs):
+        raise OSError(code, os.strerror(code))
+
+    return call
+
+
+def test_it_pickles(files, root):
+    copy = pickle.loads(pickle.dumps(LocalFileIO()))
+    copy.write_once(f"{root}/a", b"1")
+    assert files.read_bytes(f"{root}/a") == b"1"
+
+
+def test_without_hard_links_a_put_is_refused_and_says_why(files, root, monkeypatch):
+    monkeypatch.setattr(os, "link", _failing(errno.EPERM))
+    with pytest.raises(StorageError, match="hard links") as caught:
+        files.put_if_absent(f"{root}/snapshot-1", b"1")
+    assert caught.value.kind == "no_hard_links"
+    assert files.list_dir(root) == []
+
+
+def test_a_link_that_was_replayed_counts_as_won(files, root, monkeypatch):
+    link = os.link
+
+    def replayed(*args, **kwargs):
+        link(*args, **kwargs)
+        link(*args, **kwargs)
+
+    monkeypatch.setattr(os, "link", replayed)
+    assert files.put_if_absent(f"{root}/snapshot-1", b"1") is True
+    assert [s.name for s in files.list_dir(root)] == ["snapshot-1"]
+
+
+def test_losing_between_look_and_link_gives_false(files, root, monkeypatch):
+    files.write_once(f"{root}/snapshot-1", b"theirs")
+    monkeypatch.setattr(files, "exists", lambda _: False)
+    assert files.put_if_absent(f"{root}/snapshot-1", b"mine") is False
+    assert files.read_bytes(f"{root}/snapshot-1") == b"theirs"
+    assert len(files.list_dir(root)) == 1
+
+
+def test_a_full_disk_is_named_and_leaves_nothing(files, root, monkeypatch):
+    monkeypatch.setattr(os, "fsync", _failing(errno.ENOSPC))
+    with pytest.raises(StorageError) as caught:
+        files.put_if_absent(f"{root}/a", b"1")
+    assert caught.value.kind == "no_space"
+    with pytest.raises(StorageError):
+        files.write_once(f"{root}/b", b"1")
+    assert files.list_dir(root) == []
+
+
+def test_a_really_full_disk_is_named(files):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    from tidelake.fileio.local import _LocalOutputFile
+
+    output = _LocalOutputFile("/dev/full", os.open("/dev/full", os.O_WRONLY))
+    with pytest.raises(StorageError) as caught:
+        output.write(bytes(4 << 20))
+    assert caught.value.kind == "no_space"
+
+
+def test_a_link_planted_under_the_name_is_not_followed(files, root):
+    os.symlink(f"{root}/victim", f"{root}/a")
+    with pytest.raises(Exception, match=f"{root}/a"):
+        files.write_once(f"{root}/a", b"1")
+    assert not os.path.lexists(f"{root}/victim")
+
+
+def test_a_name_that_is_too_long_is_a_storage_error(files, root):
+    with pytest.raises(StorageError):
+        files.write_once(f"{root}/{'n' * 300}", b"1")
+    with pytest.raises(StorageError):
+        files.exists(f"{root}/{'n' * 300}")
+
+
+def test_delete_dir_does_not_follow_links(files, root):
+    files.write_once(f"{root}/keep/a", b"1")
+    files.make_dirs(f"{root}/d")
+    os.symlink(f"{root}/keep", f"{root}/d/link")
+    files.delete_dir(f"{root}/d")
+    assert files.exists(f"{root}/keep/a")
+
+
+_RACER = """
+import sys
+from tidelake.fileio import LocalFileIO
+files, root, me = LocalFileIO(), sys.argv[1], sys.argv[2]
+print(sum(files.put_if_absent(f"{root}/snapshot-{i}", me.encode() * 500) for i in range(300)))
+"""
+
+
+def test_processes_racing_for_names_win_each_once(files, root):
+    command = [sys.executable, "-c", _RACER, root]
+    racers = [
+        subprocess.Popen(
+            [*command, str(i)], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": "src"}
+        )
+        for i in range(3)
+    ]
+    wins = [int(racer.communicate(timeout=120)[0]) for racer in racers]
+    assert sum(wins) == 300
+    held = [files.read_bytes(f"{root}/{s.name}") for s in files.list_dir(root)]
+    assert sorted(held.count(str(i).encode() * 500) for i in range(3)) == sorted(wins)

@@ -1,0 +1,1 @@
+"""The interop check: other engines read what Tidelake wrote, and the other way round."""

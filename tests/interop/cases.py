@@ -1,0 +1,370 @@
+"""The tables of the interop check, as data: schema, options and the steps that fill them.
+
+A case says what to do and, by a model that is a Python list or dict, which rows are there after
+each step. Nothing here knows Tidelake: ``make.py`` turns the steps into calls, and every reader is
+compared with the model.
+
+Values are plain Python under Paimon's type names; DATE is days, TIME milliseconds, TIMESTAMP
+nanoseconds since the epoch (see ``cells.value_cell``).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from interop.cells import Cell, value_cell
+
+Values = tuple[Any, ...]
+
+DAY_NS = 86_400 * 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Append rows, or upsert them into a primary-key table; ``kinds`` may hold ``-D``."""
+
+    rows: Sequence[Values]
+    kinds: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """INSERT OVERWRITE: the whole table or ``partition`` (static), or what the rows touch."""
+
+    rows: Sequence[Values]
+    dynamic: bool = False
+    partition: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete by keys (tuples in primary-key order), or the rows where ``column == value``."""
+
+    keys: Sequence[Values] = ()
+    where: tuple[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """Name the latest snapshot."""
+
+    name: str
+
+
+Step = Write | Overwrite | Delete | Tag
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One table.
+
+    ``full_only`` cases are left out of the small run. ``cannot`` names readers that refuse this
+    table, with words of their refusal: any other error of a reader fails the check.
+    ``peer_rows`` are written into the finished table by another engine, as upserts, afterwards.
+    """
+
+    name: str
+    columns: Mapping[str, str]
+    steps: Sequence[Step]
+    primary_keys: tuple[str, ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    full_only: bool = False
+    cannot: Mapping[str, str] = field(default_factory=dict)
+    peer_rows: Sequence[Values] = ()
+
+    def cells(self, rows: Sequence[Values]) -> list[tuple[Cell, ...]]:
+        """Rows of values as rows of cells."""
+        types = tuple(self.columns.values())
+        return [tuple(value_cell(v, t) for v, t in zip(r, types, strict=True)) for r in rows]
+
+
+class Model:
+    """The truth about a case's table: a list, or a dict from key to (order, row)."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.at = {name: i for i, name in enumerate(case.columns)}
+        self.key_at = tuple(self.at[k] for k in case.primary_keys)
+        self.partition_at = tuple(self.at[k] for k in case.partition_keys)
+        sequence = case.options.get("sequence.field")
+        self.sequence_at = None if sequence is None else self.at[sequence]
+        self.sign = -1 if case.options.get("sequence.field.sort-order") == "descending" else 1
+        self.ignore_delete = case.options.get("ignore-delete") == "true"
+        self.keyed: dict[Values, tuple[Any, Values | None]] = {}
+        self.listed: list[Values] = []
+
+    def _key(self, row: Values) -> Values:
+        return tuple(row[i] for i in self.key_at)
+
+    def _partition(self, row: Values) -> Values:
+        return tuple(row[i] for i in self.partition_at)
+
+    def _put(self, row: Values, kind: str) -> None:
+        if not self.key_at:
+            assert kind == "+I"
+            self.listed.append(row)
+            return
+        if kind == "-D" and self.ignore_delete:
+            return
+        order: tuple[Any, ...] = ()
+        if self.sequence_at is not None:
+            value = row[self.sequence_at]
+            order = (0, 0) if value is None else (1, self.sign * value)
+        known = self.keyed.get(self._key(row))
+        if known is None or order >= known[0]:
+            self.keyed[self._key(row)] = (order, None if kind == "-D" else row)
+
+    def _drop(self, goes: Callable[[Values], bool]) -> None:
+        self.listed = [r for r in self.listed if not goes(r)]
+        self.keyed = {k: v for k, v in self.keyed.items() if v[1] is None or not goes(v[1])}
+
+    def apply(self, step: Step) -> None:
+        """Take one step."""
+        match step:
+            case Write(rows, kinds):
+                for row, kind in zip(rows, kinds or ["+I"] * len(rows), strict=True):
+                    self._put(row, kind)
+            case Overwrite(rows, dynamic, partition):
+                touched = {self._partition(r) for r in rows}
+                fixed = {self.at[k]: v for k, v in (partition or {}).items()}
+                if dynamic:
+                    self._drop(lambda r: self._partition(r) in touched)
+                else:
+                    self._drop(lambda r: all(r[i] == v for i, v in fixed.items()))
+                for row in rows:
+                    self._put(row, "+I")
+            case Delete(keys, where):
+                for key in keys:
+                    self.keyed.pop(tuple(key), None)
+                if where is not None:
+                    self._drop(lambda r: r[self.at[where[0]]] == where[1])
+            case Tag():
+                pass
+
+    def rows(self) -> list[Values]:
+        """The rows now."""
+        return [*self.listed, *(row for _, row in self.keyed.values() if row is not None)]
+
+
+# ---- data -----------------------------------------------------------------------------------------
+
+ODD_WORDS = (
+    "a", "", " ", "  two ", "a=b/c%d'[x]{y}^~中", "2024-01-01", "x y:z", "100%", "naïve", "日本",
+    "-", "__HIVE__", "q?*", "tab\tnew\nline", "\\", "emoji 🌊",
+)  # fmt: skip
+
+SCALARS = {
+    "k": "INT NOT NULL",
+    "bool": "BOOLEAN",
+    "i8": "TINYINT",
+    "i16": "SMALLINT",
+    "i32": "INT",
+    "i64": "BIGINT",
+    "f32": "FLOAT",
+    "f64": "DOUBLE",
+    "dec9": "DECIMAL(9, 2)",
+    "dec18": "DECIMAL(18, 6)",
+    "dec38": "DECIMAL(38, 10)",
+    "text": "STRING",
+    "raw": "BYTES",
+    "day": "DATE",
+    "ts3": "TIMESTAMP(3)",
+    "ts6": "TIMESTAMP(6)",
+    "ltz": "TIMESTAMP_LTZ(6)",
+}
+
+_LAST_DAY, _FIRST_DAY = 2_932_896, -719_162  # 9999-12-31 and 0001-01-01
+
+
+def scalar_rows() -> list[Values]:
+    """Nulls, extremes and oddities of every scalar type."""
+    top, low = _LAST_DAY * DAY_NS + 86_399_999_999_000, _FIRST_DAY * DAY_NS
+    inf, nan = float("inf"), float("nan")
+    return [
+        (1, None, *[None] * 15),
+        (2, True, 127, 32_767, 2**31 - 1, 2**63 - 1, 3.4028234663852886e38, 1.7976931348623157e308,
+         Decimal("9999999.99"), Decimal("999999999999.999999"), Decimal("9" * 28 + ".9999999999"),
+         "z" * 40, bytes(range(256)), _LAST_DAY, top - 999_000, top, top),
+        (3, False, -128, -32_768, -(2**31), -(2**63), -3.4028234663852886e38, -1.7976931348623157e308,
+         Decimal("-9999999.99"), Decimal("-999999999999.999999"), Decimal("-" + "9" * 28 + ".9999999999"),
+         "", b"", _FIRST_DAY, low, low, low),
+        (4, True, 0, 0, 0, 0, -0.0, -0.0, Decimal(0), Decimal(0), Decimal(0), "\x00nul", b"\x00", 0, 0, 0, 0),
+        (5, False, -1, -1, -1, -1, nan, nan, Decimal("-0.01"), Decimal("-0.000001"), Decimal("-1E-10"),
+         "日本 🌊 ü", b"\xff\xfe", -1, -1_000_000, -1_000, -1_000),
+        (6, None, 1, 1, 1, 1, inf, -inf, Decimal("0.01"), Decimal("0.000001"), Decimal("1E-10"),
+         "\U0010ffff" * 20, b"\xff" * 40, 1, 1_000_000, 1_000, 1_000),
+        (7, True, 7, 7, 7, 7, 1.401298464324817e-45, 5e-324, Decimal("7.07"), Decimal("7.000007"),
+         Decimal("18446744073709551616.5"), "\uffff" * 20 + "tail", b"7" * 17, 19_000,
+         1_700_000_000_123_000_000, 1_700_000_000_123_456_000, 1_700_000_000_123_456_000),
+    ]  # fmt: skip
+
+
+def _kv_rows(rng: random.Random, keys: Sequence[int], version: int) -> list[Values]:
+    return [(k, f"v{version}-{k}", rng.randrange(-1000, 1000) if k % 7 else None) for k in keys]
+
+
+def _upserts(seed: int, *, commits: int, keys_count: int, per_commit: int) -> list[Step]:
+    """Random upserts and deletes of a table (k, v, n)."""
+    rng = random.Random(seed)
+    steps: list[Step] = [Write(_kv_rows(rng, range(keys_count), 0))]
+    for version in range(1, commits):
+        keys = rng.sample(range(keys_count + keys_count // 4), per_commit)
+        kinds = ["-D" if rng.random() < 0.2 else "+I" for _ in keys]
+        steps.append(Write(_kv_rows(rng, keys, version), kinds))
+    return steps
+
+
+def _composite_row(rng: random.Random, version: int) -> Values:
+    return (
+        rng.choice(ODD_WORDS),
+        rng.randrange(-3, 4),
+        Decimal(rng.randrange(-500, 500)) / 100,
+        19_000 + rng.randrange(3),
+        f"v{version}",
+        rng.random() * 10 if rng.random() < 0.9 else None,
+    )
+
+
+KV = {"k": "INT NOT NULL", "v": "STRING", "n": "INT"}
+AKV = {"k": "BIGINT", "v": "STRING", "n": "DOUBLE"}
+COMPOSITE = {
+    "a": "STRING NOT NULL",
+    "b": "INT NOT NULL",
+    "c": "DECIMAL(10, 2) NOT NULL",
+    "d": "DATE NOT NULL",
+    "v": "STRING",
+    "x": "DOUBLE",
+}
+COMPOSITE_KEY = ("a", "b", "c", "d")
+
+
+def _unique(rows: Sequence[Values], width: int) -> list[Values]:
+    return list({row[:width]: row for row in rows}.values())
+
+
+def all_cases() -> list[Case]:
+    """Every case; the random ones are the same in every run."""
+    rng = random.Random(41)
+    append = [
+        Write([(i, f"s{i}", i / 3) for i in range(500)]),
+        Write([(None, None, None), (-1, "", -0.0)]),
+        Write([(i, None, None) for i in range(20)]),
+    ]
+    words = [(i, word, i % 3) for i, word in enumerate(ODD_WORDS)]
+    days = [(19_000 + i % 4, i % 3, i, f"v{i}") for i in range(120)]
+    cases = [
+        Case("append", AKV, append),
+        Case("append_bucketed", AKV, append, options={"bucket": "3", "bucket-key": "k"}),
+        Case("append_bucketed_wide_key", {"a": "DECIMAL(30, 4)", "b": "TIMESTAMP(6)", "c": "STRING", "v": "INT"},
+             [Write([(Decimal(i) / 8 if i % 5 else None, i * 1_000 if i % 7 else None, ODD_WORDS[i % 16], i)
+                     for i in range(200)])],
+             options={"bucket": "4", "bucket-key": "a,b,c"}),
+        Case("append_wide", {f"c{i:02}": "BIGINT" if i % 2 else "STRING" for i in range(70)},
+             [Write([tuple(None if (i + c) % 5 == 0 else (i * c if c % 2 else f"{i}.{c}") for c in range(70))
+                     for i in range(50)])]),
+        Case("append_no_rows", KV, []),
+        Case("append_partition_string", {"i": "INT", "p": "STRING", "n": "INT"},
+             [Write(words), Write([(100, None, 0), (101, None, 1), (102, "a", 2)])],
+             partition_keys=("p",)),
+        Case("append_partition_many", {"i": "INT", "q": "BOOLEAN", "d": "DATE", "l": "BIGINT"},
+             [Write([(i, (None, True, False)[i % 3], None if i % 4 == 3 else 19_000 + i % 4, i % 2 - 1)
+                     for i in range(48)])],
+             partition_keys=("q", "d", "l")),
+        Case("pk_int", KV, _upserts(1, commits=6, keys_count=400, per_commit=60), ("k",),
+             options={"bucket": "2"},
+             peer_rows=[(k, f"peer-{k}", k) for k in range(0, 600, 7)]),
+        Case("pk_compacted", KV, _upserts(2, commits=24, keys_count=300, per_commit=40), ("k",),
+             options={"bucket": "1"}, peer_rows=[(k, None, -k) for k in range(50)]),
+        Case("pk_composite", COMPOSITE,
+             [Write(_unique([_composite_row(rng, v) for _ in range(300)], 4)) for v in range(5)],
+             COMPOSITE_KEY, options={"bucket": "4"},
+             peer_rows=_unique([_composite_row(rng, 99) for _ in range(150)], 4)),
+        Case("pk_composite_bucket_key", COMPOSITE,
+             [Write(_unique([_composite_row(rng, v) for _ in range(150)], 4)) for v in range(3)],
+             COMPOSITE_KEY, options={"bucket": "4", "bucket-key": "d,a"}, full_only=True,
+             peer_rows=_unique([_composite_row(rng, 98) for _ in range(100)], 4)),
+        Case("pk_wide_key", {"a": "DECIMAL(30, 4) NOT NULL", "b": "TIMESTAMP(6) NOT NULL", "c": "BYTES NOT NULL", "v": "INT"},
+             [Write([(Decimal(i % 11 - 5) * 10**20, (i % 7 - 3) * DAY_NS + 1_000, bytes([i % 3] * (i % 20)), i + v)
+                     for i in range(231)][:: v + 1]) for v in range(3)],
+             ("a", "b", "c"), options={"bucket": "3"}),
+        Case("pk_partitioned", {"d": "DATE NOT NULL", "g": "INT NOT NULL", "k": "INT NOT NULL", "v": "STRING"},
+             [Write(days), Write([(19_001, 1, i, "new") for i in range(40)]),
+              Write([r[:3] + (None,) for r in days[::5]], ["-D"] * len(days[::5]))],
+             ("d", "g", "k"), ("d", "g"), {"bucket": "2"},
+             peer_rows=[(19_000 + i % 6, i % 3, i, "peer") for i in range(60)]),
+        Case("pk_many_buckets", KV, _upserts(3, commits=3, keys_count=900, per_commit=300), ("k",),
+             options={"bucket": "64"}),
+        Case("pk_delete", KV,
+             [*_upserts(4, commits=2, keys_count=60, per_commit=10), Delete([(k,) for k in range(0, 60, 2)]),
+              Delete(where=("v", "v0-3")), Write([(0, "back", 0)]), Delete([(k,) for k in range(80)])],
+             ("k",), options={"bucket": "2"}),
+        Case("pk_ignore_delete", KV, _upserts(5, commits=4, keys_count=60, per_commit=30), ("k",),
+             options={"bucket": "1", "ignore-delete": "true"}, full_only=True),
+        Case("pk_overwrite", {"p": "STRING NOT NULL", **KV},
+             [Write([(f"p{i % 4}", i, f"a{i}", i) for i in range(80)]),
+              Overwrite([("p1", 1, "dyn", 1), ("p9", 2, "dyn", 2)], dynamic=True),
+              Overwrite([("p2", 5, "stat", 5)], partition={"p": "p2"}),
+              Overwrite([], partition={"p": "p3"}),
+              Overwrite([("p0", 7, "all", 7)])],
+             ("p", "k"), ("p",), {"bucket": "2"}),
+        Case("append_overwrite", {"p": "INT", **AKV},
+             [Write([(i % 4 if i % 5 else None, i, f"a{i}", None) for i in range(80)]),
+              Overwrite([(1, 1, "dyn", 1.0), (9, 2, "dyn", 2.0), (None, 3, "dyn", 3.0)], dynamic=True),
+              Overwrite([(2, 5, "stat", 5.0)], partition={"p": 2}),
+              Overwrite([(0, 7, "all", 7.0)])],
+             partition_keys=("p",)),
+        Case("pk_sequence", {"k": "INT NOT NULL", "v": "STRING", "seq": "BIGINT"},
+             [Write([(k, "first", 10) for k in range(50)]),
+              Write([(k, "late", 9) if k % 3 else (k, "newer", 11) for k in range(50)]),
+              Write([(k, "null", None) for k in range(0, 60, 4)]),
+              Write([(k, "equal", 11) for k in range(0, 50, 2)])],
+             ("k",), options={"bucket": "2", "sequence.field": "seq"}),
+        Case("pk_sequence_descending", {"k": "INT NOT NULL", "v": "STRING", "seq": "BIGINT"},
+             [Write([(k, "first", 10) for k in range(50)]),
+              Write([(k, "late", 9) if k % 3 else (k, "newer", 11) for k in range(50)])],
+             ("k",), full_only=True,
+             options={"bucket": "2", "sequence.field": "seq", "sequence.field.sort-order": "descending"}),
+        Case("types_append", SCALARS, [Write(scalar_rows()), Write(scalar_rows()[::-1])]),
+        Case("types_pk", SCALARS, [Write(scalar_rows()), Write([(*scalar_rows()[i][:1], *scalar_rows()[i - 1][1:])
+                                                              for i in range(3)])],
+             ("k",), options={"bucket": "2"}, peer_rows=scalar_rows()[2:5]),
+        Case("types_precision", {"k": "INT NOT NULL", "t0": "TIMESTAMP(0)", "t9": "TIMESTAMP(9)", "l0": "TIMESTAMP_LTZ(0)",
+                                 "l3": "TIMESTAMP_LTZ(3)", "l9": "TIMESTAMP_LTZ(9)"},
+             [Write([(1, None, None, None, None, None), (2, 10**9, 1_700_000_000_123_456_789, 10**9, 10**6, -1),
+                     (3, -(10**9), -1, -(10**9), -(10**6), 1)])],
+             ("k",), options={"bucket": "1"}),
+        Case("types_time", {"k": "INT", "t": "TIME(3)"},
+             [Write([(1, None), (2, 0), (3, 86_399_999), (4, 3_600_001)])]),
+        Case("types_sized", {"k": "INT", "c": "CHAR(4)", "v": "VARCHAR(10)", "b": "BINARY(3)", "w": "VARBINARY(9)"},
+             [Write([(1, None, None, None, None), (2, "abcd", "日本", b"\x00\x01\x02", b""), (3, "日本日本", "", b"\xff" * 3, b"12345")])]),
+        Case("tags", KV, [Write([(1, "a", 1)]), Tag("first"), Write([(1, "b", 2), (2, "c", 3)]),
+                          Tag("second-tag"), Write([(2, None, None)], ["-D"])],
+             ("k",), options={"bucket": "1"}),
+        Case("stats_none", KV, _upserts(6, commits=3, keys_count=50, per_commit=20), ("k",),
+             options={"bucket": "1", "metadata.stats-mode": "none"}),
+        Case("stats_full", KV, _upserts(7, commits=3, keys_count=50, per_commit=20), ("k",),
+             options={"bucket": "1", "metadata.stats-mode": "full"}, full_only=True),
+        *(Case(f"compression_{name}", KV, _upserts(8, commits=2, keys_count=3000, per_commit=500), ("k",),
+               options={"bucket": "1", "file.compression": name}, full_only=name in {"gzip", "none"})
+          for name in ("snappy", "lz4", "gzip", "none")),
+        Case("write_only", KV, _upserts(9, commits=12, keys_count=100, per_commit=30), ("k",),
+             options={"bucket": "1", "write-only": "true"}, peer_rows=[(k, "peer", k) for k in range(40)]),
+        Case("pk_large", COMPOSITE,
+             [Write(_unique([(f"{i * 7919 % 50_000:06}", i % 5, Decimal(i % 100) / 4, 19_000 + i % 30, f"v{v}", i / 7)
+                             for i in range(v * 9_000, v * 9_000 + (60_000, 12_000, 12_000)[v])], 4)) for v in range(3)],
+             COMPOSITE_KEY, options={"bucket": "2", "target-file-size": "256 kb", "write-buffer-size": "4 mb"},
+             full_only=True),
+        Case("append_large", AKV, [Write([(i, f"text {i % 1000}", i * 0.5) for i in range(v, 200_000, 2)]) for v in range(2)],
+             options={"target-file-size": "512 kb"}, full_only=True),
+    ]  # fmt: skip
+    return cases
+
+
+def small_cases() -> list[Case]:
+    """The cases of the run in CI."""
+    return [case for case in all_cases() if not case.full_only]

@@ -1,0 +1,112 @@
+"""Requests to and answers from another engine: two files of JSON lines.
+
+A request is one line: ``{"id", "op": "read", "table", "options"}`` or
+``{"id", "op": "write", "table", "rows": [[kind, cell, ...], ...]}``; cells as in ``cells.py``.
+An answer is a line ``{"id", "columns"}``, one line ``[kind, cell, ...]`` per row, and a line
+``{"id", "rows"}``; or a line ``{"id", "error"}`` where the engine refuses. ``java/Dump.java``,
+``spark_dump.py`` and ``pypaimon_dump.py`` are the other end. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Row = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Read a table (at a snapshot or tag), or write rows into it."""
+
+    id: str
+    table: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    op: str = "read"
+    rows: tuple[Row, ...] = ()
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "id": self.id,
+                "op": self.op,
+                "table": self.table,
+                "options": dict(self.options),
+                "rows": [list(r) for r in self.rows],
+            },
+            ensure_ascii=False,
+        )
+
+
+@dataclass(slots=True)
+class Answer:
+    """What an engine said: columns and rows, or why not."""
+
+    columns: list[str] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    error: str | None = None
+
+
+def write_requests(path: Path, requests: Iterable[Request]) -> None:
+    """Write the requests, one a line."""
+    path.write_text("".join(r.to_json() + "\n" for r in requests), encoding="utf-8")
+
+
+def read_answers(path: Path) -> dict[str, Answer]:
+    """Read the answers by request id; a request whose answer breaks off has an error.
+
+    Rows come without their kind: a batch read must give inserts only, anything else is an error.
+    """
+    answers: dict[str, Answer] = {}
+    current: Answer | None = None
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            value = json.loads(line)
+            if isinstance(value, list):
+                assert current is not None
+                if value[0] not in {"+I", "+U"}:
+                    current.error = f"a row of kind {value[0]} came out of a batch read"
+                current.rows.append(tuple(value[1:]))
+                continue
+            current = answers.setdefault(value["id"], Answer(error="the answer breaks off"))
+            if "columns" in value:
+                current.columns = value["columns"]
+            elif "error" in value:
+                current.error = value["error"]
+            elif current.error == "the answer breaks off":
+                current.error = None
+    return answers
+
+
+def serve(
+    requests: Path,
+    answers: Path,
+    *,
+    read: Callable[[str, Mapping[str, str]], tuple[list[str], list[Row]]],
+    write: Callable[[str, list[list[str | None]]], int] | None = None,
+) -> None:
+    """The other end in Python: answer every request; an engine's error is an answer too."""
+    with answers.open("w", encoding="utf-8") as out:
+
+        def say(value: object) -> None:
+            out.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+        for line in requests.read_text(encoding="utf-8").splitlines():
+            request = json.loads(line)
+            try:
+                if request["op"] == "write":
+                    assert write is not None, "this engine is asked to read only"
+                    say({"id": request["id"], "rows": write(request["table"], request["rows"])})
+                    continue
+                columns, rows = read(request["table"], request["options"])
+                say({"id": request["id"], "columns": columns})
+                for row in rows:
+                    say(["+I", *row])
+                say({"id": request["id"], "rows": len(rows)})
+            except Exception as failure:  # noqa: BLE001  the report prints it
+                traceback.print_exc()
+                reason = f"{type(failure).__name__}: {failure}"
+                say({"id": request["id"], "error": reason})

@@ -1,0 +1,224 @@
+"""The other engines, each made ready on demand and asked through ``protocol.py``.
+
+Nothing is assumed to be installed: what a reader needs is fetched by its ordinary client (Maven for
+the Paimon jar, pip for a virtual environment) into ``.venv-oracle/`` of the checkout and kept there.
+A reader that cannot be made ready says why in one sentence; it is then shown as absent.
+
+==============  ============================================================================
+reader          what it is
+==============  ============================================================================
+``java-1.3``    Java Paimon 1.3.1 core, our ``java/Dump.java`` in one JVM run
+``java-2.1``    Java Paimon 2.1-SNAPSHOT on Spark 4.1.2, one session (the oracle's jar)
+``pypaimon``    pypaimon 2.1.0
+==============  ============================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from interop.protocol import Answer, Request, read_answers, write_requests
+
+HERE = Path(__file__).parent
+CHECKOUT = HERE.parents[1]
+CACHE = CHECKOUT / ".venv-oracle"
+ORACLE = Path(os.environ.get("TIDELAKE_ORACLE", CHECKOUT.parent / "shared" / "oracle"))
+
+PAIMON_JAR = "org.apache.paimon:paimon-bundle:1.3.1"
+SPARK_JAR = ORACLE / "paimon-spark-4.1_2.13-2.1-SNAPSHOT.jar"
+_SPARK_WHEEL_JARS = (
+    "hadoop-client-api",
+    "hadoop-client-runtime",
+    "log4j-1.2-api",
+    "log4j-api",
+    "log4j-core",
+    "log4j-slf4j2-impl",
+    "slf4j-api",
+    "snappy-java",
+    "zstd-jni",
+    "lz4-java",
+)
+_TIMEOUT_S = 900
+
+
+class AbsentError(Exception):
+    """A reader cannot be made ready on this machine; the message says what is missing."""
+
+
+def _run(command: Sequence[str], *, what: str, env: dict[str, str] | None = None) -> None:
+    done = subprocess.run(
+        [str(c) for c in command],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+    if done.returncode:
+        tail = " | ".join(line for line in done.stdout.strip().splitlines()[-4:] if line)
+        message = f"{what} failed: {tail[-600:]}"
+        raise AbsentError(message)
+
+
+def _tool(name: str) -> str:
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / name).is_file():
+        return str(Path(home) / "bin" / name)
+    found = shutil.which(name)
+    if found is None:
+        message = f"there is no {name} on this machine"
+        raise AbsentError(message)
+    return found
+
+
+def _environment(name: str, *requirements: str) -> Path:
+    """The Python of a virtual environment with these packages, made on first use."""
+    place, ready = CACHE / name, CACHE / name / ".ready"
+    python = place / "bin" / "python"
+    if not ready.is_file() or ready.read_text() != "\n".join(requirements):
+        CACHE.mkdir(exist_ok=True)
+        _run([sys.executable, "-m", "venv", "--clear", place], what="making a virtual environment")
+        _run([python, "-m", "pip", "install", "--quiet", *requirements], what="pip install")
+        ready.write_text("\n".join(requirements))
+    return python
+
+
+class Reader:
+    """One engine behind the protocol."""
+
+    name = ""
+    title = ""
+
+    def prepare(self) -> None:
+        """Make it ready; ``AbsentError`` says why that cannot be."""
+        raise NotImplementedError
+
+    def command(self, requests: Path, answers: Path, scratch: Path) -> list[str]:
+        """The process that answers."""
+        raise NotImplementedError
+
+    def is_cached(self) -> bool:
+        """Whether it was made ready before, so that asking costs no download."""
+        raise NotImplementedError
+
+    def ask(self, requests: Sequence[Request]) -> dict[str, Answer]:
+        """All answers; a process that died leaves errors for what it did not answer."""
+        with tempfile.TemporaryDirectory(prefix="interop-") as scratch:
+            asked, answered = Path(scratch, "requests"), Path(scratch, "answers")
+            write_requests(asked, requests)
+            done = subprocess.run(
+                self.command(asked, answered, Path(scratch)),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+            answers = read_answers(answered) if answered.is_file() else {}
+        tail = " | ".join(done.stdout.strip().splitlines()[-3:])[-300:]
+        for request in requests:
+            lost = Answer(error=f"no answer (exit code {done.returncode}): {tail}")
+            answers.setdefault(request.id, lost)
+        return answers
+
+
+class JavaCore(Reader):
+    """Java Paimon 1.3.1 without Spark."""
+
+    name = "java-1.3"
+    title = "Java Paimon 1.3.1"
+
+    def __init__(self) -> None:
+        self.jars = CACHE / "java-1.3"
+        sources = sorted((HERE / "java").glob("*.java"))
+        digest = hashlib.sha256(b"".join(s.read_bytes() for s in sources)).hexdigest()[:12]
+        self.sources, self.classes = sources, self.jars / f"classes-{digest}"
+        self.class_path = ""
+
+    def is_cached(self) -> bool:
+        return (self.jars / "paimon-bundle-1.3.1.jar").is_file()
+
+    def prepare(self) -> None:
+        _tool("java")
+        spark = importlib.util.find_spec("pyspark")
+        if spark is None or spark.origin is None:
+            message = "pyspark is not installed, whose wheel has the Hadoop jars Java Paimon needs"
+            raise AbsentError(message)
+        bundle = self.jars / "paimon-bundle-1.3.1.jar"
+        if not bundle.is_file():
+            fetched = self.jars / "fetched"
+            _run(
+                [_tool("mvn"), "-q", "-B", "dependency:copy", f"-Dartifact={PAIMON_JAR}",
+                 f"-DoutputDirectory={fetched}"],
+                what=f"fetching {PAIMON_JAR} with Maven",
+            )  # fmt: skip
+            (fetched / bundle.name).rename(bundle)
+        jars = Path(spark.origin).parent / "jars"
+        borrowed = [str(p) for n in _SPARK_WHEEL_JARS for p in sorted(jars.glob(f"{n}-[0-9]*.jar"))]
+        self.class_path = os.pathsep.join([str(bundle), *borrowed, str(self.classes)])
+        if not self.classes.is_dir():
+            fresh = self.classes.with_suffix(".new")
+            shutil.rmtree(fresh, ignore_errors=True)
+            _run([_tool("javac"), "-d", fresh, "-cp", self.class_path, *self.sources], what="javac")
+            fresh.rename(self.classes)
+
+    def command(self, requests: Path, answers: Path, scratch: Path) -> list[str]:
+        return [
+            _tool("java"), "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+            "-cp", self.class_path, "Dump", str(requests), str(answers), str(scratch / "spill"),
+        ]  # fmt: skip
+
+
+class JavaOnSpark(Reader):
+    """Java Paimon 2.1-SNAPSHOT on Spark 4.1.2."""
+
+    name = "java-2.1"
+    title = "Java Paimon 2.1, Spark"
+
+    def __init__(self) -> None:
+        self.python = Path()
+
+    def is_cached(self) -> bool:
+        return (CACHE / "spark41" / ".ready").is_file()
+
+    def prepare(self) -> None:
+        if not SPARK_JAR.is_file():
+            message = f"the oracle's jar is not beside this checkout ({SPARK_JAR.name})"
+            raise AbsentError(message)
+        _tool("java")
+        self.python = _environment("spark41", "pyspark==4.1.2", "pyarrow>=20")
+
+    def command(self, requests: Path, answers: Path, scratch: Path) -> list[str]:
+        arguments = [requests, answers, SPARK_JAR]
+        return [str(self.python), str(HERE / "spark_dump.py"), *map(str, arguments)]
+
+
+class Pypaimon(Reader):
+    """pypaimon 2.1.0."""
+
+    name = "pypaimon"
+    title = "pypaimon 2.1.0"
+
+    def __init__(self) -> None:
+        self.python = Path()
+
+    def is_cached(self) -> bool:
+        return (CACHE / "pypaimon" / ".ready").is_file()
+
+    def prepare(self) -> None:
+        self.python = _environment("pypaimon", "pypaimon==2.1.0")
+
+    def command(self, requests: Path, answers: Path, scratch: Path) -> list[str]:
+        return [str(self.python), str(HERE / "pypaimon_dump.py"), str(requests), str(answers)]
+
+
+READERS: dict[str, type[Reader]] = {r.name: r for r in (JavaCore, JavaOnSpark, Pypaimon)}

@@ -1,0 +1,86 @@
+"""The end of the protocol for Java Paimon on Spark; runs in a virtual environment of its own.
+
+Usage: ``python spark_dump.py REQUESTS ANSWERS PAIMON_SPARK_JAR``
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from interop.cells import table_cells  # noqa: E402
+from interop.protocol import Row, serve  # noqa: E402
+from pyspark.sql import DataFrame, SparkSession, functions  # noqa: E402
+
+
+def _session(jar: str) -> SparkSession:
+    loopback = "127.0.0.1"
+    settings = {
+        "spark.jars": jar,
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "1500m",
+        "spark.driver.host": loopback,
+        "spark.driver.bindAddress": loopback,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.extensions": "org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("interop")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _cell_to_column(name: str, kind: str) -> functions.Column:
+    """SQL that turns the text of a cell (``cells.py``) into a value of the Spark type."""
+    text = functions.col(name)
+    body = functions.regexp_replace(text, "(?s)^[a-z]+:", "")
+    if kind == "string" or kind.startswith(("char", "varchar")):
+        return body
+    if kind == "binary":
+        return functions.unhex(body)
+    if kind == "date":
+        return functions.date_from_unix_date(body.cast("int"))
+    if kind in {"timestamp", "timestamp_ntz"}:
+        micros = functions.floor(body.cast("decimal(38,0)") / functions.lit(1000)).cast("bigint")
+        return functions.timestamp_micros(micros).cast(kind)
+    if kind in {"float", "double"}:
+        message = f"cells of type {kind} are bits; no Spark expression makes them a value"
+        raise TypeError(message)
+    return (body if kind.startswith("decimal") else text).cast(kind)
+
+
+def main() -> None:
+    """Serve all requests in one session."""
+    session = _session(sys.argv[3])
+
+    def load(table: str, options: Mapping[str, str]) -> DataFrame:
+        return session.read.format("paimon").options(**options).load(f"file:{table}")
+
+    def read(table: str, options: Mapping[str, str]) -> tuple[list[str], list[Row]]:
+        rows = load(table, options).toArrow()
+        return rows.column_names, table_cells(rows)
+
+    def write(table: str, rows: list[list[str | None]]) -> int:
+        if any(row[0] != "+I" for row in rows):
+            message = "a DataFrame write has no row kinds"
+            raise TypeError(message)
+        kinds = dict(load(table, {}).dtypes)
+        text = ", ".join(f"`{name}` string" for name in kinds)
+        frame = session.createDataFrame([row[1:] for row in rows], text)
+        frame = frame.select(*(_cell_to_column(n, k).alias(n) for n, k in kinds.items()))
+        frame.write.format("paimon").mode("append").save(f"file:{table}")
+        return len(rows)
+
+    serve(Path(sys.argv[1]), Path(sys.argv[2]), read=read, write=write)
+    session.stop()
+
+
+if __name__ == "__main__":
+    main()

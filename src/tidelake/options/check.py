@@ -1,0 +1,180 @@
+"""What is refused, and why: options of a new table, and options that are not covered.
+
+Two checks with two questions:
+
+- :func:`check_new_table`: did the user write what they meant? A key that Paimon 1.3.1 does not
+  know is an error with near names, a bad value too. It runs on what a user passes, never on what
+  a table has on disk.
+- :func:`check_supported`: would ignoring an option change the result? It runs on every table that
+  is made, read or written, before the first byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidelake.errors import InvalidInputError, UnsupportedError, near_names
+from tidelake.options.declared import layout
+from tidelake.options.declared.registry import BY_KEY
+from tidelake.options.key_pattern import pattern_of
+from tidelake.options.later_option import later_option_of
+from tidelake.options.option import Action, Coverage, Option, Support
+from tidelake.options.table_options import Options
+
+__all__ = ["check_new_table", "check_supported"]
+
+DYNAMIC_BUCKETS = -1
+POSTPONE_BUCKETS = -2
+
+_ALIASES = {alias for option in BY_KEY.values() for alias in option.fallback_keys}
+
+
+def check_new_table(mapping: Mapping[str, object], *, table: str) -> None:
+    """Check the options that a user gives for a table, or for one read or write of it.
+
+    Parameters
+    ----------
+    mapping : mapping of str to str
+        The options as given; a value that is not a text is refused with the text to write.
+    table : str
+        The table's name, for messages.
+
+    Raises
+    ------
+    InvalidInputError
+        A key is unknown (the message offers near names), or a value is not of its kind.
+
+    Examples
+    --------
+    >>> check_new_table({"bukcet": "4"}, table="db.t")
+    Traceback (most recent call last):
+    tidelake.errors.InvalidInputError: Table db.t: unknown option 'bukcet'. Did you mean ...
+    """
+    texts: dict[str, str] = {}
+    for key, value in mapping.items():
+        if not isinstance(value, str):
+            message = (
+                f"Table {table}: option '{key}' has the value {value!r}; values are texts, write"
+                f" '{key}': '{_as_text(value)}'."
+            )
+            raise InvalidInputError(message, kind="option_value", option=key, table=table)
+        texts[key] = value
+        if key in BY_KEY or key in _ALIASES or pattern_of(key) or later_option_of(key):
+            continue
+        message = (
+            f"Table {table}: unknown option '{key}'.{near_names(key, BY_KEY)}"
+            " docs/options.md lists every option."
+        )
+        raise InvalidInputError(message, kind="unknown_option", option=key, table=table)
+    Options.parse(texts, table=table)
+
+
+def check_supported(
+    options: Options,
+    *,
+    table: str,
+    has_primary_key: bool,
+    action: Action,
+) -> None:
+    """Refuse options that would change the result and are not covered by this version.
+
+    Parameters
+    ----------
+    options : Options
+        The table's options together with those of this read or write.
+    table : str
+        The table's name, for messages.
+    has_primary_key : bool
+        Whether it is a primary-key table.
+    action : {"create", "read", "write"}
+        What is about to be done with it.
+
+    Raises
+    ------
+    UnsupportedError
+        An option's value is valid in Paimon but not covered; the message says what to do.
+    InvalidInputError
+        The buckets of an append table have no key.
+
+    Examples
+    --------
+    >>> options = Options.parse({"merge-engine": "aggregation"})
+    >>> check_supported(options, table="db.t", has_primary_key=True, action="read")
+    Traceback (most recent call last):
+    tidelake.errors.UnsupportedError: Table db.t: option 'merge-engine' = 'aggregation' ...
+    """
+    _check_buckets(options, table=table, has_primary_key=has_primary_key, action=action)
+    for key, option in BY_KEY.items():
+        if options.is_set(option) and _is_refused(
+            option.coverage, has_primary_key=has_primary_key, action=action
+        ):
+            value = options.get(option)
+            neutral = (option.default, "", *option.coverage.accepted)
+            if value not in neutral and value != {}:
+                _refuse(table, key, _given(options, option), option.reason)
+    for key, given in options.raw.items():
+        if key in BY_KEY:
+            continue
+        later = later_option_of(key)
+        if later and action in later.actions and given.lower() != later.neutral:
+            _refuse(table, key, given, later.reason)
+        pattern = pattern_of(key)
+        if (
+            pattern
+            and given.lower() not in pattern.coverage.accepted
+            and _is_refused(pattern.coverage, has_primary_key=has_primary_key, action=action)
+        ):
+            _refuse(table, key, given, pattern.coverage.reason)
+
+
+def _as_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_refused(coverage: Coverage, *, has_primary_key: bool, action: Action) -> bool:
+    if coverage.support not in (Support.REFUSED, Support.PARTLY):
+        return False
+    kind = "primary_key" if has_primary_key else "append"
+    return action in coverage.actions and coverage.tables in ("any", kind)
+
+
+def _given(options: Options, option: Option[Any]) -> str:
+    for key in (option.key, *option.fallback_keys):
+        if key in options.raw:
+            return options.raw[key]
+    return str(options.get(option))
+
+
+def _refuse(table: str, key: str, given: str, reason: str) -> None:
+    message = f"Table {table}: option '{key}' = '{given}' is refused: {reason}."
+    raise UnsupportedError(message, kind="option_unsupported", option=key, table=table)
+
+
+def _check_buckets(options: Options, *, table: str, has_primary_key: bool, action: Action) -> None:
+    buckets = options.get(layout.BUCKET)
+    problem = ""
+    if buckets == POSTPONE_BUCKETS:
+        problem = "the postpone bucket is not covered yet; give a number of buckets, such as '4'"
+    elif buckets == 0:
+        message = f"Table {table}: option 'bucket' is '0'; give at least '1'."
+        raise InvalidInputError(message, kind="option_value", option="bucket", table=table)
+    elif has_primary_key and buckets == DYNAMIC_BUCKETS and action != "read":
+        problem = (
+            "a primary-key table needs a fixed number of buckets, dynamic ones are not covered "
+            "yet; create it with the option 'bucket' = '4' (or another number: about one per "
+            "200 MB to 1 GB of a partition)"
+        )
+    elif (
+        not has_primary_key
+        and buckets > 0
+        and not options.get(layout.BUCKET_KEY)
+        and action != "read"
+    ):
+        message = (
+            f"Table {table}: an append table with {buckets} buckets needs the option 'bucket-key'"
+            " (columns that decide a row's bucket); give it, or leave 'bucket' at '-1'."
+        )
+        raise InvalidInputError(message, kind="option_value", option="bucket-key", table=table)
+    if problem:
+        _refuse(table, "bucket", str(buckets), problem)

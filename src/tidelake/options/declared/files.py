@@ -1,0 +1,221 @@
+"""Data files: format, compression, names, statistics, file indexes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidelake.options.option import (
+    boolean,
+    integer,
+    mapping,
+    memory_size,
+    no_effect,
+    partly,
+    refused,
+    text,
+)
+
+__all__ = [
+    "ASYNC_FILE_WRITE",
+    "CHANGELOG_FILE_COMPRESSION",
+    "CHANGELOG_FILE_FORMAT",
+    "CHANGELOG_FILE_PREFIX",
+    "CHANGELOG_FILE_STATS_MODE",
+    "DATA_FILE_PREFIX",
+    "DATA_FILE_THIN_MODE",
+    "FILE_BLOCK_SIZE",
+    "FILE_COMPRESSION",
+    "FILE_COMPRESSION_PER_LEVEL",
+    "FILE_COMPRESSION_ZSTD_LEVEL",
+    "FILE_FORMAT",
+    "FILE_FORMAT_PER_LEVEL",
+    "FILE_INDEX_IN_MANIFEST_THRESHOLD",
+    "FILE_INDEX_READ_ENABLED",
+    "FILE_OPERATION_THREAD_NUM",
+    "FILE_READER_ASYNC_THRESHOLD",
+    "FILE_SUFFIX_INCLUDE_COMPRESSION",
+    "METADATA_STATS_DENSE_STORE",
+    "METADATA_STATS_KEEP_FIRST_N_COLUMNS",
+    "METADATA_STATS_MODE",
+    "METADATA_STATS_MODE_PER_LEVEL",
+    "PARQUET_ENABLE_DICTIONARY",
+    "READ_BATCH_SIZE",
+    "TARGET_FILE_SIZE",
+    "WRITE_BATCH_MEMORY",
+    "WRITE_BATCH_SIZE",
+]
+
+TITLE = "Data files: format, compression, statistics"
+
+_CODECS = "zstd|snappy|lz4|lz4_raw|gzip|brotli|lzo|none|uncompressed"
+_STATS_MODE = r"none|counts|full|truncate\(\s*[1-9][0-9]*\s*\)"
+_CHANGELOG = no_effect("no changelog files are written, see changelog-producer")
+_ONE_CODEC = no_effect("every level is written with file.compression; each file says its own")
+
+FILE_FORMAT: Final = text(
+    "file.format",
+    "parquet",
+    "Format of new data files.",
+    partly(
+        "only Parquet data files are covered yet; use 'parquet', or Java Paimon for this table",
+        accepted=("parquet",),
+    ),
+    pattern="parquet|orc|avro",
+)
+FILE_FORMAT_PER_LEVEL: Final = mapping(
+    "file.format.per.level",
+    "Another format for the files of some levels, such as '0:avro,5:parquet'.",
+    refused("only Parquet data files are covered yet; unset it"),
+)
+FILE_COMPRESSION: Final = text(
+    "file.compression",
+    "zstd",
+    "Compression of new data files.",
+    pattern=_CODECS,
+)
+FILE_COMPRESSION_ZSTD_LEVEL: Final = integer(
+    "file.compression.zstd-level",
+    1,
+    "Level of zstd. Higher: smaller files, slower writes; 9 costs several times as much as 1.",
+    minimum=1,
+    maximum=22,
+)
+FILE_COMPRESSION_PER_LEVEL: Final = mapping(
+    "file.compression.per.level",
+    "Another compression for the files of some levels, such as '0:lz4,5:zstd'.",
+    _ONE_CODEC,
+)
+FILE_BLOCK_SIZE: Final = memory_size(
+    "file.block-size",
+    None,
+    "Size of a Parquet row group. Larger: better compression; smaller: finer skipping.",
+    no_effect("row groups have a size measured to be read fast; any size is read"),
+)
+FILE_SUFFIX_INCLUDE_COMPRESSION: Final = boolean(
+    "file.suffix.include.compression",
+    False,
+    "Whether file names show the compression, as in 'x.zstd.parquet'.",
+    no_effect("names only; each file says its own compression"),
+)
+DATA_FILE_PREFIX: Final = text(
+    "data-file.prefix",
+    "data-",
+    "What the names of new data files begin with.",
+    pattern=r"[^/\\\x00]*",
+)
+DATA_FILE_THIN_MODE: Final = boolean(
+    "data-file.thin-mode",
+    False,
+    "Whether files of a primary-key table leave out the second copy of the key columns.",
+    refused(
+        "files without key columns are not covered yet; leave it at 'false'", tables="primary_key"
+    ),
+)
+CHANGELOG_FILE_PREFIX: Final = text(
+    "changelog-file.prefix",
+    "changelog-",
+    "What the names of changelog files begin with.",
+    _CHANGELOG,
+)
+CHANGELOG_FILE_FORMAT: Final = text(
+    "changelog-file.format", None, "Format of changelog files; file.format if unset.", _CHANGELOG
+)
+CHANGELOG_FILE_COMPRESSION: Final = text(
+    "changelog-file.compression",
+    None,
+    "Compression of changelog files; file.compression if unset.",
+    _CHANGELOG,
+)
+CHANGELOG_FILE_STATS_MODE: Final = text(
+    "changelog-file.stats-mode",
+    None,
+    "Statistics of changelog files; metadata.stats-mode if unset.",
+    _CHANGELOG,
+)
+TARGET_FILE_SIZE: Final = memory_size(
+    "target-file-size",
+    None,
+    "Size at which a writer begins the next file; 128 mb with a primary key, 256 mb without, if "
+    "unset. Larger: fewer files; smaller: cheaper rewrites.",
+    minimum=1,
+)
+FILE_INDEX_READ_ENABLED: Final = boolean(
+    "file-index.read.enabled",
+    True,
+    "Whether scans skip files by their file index.",
+    no_effect("file indexes only save reading; scans here skip files by statistics"),
+)
+FILE_INDEX_IN_MANIFEST_THRESHOLD: Final = memory_size(
+    "file-index.in-manifest-threshold",
+    500,
+    "Size up to which a file index is kept in the manifest instead of in a file of its own.",
+    no_effect("no file indexes are written"),
+)
+METADATA_STATS_MODE: Final = text(
+    "metadata.stats-mode",
+    "truncate(16)",
+    "Which statistics the manifests keep per column: none, counts, full, or truncate(N) with the "
+    "first N characters. More: better skipping, larger manifests.",
+    pattern=_STATS_MODE,
+)
+METADATA_STATS_MODE_PER_LEVEL: Final = mapping(
+    "metadata.stats-mode.per.level",
+    "Another statistics mode for the files of some levels, such as '0:none'.",
+    no_effect("every level gets metadata.stats-mode; readers accept any"),
+)
+METADATA_STATS_KEEP_FIRST_N_COLUMNS: Final = integer(
+    "metadata.stats-keep-first-n-columns",
+    -1,
+    "Only the first N columns get statistics; -1 is all of them.",
+    no_effect("all columns of scalar type get metadata.stats-mode; readers accept any"),
+)
+METADATA_STATS_DENSE_STORE: Final = boolean(
+    "metadata.stats-dense-store",
+    True,
+    "Whether columns without statistics take no room in the manifests.",
+    no_effect("statistics are always stored densely"),
+)
+PARQUET_ENABLE_DICTIONARY: Final = integer(
+    "parquet.enable.dictionary",
+    None,
+    "Whether Parquet files use dictionaries.",
+    no_effect("dictionaries are used where they were measured to pay"),
+)
+ASYNC_FILE_WRITE: Final = boolean(
+    "async-file-write",
+    True,
+    "Whether files are written in the background.",
+    no_effect("speed only; Parquet is encoded in Arrow's own threads"),
+)
+WRITE_BATCH_SIZE: Final = integer(
+    "write.batch-size",
+    1024,
+    "Rows that Java's ORC and Parquet writers take at a time.",
+    no_effect("Arrow batches are written as they come"),
+    fallback_keys=("orc.write.batch-size",),
+)
+WRITE_BATCH_MEMORY: Final = memory_size(
+    "write.batch-memory",
+    128 << 20,
+    "Memory that Java's batched format writers may take.",
+    no_effect("Arrow batches are written as they come"),
+)
+READ_BATCH_SIZE: Final = integer(
+    "read.batch-size",
+    1024,
+    "Rows that Java's format readers give at a time.",
+    no_effect("batches have a size measured to merge fast"),
+)
+FILE_READER_ASYNC_THRESHOLD: Final = memory_size(
+    "file-reader-async-threshold",
+    10 << 20,
+    "Size from which Java opens the next file of a merge in the background.",
+    no_effect("speed only"),
+)
+FILE_OPERATION_THREAD_NUM: Final = integer(
+    "file-operation.thread-num",
+    None,
+    "Most file operations at a time.",
+    no_effect("the session's executor decides"),
+    fallback_keys=("delete-file.thread-num",),
+)

@@ -1,0 +1,262 @@
+"""Where a table is, what it is, and how its rows are spread over buckets and partitions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidelake.options.option import (
+    ON_CREATE,
+    ON_WRITE,
+    boolean,
+    duration,
+    enumeration,
+    integer,
+    no_effect,
+    refused,
+    text,
+)
+
+__all__ = [
+    "ALTER_COLUMN_NULL_TO_NOT_NULL_DISABLED",
+    "AUTO_CREATE",
+    "BRANCH",
+    "BUCKET",
+    "BUCKET_APPEND_ORDERED",
+    "BUCKET_FUNCTION_TYPE",
+    "BUCKET_KEY",
+    "CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM",
+    "CROSS_PARTITION_UPSERT_INDEX_TTL",
+    "DATA_EVOLUTION_ENABLED",
+    "DATA_FILE_EXTERNAL_PATHS",
+    "DATA_FILE_EXTERNAL_PATHS_SPECIFIC_FS",
+    "DATA_FILE_EXTERNAL_PATHS_STRATEGY",
+    "DATA_FILE_PATH_DIRECTORY",
+    "DISABLE_EXPLICIT_TYPE_CASTING",
+    "DYNAMIC_BUCKET_ASSIGNER_PARALLELISM",
+    "DYNAMIC_BUCKET_INITIAL_BUCKETS",
+    "DYNAMIC_BUCKET_MAX_BUCKETS",
+    "DYNAMIC_BUCKET_TARGET_ROW_NUM",
+    "DYNAMIC_PARTITION_OVERWRITE",
+    "INDEX_FILE_IN_DATA_FILE_DIR",
+    "PARTITION",
+    "PARTITION_DEFAULT_NAME",
+    "PARTITION_LEGACY_NAME",
+    "PATH",
+    "PRIMARY_KEY",
+    "QUERY_AUTH_ENABLED",
+    "ROW_TRACKING_ENABLED",
+    "TYPE",
+    "UPSERT_KEY",
+]
+
+TITLE = "Layout: buckets, partitions, kind of table"
+
+_DYNAMIC = no_effect("it belongs to dynamic buckets, which this version neither makes nor fills")
+
+BUCKET: Final = integer(
+    "bucket",
+    -1,
+    "Buckets per partition; -1 is dynamic for a primary key and bucketless for an append table. "
+    "More buckets: more parallel writers, smaller and more files.",
+    minimum=-2,
+)
+BUCKET_KEY: Final = text(
+    "bucket-key",
+    None,
+    "Columns, comma-separated, whose hash decides a row's bucket; the primary key if unset.",
+    mutable=False,
+)
+BUCKET_FUNCTION_TYPE: Final = enumeration(
+    "bucket-function.type",
+    "default",
+    ("default", "mod"),
+    "How the bucket key becomes a bucket: Paimon's row hash, or the plain remainder of one "
+    "integer column.",
+    mutable=False,
+)
+BUCKET_APPEND_ORDERED: Final = boolean(
+    "bucket-append-ordered",
+    True,
+    "Whether the rows of an append bucket keep the order of arrival.",
+    no_effect("the rows of a bucket always keep their order here"),
+)
+DYNAMIC_BUCKET_TARGET_ROW_NUM: Final = integer(
+    "dynamic-bucket.target-row-num",
+    2_000_000,
+    "Rows after which a dynamic bucket counts as full. Larger: fewer, bigger buckets.",
+    _DYNAMIC,
+    long=True,
+)
+DYNAMIC_BUCKET_INITIAL_BUCKETS: Final = integer(
+    "dynamic-bucket.initial-buckets",
+    None,
+    "Buckets a new partition begins with under dynamic buckets.",
+    _DYNAMIC,
+    mutable=False,
+)
+DYNAMIC_BUCKET_MAX_BUCKETS: Final = integer(
+    "dynamic-bucket.max-buckets",
+    -1,
+    "Most buckets of one partition under dynamic buckets; -1 is without limit.",
+    _DYNAMIC,
+)
+DYNAMIC_BUCKET_ASSIGNER_PARALLELISM: Final = integer(
+    "dynamic-bucket.assigner-parallelism",
+    None,
+    "Tasks that assign rows to dynamic buckets.",
+    _DYNAMIC,
+)
+CROSS_PARTITION_UPSERT_INDEX_TTL: Final = duration(
+    "cross-partition-upsert.index-ttl",
+    None,
+    "How long the index of a key that may move between partitions remembers it.",
+    _DYNAMIC,
+)
+CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM: Final = integer(
+    "cross-partition-upsert.bootstrap-parallelism",
+    10,
+    "Parallel loads of that index when a writer starts.",
+    _DYNAMIC,
+)
+PATH: Final = text(
+    "path",
+    None,
+    "The table's folder.",
+    no_effect("the catalog decides where a table lives; stored values are kept"),
+)
+TYPE: Final = enumeration(
+    "type",
+    "table",
+    (
+        "table",
+        "format-table",
+        "materialized-table",
+        "object-table",
+        "lance-table",
+        "iceberg-table",
+    ),
+    "What kind of table this is.",
+    refused(
+        "only tables of Paimon's own format are covered; read this one with the engine it is for"
+    ),
+)
+BRANCH: Final = text(
+    "branch",
+    "main",
+    "The branch to read and write.",
+    refused("branches are not covered yet; leave it at 'main'"),
+)
+AUTO_CREATE: Final = boolean(
+    "auto-create",
+    False,
+    "Whether a missing folder is made when the table is first used.",
+    no_effect("creating a table always makes its folders"),
+)
+PRIMARY_KEY: Final = text(
+    "primary-key",
+    None,
+    "The primary key as an option, for engines whose SQL has no such clause.",
+    refused("pass the key as primary_keys= instead", on=ON_CREATE),
+    mutable=False,
+)
+PARTITION: Final = text(
+    "partition",
+    None,
+    "The partition columns as an option, for engines whose SQL has no such clause.",
+    refused("pass the columns as partition_keys= instead", on=ON_CREATE),
+    mutable=False,
+)
+UPSERT_KEY: Final = text(
+    "upsert-key",
+    None,
+    "Columns by which Spark turns an INSERT into an append table into a MERGE.",
+    refused(
+        "an append table is never upserted here; create the table with primary_keys= instead",
+        on=ON_WRITE,
+    ),
+)
+PARTITION_DEFAULT_NAME: Final = text(
+    "partition.default-name",
+    "__DEFAULT_PARTITION__",
+    "Folder name that stands for a null or empty partition value.",
+)
+PARTITION_LEGACY_NAME: Final = boolean(
+    "partition.legacy-name",
+    True,
+    "Whether folder names show partition values as Java's toString does (dates as day numbers) "
+    "or as SQL's cast to a string does.",
+)
+DYNAMIC_PARTITION_OVERWRITE: Final = boolean(
+    "dynamic-partition-overwrite",
+    True,
+    "Whether an overwrite without a partition replaces only the partitions that the new rows "
+    "touch (true) or the whole table (false).",
+)
+DATA_FILE_EXTERNAL_PATHS: Final = text(
+    "data-file.external-paths",
+    None,
+    "Other places, comma-separated, where new data files go.",
+    refused("files outside the table's folder are not covered yet; unset it"),
+)
+DATA_FILE_EXTERNAL_PATHS_STRATEGY: Final = enumeration(
+    "data-file.external-paths.strategy",
+    "none",
+    ("none", "specific-fs", "round-robin"),
+    "How one of the external paths is chosen for a file.",
+    refused("files outside the table's folder are not covered yet; leave it at 'none'"),
+)
+DATA_FILE_EXTERNAL_PATHS_SPECIFIC_FS: Final = text(
+    "data-file.external-paths.specific-fs",
+    None,
+    "The file system whose external path is taken under strategy specific-fs.",
+    no_effect("it belongs to data-file.external-paths.strategy"),
+)
+DATA_FILE_PATH_DIRECTORY: Final = text(
+    "data-file.path-directory",
+    None,
+    "Folder below the table's that holds the partitions and buckets.",
+    refused("data files below another folder are not covered yet; unset it"),
+    mutable=False,
+)
+INDEX_FILE_IN_DATA_FILE_DIR: Final = boolean(
+    "index-file-in-data-file-dir",
+    False,
+    "Whether index files lie beside the data files instead of in index/.",
+    no_effect("this version reads and writes no index files"),
+    mutable=False,
+)
+ROW_TRACKING_ENABLED: Final = boolean(
+    "row-tracking.enabled",
+    False,
+    "Whether every row of an append table has an id of its own for life.",
+    refused("rows with ids of their own are not covered yet; use Java Paimon for this table"),
+    mutable=False,
+)
+DATA_EVOLUTION_ENABLED: Final = boolean(
+    "data-evolution.enabled",
+    False,
+    "Whether some columns of existing rows may be rewritten in files of their own.",
+    refused(
+        "its rows are spread over several files by row id, which is not covered yet; "
+        "use Java Paimon for this table"
+    ),
+    mutable=False,
+)
+QUERY_AUTH_ENABLED: Final = boolean(
+    "query-auth.enabled",
+    False,
+    "Whether a REST catalog decides which rows and columns a query may see.",
+    refused("row and column permissions cannot be enforced here; read it through its catalog"),
+)
+DISABLE_EXPLICIT_TYPE_CASTING: Final = boolean(
+    "disable-explicit-type-casting",
+    False,
+    "Whether ALTER TABLE may only change a column to a type that holds every old value.",
+    no_effect("this version does not alter columns"),
+)
+ALTER_COLUMN_NULL_TO_NOT_NULL_DISABLED: Final = boolean(
+    "alter-column-null-to-not-null.disabled",
+    True,
+    "Whether ALTER TABLE refuses to make a nullable column NOT NULL.",
+    no_effect("this version does not alter columns"),
+)

@@ -1,0 +1,210 @@
+"""What the value of a key is: merge engine, order of changes, deletes, changelog."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidelake.options.option import (
+    ON_WRITE,
+    boolean,
+    duration,
+    enumeration,
+    integer,
+    memory_size,
+    no_effect,
+    partly,
+    refused,
+    text,
+)
+
+__all__ = [
+    "AGGREGATION_REMOVE_RECORD_ON_DELETE",
+    "CHANGELOG_NUM_RETAINED_MAX",
+    "CHANGELOG_NUM_RETAINED_MIN",
+    "CHANGELOG_PRODUCER",
+    "CHANGELOG_PRODUCER_ROW_DEDUPLICATE",
+    "CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS",
+    "CHANGELOG_TIME_RETAINED",
+    "DELETE_FORCE_PRODUCE_CHANGELOG",
+    "DELETION_VECTORS_BITMAP64",
+    "DELETION_VECTORS_ENABLED",
+    "DELETION_VECTOR_INDEX_FILE_TARGET_SIZE",
+    "FIELDS_DEFAULT_AGGREGATE_FUNCTION",
+    "IGNORE_DELETE",
+    "IGNORE_UPDATE_BEFORE",
+    "MERGE_ENGINE",
+    "PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE",
+    "PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP",
+    "RECORD_LEVEL_EXPIRE_TIME",
+    "RECORD_LEVEL_TIME_FIELD",
+    "ROWKIND_FIELD",
+    "SEQUENCE_FIELD",
+    "SEQUENCE_FIELD_SORT_ORDER",
+]
+
+TITLE = "Merging: engines, order, deletes, changelog"
+
+_ENGINE = no_effect("it belongs to a merge engine that is refused, see merge-engine")
+_NO_CHANGELOG = no_effect("no changelog is written, see changelog-producer")
+
+MERGE_ENGINE: Final = enumeration(
+    "merge-engine",
+    "deduplicate",
+    ("deduplicate", "partial-update", "aggregation", "first-row"),
+    "How the rows of one primary key become one row; deduplicate keeps the newest.",
+    partly(
+        "only 'deduplicate' is covered yet; another engine gives other rows, "
+        "use Java Paimon for this table",
+        accepted=("deduplicate",),
+        tables="primary_key",
+    ),
+    mutable=False,
+)
+SEQUENCE_FIELD: Final = text(
+    "sequence.field",
+    None,
+    "Columns, comma-separated, that decide which row of a key is newest; the order of arrival if "
+    "unset.",
+)
+SEQUENCE_FIELD_SORT_ORDER: Final = enumeration(
+    "sequence.field.sort-order",
+    "ascending",
+    ("ascending", "descending"),
+    "Whether the largest or the smallest sequence.field is the newest.",
+)
+IGNORE_DELETE: Final = boolean(
+    "ignore-delete",
+    False,
+    "Whether deletes are dropped, so that rows can only be added and changed.",
+    fallback_keys=(
+        "first-row.ignore-delete",
+        "deduplicate.ignore-delete",
+        "partial-update.ignore-delete",
+    ),
+    mutable=False,
+)
+IGNORE_UPDATE_BEFORE: Final = boolean(
+    "ignore-update-before",
+    False,
+    "Whether the old half of an update (-U) is dropped when written.",
+    refused(
+        "dropping -U rows is not covered yet; leave them out of what you write and unset it",
+        on=ON_WRITE,
+        tables="primary_key",
+    ),
+    mutable=False,
+)
+ROWKIND_FIELD: Final = text(
+    "rowkind.field",
+    None,
+    "Column whose text (+I, -U, +U, -D) says what each written row does.",
+    refused(
+        "row kinds from a column of the table are not covered yet; pass them as row_kinds=",
+        on=ON_WRITE,
+        tables="primary_key",
+    ),
+    mutable=False,
+)
+PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE: Final = boolean(
+    "partial-update.remove-record-on-delete",
+    False,
+    "Whether a delete removes the whole row under partial-update.",
+    _ENGINE,
+    mutable=False,
+)
+PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP: Final = text(
+    "partial-update.remove-record-on-sequence-group",
+    None,
+    "Sequence groups whose delete removes the whole row under partial-update.",
+    _ENGINE,
+    mutable=False,
+)
+AGGREGATION_REMOVE_RECORD_ON_DELETE: Final = boolean(
+    "aggregation.remove-record-on-delete",
+    False,
+    "Whether a delete removes the whole row under aggregation.",
+    _ENGINE,
+    mutable=False,
+)
+FIELDS_DEFAULT_AGGREGATE_FUNCTION: Final = text(
+    "fields.default-aggregate-function",
+    None,
+    "Function of every column that names none of its own.",
+    _ENGINE,
+)
+CHANGELOG_PRODUCER: Final = enumeration(
+    "changelog-producer",
+    "none",
+    ("none", "input", "full-compaction", "lookup"),
+    "How the changes that stream readers see are made.",
+    refused(
+        "changelog files are not written yet, stream readers would miss this write; "
+        "use 'none', or write with Java Paimon (reading the table is fine)",
+        on=ON_WRITE,
+        tables="primary_key",
+    ),
+)
+CHANGELOG_PRODUCER_ROW_DEDUPLICATE: Final = boolean(
+    "changelog-producer.row-deduplicate",
+    False,
+    "Whether a change that leaves a row as it was is left out of the changelog.",
+    _NO_CHANGELOG,
+)
+CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS: Final = text(
+    "changelog-producer.row-deduplicate-ignore-fields",
+    None,
+    "Columns that do not count when the two are compared.",
+    _NO_CHANGELOG,
+)
+CHANGELOG_NUM_RETAINED_MIN: Final = integer(
+    "changelog.num-retained.min", None, "Changelogs kept at least.", _NO_CHANGELOG
+)
+CHANGELOG_NUM_RETAINED_MAX: Final = integer(
+    "changelog.num-retained.max", None, "Changelogs kept at most.", _NO_CHANGELOG
+)
+CHANGELOG_TIME_RETAINED: Final = duration(
+    "changelog.time-retained", None, "How long changelogs are kept.", _NO_CHANGELOG
+)
+DELETE_FORCE_PRODUCE_CHANGELOG: Final = boolean(
+    "delete.force-produce-changelog",
+    False,
+    "Whether a DELETE statement always writes changelog.",
+    _NO_CHANGELOG,
+)
+DELETION_VECTORS_ENABLED: Final = boolean(
+    "deletion-vectors.enabled",
+    False,
+    "Whether rows are deleted by marking their position instead of rewriting or merging.",
+    refused(
+        "marked rows would come back; deletion vectors are not covered yet, "
+        "use Java Paimon for this table"
+    ),
+)
+DELETION_VECTORS_BITMAP64: Final = boolean(
+    "deletion-vectors.bitmap64",
+    False,
+    "Whether positions are kept in 64-bit bitmaps, as Iceberg does.",
+    no_effect("it belongs to deletion-vectors.enabled"),
+)
+DELETION_VECTOR_INDEX_FILE_TARGET_SIZE: Final = memory_size(
+    "deletion-vector.index-file.target-size",
+    2 << 20,
+    "Size of a file of deletion vectors.",
+    no_effect("it belongs to deletion-vectors.enabled"),
+)
+RECORD_LEVEL_EXPIRE_TIME: Final = duration(
+    "record-level.expire-time",
+    None,
+    "Age at which compaction drops a row.",
+    refused(
+        "rows would not expire when this version compacts; unset it, or write with Java Paimon",
+        on=ON_WRITE,
+        tables="primary_key",
+    ),
+)
+RECORD_LEVEL_TIME_FIELD: Final = text(
+    "record-level.time-field",
+    None,
+    "Column that tells a row's age.",
+    no_effect("it belongs to record-level.expire-time"),
+)

@@ -1,0 +1,34 @@
+"""All declared options in one list, by theme and by key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from tidelake.options.declared import (
+    commit,
+    compaction,
+    files,
+    layout,
+    merge,
+    partition,
+    scan,
+    stream,
+    write,
+)
+from tidelake.options.option import Option
+
+__all__ = ["BY_KEY", "THEMES"]
+
+_MODULES = (layout, files, write, merge, compaction, commit, scan, stream, partition)
+
+THEMES: Mapping[str, tuple[Option[Any], ...]] = MappingProxyType(
+    {m.TITLE: tuple(v for v in vars(m).values() if isinstance(v, Option)) for m in _MODULES}
+)
+"""The options of each theme, in the order of their declaration."""
+
+BY_KEY: Mapping[str, Option[Any]] = MappingProxyType(
+    {option.key: option for options in THEMES.values() for option in options}
+)
+"""Every option of Paimon 1.3.1 by its key."""

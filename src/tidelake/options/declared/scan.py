@@ -1,0 +1,177 @@
+"""Batch reads: which snapshot, which changes, how the work is split."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidelake.options.option import (
+    ON_READ,
+    boolean,
+    enumeration,
+    integer,
+    memory_size,
+    no_effect,
+    partly,
+    refused,
+    text,
+)
+
+__all__ = [
+    "BATCH_SCAN_MODE",
+    "INCREMENTAL_BETWEEN",
+    "INCREMENTAL_BETWEEN_SCAN_MODE",
+    "INCREMENTAL_BETWEEN_TIMESTAMP",
+    "INCREMENTAL_TO_AUTO_TAG",
+    "SCAN_CREATION_TIME_MILLIS",
+    "SCAN_FALLBACK_BRANCH",
+    "SCAN_FILE_CREATION_TIME_MILLIS",
+    "SCAN_MANIFEST_PARALLELISM",
+    "SCAN_MAX_SPLITS_PER_TASK",
+    "SCAN_MODE",
+    "SCAN_PLAN_SORT_PARTITION",
+    "SCAN_SNAPSHOT_ID",
+    "SCAN_TAG_NAME",
+    "SCAN_TIMESTAMP",
+    "SCAN_TIMESTAMP_MILLIS",
+    "SCAN_VERSION",
+    "SCAN_WATERMARK",
+    "SOURCE_SPLIT_OPEN_FILE_COST",
+    "SOURCE_SPLIT_TARGET_SIZE",
+]
+
+TITLE = "Reading: snapshots, time travel, splits"
+
+_CHANGES = refused("pass the ends to Table.changes(start, end) instead", on=ON_READ)
+_STREAM = no_effect("it belongs to stream reads; a batch reads one snapshot")
+
+SCAN_MODE: Final = enumeration(
+    "scan.mode",
+    "default",
+    (
+        "default",
+        "latest-full",
+        "full",
+        "latest",
+        "compacted-full",
+        "from-timestamp",
+        "from-creation-timestamp",
+        "from-file-creation-time",
+        "from-snapshot",
+        "from-snapshot-full",
+        "incremental",
+    ),
+    "Where a read begins; default follows the other scan options, else the latest snapshot.",
+    partly(
+        "only reads of one whole snapshot are covered; unset it and pass snapshot_id=, "
+        "timestamp= or tag= to the read",
+        accepted=(
+            "latest-full",
+            "full",
+            "latest",
+            "from-timestamp",
+            "from-snapshot",
+            "from-snapshot-full",
+        ),
+        on=ON_READ,
+    ),
+    fallback_keys=("log.scan",),
+)
+SCAN_SNAPSHOT_ID: Final = integer(
+    "scan.snapshot-id", None, "Read the table as of this snapshot.", long=True, minimum=1
+)
+SCAN_TAG_NAME: Final = text("scan.tag-name", None, "Read the table as of this tag.")
+SCAN_TIMESTAMP_MILLIS: Final = integer(
+    "scan.timestamp-millis",
+    None,
+    "Read the table as of this time, in ms since the epoch.",
+    long=True,
+    fallback_keys=("log.scan.timestamp-millis",),
+)
+SCAN_TIMESTAMP: Final = text(
+    "scan.timestamp", None, "Read the table as of this time, such as '2024-05-01 12:00:00'."
+)
+SCAN_VERSION: Final = text(
+    "scan.version",
+    None,
+    "Read the table as of this tag or, where there is none of that name, snapshot.",
+    refused("pass snapshot_id= or tag= to the read instead", on=ON_READ),
+)
+SCAN_WATERMARK: Final = integer(
+    "scan.watermark",
+    None,
+    "Read the first snapshot whose watermark is at least this.",
+    refused("time travel by watermark is not covered yet; pass snapshot_id= instead", on=ON_READ),
+    long=True,
+)
+SCAN_CREATION_TIME_MILLIS: Final = integer(
+    "scan.creation-time-millis",
+    None,
+    "Begin at the data made after this time.",
+    refused("reads by creation time are not covered yet; pass timestamp= instead", on=ON_READ),
+    long=True,
+)
+SCAN_FILE_CREATION_TIME_MILLIS: Final = integer(
+    "scan.file-creation-time-millis",
+    None,
+    "Read only the files made after this time.",
+    refused("reads by creation time are not covered yet; pass timestamp= instead", on=ON_READ),
+    long=True,
+)
+SCAN_FALLBACK_BRANCH: Final = text(
+    "scan.fallback-branch",
+    None,
+    "Branch that gives the partitions which this one lacks.",
+    refused("branches are not covered yet; unset it", on=ON_READ),
+)
+INCREMENTAL_BETWEEN: Final = text(
+    "incremental-between",
+    None,
+    "Read the changes between two snapshots or tags, as 'start,end'.",
+    _CHANGES,
+)
+INCREMENTAL_BETWEEN_TIMESTAMP: Final = text(
+    "incremental-between-timestamp", None, "The same between two times.", _CHANGES
+)
+INCREMENTAL_BETWEEN_SCAN_MODE: Final = enumeration(
+    "incremental-between-scan-mode",
+    "auto",
+    ("auto", "delta", "changelog", "diff"),
+    "Where those changes are read from.",
+    no_effect("it belongs to incremental-between"),
+)
+INCREMENTAL_TO_AUTO_TAG: Final = text(
+    "incremental-to-auto-tag", None, "The changes up to a tag that was made by itself.", _CHANGES
+)
+SOURCE_SPLIT_TARGET_SIZE: Final = memory_size(
+    "source.split.target-size",
+    128 << 20,
+    "Bytes that one split of a scan reads. Larger: fewer tasks; smaller: more parallel.",
+    minimum=1,
+)
+SOURCE_SPLIT_OPEN_FILE_COST: Final = memory_size(
+    "source.split.open-file-cost",
+    4 << 20,
+    "Bytes that opening a file counts as. Larger: fewer small files in one split.",
+)
+SCAN_PLAN_SORT_PARTITION: Final = boolean(
+    "scan.plan-sort-partition",
+    False,
+    "Whether splits come in the order of their partitions.",
+    no_effect("the order of rows of a batch read is not defined; sort the result"),
+)
+SCAN_MANIFEST_PARALLELISM: Final = integer(
+    "scan.manifest.parallelism",
+    None,
+    "Manifests read at a time.",
+    no_effect("the session's executor decides"),
+)
+SCAN_MAX_SPLITS_PER_TASK: Final = integer(
+    "scan.max-splits-per-task", 10, "Splits that Flink hands a task ahead.", _STREAM
+)
+BATCH_SCAN_MODE: Final = enumeration(
+    "batch-scan-mode",
+    "none",
+    ("none", "compact"),
+    "Set by Java's own compaction jobs while they scan.",
+    refused("it is for Java's own jobs; unset it", on=ON_READ),
+)

@@ -1,0 +1,122 @@
+"""The write buffer: memory, sorting, spilling."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidelake.options.option import (
+    boolean,
+    enumeration,
+    integer,
+    memory_size,
+    no_effect,
+    text,
+)
+
+__all__ = [
+    "CACHE_PAGE_SIZE",
+    "LOCAL_MERGE_BUFFER_SIZE",
+    "LOCAL_SORT_MAX_NUM_FILE_HANDLES",
+    "PAGE_SIZE",
+    "SORT_ENGINE",
+    "SORT_SPILL_BUFFER_SIZE",
+    "SORT_SPILL_THRESHOLD",
+    "SPILL_COMPRESSION",
+    "SPILL_COMPRESSION_ZSTD_LEVEL",
+    "WRITE_BUFFER_FOR_APPEND",
+    "WRITE_BUFFER_SIZE",
+    "WRITE_BUFFER_SPILLABLE",
+    "WRITE_BUFFER_SPILL_MAX_DISK_SIZE",
+    "WRITE_MAX_WRITERS_TO_SPILL",
+    "WRITE_ONLY",
+]
+
+TITLE = "Writing: buffer, sorting, spilling"
+
+_KERNEL = no_effect("it tunes Java's row-wise sort; batches are sorted as Arrow columns here")
+
+WRITE_BUFFER_SIZE: Final = memory_size(
+    "write-buffer-size",
+    256 << 20,
+    "Memory that buffered rows may take before they are sorted and written. Larger: fewer, bigger "
+    "level-0 files; smaller: less memory.",
+    minimum=1,
+)
+WRITE_BUFFER_SPILLABLE: Final = boolean(
+    "write-buffer-spillable",
+    True,
+    "Whether a full buffer goes to local disk as a sorted run instead of becoming a data file.",
+)
+WRITE_BUFFER_FOR_APPEND: Final = boolean(
+    "write-buffer-for-append",
+    False,
+    "Whether an append table buffers its rows too, so that writing many partitions at once stays "
+    "inside the memory budget.",
+)
+WRITE_BUFFER_SPILL_MAX_DISK_SIZE: Final = memory_size(
+    "write-buffer-spill.max-disk-size",
+    2**63 - 1,
+    "Most local disk that spilled rows may take; beyond it the buffer becomes data files.",
+)
+WRITE_MAX_WRITERS_TO_SPILL: Final = integer(
+    "write-max-writers-to-spill",
+    10,
+    "Number of open append writers from which rows are buffered as with write-buffer-for-append.",
+    minimum=1,
+)
+WRITE_ONLY: Final = boolean(
+    "write-only",
+    False,
+    "Whether writers leave compaction and expiry to a job of their own. True: faster commits, "
+    "slower reads until that job runs.",
+    fallback_keys=("write.compaction-skip",),
+)
+LOCAL_MERGE_BUFFER_SIZE: Final = memory_size(
+    "local-merge-buffer-size",
+    None,
+    "Memory to merge rows of one key before they are sent to their bucket's writer.",
+    no_effect("rows of one key are merged in the bucket's writer"),
+)
+PAGE_SIZE: Final = memory_size(
+    "page-size", 64 << 10, "Size of the memory pages of Java's sort buffers.", _KERNEL
+)
+CACHE_PAGE_SIZE: Final = memory_size(
+    "cache-page-size", 64 << 10, "Size of the pages of Java's cache of local files.", _KERNEL
+)
+SORT_ENGINE: Final = enumeration(
+    "sort-engine",
+    "loser-tree",
+    ("min-heap", "loser-tree"),
+    "Structure that merges sorted runs row by row.",
+    no_effect("runs are merged batch by batch, by a stable sort; the result is the same"),
+)
+SORT_SPILL_THRESHOLD: Final = integer(
+    "sort-spill-threshold",
+    None,
+    "Runs read at a time before a merge goes to disk.",
+    no_effect("a merge holds one batch per run"),
+)
+SORT_SPILL_BUFFER_SIZE: Final = memory_size(
+    "sort-spill-buffer-size",
+    64 << 20,
+    "Memory of a merge that goes to disk.",
+    no_effect("a merge holds one batch per run"),
+)
+SPILL_COMPRESSION: Final = text(
+    "spill-compression",
+    "zstd",
+    "Compression of spilled rows.",
+    no_effect("spilled rows are Arrow files with lz4, the fastest measured"),
+)
+SPILL_COMPRESSION_ZSTD_LEVEL: Final = integer(
+    "spill-compression.zstd-level",
+    1,
+    "Level of zstd for spilled rows.",
+    no_effect("spilled rows are Arrow files with lz4, the fastest measured"),
+)
+LOCAL_SORT_MAX_NUM_FILE_HANDLES: Final = integer(
+    "local-sort.max-num-file-handles",
+    128,
+    "Most files open in one external merge sort.",
+    _KERNEL,
+)

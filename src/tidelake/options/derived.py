@@ -1,0 +1,53 @@
+"""Values that Paimon derives from several options where one is not set."""
+
+from __future__ import annotations
+
+from tidelake.options.declared import compaction, files
+from tidelake.options.table_options import Options
+
+__all__ = ["levels_count", "sorted_runs_stop", "target_file_size_bytes"]
+
+TARGET_FILE_SIZE_BYTES_KEYED = 128 << 20
+TARGET_FILE_SIZE_BYTES_APPEND = 256 << 20
+
+
+def target_file_size_bytes(options: Options, *, has_primary_key: bool) -> int:
+    """Size at which a writer begins the next data file.
+
+    Examples
+    --------
+    >>> target_file_size_bytes(Options.parse({}), has_primary_key=True) >> 20
+    128
+    """
+    given = options.get(files.TARGET_FILE_SIZE)
+    if given is not None:
+        return given
+    return TARGET_FILE_SIZE_BYTES_KEYED if has_primary_key else TARGET_FILE_SIZE_BYTES_APPEND
+
+
+def levels_count(options: Options) -> int:
+    """Number of levels of a bucket, level 0 included.
+
+    Examples
+    --------
+    >>> levels_count(Options.parse({}))
+    6
+    """
+    given = options.get(compaction.NUM_LEVELS)
+    return given if given is not None else _trigger(options) + 1
+
+
+def sorted_runs_stop(options: Options) -> int:
+    """Sorted runs at which a writer waits for compaction; never below the compaction trigger.
+
+    Examples
+    --------
+    >>> sorted_runs_stop(Options.parse({}))
+    8
+    """
+    given = options.get(compaction.NUM_SORTED_RUN_STOP_TRIGGER)
+    return _trigger(options) + 3 if given is None else max(given, _trigger(options))
+
+
+def _trigger(options: Options) -> int:
+    return options.get(compaction.NUM_SORTED_RUN_COMPACTION_TRIGGER)

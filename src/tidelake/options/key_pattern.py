@@ -1,0 +1,149 @@
+"""Keys that are not fixed names: per column, per index, per connector, and properties of SQL.
+
+A table may carry them; none changes what this version reads, because what they belong to (merge
+engines, file indexes, connectors) is refused or absent. ``metadata.iceberg.storage`` alone makes
+a commit incomplete, and is refused for writing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tidelake.options.option import ON_WRITE, Coverage, no_effect, partly
+
+__all__ = ["PATTERNS", "KeyPattern", "pattern_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPattern:
+    """A family of keys.
+
+    Parameters
+    ----------
+    title : str
+        How the documentation writes the family, with ``<name>`` for what varies.
+    regex : str
+        Matches every key of the family, and nothing else.
+    description : str
+        What the options do.
+    coverage : Coverage
+        How far they are covered; ``accepted`` holds texts.
+    """
+
+    title: str
+    regex: str
+    description: str
+    coverage: Coverage
+
+
+_ENGINE = no_effect("it belongs to a merge engine that is refused, see merge-engine")
+_CONNECTOR = no_effect("it tunes Java Paimon's own Flink and Spark connectors")
+_AGGREGATION_KEYS = (
+    "aggregate-function|ignore-retract|nested-key|count-limit|distinct|list-agg-delimiter"
+)
+_CONNECTOR_KEYS = (
+    r"sink\..+|source\..+|lookup\..+|precommit-compact|changelog\.precommit-compact"
+    r"|scan\.(parallelism|infer-parallelism(\.max)?|split-enumerator\..+|watermark\..+"
+    r"|remove-normalize|max-snapshot\.count|dedicated-split-generation)"
+    r"|unaware-bucket\.compaction\.parallelism|partition\.(time-interval|idle-time-to-done)"
+    r"|end-input\.watermark|streaming-read\.shuffle-bucket-with-partition"
+    r"|filesystem\.job-level-settings\.enabled|read\.(changelog|allow\.fullScan|stream\..+)"
+    r"|write\.(merge-schema(\.explicit-cast)?|use-v2-write)|rocksdb\..+"
+)
+
+PATTERNS = (
+    KeyPattern(
+        "fields.<column>.<aggregate setting>",
+        rf"fields\..+\.({_AGGREGATION_KEYS})",
+        "The function by which a column is aggregated, and its settings.",
+        _ENGINE,
+    ),
+    KeyPattern(
+        "fields.<columns>.sequence-group",
+        r"fields\..+\.sequence-group",
+        "Columns that are updated together under partial-update.",
+        _ENGINE,
+    ),
+    KeyPattern(
+        "fields.<column>.stats-mode",
+        r"fields\..+\.stats-mode",
+        "The statistics mode of one column.",
+        no_effect("every column gets metadata.stats-mode; readers accept any"),
+    ),
+    KeyPattern(
+        "file-index.<kind>.columns, file-index.<kind>.<column>.<setting>",
+        r"file-index\.(bloom-filter|bitmap|bsi|range-bitmap|token-bloom-filter)\..+",
+        "Columns with a file index, and the index's settings.",
+        no_effect("no file indexes are written; they only save reading"),
+    ),
+    KeyPattern(
+        "parquet.*, orc.*, avro.*, csv.*, json.*",
+        r"(parquet|orc|avro|csv|json)\..+",
+        "Settings of Java's format writers.",
+        no_effect("the Parquet settings here are those measured to be best for every reader"),
+    ),
+    KeyPattern(
+        "commit.callback.<class>.param, tag.callback.<class>.param",
+        r"(commit|tag)\.callback\..+\.param",
+        "Argument of a callback class.",
+        no_effect("it belongs to commit.callbacks and tag.callbacks"),
+    ),
+    KeyPattern(
+        "<map option>.<name>",
+        r"(file\.compression|file\.format|metadata\.stats-mode)\.per\.level\..+",
+        "One pair of an option that holds pairs, as a key of its own.",
+        no_effect("it is read together with the option it belongs to"),
+    ),
+    KeyPattern(
+        "metadata.iceberg.storage",
+        r"metadata\.iceberg\.storage",
+        "Where Iceberg metadata is written beside Paimon's at each commit.",
+        partly(
+            "Iceberg metadata is not written, its readers would miss this commit; unset it",
+            accepted=("disabled",),
+            on=ON_WRITE,
+        ),
+    ),
+    KeyPattern(
+        "metadata.iceberg.*",
+        r"metadata\.iceberg\..+",
+        "Settings of that metadata.",
+        no_effect("it belongs to metadata.iceberg.storage"),
+    ),
+    KeyPattern(
+        "comment, owner, provider, external",
+        r"comment|owner|provider|external|is_managed_location",
+        "Properties that SQL engines keep with a table.",
+        no_effect("kept for the engines that set them"),
+    ),
+    KeyPattern(
+        "write-mode, compaction.max.file-num, changelog-producer.compaction-interval",
+        r"write-mode|compaction\.max\.file-num|changelog-producer\.compaction-interval",
+        "Options of Paimon before 1.0 that 1.3.1 no longer knows.",
+        no_effect("removed from Paimon; a table's primary key decides"),
+    ),
+    KeyPattern(
+        "sink.*, scan.parallelism, write.merge-schema, ...",
+        _CONNECTOR_KEYS,
+        "Settings of a connector: parallelism, managed memory, schema merging.",
+        _CONNECTOR,
+    ),
+)
+"""Every family, the more special before the more general."""
+
+
+def pattern_of(key: str) -> KeyPattern | None:
+    """The family that a key belongs to, if any.
+
+    Examples
+    --------
+    >>> pattern_of("fields.price.aggregate-function").title
+    'fields.<column>.<aggregate setting>'
+    >>> pattern_of("bukcet") is None
+    True
+    """
+    for pattern in PATTERNS:
+        if re.fullmatch(pattern.regex, key):
+            return pattern
+    return None

@@ -1,0 +1,122 @@
+"""Options of Paimon 2.x that change which rows a table has, or what a writer must do.
+
+A table on disk may carry keys that 1.3.1 does not know; they are kept untouched. Those here are
+refused when they are set to anything but their neutral value, because ignoring them would give
+wrong rows or leave wrong files. Source: ``CoreOptions`` of Paimon 2.1-SNAPSHOT, all of whose 111
+new keys were gone through; the ones not listed tune speed, file shapes or other engines' jobs.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tidelake.options.option import EVERY_ACTION, ON_READ, ON_WRITE, Action
+
+__all__ = ["LATER_OPTIONS", "LaterOption", "later_option_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class LaterOption:
+    """A key, or a family of keys, of a later Paimon.
+
+    Parameters
+    ----------
+    regex : str
+        Matches the key.
+    neutral : str
+        The text (in any case) with which it changes nothing.
+    reason : str
+        What would go wrong, and what to do instead.
+    actions : frozenset of Action
+        What is refused.
+    """
+
+    regex: str
+    neutral: str
+    reason: str
+    actions: frozenset[Action] = EVERY_ACTION
+
+
+_USE_JAVA = "use Java Paimon 2 for this table"
+
+LATER_OPTIONS = (
+    LaterOption(r"primary-key\.nullable", "false", f"null keys are not covered here; {_USE_JAVA}"),
+    LaterOption(
+        r"pk-clustering-override",
+        "false",
+        f"its files are not sorted by the primary key, so they cannot be merged; {_USE_JAVA}",
+    ),
+    LaterOption(
+        r"sequence\.snapshot-ordering",
+        "false",
+        f"its newest row is that of the latest snapshot, not of the sequence number; {_USE_JAVA}",
+    ),
+    LaterOption(
+        r"write\.sequence-number-init-mode",
+        "scan",
+        f"its sequence numbers continue from the snapshot's properties; {_USE_JAVA}",
+        ON_WRITE,
+    ),
+    LaterOption(
+        r"deletion-vectors\.(merge-on-read|modifiable)",
+        "false",
+        f"deletion vectors are not covered yet; {_USE_JAVA}",
+    ),
+    LaterOption(
+        r"chain-table\.enabled",
+        "false",
+        f"its rows come from several branches; {_USE_JAVA}",
+    ),
+    LaterOption(
+        r"postpone\.merge-on-read",
+        "false",
+        f"its rows are partly in the postpone bucket; {_USE_JAVA}",
+    ),
+    LaterOption(
+        r"scan\.(primary-branch|fallback-snapshot-branch|fallback-delta-branch)",
+        "",
+        "branches are not covered yet; unset it",
+        ON_READ,
+    ),
+    LaterOption(r"scan\.bucket", "", "pass a filter on the bucket key instead; unset it", ON_READ),
+    LaterOption(
+        r"scan\.ignore-(corrupt|lost)-files",
+        "false",
+        "rows are never left out silently here; restore the file, or unset it",
+        ON_READ,
+    ),
+    LaterOption(
+        r"(table-read\.sequence-number|key-value\.sequence_number)\.enabled",
+        "false",
+        "it adds a column to system tables; unset it",
+        ON_READ,
+    ),
+    LaterOption(
+        r"blob-field|blob-descriptor-field|blob-view-field|vector-field",
+        "",
+        f"columns of such types are not covered; {_USE_JAVA}",
+    ),
+    LaterOption(
+        r"pk-(bitmap|btree|full-text|multivalue|vector)\.index\.columns",
+        "",
+        f"its indexes would not be kept up to date by a write from here; {_USE_JAVA}",
+        ON_WRITE,
+    ),
+)
+
+
+def later_option_of(key: str) -> LaterOption | None:
+    """The later option that a key names, if it is one that matters.
+
+    Examples
+    --------
+    >>> later_option_of("primary-key.nullable").neutral
+    'false'
+    >>> later_option_of("manifest-sort.enabled") is None
+    True
+    """
+    for option in LATER_OPTIONS:
+        if re.fullmatch(option.regex, key):
+            return option
+    return None

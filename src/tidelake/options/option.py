@@ -1,0 +1,301 @@
+"""One option: its key, kind, default, meaning, and how far this version covers it.
+
+An :class:`Option` is data; the declarations are in :mod:`tidelake.options.declared`, one module
+per theme. The keys, kinds and defaults are those of Java Paimon 1.3.1's ``CoreOptions``.
+
+How far an option is covered is one of four states, see :class:`Support`. The rule behind them: an
+option that only shapes files or speed may go without effect, an option that changes which rows a
+reader sees must be covered or refused.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+__all__ = [
+    "EVERY_ACTION",
+    "ON_CREATE",
+    "ON_READ",
+    "ON_WRITE",
+    "SUPPORTED",
+    "Action",
+    "Coverage",
+    "Kind",
+    "Option",
+    "Support",
+    "TableKind",
+    "boolean",
+    "constant_name",
+    "duration",
+    "enumeration",
+    "floating",
+    "integer",
+    "mapping",
+    "memory_size",
+    "no_effect",
+    "partly",
+    "refused",
+    "text",
+]
+
+Action = Literal["create", "read", "write"]
+TableKind = Literal["any", "primary_key", "append"]
+
+EVERY_ACTION: frozenset[Action] = frozenset({"create", "read", "write"})
+ON_CREATE: frozenset[Action] = frozenset({"create"})
+ON_READ: frozenset[Action] = frozenset({"read"})
+ON_WRITE: frozenset[Action] = frozenset({"create", "write"})
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+T = TypeVar("T")
+MaybeBool = TypeVar("MaybeBool", bool, bool | None)
+MaybeInt = TypeVar("MaybeInt", int, int | None)
+MaybeStr = TypeVar("MaybeStr", str, str | None)
+
+
+class Kind(enum.Enum):
+    """What an option's text is parsed to; the value is the name of Java's class."""
+
+    BOOLEAN = "Boolean"
+    INTEGER = "Integer"
+    LONG = "Long"
+    FLOAT = "Float"
+    DOUBLE = "Double"
+    STRING = "String"
+    ENUM = "Enum"
+    MEMORY_SIZE = "MemorySize"
+    DURATION = "Duration"
+    MAP = "Map"
+
+
+class Support(enum.Enum):
+    """How far this version covers an option."""
+
+    SUPPORTED = "supported"
+    PARTLY = "supported in part"
+    NO_EFFECT = "accepted without effect"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How far an option is covered, and why no further.
+
+    Parameters
+    ----------
+    support : Support
+        The state.
+    reason : str
+        Why it has no effect or is refused, and what to do instead.
+    accepted : tuple
+        Values that are covered beside the default.
+    actions : frozenset of Action
+        What is refused when another value is set.
+    tables : TableKind
+        The tables on which the option means something; on others it is ignored, as in Java.
+    """
+
+    support: Support
+    reason: str = ""
+    accepted: tuple[object, ...] = ()
+    actions: frozenset[Action] = EVERY_ACTION
+    tables: TableKind = "any"
+
+
+SUPPORTED = Coverage(Support.SUPPORTED)
+
+
+def no_effect(reason: str) -> Coverage:
+    """An option that is kept but changes nothing here, and why that is right."""
+    return Coverage(Support.NO_EFFECT, reason)
+
+
+def refused(
+    reason: str,
+    *,
+    on: frozenset[Action] = EVERY_ACTION,
+    tables: TableKind = "any",
+) -> Coverage:
+    """An option that may only have its default value for the actions given."""
+    return Coverage(Support.REFUSED, reason, actions=on, tables=tables)
+
+
+def partly(
+    reason: str,
+    *,
+    accepted: tuple[object, ...],
+    on: frozenset[Action] = EVERY_ACTION,
+    tables: TableKind = "any",
+) -> Coverage:
+    """An option of which some values are covered and the others refused."""
+    return Coverage(Support.PARTLY, reason, accepted=accepted, actions=on, tables=tables)
+
+
+@dataclass(frozen=True, slots=True)
+class Option(Generic[T]):
+    """One declared option.
+
+    Parameters
+    ----------
+    key : str
+        The name in the table's options.
+    kind : Kind
+        How its text is parsed; memory sizes become bytes, durations milliseconds.
+    default : T
+        The value where the option is not set; None where Paimon derives or lacks one.
+    description : str
+        What it does, and what a larger or smaller value brings.
+    coverage : Coverage
+        How far this version covers it.
+    choices : tuple of str
+        The values an ENUM takes, in Java's spelling.
+    minimum, maximum : int, optional
+        Bounds of a number, both included.
+    pattern : str
+        Regular expression that a STRING's whole text must match; empty for any.
+    fallback_keys : tuple of str
+        Older keys that are read where the key itself is absent.
+    mutable : bool
+        Whether ALTER TABLE may change it on a table that has data.
+    """
+
+    key: str
+    kind: Kind
+    default: T
+    description: str
+    coverage: Coverage = SUPPORTED
+    choices: tuple[str, ...] = ()
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+    pattern: str = ""
+    fallback_keys: tuple[str, ...] = ()
+    mutable: bool = True
+
+    @property
+    def support(self) -> Support:
+        """How far this version covers the option."""
+        return self.coverage.support
+
+    @property
+    def reason(self) -> str:
+        """Why it has no effect or is refused."""
+        return self.coverage.reason
+
+    @property
+    def constant(self) -> str:
+        """Name of its constant in :mod:`tidelake.options.declared`."""
+        return constant_name(self.key)
+
+
+def constant_name(key: str) -> str:
+    """Name of the constant that declares a key.
+
+    Examples
+    --------
+    >>> constant_name("num-sorted-run.compaction-trigger")
+    'NUM_SORTED_RUN_COMPACTION_TRIGGER'
+    >>> constant_name("commit.callback.#.param")
+    'COMMIT_CALLBACK_PARAM'
+    """
+    words = key.replace(".", "-").replace("#", "").split("-")
+    return "_".join(word.upper() for word in words if word)
+
+
+def boolean(
+    key: str,
+    default: MaybeBool,
+    description: str,
+    coverage: Coverage = SUPPORTED,
+    **more: Any,
+) -> Option[MaybeBool]:
+    """Declare a true or false option."""
+    return Option(key, Kind.BOOLEAN, default, description, coverage, **more)
+
+
+def integer(
+    key: str,
+    default: MaybeInt,
+    description: str,
+    coverage: Coverage = SUPPORTED,
+    *,
+    minimum: int = -(2**31),
+    maximum: int = INT_MAX,
+    long: bool = False,
+    **more: Any,
+) -> Option[MaybeInt]:
+    """Declare a whole number of 32 bits, or of 64 with ``long``."""
+    if long:
+        maximum = LONG_MAX
+        minimum = -(2**63) if minimum == -(2**31) else minimum
+    kind = Kind.LONG if long else Kind.INTEGER
+    return Option(
+        key, kind, default, description, coverage, minimum=minimum, maximum=maximum, **more
+    )
+
+
+def floating(
+    key: str, default: float, description: str, coverage: Coverage = SUPPORTED, *, kind: Kind
+) -> Option[float]:
+    """Declare a number with a fraction, between 0 and 1."""
+    return Option(key, kind, default, description, coverage, minimum=0, maximum=1)
+
+
+def text(
+    key: str,
+    default: MaybeStr,
+    description: str,
+    coverage: Coverage = SUPPORTED,
+    **more: Any,
+) -> Option[MaybeStr]:
+    """Declare a text option."""
+    return Option(key, Kind.STRING, default, description, coverage, **more)
+
+
+def enumeration(
+    key: str,
+    default: MaybeStr,
+    choices: tuple[str, ...],
+    description: str,
+    coverage: Coverage = SUPPORTED,
+    **more: Any,
+) -> Option[MaybeStr]:
+    """Declare an option that takes one of a few words, in any case."""
+    return Option(key, Kind.ENUM, default, description, coverage, choices=choices, **more)
+
+
+def memory_size(
+    key: str,
+    default: MaybeInt,
+    description: str,
+    coverage: Coverage = SUPPORTED,
+    *,
+    minimum: int = 0,
+) -> Option[MaybeInt]:
+    """Declare a size in bytes."""
+    return Option(
+        key,
+        Kind.MEMORY_SIZE,
+        default,
+        description,
+        coverage,
+        minimum=minimum,
+        maximum=LONG_MAX,
+    )
+
+
+def duration(
+    key: str, default: MaybeInt, description: str, coverage: Coverage = SUPPORTED
+) -> Option[MaybeInt]:
+    """Declare a span of time in milliseconds."""
+    return Option(key, Kind.DURATION, default, description, coverage, minimum=0)
+
+
+def mapping(
+    key: str, description: str, coverage: Coverage = SUPPORTED
+) -> Option[Mapping[str, str]]:
+    """Declare an option of several ``name:value`` pairs; empty by default."""
+    return Option(key, Kind.MAP, {}, description, coverage)

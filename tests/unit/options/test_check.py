@@ -1,0 +1,186 @@
+import json
+
+import pytest
+
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.options import Options, Support, check_new_table, check_supported, declared
+
+ACTIONS = ("create", "read", "write")
+
+
+def supported(raw, *, has_primary_key=True, action="write"):
+    raw = {"bucket": "1", "bucket-key": "k", **raw}
+    check_supported(
+        Options.parse(raw, table="db.t"),
+        table="db.t",
+        has_primary_key=has_primary_key,
+        action=action,
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [
+        ("bukcet", "bucket"),
+        ("num-sorted-runs.compaction-trigger", "num-sorted-run.compaction-trigger"),
+        ("write_buffer_size", "write-buffer-size"),
+        ("fields.a.aggregate-funktion", "fields.default-aggregate-function"),
+    ],
+)
+def test_a_misspelt_key_is_refused_with_near_names(key, near):
+    with pytest.raises(InvalidInputError, match=f"unknown option '{key}'.*'{near}'") as caught:
+        check_new_table({key: "1"}, table="db.t")
+    assert caught.value.kind == "unknown_option"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "fields.price.aggregate-function",
+        "fields.a,b.sequence-group",
+        "fields.a.stats-mode",
+        "file-index.bloom-filter.columns",
+        "file-index.bloom-filter.a.fpp",
+        "parquet.block.size",
+        "commit.callback.com.test.A.param",
+        "owner",
+        "comment",
+        "sink.parallelism",
+        "first-row.ignore-delete",
+        "compaction.max.file-num",
+    ],
+)
+def test_keys_of_a_family_and_older_keys_are_known(key):
+    check_new_table({key: "true"}, table="db.t")
+
+
+def test_a_value_that_is_no_text_is_refused_with_the_text_to_write():
+    with pytest.raises(InvalidInputError, match="write 'write-only': 'true'"):
+        check_new_table({"write-only": True}, table="db.t")
+
+
+def test_a_bad_value_of_a_new_table_is_refused():
+    with pytest.raises(InvalidInputError, match="must be between -2 and"):
+        check_new_table({"bucket": "-5"}, table="db.t")
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("has_primary_key", [True, False])
+def test_every_default_written_out_is_accepted(action, has_primary_key):
+    for option in declared.BY_KEY.values():
+        if option is declared.BUCKET or option.default in (None, {}):
+            continue
+        text = str(option.default).lower() if isinstance(option.default, bool) else option.default
+        supported({option.key: str(text)}, has_primary_key=has_primary_key, action=action)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "refused"),
+    [
+        ("merge-engine", "partial-update", ACTIONS),
+        ("merge-engine", "first-row", ACTIONS),
+        ("deletion-vectors.enabled", "true", ACTIONS),
+        ("changelog-producer", "lookup", ("create", "write")),
+        ("rowkind.field", "op", ("create", "write")),
+        ("file.format", "orc", ACTIONS),
+        ("data-file.thin-mode", "true", ACTIONS),
+        ("data-evolution.enabled", "true", ACTIONS),
+        ("row-tracking.enabled", "true", ACTIONS),
+        ("type", "format-table", ACTIONS),
+        ("branch", "dev", ACTIONS),
+        ("record-level.expire-time", "1 d", ("create", "write")),
+        ("commit.callbacks", "com.test.A", ("create", "write")),
+        ("incremental-between", "1,2", ("read",)),
+        ("scan.mode", "compacted-full", ("read",)),
+        ("metadata.iceberg.storage", "hadoop-catalog", ("create", "write")),
+        ("primary-key", "k", ("create",)),
+        # options of Paimon 2.x on a table that a later version made
+        ("primary-key.nullable", "true", ACTIONS),
+        ("pk-clustering-override", "true", ACTIONS),
+        ("sequence.snapshot-ordering", "true", ACTIONS),
+        ("chain-table.enabled", "true", ACTIONS),
+        ("deletion-vectors.merge-on-read", "true", ACTIONS),
+        ("write.sequence-number-init-mode", "snapshot", ("create", "write")),
+        ("blob-field", "picture", ACTIONS),
+        ("pk-btree.index.columns", "v", ("create", "write")),
+    ],
+)
+def test_options_that_change_the_result_are_refused_where_they_do(key, value, refused):
+    for action in ACTIONS:
+        if action in refused:
+            with pytest.raises(UnsupportedError, match=f"db.t: option '{key}' = '{value}'"):
+                supported({key: value}, action=action)
+        else:
+            supported({key: value}, action=action)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("merge-engine", "DEDUPLICATE"),
+        ("file.format", "parquet"),
+        ("scan.mode", "latest-full"),
+        ("primary-key.nullable", "false"),
+        ("write.sequence-number-init-mode", "scan"),
+        ("manifest-sort.enabled", "true"),
+        ("metadata.iceberg.storage", "disabled"),
+        ("snapshot.num-retained.max", "3"),
+        ("deletion-vectors.bitmap64", "true"),
+    ],
+)
+@pytest.mark.parametrize("action", ACTIONS)
+def test_neutral_values_and_options_without_effect_are_accepted(key, value, action):
+    supported({key: value}, action=action)
+
+
+def test_options_of_primary_key_tables_are_ignored_on_append_tables():
+    supported({"merge-engine": "aggregation"}, has_primary_key=False)
+
+
+def test_a_primary_key_table_without_buckets_is_told_which_option_to_give():
+    options = Options.parse({})
+    for action in ("create", "write"):
+        with pytest.raises(UnsupportedError, match="'bucket' = '4'"):
+            check_supported(options, table="db.t", has_primary_key=True, action=action)
+    check_supported(options, table="db.t", has_primary_key=True, action="read")
+
+
+def test_buckets_of_an_append_table_need_a_key():
+    options = Options.parse({"bucket": "4"})
+    with pytest.raises(InvalidInputError, match="'bucket-key'"):
+        check_supported(options, table="db.t", has_primary_key=False, action="create")
+
+
+@pytest.mark.parametrize("has_primary_key", [True, False])
+def test_no_buckets_at_all_and_the_postpone_bucket_are_refused(has_primary_key):
+    for bucket, error in (("0", InvalidInputError), ("-2", UnsupportedError)):
+        with pytest.raises(error, match="'bucket'"):
+            supported({"bucket": bucket}, has_primary_key=has_primary_key, action="read")
+
+
+def test_every_refused_option_is_refused_for_some_value():
+    """A refusal that never fires would be a promise nobody keeps."""
+    examples = {"Boolean": "true", "Map": "0:orc", "Integer": "7", "Long": "7", "Duration": "1 s"}
+    for option in declared.BY_KEY.values():
+        if option.support not in (Support.REFUSED, Support.PARTLY):
+            continue
+        other = [c for c in option.choices if c not in (option.default, *option.coverage.accepted)]
+        formats = {"file.format": "orc", "manifest.format": "json"}
+        text = (
+            formats.get(option.key)
+            or (other and other[0])
+            or examples.get(option.kind.value, "something")
+        )
+        with pytest.raises(UnsupportedError, match="is refused"):
+            supported(
+                {option.key: text},
+                has_primary_key=option.coverage.tables != "append",
+                action=sorted(option.coverage.actions)[0],
+            )
+
+
+def test_tables_of_real_paimon_have_only_known_keys(oracle_dir):
+    schemas = sorted((oracle_dir / "fixtures").glob("**/schema/schema-*"))
+    assert schemas
+    for path in schemas:
+        check_new_table(json.loads(path.read_text())["options"], table=path.parts[-3])

@@ -1,0 +1,70 @@
+"""The declarations against the dump of Java Paimon 1.3.1's own CoreOptions."""
+
+from pathlib import Path
+
+import pytest
+
+from tidelake.options import Kind, Support, declared
+from tidelake.options.declared import registry
+from tidelake.options.text_value import to_text
+
+JAVA = [
+    line.split("\t")
+    for line in (Path(__file__).parent / "paimon-1.3.1-options.tsv").read_text().splitlines()
+]
+JAVA_DURATIONS_MS = {
+    "PT0S": 0,
+    "PT0.01S": 10,
+    "PT10S": 10_000,
+    "PT1H": 3_600_000,
+}
+
+
+def test_every_key_of_paimon_1_3_1_is_declared_and_no_other():
+    assert len(JAVA) == 232
+    assert {row[0] for row in JAVA} == set(declared.BY_KEY)
+
+
+@pytest.mark.parametrize(("key", "kind", "default"), JAVA, ids=[row[0] for row in JAVA])
+def test_kind_and_default_are_java_s(key, kind, default):
+    option = declared.BY_KEY[key]
+    enumerated = kind not in {k.value for k in Kind} - {"Enum"}
+    assert option.kind.value == ("Enum" if enumerated else kind)
+    if default == "null":
+        assert option.default is None
+    elif option.kind is Kind.DURATION:
+        assert option.default == JAVA_DURATIONS_MS[default]
+    elif option.kind is Kind.MAP:
+        assert (option.default, default) == ({}, "{}")
+    elif option.kind is Kind.MEMORY_SIZE and default.startswith("9223372036854775807"):
+        assert option.default == 2**63 - 1
+    else:
+        assert to_text(option, option.default) == default
+
+
+def test_each_key_has_a_constant_of_its_own_name():
+    for option in declared.BY_KEY.values():
+        assert getattr(declared, option.constant) is option
+
+
+def test_no_option_is_declared_in_two_themes():
+    assert sum(len(options) for options in registry.THEMES.values()) == len(declared.BY_KEY)
+
+
+def test_every_option_says_what_it_does_and_why_it_is_not_covered():
+    for option in declared.BY_KEY.values():
+        assert option.description.endswith("."), option.key
+        assert (option.support is Support.SUPPORTED) == (option.reason == ""), option.key
+        assert not option.reason.endswith("."), option.key
+
+
+def test_enum_defaults_are_among_the_choices():
+    for option in declared.BY_KEY.values():
+        if option.kind is Kind.ENUM:
+            assert option.default is None or option.default in option.choices
+
+
+def test_older_keys_belong_to_one_option_only():
+    aliases = [alias for o in declared.BY_KEY.values() for alias in o.fallback_keys]
+    assert len(aliases) == len(set(aliases))
+    assert not set(aliases) & set(declared.BY_KEY)

@@ -56,8 +56,9 @@ _DYNAMIC = no_effect("it belongs to dynamic buckets, which this version neither 
 BUCKET: Final = integer(
     "bucket",
     -1,
-    "Buckets per partition; -1 is dynamic for a primary key and bucketless for an append table. "
-    "More buckets: more parallel writers, smaller and more files.",
+    "Buckets per partition. A primary-key table needs a number to be made or written (with -1, "
+    "dynamic buckets, it can only be read yet); -1 is an append table without buckets. More: more "
+    "parallel writers, smaller and more files.",
     minimum=-2,
 )
 BUCKET_KEY: Final = text(

@@ -1,0 +1,118 @@
+# Every command of the project; `make` alone lists them. Each sets up what it needs.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+# Any Python from 3.11 on will do to make the virtualenv.
+PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if $(shell command -v $(p)),$(p))))
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+SIZE ?= full
+SEED ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[36m%-14s\033[0m %s\n", $$1, $$2} /^##@/{printf "\n%s\n", substr($$0, 5)}' $(MAKEFILE_LIST)
+
+##@ Start here
+.PHONY: setup demo
+setup: $(STAMP) ## make .venv with everything that the other commands need
+
+$(STAMP): pyproject.toml
+	@[ -n "$(PYTHON)" ] || { echo "Python 3.11 or later is needed and was not found; set PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than Python 3.11; set PYTHON=..." >&2; exit 1; }
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV), a few minutes the first time ..."
+	$(BIN)/python -m pip install --quiet --editable '.[spark,demo,dev]'
+	@touch $@
+
+demo: setup ## the main job: a year of real flights through Spark, with a report page in out/flights
+	$(BIN)/python examples/flights/demo.py
+
+##@ Tests
+.PHONY: test doctest golden spark interop
+test: doctest ## all tests, with the small sizes of the reliability checks
+	$(BIN)/pytest
+
+doctest: setup ## the examples in the docstrings
+	$(BIN)/pytest --doctest-modules --quiet src
+
+golden: setup ## the bytes on disk against the golden files
+	$(BIN)/pytest tests/golden
+
+spark: setup ## only the tests that need a Spark session
+	$(BIN)/pytest -m spark
+
+interop: setup ## read our tables with Java Paimon and pypaimon, and theirs with ours; prints a table
+	$(BIN)/python scripts/interop.py
+
+##@ Reliability, full size (SIZE=small for the size of the tests, SEED=n to replay)
+.PHONY: faults sim-full race-full kill-full mutants
+faults: setup ## every FileIO call of every operation fails in every mode
+	$(BIN)/python scripts/reliability.py faults --size $(SIZE)
+
+sim-full: setup ## seeded runs against a model: 5,000 seeds x 50 steps
+	$(BIN)/python scripts/reliability.py sim --size $(SIZE) $(if $(SEED),--seed $(SEED))
+
+race-full: setup ## four processes race for 20,000 commits
+	$(BIN)/python scripts/reliability.py race --size $(SIZE)
+
+kill-full: setup ## a writing process is killed 300 times
+	$(BIN)/python scripts/reliability.py kill --size $(SIZE) $(if $(SEED),--seed $(SEED))
+
+mutants: setup ## planted bugs, each of which the checks above must catch
+	$(BIN)/python scripts/reliability.py mutants --size $(SIZE)
+
+##@ Speed
+.PHONY: bench bench-small
+bench: setup ## the benchmarks at full size, as paired ratios
+	$(BIN)/python bench/run.py --size full
+
+bench-small: setup ## the kernel's benchmarks at small size: asserts the answers, not the times
+	$(BIN)/python bench/run.py kernel --size small
+
+##@ Quality; `check` is exactly what CI runs
+.PHONY: check fmt fmt-check lint types arch spelling changelog docs-gen docs-check docs serve-docs clean
+check: fmt-check lint types arch docs-check spelling changelog docs bench-small test ## all of it
+
+fmt: setup ## format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format .
+
+fmt-check: setup ## is the code formatted
+	$(BIN)/ruff format --check .
+
+lint: setup ## ruff's rules
+	$(BIN)/ruff check .
+
+types: setup ## mypy, strict
+	$(BIN)/mypy
+
+arch: setup ## the layer contracts
+	$(BIN)/lint-imports
+
+spelling: setup ## codespell
+	$(BIN)/codespell src tests docs bench scripts examples changes *.md pyproject.toml Makefile
+
+changelog: setup ## can the changelog be put together from changes/
+	@$(BIN)/towncrier build --draft --version next > /dev/null && echo "changelog: fine"
+
+docs-gen: setup ## write the generated pages
+	$(BIN)/python scripts/gen_docs.py
+
+docs-check: setup ## are the generated pages up to date
+	$(BIN)/python scripts/gen_docs.py --check
+
+docs: setup ## build the documentation into site/, warnings are errors
+	$(BIN)/mkdocs build --strict --quiet
+
+serve-docs: setup ## read the documentation while writing it
+	$(BIN)/mkdocs serve
+
+clean: ## remove what can be made again, the virtualenv too
+	rm -rf $(VENV) site build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,157 @@
+"""Write the generated pages of the documentation, or check that they are up to date.
+
+Usage: python scripts/gen_docs.py [--check]
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tidelake.options.declared.registry import THEMES
+from tidelake.options.key_pattern import PATTERNS
+from tidelake.options.later_option import LATER_OPTIONS
+from tidelake.options.option import EVERY_ACTION, Coverage, Kind, Option, Support
+from tidelake.options.text_value import to_text
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+KIND_NAMES = {
+    Kind.BOOLEAN: "true / false",
+    Kind.INTEGER: "integer",
+    Kind.LONG: "long",
+    Kind.FLOAT: "number",
+    Kind.DOUBLE: "number",
+    Kind.STRING: "text",
+    Kind.MEMORY_SIZE: "size",
+    Kind.DURATION: "duration",
+    Kind.MAP: "pairs",
+}
+
+OPTIONS_HEAD = """\
+# Options
+
+<!-- Written by scripts/gen_docs.py from src/tidelake/options: change it there. -->
+
+Every option of Paimon 1.3.1, with its key, type and default, and how far this version covers it:
+
+- **supported**: it works as in Java Paimon.
+- **no effect**: it is kept with the table and changes nothing here; the reason follows. Such an
+  option only shapes files or speed, never which rows a reader sees.
+- **refused**: creating, reading or writing a table (as said) with another value than the default
+  is an error before the first byte, with this reason.
+
+Sizes are written `128 mb` (units b, kb, mb, gb, tb), durations `1 h`, `30 min`, `10 s` or
+`500 ms`, pairs `0:lz4,5:zstd`. A key that is not listed is an error when you create a table, with
+near names; a key that a table of a later Paimon has on disk is kept untouched.
+"""
+
+
+def options_page() -> str:
+    """The page of all options."""
+    parts = [OPTIONS_HEAD]
+    for title, options in THEMES.items():
+        rows = [_option_row(option) for option in options]
+        parts.append(_table(title, ("Option", "Type", "Default", "Support", "What it does"), rows))
+    rows = [(p.title, _support(p.coverage), p.description) for p in PATTERNS]
+    parts.append(_table("Families of keys", ("Keys", "Support", "What they do"), rows))
+    rows = [
+        (
+            f"`{_plain(later.regex)}`",
+            f"`{later.neutral}`" if later.neutral else "unset",
+            f"refused on {_actions(later.actions)}: {later.reason}",
+        )
+        for later in LATER_OPTIONS
+    ]
+    parts.append(
+        _table("Options of Paimon 2 that are refused", ("Keys", "Neutral", "Support"), rows)
+    )
+    return "\n".join(parts)
+
+
+PAGES: Mapping[str, Callable[[], str]] = {"options.md": options_page}
+
+
+def _option_row(option: Option[Any]) -> tuple[str, ...]:
+    kind = " / ".join(option.choices) if option.choices else KIND_NAMES[option.kind]
+    if option.default is None or option.default in ("", {}):
+        default = "unset"
+    else:
+        default = f"`{to_text(option, option.default)}`"
+    description = option.description
+    if option.fallback_keys:
+        older = ", ".join(f"`{key}`" for key in option.fallback_keys)
+        description += f" Older names: {older}."
+    if not option.mutable:
+        description += " Fixed once the table has data."
+    return (f"`{option.key}`", kind, default, _support(option.coverage), description)
+
+
+def _support(coverage: Coverage) -> str:
+    if coverage.support is Support.SUPPORTED:
+        return "**supported**"
+    if coverage.support is Support.NO_EFFECT:
+        return f"**no effect**: {coverage.reason}"
+    where = {"any": "", "primary_key": " of primary-key tables", "append": " of append tables"}
+    refused = f"refused on {_actions(coverage.actions)}{where[coverage.tables]}: {coverage.reason}"
+    if coverage.support is Support.REFUSED:
+        return f"**{refused.replace(':', '**:', 1)}"
+    accepted = ", ".join(f"`{value}`" for value in coverage.accepted)
+    return f"**{accepted}**; others {refused}"
+
+
+def _actions(actions: frozenset[Any]) -> str:
+    return "every use" if actions == EVERY_ACTION else " and ".join(sorted(actions))
+
+
+def _plain(regex: str) -> str:
+    return regex.replace("\\", "")
+
+
+def _table(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [f"## {title}", "", _row(head), _row(("---",) * len(head)), *map(_row, rows), ""]
+    return "\n".join(lines)
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
+
+
+def _cell(text: str) -> str:
+    # a family's title such as fields.<column>.x would be read as HTML
+    escaped = text if "`" in text else text.replace("<", "&lt;").replace(">", "&gt;")
+    return escaped.replace("|", "\\|")
+
+
+def main() -> int:
+    """Write the pages; with --check only compare, and fail where one is old."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing, fail if one is old")
+    check = parser.parse_args().check
+    stale = 0
+    for name, page in PAGES.items():
+        path = DOCS / name
+        wanted = page()
+        found = path.read_text(encoding="utf-8") if path.exists() else ""
+        if found == wanted:
+            continue
+        if check:
+            stale += 1
+            difference = difflib.unified_diff(
+                found.splitlines(), wanted.splitlines(), f"docs/{name}", "generated", lineterm=""
+            )
+            print("\n".join(list(difference)[:40]))
+        else:
+            path.write_text(wanted, encoding="utf-8")
+            print(f"wrote docs/{name}")
+    if stale:
+        print("Generated pages are old: run 'make docs-gen'.", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,249 @@
+"""The house's own rules that no linter checks: what every file must and must not have.
+
+Each rule is one test and names every place that breaks it, as ``path:line: what``.
+"""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tidelake.options import Support, declared
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src"
+GOLDEN = ROOT / "tests" / "golden"
+DECLARED = SRC / "tidelake" / "options" / "declared"
+
+MODULE_LINES_MAX = 700
+EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "base", "impl"}
+TEXT_SUFFIXES = {".py", ".md", ".toml", ".yml", ".yaml", ".txt", ".tsv", ".html", ".java", ".json"}
+FRAGMENT_KINDS = {"feature", "bugfix", "format", "removal", "doc"}
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def repository_files():
+    """Files that belong to the repository, also those not yet committed."""
+    if shutil.which("git") and (ROOT / ".git").exists():
+        listed = subprocess.run(
+            ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
+        files = [ROOT / name for name in listed]
+    else:
+        files = [p for p in ROOT.rglob("*") if not set(p.parts) & {".venv", "site", ".git"}]
+    return sorted(path for path in files if path.is_file())
+
+
+FILES = repository_files()
+MODULES = [path for path in FILES if path.is_relative_to(SRC) and path.suffix == ".py"]
+TEXTS = [path for path in FILES if path.suffix in TEXT_SUFFIXES or path.name == "Makefile"]
+TREES = {path: ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in MODULES}
+
+
+def at(path, line=None):
+    name = str(path.relative_to(ROOT))
+    return name if line is None else f"{name}:{line}"
+
+
+def nodes(kind):
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, kind):
+                yield path, node
+
+
+def lines_of(paths):
+    for path in paths:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            yield path, number, line
+
+
+def test_there_is_something_to_check():
+    assert len(MODULES) > 50
+    assert len(TEXTS) > len(MODULES)
+
+
+def test_every_module_says_in_a_sentence_what_it_is():
+    wrong = []
+    for path, tree in TREES.items():
+        docstring = ast.get_docstring(tree) or ""
+        if not docstring.partition("\n")[0].endswith((".", ":")):
+            wrong.append(at(path))
+    assert not wrong
+
+
+def test_every_module_fits_in_a_reader_s_head():
+    lengths = {at(path): len(path.read_text().splitlines()) for path in MODULES}
+    assert not {name: lines for name, lines in lengths.items() if lines > MODULE_LINES_MAX}
+
+
+def test_no_module_has_a_name_that_says_nothing():
+    wrong = []
+    for path in MODULES:
+        parts = path.with_suffix("").relative_to(SRC).parts
+        if EMPTY_NAMES & {word for part in parts for word in part.split("_")}:
+            wrong.append(at(path))
+    assert not wrong
+
+
+def test_packages_only_re_export():
+    wrong = []
+    for path, tree in TREES.items():
+        for node in tree.body if path.name == "__init__.py" else ():
+            is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            is_dunder = isinstance(node, ast.Assign) and all(
+                isinstance(t, ast.Name) and t.id.startswith("__") for t in node.targets
+            )
+            if not (is_docstring or is_dunder or isinstance(node, ast.Import | ast.ImportFrom)):
+                wrong.append(at(path, node.lineno))
+    assert not wrong
+
+
+def test_imports_stand_at_the_top():
+    wrong = {
+        at(path, node.lineno)
+        for path, function in nodes(FUNCTIONS)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    assert not wrong
+
+
+def test_what_is_private_to_a_module_stays_there():
+    wrong = [
+        f"{at(path, node.lineno)}: {alias.name} of {node.module}"
+        for path, node in nodes(ast.ImportFrom)
+        for alias in node.names
+        # a package's optional dependencies are loaded in a module _optional
+        if (node.module or "").startswith("tidelake") and re.match(r"_(?!_|optional$)", alias.name)
+    ]
+    assert not wrong
+
+
+def test_no_handler_catches_everything():
+    """A broad handler may only clean up and raise again."""
+    wrong = []
+    for path, handler in nodes(ast.ExceptHandler):
+        kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+        names = {kind.id for kind in kinds if isinstance(kind, ast.Name)}
+        is_broad = None in kinds or names & {"Exception", "BaseException"}
+        last = handler.body[-1]
+        raises_again = isinstance(last, ast.Raise) and last.exc is None
+        if is_broad and not raises_again:
+            wrong.append(at(path, handler.lineno))
+    assert not wrong
+
+
+def test_nothing_is_promised_without_an_issue():
+    wrong = [
+        f"{at(path, number)}: {line.strip()}"
+        for path, number, line in lines_of(p for p in TEXTS if p != Path(__file__))
+        if re.search(r"\b(TODO|FIXME|XXX|HACK)\b", line) and not re.search(r"#\d+", line)
+    ]
+    assert not wrong
+
+
+def test_no_place_on_one_machine_is_named():
+    # put together here so that this file does not name one itself
+    roots = ["/wo" + "rk/", "/ro" + "ot/", "/ho" + r"me/\w+/", "/Us" + "ers/", "/tmp/t" + "l/"]
+    place = re.compile(rf"(?<![\w.])({'|'.join(roots)})")
+    wrong = [
+        f"{at(path, number)}: {line.strip()}"
+        for path, number, line in lines_of(TEXTS)
+        if place.search(line)
+    ]
+    assert not wrong
+
+
+def test_texts_are_clean():
+    wrong = []
+    for path in TEXTS:
+        text = path.read_bytes().decode("utf-8")
+        if "\r" in text:
+            wrong.append(f"{at(path)}: carriage returns")
+        if text and path.suffix != ".json" and not re.search(r"[^\n]\n\Z", text):
+            wrong.append(f"{at(path)}: one newline ends a file")
+        if path.suffix in {".py", ".md", ".toml", ".yml"}:
+            lines = enumerate(text.split("\n"), 1)
+            wrong += [f"{at(path, n)}: blanks at the end" for n, ln in lines if ln != ln.rstrip()]
+    assert not wrong
+
+
+def test_every_option_is_documented():
+    page = (ROOT / "docs" / "options.md").read_text()
+    assert not [key for key in declared.BY_KEY if f"| `{key}` |" not in page]
+
+
+def test_generated_pages_are_current():
+    command = [sys.executable, "scripts/gen_docs.py", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_option_said_to_be_supported_is_read_by_the_code():
+    used = set()
+    for path in MODULES:
+        if not path.is_relative_to(DECLARED):
+            used |= set(re.findall(r"\b[A-Z][A-Z0-9_]{2,}\b", path.read_text()))
+    supported = [o for o in declared.BY_KEY.values() if o.support is Support.SUPPORTED]
+    assert not [option.key for option in supported if option.constant not in used]
+
+
+def test_an_option_without_effect_is_not_read_by_the_code():
+    idle = {o.constant for o in declared.BY_KEY.values() if o.support is Support.NO_EFFECT}
+    wrong = []
+    for path, tree in TREES.items():
+        if path.is_relative_to(SRC / "tidelake" / "options"):
+            continue
+        words = set(re.findall(r"\bdeclared\.([A-Z0-9_]+)\b", path.read_text()))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and "options.declared" in (node.module or ""):
+                words |= {alias.name for alias in node.names}
+        wrong += [f"{at(path)}: {name}" for name in sorted(words & idle)]
+    assert not wrong
+
+
+def test_every_golden_file_has_a_test_that_reads_it():
+    tests = [p for p in FILES if p.is_relative_to(ROOT / "tests") and p.suffix == ".py"]
+    sources = "\n".join(path.read_text() for path in tests)
+    orphans = []
+    for path in FILES:
+        if not path.is_relative_to(GOLDEN) or path.suffix == ".py":
+            continue
+        names = {path.name, path.stem}
+        if path.parent != GOLDEN:
+            names.add(path.parent.name)
+        if not any(f'"{name}' in sources or f"/{name}" in sources for name in names):
+            orphans.append(at(path))
+    assert not orphans
+
+
+def test_every_changelog_fragment_has_a_kind_that_towncrier_knows():
+    fragments = [p for p in (ROOT / "changes").glob("*.md") if p.name != "README.md"]
+    assert not [p.name for p in fragments if p.name.split(".")[-2] not in FRAGMENT_KINDS]
+
+
+def test_tests_of_a_package_lie_where_the_package_does():
+    packages = {path.parent.name for path in MODULES if path.name == "__init__.py"}
+    unit = ROOT / "tests" / "unit"
+    folders = {path.relative_to(unit).parts[0] for path in FILES if path.is_relative_to(unit)}
+    assert not {name for name in folders if not name.endswith(".py")} - packages
+
+
+def test_the_layers_hold():
+    lint_imports = Path(sys.executable).parent / "lint-imports"
+    if not lint_imports.exists():
+        pytest.skip("import-linter is not installed beside this Python")
+    done = subprocess.run(
+        [lint_imports, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " 0 broken" in done.stdout

@@ -91,6 +91,8 @@ class DataFileMeta:
     external_path: str | None = None
     first_row_id: int | None = None
     write_cols: tuple[str, ...] | None = None
+    write_cols_sequences: tuple[int, ...] | None = None
+    """Paimon 2.x only; kept so that rewriting a manifest loses nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,381 @@
+"""Avro container files, read and written with limits: what manifests and manifest lists are made of.
+
+A container is::
+
+    magic    4 bytes   4F 62 6A 01 "Obj\\x01"
+    header   map       avro.schema (JSON), avro.codec
+    sync     16 bytes
+    blocks   each: record count (zigzag varint), byte count (zigzag varint), payload, sync
+
+Reading:
+
+1. Take header and blocks apart here, so that each block is decompressed with a bound: a small file
+   cannot become a large one.
+2. Check the writer's schema: not recursive, and no array whose items take no bytes, so that the
+   number of values is bounded by the number of bytes.
+3. Let fastavro decode all blocks in one call, as one Avro array (a block of a container and a block
+   of an array have the same bytes), and check that nothing is left over.
+
+Writing goes the same way back. Each zstd frame carries a checksum, which Paimon's own writers leave
+out: a flipped bit in a manifest is then an error for every reader instead of other rows.
+
+Source of the layout: Avro specification 1.11, "Object Container Files".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+
+from tidelake.errors import CorruptError, UnsupportedError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+__all__ = ["CODECS", "ContainerWriter", "decode_container", "encode_container"]
+
+FILE_BYTES_MAX = 256 << 20
+"""A manifest is rolled at ``manifest.target-file-size``, 8 MiB by default."""
+DECODED_BYTES_MAX = 1 << 30
+RATIO_MAX = 2_000
+"""A block may grow this much when decompressed; real manifests grow 3 to 50 times."""
+RATIO_FREE_BYTES = 4 << 20
+"""Below this size any ratio will do."""
+SCHEMA_BYTES_MAX = 1 << 20
+SCHEMA_DEPTH_MAX = 16
+HEADER_KEYS_MAX = 64
+
+_MAGIC = b"Obj\x01"
+_SYNC_BYTES = 16
+_VARINT_BYTES_MAX = 10
+_PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_ZSTD_OPTIONS = {
+    zstd.CompressionParameter.compression_level: 1,
+    zstd.CompressionParameter.checksum_flag: 1,
+}
+
+CODECS = {"zstd": "zstandard", "deflate": "deflate", "null": "null", "none": "null"}
+"""Option ``manifest.compression`` to the codec's name in the file."""
+
+
+class _Broken(Exception):
+    """Why the bytes are no container; becomes a CorruptError that names the file."""
+
+
+class ContainerWriter:
+    """Builds one container file in memory.
+
+    Parameters
+    ----------
+    schema : dict
+        Avro schema of a record.
+    codec : str
+        ``"zstandard"``, ``"deflate"`` or ``"null"``.
+    name : str
+        The file's name; its hash is the sync marker, so that a replay gives the same bytes.
+    """
+
+    def __init__(self, schema: dict[str, Any], *, codec: str, name: str) -> None:
+        self._array = _parsed(schema)
+        self._compress = _COMPRESS[codec]
+        self._sync = hashlib.blake2b(name.encode(), digest_size=_SYNC_BYTES).digest()
+        self._out = bytearray(_MAGIC)
+        header = {
+            "avro.schema": json.dumps(schema, separators=(",", ":")).encode(),
+            "avro.codec": codec.encode(),
+        }
+        self._out += _varint(len(header))
+        for key, value in header.items():
+            self._out += _varint(len(key)) + key.encode() + _varint(len(value)) + value
+        self._out += b"\0" + self._sync
+        self.records_count = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Length so far."""
+        return len(self._out)
+
+    def write_block(self, records: Sequence[dict[str, Any]]) -> None:
+        """Add records as one block."""
+        if not records:
+            return
+        raw = io.BytesIO()
+        fastavro.schemaless_writer(raw, self._array, records)
+        count = _varint(len(records))
+        # an array is: count, items, 0; a container's block has the items alone
+        payload = self._compress(raw.getvalue()[len(count) : -1])
+        self._out += count + _varint(len(payload)) + payload + self._sync
+        self.records_count += len(records)
+
+    def finish(self) -> bytes:
+        """Give the file's bytes."""
+        return bytes(self._out)
+
+
+def decode_container(data: bytes, *, path: str) -> list[dict[str, Any]]:
+    """Decode a container file.
+
+    Parameters
+    ----------
+    data : bytes
+        The file's content.
+    path : str
+        The file, for messages.
+
+    Returns
+    -------
+    list of dict
+        The records by the writer's field names; logical types are left as their plain numbers.
+
+    Raises
+    ------
+    CorruptError
+        The bytes are no container, are damaged, or go beyond a limit; the file is named.
+    UnsupportedError
+        The codec is not known.
+    """
+    try:
+        return _decode(data, path)
+    except (
+        _Broken,
+        zstd.ZstdError,
+        zlib.error,
+        pa.ArrowException,
+        fastavro.schema.SchemaParseException,
+        fastavro.schema.UnknownType,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        OverflowError,
+        RecursionError,
+        MemoryError,
+    ) as error:
+        message = (
+            f"File {path} is no readable Avro file: {error or type(error).__name__}."
+            " Restore it from a backup."
+        )
+        raise CorruptError(message, kind="avro_file", path=path) from error
+
+
+def _decode(data: bytes, path: str) -> list[dict[str, Any]]:
+    if len(data) > FILE_BYTES_MAX:
+        raise _Broken(f"it has {len(data)} bytes, more than {FILE_BYTES_MAX}")
+    source = _Source(data)
+    if source.take(len(_MAGIC)) != _MAGIC:
+        raise _Broken("it does not begin with 'Obj'")
+    header = _header(source)
+    sync = source.take(_SYNC_BYTES)
+    codec = header.get("avro.codec", b"null").decode()
+    if codec not in _DECOMPRESS:
+        message = (
+            f"File {path} is compressed by '{codec}'; zstd, deflate, snappy and null are read."
+        )
+        raise UnsupportedError(message, kind="avro_codec", path=path)
+    array = _parsed(_plain_schema(json.loads(header["avro.schema"])))
+    items, count = _blocks(source, sync, _DECOMPRESS[codec])
+    raw = io.BytesIO(items)
+    records = fastavro.schemaless_reader(raw, array, None)
+    if raw.tell() != len(items) or not isinstance(records, list) or len(records) != count:
+        raise _Broken(f"its {count} records do not fill its blocks")
+    return records
+
+
+def _header(source: _Source) -> dict[str, bytes]:
+    header: dict[str, bytes] = {}
+    while count := source.varint():
+        if count < 0:  # a negative count is followed by the size in bytes
+            count = -count
+            source.varint()
+        if count > HEADER_KEYS_MAX or len(header) > HEADER_KEYS_MAX:
+            raise _Broken("its header has too many keys")
+        for _ in range(count):
+            key = source.take(source.varint(), SCHEMA_BYTES_MAX).decode()
+            header[key] = source.take(source.varint(), SCHEMA_BYTES_MAX)
+    if "avro.schema" not in header:
+        raise _Broken("its header has no schema")
+    return header
+
+
+def _blocks(
+    source: _Source, sync: bytes, decompress: Callable[[bytes, int], bytes]
+) -> tuple[bytes, int]:
+    """Decompress all blocks into one Avro array; its bytes and the number of its items."""
+    parts: list[bytes] = []
+    decoded_bytes = records_count = 0
+    while not source.at_end:
+        count = source.varint()
+        packed = source.take(source.varint())
+        limit = min(
+            DECODED_BYTES_MAX - decoded_bytes, max(RATIO_FREE_BYTES, RATIO_MAX * len(packed))
+        )
+        payload = decompress(packed, limit)
+        if source.take(_SYNC_BYTES) != sync:
+            raise _Broken("a block is not followed by the sync marker")
+        if not 0 <= count <= len(payload):
+            raise _Broken(f"a block of {len(payload)} bytes says it holds {count} records")
+        if count:
+            parts += (_varint(count), payload)
+        decoded_bytes += len(payload)
+        records_count += count
+    return b"".join((*parts, b"\0")), records_count
+
+
+class _Source:
+    """A position in bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+
+    @property
+    def at_end(self) -> bool:
+        return self._position == len(self._data)
+
+    def take(self, length: int, length_max: int = FILE_BYTES_MAX) -> bytes:
+        end = self._position + length
+        if not 0 <= length <= length_max or end > len(self._data):
+            raise _Broken("it ends early")
+        taken = self._data[self._position : end]
+        self._position = end
+        return taken
+
+    def varint(self) -> int:
+        value = 0
+        for shift in range(0, 7 * _VARINT_BYTES_MAX, 7):
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+        raise _Broken("a number is too long")
+
+
+def _varint(value: int) -> bytes:
+    rest = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def _parsed(schema: dict[str, Any]) -> Any:
+    return fastavro.parse_schema({"type": "array", "items": schema})
+
+
+def _plain_schema(schema: Any, depth: int = 0) -> Any:
+    """The schema without logical types, defaults and names; refused if it has no bounded size."""
+    if depth > SCHEMA_DEPTH_MAX:
+        raise _Broken("its schema is nested too deep")
+    if isinstance(schema, list):
+        return [_plain_schema(branch, depth + 1) for branch in schema]
+    if isinstance(schema, str):
+        if schema not in _PRIMITIVE:
+            raise _Broken(f"its schema refers to type '{schema}'")
+        return schema
+    kind = schema["type"]
+    if kind == "record":
+        fields = [
+            {"name": field["name"], "type": _plain_schema(field["type"], depth + 1)}
+            for field in schema["fields"]
+        ]
+        return {"type": "record", "name": schema["name"], "fields": fields}
+    if kind in {"array", "map"}:
+        key = "items" if kind == "array" else "values"
+        inner = _plain_schema(schema[key], depth + 1)
+        if kind == "array" and not _takes_bytes(inner):
+            raise _Broken("its schema has an array of values that take no bytes")
+        return {"type": kind, key: inner}
+    return _plain_schema(kind, depth + 1)
+
+
+def _takes_bytes(schema: Any) -> bool:
+    if isinstance(schema, dict) and schema["type"] == "record":
+        return any(_takes_bytes(field["type"]) for field in schema["fields"])
+    return bool(schema != "null")
+
+
+def _bounded_zstd(packed: bytes, limit: int) -> bytes:
+    decompressor = zstd.ZstdDecompressor()
+    return _whole(decompressor, decompressor.decompress(packed, limit + 1), limit)
+
+
+def _bounded_deflate(packed: bytes, limit: int) -> bytes:
+    decompressor = zlib.decompressobj(wbits=-15)
+    return _whole(decompressor, decompressor.decompress(packed, limit + 1), limit)
+
+
+def _whole(decompressor: Any, raw: bytes, limit: int) -> bytes:
+    if len(raw) > limit:
+        raise _Broken(f"a block grows to more than {limit} bytes")
+    if not decompressor.eof or decompressor.unused_data:
+        raise _Broken("a block is cut short or followed by other bytes")
+    return raw
+
+
+def _bounded_snappy(packed: bytes, limit: int) -> bytes:
+    """Raw snappy (it begins with its length as a plain varint), then a big-endian CRC32."""
+    length = 0
+    for place, byte in enumerate(packed[:5]):
+        length |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:
+            break
+    if length > limit:
+        raise _Broken(f"a block grows to more than {limit} bytes")
+    raw: bytes = pa.decompress(packed[:-4], length, codec="snappy", asbytes=True)
+    if zlib.crc32(raw) != int.from_bytes(packed[-4:], "big"):
+        raise _Broken("a block's checksum differs")
+    return raw
+
+
+def _bounded_null(packed: bytes, limit: int) -> bytes:
+    if len(packed) > limit:
+        raise _Broken(f"a block has more than {limit} bytes")
+    return packed
+
+
+def _deflate(raw: bytes) -> bytes:
+    compressor = zlib.compressobj(level=6, wbits=-15)
+    return compressor.compress(raw) + compressor.flush()
+
+
+_DECOMPRESS: dict[str, Callable[[bytes, int], bytes]] = {
+    "zstandard": _bounded_zstd,
+    "deflate": _bounded_deflate,
+    "snappy": _bounded_snappy,
+    "null": _bounded_null,
+}
+_COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "zstandard": lambda raw: zstd.compress(raw, options=_ZSTD_OPTIONS),
+    "deflate": _deflate,
+    "null": lambda raw: raw,
+}
+
+
+def encode_container(
+    schema: dict[str, Any], records: Iterable[dict[str, Any]], *, codec: str, name: str
+) -> bytes:
+    """Encode records as one container file of one block.
+
+    Examples
+    --------
+    >>> schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}
+    >>> data = encode_container(schema, [{"a": 1}, {"a": 2}], codec="zstandard", name="m")
+    >>> decode_container(data, path="/m")
+    [{'a': 1}, {'a': 2}]
+    """
+    writer = ContainerWriter(schema, codec=codec, name=name)
+    writer.write_block(list(records))
+    return writer.finish()

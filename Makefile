@@ -109,7 +109,7 @@ docs-check: setup ## are the generated pages up to date
 	$(BIN)/python scripts/gen_docs.py --check
 
 docs: setup ## build the documentation into site/, warnings are errors
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 serve-docs: setup ## read the documentation while writing it
 	$(BIN)/mkdocs serve

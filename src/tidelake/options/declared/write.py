@@ -106,13 +106,12 @@ SPILL_COMPRESSION: Final = text(
     "spill-compression",
     "zstd",
     "Compression of spilled rows.",
-    no_effect("spilled rows are Arrow files with lz4, the fastest measured"),
+    pattern="zstd|lz4|none",
 )
 SPILL_COMPRESSION_ZSTD_LEVEL: Final = integer(
     "spill-compression.zstd-level",
     1,
     "Level of zstd for spilled rows.",
-    no_effect("spilled rows are Arrow files with lz4, the fastest measured"),
 )
 LOCAL_SORT_MAX_NUM_FILE_HANDLES: Final = integer(
     "local-sort.max-num-file-handles",

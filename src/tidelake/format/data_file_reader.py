@@ -1,0 +1,237 @@
+"""Streams one Parquet data file as Arrow batches of the wanted columns.
+
+1. The file's size must be the manifest's before anything is parsed, and the footer's row count
+   the manifest's before anything is read.
+2. Each wanted column is found in the file (:mod:`tidelake.format.column_mapping`).
+3. Row groups that cannot match the predicate are skipped, the rest is read batch by batch in one
+   thread, page checksums verified; missing columns are filled with null, others cast where needed.
+4. The predicate is evaluated on each batch; only matching rows are given.
+5. In the end the rows read must be as many as the row groups said.
+
+Memory: the compressed columns wanted of one row group and one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidelake.errors import UnsupportedError
+from tidelake.fileio import FileIO
+from tidelake.format.column_mapping import Source, cast_column, map_columns
+from tidelake.format.read_error import corrupt, reading
+from tidelake.format.row_groups import matching_row_groups
+from tidelake.types import DataField
+from tidelake.types.arrow import to_arrow_schema
+from tidelake.types.predicate import Predicate, columns_of, evaluate
+
+__all__ = ["BATCH_ROWS", "read_batches"]
+
+BATCH_ROWS = 65_536
+BATCH_BYTES_MAX = 64 << 20
+"""A batch has fewer rows where rows are so wide that it would pass this."""
+ROW_GROUPS_COUNT_MAX = 100_000
+COLUMNS_COUNT_MAX = 20_000
+
+
+def read_batches(
+    fileio: FileIO,
+    path: str,
+    fields: Sequence[DataField],
+    *,
+    predicate: Predicate | None = None,
+    predicate_fields: Sequence[DataField] = (),
+    batch_rows: int = BATCH_ROWS,
+    file_size_bytes: int | None = None,
+    row_count: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Read a data file.
+
+    Parameters
+    ----------
+    fileio : FileIO
+        Where the file is.
+    path : str
+        Its path.
+    fields : sequence of DataField
+        The columns wanted, in order. May be empty: the batches then have no columns but a true
+        ``num_rows``.
+    predicate : Predicate, optional
+        Bound; every row given satisfies it.
+    predicate_fields : sequence of DataField
+        Fields of the predicate's columns that `fields` lacks; more do no harm.
+    batch_rows : int
+        Most rows per batch.
+    file_size_bytes, row_count : int, optional
+        What the manifest says of the file.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        The wanted columns with the Arrow types of `fields`, in the file's row order; no empty
+        batches.
+
+    Raises
+    ------
+    NotFoundError
+        The file is not there.
+    CorruptError
+        The file is damaged or not what the manifest says; it is named.
+    UnsupportedError
+        A column's type in the file does not become the wanted one without loss.
+
+    Notes
+    -----
+    Runs on executors; nothing is shared between calls. Nothing is opened before the first batch
+    is asked for.
+    """
+    needed = _needed_fields(fields, predicate, predicate_fields)
+    with ExitStack() as stack:
+        with reading(path):
+            file = _open(stack, fileio, path, file_size_bytes, row_count)
+            sources = map_columns(file, needed, path=path)
+            groups = matching_row_groups(file.metadata, sources, predicate)
+            rows_expected = sum(file.metadata.row_group(g).num_rows for g in groups)
+            batches = _source_batches(stack, fileio, path, file, sources, groups, batch_rows)
+        rows_read = 0
+        while True:
+            with reading(path):
+                batch = next(batches, None)
+                if batch is None:
+                    break
+                rows_read += batch.num_rows
+                if predicate is not None:
+                    batch = batch.filter(evaluate(predicate, batch, needed))
+                batch = batch.select([f.name for f in fields])
+            if batch.num_rows:
+                yield batch
+        if rows_read != rows_expected:
+            raise corrupt(path, f"it holds {rows_read} rows where its footer says {rows_expected}")
+
+
+def _needed_fields(
+    fields: Sequence[DataField],
+    predicate: Predicate | None,
+    predicate_fields: Sequence[DataField],
+) -> tuple[DataField, ...]:
+    if predicate is None:
+        return tuple(fields)
+    names = {f.name for f in fields}
+    more = {f.name: f for f in predicate_fields if f.name not in names}
+    lacking = sorted(columns_of(predicate) - names)
+    assert all(name in more for name in lacking), f"no field for {lacking} of the predicate"
+    return (*fields, *(more[name] for name in lacking))
+
+
+def _open(
+    stack: ExitStack,
+    fileio: FileIO,
+    path: str,
+    file_size_bytes: int | None,
+    row_count: int | None,
+) -> pq.ParquetFile:
+    source = stack.enter_context(fileio.open_input(path))
+    size = source.size()
+    if file_size_bytes is not None and size != file_size_bytes:
+        raise corrupt(path, f"it is {size} bytes long where the manifest says {file_size_bytes}")
+    file = _parquet_file(source)
+    metadata = file.metadata
+    if row_count is not None and metadata.num_rows != row_count:
+        reason = f"its footer says {metadata.num_rows} rows where the manifest says {row_count}"
+        raise corrupt(path, reason)
+    if metadata.num_columns > COLUMNS_COUNT_MAX:
+        raise corrupt(path, f"it has {metadata.num_columns} columns, over {COLUMNS_COUNT_MAX}")
+    if metadata.num_row_groups > ROW_GROUPS_COUNT_MAX:
+        reason = f"it has {metadata.num_row_groups} row groups, over {ROW_GROUPS_COUNT_MAX}"
+        raise corrupt(path, reason)
+    group_rows = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
+    if min(group_rows, default=0) < 0 or sum(group_rows) != metadata.num_rows:
+        raise corrupt(path, "its row groups do not add up to its row count")
+    return file
+
+
+def _parquet_file(source: pa.NativeFile, *, int96_unit: str | None = None) -> pq.ParquetFile:
+    return pq.ParquetFile(
+        source,
+        pre_buffer=False,
+        page_checksum_verification=True,
+        coerce_int96_timestamp_unit=int96_unit,
+    )
+
+
+def _source_batches(
+    stack: ExitStack,
+    fileio: FileIO,
+    path: str,
+    file: pq.ParquetFile,
+    sources: Sequence[Source],
+    groups: list[int],
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """Give all rows of the row groups, in the wanted types."""
+    schema = to_arrow_schema([s.field for s in sources])
+    rows = _bounded_batch_rows(file.metadata, groups, batch_rows)
+    names = list(dict.fromkeys(s.file_name for s in sources if s.file_name is not None))
+    if not names:
+        total = sum(file.metadata.row_group(g).num_rows for g in groups)
+        return _null_batches(schema, total, rows)
+    read = file.iter_batches(rows, row_groups=groups, columns=names, use_threads=False)
+    int96 = [s.file_name for s in sources if s.is_int96]
+    if int96:
+        again = _parquet_file(stack.enter_context(fileio.open_input(path)), int96_unit="us")
+        micros = again.iter_batches(rows, row_groups=groups, columns=int96, use_threads=False)
+        read = _checked_int96(read, micros, path)
+    return _converted(read, sources, schema, path)
+
+
+def _bounded_batch_rows(metadata: pq.FileMetaData, groups: list[int], batch_rows: int) -> int:
+    total_bytes = sum(max(0, metadata.row_group(g).total_byte_size) for g in groups)
+    total_rows = sum(metadata.row_group(g).num_rows for g in groups)
+    row_bytes = max(1, total_bytes // max(1, total_rows))
+    return max(1, min(batch_rows, BATCH_BYTES_MAX // row_bytes))
+
+
+def _converted(
+    batches: Iterator[pa.RecordBatch], sources: Sequence[Source], schema: pa.Schema, path: str
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        positions = {name: i for i, name in enumerate(batch.schema.names)}
+        columns = []
+        for source in sources:
+            if source.file_name is None:
+                columns.append(pa.nulls(batch.num_rows, source.target))
+                continue
+            values = batch.column(positions[source.file_name])
+            columns.append(cast_column(values, source, path=path))
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _null_batches(schema: pa.Schema, total_rows: int, rows: int) -> Iterator[pa.RecordBatch]:
+    """Give rows of nothing but nulls; the count lives in the batch also where it has no column."""
+    for start in range(0, total_rows, rows):
+        struct = pa.nulls(min(rows, total_rows - start), pa.struct(list(schema)))
+        yield pa.RecordBatch.from_struct_array(struct)
+
+
+def _checked_int96(
+    batches: Iterator[pa.RecordBatch], micros: Iterator[pa.RecordBatch], path: str
+) -> Iterator[pa.RecordBatch]:
+    """Refuse INT96 values beyond the years 1677 to 2262: as nanoseconds Arrow wraps them around.
+
+    The same values read as microseconds do not wrap, so they differ where the others did.
+    """
+    for batch, coarse in zip(batches, micros, strict=True):
+        for name in coarse.schema.names:
+            fine = batch.column(name).cast(pa.int64())
+            down = pc.floor(pc.divide(fine, 1000))
+            if not down.equals(coarse.column(name).cast(pa.int64())):
+                message = (
+                    f"Column '{name}' of file {path} holds a timestamp outside the years 1677 to"
+                    " 2262, which nanoseconds in 64 bits cannot hold: read the other columns."
+                )
+                raise UnsupportedError(message, kind="value_range", path=path, column=name)
+        yield batch

@@ -1,0 +1,253 @@
+"""Writes one Parquet data file as Paimon's readers expect it.
+
+1. Batches gather until they fill a row group (:class:`FormatOptions`); memory is that of one row
+   group in Arrow form plus its encoded columns.
+2. The first row group decides which columns get a dictionary.
+3. Statistics are gathered per row group; page checksums and a page index are written.
+4. ``close`` gives the exact size: Java finds the footer by the size in the manifest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidelake.errors import ClosedError, InvalidInputError
+from tidelake.fileio import FileIO
+from tidelake.format.format_options import FormatOptions, parquet_codec
+from tidelake.format.parquet_schema import (
+    delta_columns,
+    dictionary_columns,
+    parquet_arrow_schema,
+    uses_int96,
+)
+from tidelake.format.stats import ColumnStats, StatsCollector, StatsMode
+from tidelake.types import DataField
+
+__all__ = ["DataFileFooter", "DataFileWriter", "open_writer"]
+
+_FIRST_RATIO = 0.4
+"""Encoded size by Arrow size, until the first row group gives the file's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFileFooter:
+    """What the manifest must know of a file that was written.
+
+    Parameters
+    ----------
+    size_bytes : int
+        Exact length of the file.
+    row_count : int
+        Rows in the file.
+    stats : tuple of ColumnStats
+        One per column given to :func:`open_writer`, in order.
+    """
+
+    size_bytes: int
+    row_count: int
+    stats: tuple[ColumnStats, ...]
+
+
+def open_writer(
+    fileio: FileIO,
+    path: str,
+    fields: Sequence[DataField],
+    options: FormatOptions,
+    *,
+    stats_columns: frozenset[str],
+) -> DataFileWriter:
+    """Open a new data file.
+
+    Parameters
+    ----------
+    fileio : FileIO
+        Where the file goes.
+    path : str
+        The new file's path.
+    fields : sequence of DataField
+        The file's columns in order, system columns included, all of scalar type.
+    options : FormatOptions
+        How to write.
+    stats_columns : frozenset of str
+        The columns whose statistics are wanted.
+
+    Returns
+    -------
+    DataFileWriter
+        To be closed or aborted by the caller.
+
+    Raises
+    ------
+    UnsupportedError
+        A column cannot be written as Paimon does; no file was made.
+    AlreadyExistsError
+        The name is taken.
+    """
+    return DataFileWriter(fileio, path, fields, options, stats_columns=stats_columns)
+
+
+class DataFileWriter:
+    """A data file being written; see :func:`open_writer`. For one thread."""
+
+    def __init__(
+        self,
+        fileio: FileIO,
+        path: str,
+        fields: Sequence[DataField],
+        options: FormatOptions,
+        *,
+        stats_columns: frozenset[str],
+    ) -> None:
+        self._path = path
+        self._fields = tuple(fields)
+        self._options = options
+        self._codec = parquet_codec(options)
+        self._schema = parquet_arrow_schema(self._fields)
+        self._int96 = uses_int96(self._fields, path=path)
+        self._stats = StatsCollector(
+            self._fields, StatsMode.parse(options.stats_mode), stats_columns
+        )
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_rows = 0
+        self._pending_bytes = 0
+        self._encoded_arrow_bytes = 0
+        self._row_count = 0
+        self._parquet: pq.ParquetWriter | None = None
+        self._footers: list[pq.FileMetaData] = []
+        self._closed = False
+        self._output = fileio.open_output(path)
+        self._sink = pa.PythonFile(self._output, mode="w")
+
+    @property
+    def row_count(self) -> int:
+        """Rows taken so far."""
+        return self._row_count + self._pending_rows
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Arrow bytes that wait for their row group to fill."""
+        return self._pending_bytes
+
+    @property
+    def bytes_written_estimate(self) -> int:
+        """What the file would be long if it were closed now, about."""
+        written = self._output.tell()
+        ratio = written / self._encoded_arrow_bytes if self._encoded_arrow_bytes else _FIRST_RATIO
+        return written + int(self._pending_bytes * ratio)
+
+    def write(self, rows: pa.RecordBatch | pa.Table) -> None:
+        """Append rows.
+
+        Parameters
+        ----------
+        rows : pyarrow.RecordBatch or pyarrow.Table
+            Requires: the columns are the file's, by order, name and Arrow type.
+
+        Raises
+        ------
+        InvalidInputError
+            A NOT NULL column holds a null.
+        StorageError
+            The storage failed; abort the file.
+        """
+        if self._closed:
+            message = f"File {self._path} was closed; nothing can be written to it any more."
+            raise ClosedError(message, kind="file_closed", path=self._path)
+        self._check(rows)
+        batches = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
+        for batch in batches:
+            for part in self._parts(batch):
+                self._pending.append(part)
+                self._pending_rows += part.num_rows
+                self._pending_bytes += part.nbytes
+                if (
+                    self._pending_rows >= self._options.row_group_rows
+                    or self._pending_bytes >= self._options.row_group_bytes
+                ):
+                    self._write_row_group()
+
+    def close(self) -> DataFileFooter:
+        """Finish the file; it is whole and durable when this returns."""
+        if self._closed:
+            message = f"File {self._path} was closed or aborted before."
+            raise ClosedError(message, kind="file_closed", path=self._path)
+        if self._pending_rows or self._parquet is None:
+            self._write_row_group()
+        assert self._parquet is not None
+        self._parquet.close()
+        self._output.close()
+        self._closed = True
+        (footer,) = self._footers
+        assert footer.num_rows == self._row_count, (self._path, footer.num_rows, self._row_count)
+        return DataFileFooter(self._output.tell(), self._row_count, self._stats.result(footer))
+
+    def abort(self) -> None:
+        """Give the file up and remove it; nothing happens to a file already closed."""
+        if self._closed:
+            return
+        self._closed = True
+        self._pending.clear()
+        if self._parquet is not None:
+            self._parquet.is_open = False  # or its finalizer would write a footer
+        self._output.abort()
+
+    def _check(self, rows: pa.RecordBatch | pa.Table) -> None:
+        for field, expected, given in zip(self._fields, self._schema, rows.schema, strict=True):
+            assert given.name == expected.name, (self._path, given.name, expected.name)
+            assert given.type == expected.type, (self._path, given, expected)
+            if not field.type.nullable and rows.column(field.name).null_count:
+                count = rows.column(field.name).null_count
+                message = (
+                    f"Column '{field.name}' is NOT NULL but {count} of {rows.num_rows} rows for"
+                    f" file {self._path} hold null: give them a value."
+                )
+                raise InvalidInputError(message, kind="null_in_not_null", column=field.name)
+
+    def _parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Cut a batch where row groups end, so that one huge batch does not make one huge group."""
+        start = 0
+        while start < batch.num_rows:
+            row_bytes = max(1, batch.nbytes // batch.num_rows)
+            rows = min(
+                self._options.row_group_rows - self._pending_rows,
+                1 + (self._options.row_group_bytes - self._pending_bytes) // row_bytes,
+            )
+            yield batch.slice(start, rows)
+            start += rows
+
+    def _write_row_group(self) -> None:
+        # Arrow types are checked when rows come in; field ids and NOT NULL come from our schema
+        parts = [pa.RecordBatch.from_arrays(b.columns, schema=self._schema) for b in self._pending]
+        table = pa.Table.from_batches(parts, schema=self._schema)
+        self._pending.clear()
+        if self._parquet is None:
+            self._parquet = self._open_parquet(table)
+        if table.num_rows:
+            self._stats.add(table)
+            self._parquet.write_table(table, row_group_size=table.num_rows)
+        self._row_count += table.num_rows
+        self._encoded_arrow_bytes += self._pending_bytes
+        self._pending_rows = self._pending_bytes = 0
+
+    def _open_parquet(self, first: pa.Table) -> pq.ParquetWriter:
+        delta = delta_columns(self._fields, self._options.sorted_columns)
+        others = [f.name for f in self._fields if f.name not in delta]
+        return pq.ParquetWriter(
+            self._sink,
+            self._schema,
+            compression=self._codec,
+            compression_level=self._options.zstd_level if self._codec == "zstd" else None,
+            use_dictionary=dictionary_columns(first, others),
+            column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED") or None,
+            use_deprecated_int96_timestamps=self._int96,
+            store_decimal_as_integer=True,
+            store_schema=False,
+            write_time_adjusted_to_utc=True,
+            write_page_index=True,
+            write_page_checksum=True,
+            metadata_collector=self._footers,
+        )

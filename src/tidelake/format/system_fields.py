@@ -1,0 +1,54 @@
+"""The columns that Paimon adds to the data files of a primary-key table, and their order.
+
+A file holds ``_KEY_<k>`` for each column of the trimmed primary key, ``_SEQUENCE_NUMBER``,
+``_VALUE_KIND``, then all columns of the table. Field ids are Paimon's ``SpecialFields`` (1.3.1);
+``docs/format/data-file.md``.
+"""
+
+from __future__ import annotations
+
+from tidelake.types import DataField, DataType, TableSchema, TypeRoot
+
+__all__ = [
+    "KEY_PREFIX",
+    "KIND_FIELD",
+    "SEQUENCE_FIELD",
+    "SEQUENCE_NUMBER",
+    "VALUE_KIND",
+    "is_system_name",
+    "key_field",
+    "kv_fields",
+]
+
+_INT_MAX = 2**31 - 1
+
+KEY_PREFIX = "_KEY_"
+SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
+VALUE_KIND = "_VALUE_KIND"
+
+# on disk: never renumber
+_KEY_FIELD_ID_START = _INT_MAX // 2
+SEQUENCE_FIELD = DataField(_INT_MAX - 1, SEQUENCE_NUMBER, DataType(TypeRoot.BIGINT, nullable=False))
+KIND_FIELD = DataField(_INT_MAX - 2, VALUE_KIND, DataType(TypeRoot.TINYINT, nullable=False))
+
+
+def key_field(field: DataField) -> DataField:
+    """Give the key column that a data file keeps for a primary-key column.
+
+    Examples
+    --------
+    >>> key_field(DataField(3, "k", DataType(TypeRoot.INT, nullable=False))).name
+    '_KEY_k'
+    """
+    return DataField(_KEY_FIELD_ID_START + field.id, KEY_PREFIX + field.name, field.type)
+
+
+def kv_fields(schema: TableSchema) -> tuple[DataField, ...]:
+    """Give the columns of a primary-key table's data file, in the order of the file."""
+    keys = tuple(key_field(schema.field(name)) for name in schema.trimmed_primary_keys)
+    return (*keys, SEQUENCE_FIELD, KIND_FIELD, *schema.fields)
+
+
+def is_system_name(name: str) -> bool:
+    """Whether a data file's column of this name is ours and not the table's."""
+    return name in {SEQUENCE_NUMBER, VALUE_KIND} or name.startswith(KEY_PREFIX)

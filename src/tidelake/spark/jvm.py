@@ -69,13 +69,13 @@ class JavaRuntime:
     is_wrapped: bool
 
 
-def java_home(*, environ: Mapping[str, str], cache_dir: Path | None = None) -> Path:
+def java_home(*, environ: Mapping[str, str] | None = None, cache_dir: Path | None = None) -> Path:
     """Folder to put into ``JAVA_HOME`` before Spark starts.
 
     Parameters
     ----------
-    environ : mapping of str to str
-        The process's environment.
+    environ : mapping of str to str, optional
+        The environment to look in; the process's own if not given.
     cache_dir : Path, optional
         Where a wrapper is kept; the user's cache folder if not given.
 
@@ -87,7 +87,9 @@ def java_home(*, environ: Mapping[str, str], cache_dir: Path | None = None) -> P
     return find_java(environ=environ, cache_dir=cache_dir).home
 
 
-def find_java(*, environ: Mapping[str, str], cache_dir: Path | None = None) -> JavaRuntime:
+def find_java(
+    *, environ: Mapping[str, str] | None = None, cache_dir: Path | None = None
+) -> JavaRuntime:
     """Find the Java runtime for Spark, see :func:`java_home`.
 
     Returns
@@ -100,6 +102,7 @@ def find_java(*, environ: Mapping[str, str], cache_dir: Path | None = None) -> J
     NotFoundError
         There is none.
     """
+    environ = os.environ if environ is None else environ
     tried = []
     for source, java in _candidates(environ):
         if java is None:

@@ -1,5 +1,4 @@
 import importlib.util
-import os
 import shutil
 import stat
 import subprocess
@@ -98,7 +97,7 @@ def test_the_cache_follows_xdg(tmp_path):
 
 @needs_java
 def test_the_machine_s_java_is_found():
-    found = jvm.find_java(environ=os.environ)
+    found = jvm.find_java()
     assert found.version >= jvm.JAVA_VERSION_MIN
     assert (found.home / "bin" / "java").exists()
 

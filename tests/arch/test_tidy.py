@@ -182,6 +182,15 @@ def test_every_option_is_documented():
     assert not [key for key in declared.BY_KEY if f"| `{key}` |" not in page]
 
 
+def test_every_page_that_is_named_exists():
+    named = {
+        (page, at(path, number))
+        for path, number, line in lines_of(p for p in TEXTS if not p.is_relative_to(ROOT / "docs"))
+        for page in re.findall(r"\bdocs/[\w/.-]+\.md\b", line)
+    }
+    assert not sorted(f"{where}: {page}" for page, where in named if not (ROOT / page).is_file())
+
+
 def test_generated_pages_are_current():
     command = [sys.executable, "scripts/gen_docs.py", "--check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

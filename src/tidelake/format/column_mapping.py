@@ -3,7 +3,8 @@
 1. A column is found by its Paimon field id. A column of a file without ids, and a system column,
    is found by name. A column of the same name under another id is another column: it was dropped
    and added anew.
-2. A column that the file lacks is null: it was added later.
+2. A column that the file lacks is null: it was added later. Where the file's own schema has it,
+   the file is damaged instead.
 3. Only casts that keep every value are made: wider integers, FLOAT to DOUBLE, integers to DOUBLE
    or DECIMAL that hold them, DECIMAL with as many digits before and behind the point, finer
    timestamps; the same type in another Arrow form (dictionary, large, fixed size).
@@ -59,14 +60,18 @@ class Source:
 
 
 def map_columns(
-    file: pq.ParquetFile, fields: Sequence[DataField], *, path: str
+    file: pq.ParquetFile,
+    fields: Sequence[DataField],
+    *,
+    path: str,
+    file_fields: Sequence[DataField] = (),
 ) -> tuple[Source, ...]:
     """Find each field in a file.
 
     Raises
     ------
     CorruptError
-        The file lacks a NOT NULL column, or has a name or an id twice.
+        The file lacks a NOT NULL column or one of `file_fields`, or has a name or an id twice.
     UnsupportedError
         A column's type in the file does not become the wanted one without loss.
     """
@@ -80,13 +85,14 @@ def map_columns(
         name: i for i, name in enumerate(schema.names) if ids[i] is None or is_system_name(name)
     }
     int96 = _int96_names(file)
+    ids_written = {f.id for f in file_fields}
     sources = []
     for field in fields:
         target = to_arrow_type(field.type)
         index = by_id.get(field.id, by_name.get(field.name))
         if index is None:
-            if not field.type.nullable:
-                raise corrupt(path, f"the NOT NULL column '{field.name}' is missing")
+            if not field.type.nullable or field.id in ids_written:
+                raise corrupt(path, f"column '{field.name}' is missing")
             sources.append(Source(field, target))
             continue
         name, file_type = schema.names[index], schema.field(index).type

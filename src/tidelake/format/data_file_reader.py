@@ -6,7 +6,7 @@
 3. Row groups that cannot match the predicate are skipped, the rest is read batch by batch in one
    thread, page checksums verified; missing columns are filled with null, others cast where needed.
 4. The predicate is evaluated on each batch; only matching rows are given.
-5. In the end the rows read must be as many as the row groups said.
+5. Each row group must give as many rows as the footer says.
 
 Memory: the compressed columns wanted of one row group and one batch.
 """
@@ -38,13 +38,14 @@ ROW_GROUPS_COUNT_MAX = 100_000
 COLUMNS_COUNT_MAX = 20_000
 
 
-def read_batches(
+def read_batches(  # noqa: PLR0913 - all that is known of one file
     fileio: FileIO,
     path: str,
     fields: Sequence[DataField],
     *,
     predicate: Predicate | None = None,
     predicate_fields: Sequence[DataField] = (),
+    file_fields: Sequence[DataField] = (),
     batch_rows: int = BATCH_ROWS,
     file_size_bytes: int | None = None,
     row_count: int | None = None,
@@ -64,6 +65,9 @@ def read_batches(
         Bound; every row given satisfies it.
     predicate_fields : sequence of DataField
         Fields of the predicate's columns that `fields` lacks; more do no harm.
+    file_fields : sequence of DataField
+        The columns of the schema that the file was written with, where known: one that the file
+        lacks is damage, and not a column added later.
     batch_rows : int
         Most rows per batch.
     file_size_bytes, row_count : int, optional
@@ -93,24 +97,19 @@ def read_batches(
     with ExitStack() as stack:
         with reading(path):
             file = _open(stack, fileio, path, file_size_bytes, row_count)
-            sources = map_columns(file, needed, path=path)
+            sources = map_columns(file, needed, path=path, file_fields=file_fields)
             groups = matching_row_groups(file.metadata, sources, predicate)
-            rows_expected = sum(file.metadata.row_group(g).num_rows for g in groups)
             batches = _source_batches(stack, fileio, path, file, sources, groups, batch_rows)
-        rows_read = 0
         while True:
             with reading(path):
                 batch = next(batches, None)
                 if batch is None:
                     break
-                rows_read += batch.num_rows
                 if predicate is not None:
                     batch = batch.filter(evaluate(predicate, batch, needed))
                 batch = batch.select([f.name for f in fields])
             if batch.num_rows:
                 yield batch
-        if rows_read != rows_expected:
-            raise corrupt(path, f"it holds {rows_read} rows where its footer says {rows_expected}")
 
 
 def _needed_fields(
@@ -179,13 +178,32 @@ def _source_batches(
     if not names:
         total = sum(file.metadata.row_group(g).num_rows for g in groups)
         return _null_batches(schema, total, rows)
-    read = file.iter_batches(rows, row_groups=groups, columns=names, use_threads=False)
-    int96 = [s.file_name for s in sources if s.is_int96]
+    read = _raw_batches(file, groups, names, rows, path)
+    int96 = [s.file_name for s in sources if s.file_name is not None and s.is_int96]
     if int96:
         again = _parquet_file(stack.enter_context(fileio.open_input(path)), int96_unit="us")
-        micros = again.iter_batches(rows, row_groups=groups, columns=int96, use_threads=False)
+        micros = _raw_batches(again, groups, int96, rows, path)
         read = _checked_int96(read, micros, path)
     return _converted(read, sources, schema, path)
+
+
+def _raw_batches(
+    file: pq.ParquetFile, groups: list[int], names: list[str], rows: int, path: str
+) -> Iterator[pa.RecordBatch]:
+    """Give the columns as they are in the file, row group by row group.
+
+    Each group by itself: in a read over several, a damaged page header that adds a value to one
+    column would shift that column against the others from there on.
+    """
+    for group in groups:
+        rows_expected = file.metadata.row_group(group).num_rows
+        rows_read = 0
+        for batch in file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False):
+            rows_read += batch.num_rows
+            yield batch
+        if rows_read != rows_expected:
+            reason = f"row group {group} holds {rows_read} rows, not {rows_expected}"
+            raise corrupt(path, reason)
 
 
 def _bounded_batch_rows(metadata: pq.FileMetaData, groups: list[int], batch_rows: int) -> int:

@@ -1,8 +1,8 @@
-"""Avro container files, read and written with limits: what manifests and manifest lists are made of.
+r"""Avro container files, read and written with limits: what all manifests are made of.
 
 A container is::
 
-    magic    4 bytes   4F 62 6A 01 "Obj\\x01"
+    magic    4 bytes   4F 62 6A 01 "Obj\x01"
     header   map       avro.schema (JSON), avro.codec
     sync     16 bytes
     blocks   each: record count (zigzag varint), byte count (zigzag varint), payload, sync
@@ -53,18 +53,27 @@ RATIO_FREE_BYTES = 4 << 20
 """Below this size any ratio will do."""
 SCHEMA_BYTES_MAX = 1 << 20
 SCHEMA_DEPTH_MAX = 16
+SCHEMA_NODES_MAX = 1_000
 HEADER_KEYS_MAX = 64
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
 _VARINT_BYTES_MAX = 10
 _PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-_ZSTD_OPTIONS = {
+_ZSTD_OPTIONS: dict[int, int] = {
     zstd.CompressionParameter.compression_level: 1,
     zstd.CompressionParameter.checksum_flag: 1,
 }
 
-CODECS = {"zstd": "zstandard", "deflate": "deflate", "null": "null", "none": "null"}
+CODECS = {
+    "zstd": "zstandard",
+    "zstandard": "zstandard",
+    "snappy": "snappy",
+    "deflate": "deflate",
+    "null": "null",
+    "none": "null",
+    "uncompressed": "null",
+}
 """Option ``manifest.compression`` to the codec's name in the file."""
 
 
@@ -80,7 +89,7 @@ class ContainerWriter:
     schema : dict
         Avro schema of a record.
     codec : str
-        ``"zstandard"``, ``"deflate"`` or ``"null"``.
+        ``"zstandard"``, ``"snappy"``, ``"deflate"`` or ``"null"``.
     name : str
         The file's name; its hash is the sync marker, so that a replay gives the same bytes.
     """
@@ -183,7 +192,7 @@ def _decode(data: bytes, path: str) -> list[dict[str, Any]]:
             f"File {path} is compressed by '{codec}'; zstd, deflate, snappy and null are read."
         )
         raise UnsupportedError(message, kind="avro_codec", path=path)
-    array = _parsed(_plain_schema(json.loads(header["avro.schema"])))
+    array = _parsed(_WriterSchema().plain(json.loads(header["avro.schema"])))
     items, count = _blocks(source, sync, _DECOMPRESS[codec])
     raw = io.BytesIO(items)
     records = fastavro.schemaless_reader(raw, array, None)
@@ -275,30 +284,40 @@ def _parsed(schema: dict[str, Any]) -> Any:
     return fastavro.parse_schema({"type": "array", "items": schema})
 
 
-def _plain_schema(schema: Any, depth: int = 0) -> Any:
-    """The schema without logical types, defaults and names; refused if it has no bounded size."""
-    if depth > SCHEMA_DEPTH_MAX:
-        raise _Broken("its schema is nested too deep")
-    if isinstance(schema, list):
-        return [_plain_schema(branch, depth + 1) for branch in schema]
-    if isinstance(schema, str):
-        if schema not in _PRIMITIVE:
-            raise _Broken(f"its schema refers to type '{schema}'")
-        return schema
-    kind = schema["type"]
-    if kind == "record":
-        fields = [
-            {"name": field["name"], "type": _plain_schema(field["type"], depth + 1)}
-            for field in schema["fields"]
-        ]
-        return {"type": "record", "name": schema["name"], "fields": fields}
-    if kind in {"array", "map"}:
-        key = "items" if kind == "array" else "values"
-        inner = _plain_schema(schema[key], depth + 1)
-        if kind == "array" and not _takes_bytes(inner):
-            raise _Broken("its schema has an array of values that take no bytes")
-        return {"type": kind, key: inner}
-    return _plain_schema(kind, depth + 1)
+class _WriterSchema:
+    """A schema made plain: without logical types, defaults and references, and of bounded size."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Any] = {}
+        self._nodes_count = 0
+
+    def plain(self, schema: Any, depth: int = 0) -> Any:
+        self._nodes_count += 1
+        if depth > SCHEMA_DEPTH_MAX or self._nodes_count > SCHEMA_NODES_MAX:
+            raise _Broken("its schema is too large or nested too deep")
+        if isinstance(schema, list):
+            return [self.plain(branch, depth + 1) for branch in schema]
+        if isinstance(schema, str):
+            if schema in _PRIMITIVE:
+                return schema
+            # only types that are complete are known, so that none refers to itself
+            return self.plain(self._known[schema.rpartition(".")[2]], depth + 1)
+        kind = schema["type"]
+        if kind == "record":
+            number = self._nodes_count
+            fields = [
+                {"name": field["name"], "type": self.plain(field["type"], depth + 1)}
+                for field in schema["fields"]
+            ]
+            self._known[schema["name"].rpartition(".")[2]] = schema
+            return {"type": "record", "name": f"record{number}", "fields": fields}
+        if kind in {"array", "map"}:
+            key = "items" if kind == "array" else "values"
+            inner = self.plain(schema[key], depth + 1)
+            if not _takes_bytes(inner):
+                raise _Broken("its schema has an array of values that take no bytes")
+            return {"type": kind, key: inner}
+        return self.plain(kind, depth + 1)
 
 
 def _takes_bytes(schema: Any) -> bool:
@@ -346,6 +365,11 @@ def _bounded_null(packed: bytes, limit: int) -> bytes:
     return packed
 
 
+def _snappy(raw: bytes) -> bytes:
+    packed: bytes = pa.compress(raw, codec="snappy", asbytes=True)
+    return packed + zlib.crc32(raw).to_bytes(4, "big")
+
+
 def _deflate(raw: bytes) -> bytes:
     compressor = zlib.compressobj(level=6, wbits=-15)
     return compressor.compress(raw) + compressor.flush()
@@ -359,6 +383,7 @@ _DECOMPRESS: dict[str, Callable[[bytes, int], bytes]] = {
 }
 _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "zstandard": lambda raw: zstd.compress(raw, options=_ZSTD_OPTIONS),
+    "snappy": _snappy,
     "deflate": _deflate,
     "null": lambda raw: raw,
 }

@@ -1,0 +1,202 @@
+"""Where the files of one table are.
+
+::
+
+    <table>/schema/schema-<N>
+            snapshot/snapshot-<N>, LATEST, EARLIEST
+            manifest/manifest-<uuid>-<i>, manifest-list-<uuid>-<i>
+            tag/tag-<name>
+            <k1>=<v1>/<k2>=<v2>/bucket-<b>/data-<uuid>-<i>.parquet
+
+File names in metadata are data: one that could lead out of its directory is a damaged file, never a
+path. Source: ``docs/format/index.md``; Paimon's ``FileStorePathFactory`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidelake.codec.binary_row import decode_row
+from tidelake.errors import CorruptError, UnsupportedError
+from tidelake.metadata.data_file import DataFileMeta
+from tidelake.metadata.partition_name import escape_name, partition_text
+from tidelake.options import Options, declared
+from tidelake.types import DataType, TableSchema
+
+__all__ = ["TablePaths"]
+
+NAME_BYTES_MAX = 255
+POSTPONE_BUCKET = -2
+
+
+@dataclass(frozen=True, slots=True)
+class TablePaths:
+    """Paths of one table. Picklable.
+
+    Parameters
+    ----------
+    location : str
+        The table's directory.
+    partition_keys : tuple of str
+        Names of the partition columns.
+    partition_types : tuple of DataType
+        Their types.
+    default_partition_name : str
+        What stands for a null or blank partition value.
+    legacy_partition_name : bool
+        Whether values are spelled as by Java's ``toString``.
+
+    Examples
+    --------
+    >>> TablePaths("/wh/db.db/t").snapshot(3)
+    '/wh/db.db/t/snapshot/snapshot-3'
+    """
+
+    location: str
+    partition_keys: tuple[str, ...] = ()
+    partition_types: tuple[DataType, ...] = ()
+    default_partition_name: str = "__DEFAULT_PARTITION__"
+    legacy_partition_name: bool = True
+
+    @classmethod
+    def of(cls, location: str, schema: TableSchema) -> TablePaths:
+        """The paths of a table with this schema and its options."""
+        options = Options.parse(schema.options)
+        return cls(
+            location=location,
+            partition_keys=schema.partition_keys,
+            partition_types=tuple(schema.field(k).type for k in schema.partition_keys),
+            default_partition_name=options.get(declared.PARTITION_DEFAULT_NAME),
+            legacy_partition_name=options.get(declared.PARTITION_LEGACY_NAME),
+        )
+
+    @property
+    def schema_dir(self) -> str:
+        """Directory of the schema files."""
+        return f"{self.location}/schema"
+
+    def schema(self, schema_id: int) -> str:
+        """One schema file."""
+        return f"{self.schema_dir}/schema-{schema_id}"
+
+    @property
+    def snapshot_dir(self) -> str:
+        """Directory of the snapshots and hints."""
+        return f"{self.location}/snapshot"
+
+    def snapshot(self, snapshot_id: int) -> str:
+        """One snapshot file."""
+        return f"{self.snapshot_dir}/snapshot-{snapshot_id}"
+
+    @property
+    def latest_hint(self) -> str:
+        """The hint of the newest snapshot."""
+        return f"{self.snapshot_dir}/LATEST"
+
+    @property
+    def earliest_hint(self) -> str:
+        """The hint of the oldest snapshot."""
+        return f"{self.snapshot_dir}/EARLIEST"
+
+    @property
+    def manifest_dir(self) -> str:
+        """Directory of manifests and manifest lists."""
+        return f"{self.location}/manifest"
+
+    def manifest(self, name: str) -> str:
+        """A manifest or manifest list, by the name in the metadata."""
+        return f"{self.manifest_dir}/{_plain_name(name)}"
+
+    @property
+    def tag_dir(self) -> str:
+        """Directory of the tags."""
+        return f"{self.location}/tag"
+
+    def tag(self, name: str) -> str:
+        """The file of a tag."""
+        return f"{self.tag_dir}/tag-{_plain_name(name)}"
+
+    def partition_values(self, partition: bytes) -> tuple[object, ...]:
+        """The values of a partition's columns.
+
+        Raises
+        ------
+        CorruptError
+            The bytes are no row of the partition columns.
+        """
+        return decode_row(partition, self.partition_types)
+
+    def partition_path(self, partition: bytes) -> str:
+        """The directory of a partition below the table's, ``""`` without partition columns.
+
+        Examples
+        --------
+        >>> from tidelake.codec.binary_row import serialize_row
+        >>> from tidelake.types import parse_type
+        >>> paths = TablePaths("/t", ("p", "d"), (parse_type("STRING"), parse_type("DATE")))
+        >>> paths.partition_path(serialize_row(("a/b", 19000), paths.partition_types))
+        'p=a%2Fb/d=19000'
+        """
+        values = self.partition_values(partition)
+        parts = zip(self.partition_keys, self.partition_types, values, strict=True)
+        return "/".join(
+            f"{escape_name(key)}={self._value_name(value, data_type)}"
+            for key, data_type, value in parts
+        )
+
+    def _value_name(self, value: object, data_type: DataType) -> str:
+        text = partition_text(
+            value,
+            data_type,
+            default_name=self.default_partition_name,
+            legacy=self.legacy_partition_name,
+        )
+        return escape_name(text)
+
+    def bucket_dir(self, partition: bytes, bucket: int) -> str:
+        """The directory of a bucket."""
+        directory = self.partition_path(partition)
+        below = f"{directory}/" if directory else ""
+        name = "postpone" if bucket == POSTPONE_BUCKET else str(bucket)
+        return f"{self.location}/{below}bucket-{name}"
+
+    def data_file(self, partition: bytes, bucket: int, file: DataFileMeta | str) -> str:
+        """The path of a data file.
+
+        Parameters
+        ----------
+        file : DataFileMeta or str
+            The file, or its name.
+
+        Raises
+        ------
+        CorruptError
+            The name in the metadata leads out of the bucket's directory.
+        UnsupportedError
+            The file lies outside the table.
+        """
+        if isinstance(file, str):
+            return f"{self.bucket_dir(partition, bucket)}/{_plain_name(file)}"
+        if file.external_path is not None:
+            message = (
+                f"Data file '{file.file_name}' of table {self.location} lies outside the table, at"
+                f" {file.external_path}: this version reads only files inside it."
+            )
+            raise UnsupportedError(message, kind="external_path", file=file.file_name)
+        return f"{self.bucket_dir(partition, bucket)}/{_plain_name(file.file_name)}"
+
+
+def _plain_name(name: str) -> str:
+    if (
+        not name
+        or any(c in name for c in "/\\\0")
+        or ".." in name
+        or name == "."
+        or len(name.encode(errors="surrogatepass")) > NAME_BYTES_MAX
+    ):
+        message = (
+            f"The metadata names a file {name[:NAME_BYTES_MAX]!r}, which is no plain file name: the"
+            " metadata is damaged. Restore it from a backup."
+        )
+        raise CorruptError(message, kind="file_name", file=name[:NAME_BYTES_MAX])
+    return name

@@ -1,1 +1,8 @@
-"""store."""
+"""One bucket's files: rows in, sorted and compacted data files out."""
+
+from tidelake.store.append import AppendBucketWriter
+from tidelake.store.budget import MemoryBudget
+from tidelake.store.context import StoreContext
+from tidelake.store.lsm import LsmBucketWriter
+
+__all__ = ["AppendBucketWriter", "LsmBucketWriter", "MemoryBudget", "StoreContext"]

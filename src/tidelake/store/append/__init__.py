@@ -1,1 +1,6 @@
-"""append."""
+"""Buckets of append tables: rows in the order they came."""
+
+from tidelake.store.append.bucket_writer import AppendBucketWriter
+from tidelake.store.append.pick import pick_bucketed, pick_bucketed_full, pick_unaware
+
+__all__ = ["AppendBucketWriter", "pick_bucketed", "pick_bucketed_full", "pick_unaware"]

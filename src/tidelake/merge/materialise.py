@@ -1,0 +1,49 @@
+"""The merged rows as a batch: one gather per column.
+
+A column's chunks are concatenated before the gather: with groups of a few batches the copy stays in
+the cache, and Arrow's gather from one array costs half of one from chunks for strings and a fifth
+for decimals (measured, pyarrow 26).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from tidelake.format import KIND_FIELD
+from tidelake.merge.engine import Merged
+
+__all__ = ["gather"]
+
+
+def gather(
+    rows: pa.Table, merged: Merged, *, columns: Sequence[str] | None = None
+) -> pa.RecordBatch:
+    """Build the merged rows.
+
+    Parameters
+    ----------
+    rows : pyarrow.Table
+        The rows that were merged.
+    merged : Merged
+        What the engine decided.
+    columns : sequence of str, optional
+        The columns wanted, in order; all by default.
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+    """
+    names = rows.column_names if columns is None else columns
+    positions = pa.array(merged.rows)
+    arrays = []
+    for name in names:
+        if name in merged.columns:
+            arrays.append(merged.columns[name])
+        elif name == KIND_FIELD.name:
+            arrays.append(pa.array(merged.kinds))
+        else:
+            arrays.append(pa.concat_arrays(rows.column(name).chunks).take(positions))
+    schema = pa.schema([rows.schema.field(name) for name in names])
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,94 @@
+"""Rows in arrival order merged into a sorted run: what a write buffer does before it is flushed.
+
+1. Encode all keys at one width, sort (:func:`~tidelake.merge.segments.flush_order`), group.
+2. The engine decides each key's row. Deletes stay: a file beneath may hold the key.
+3. A buffer above 1 GiB, or of very wide keys, is merged in parts and the parts as runs, so that no
+   string column nears Arrow's limit of 2 GiB and the encoded keys stay small.
+
+Source: Paimon's ``SortBufferWriteBuffer`` (1.3.1). Cost O(n log n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.codec.key_order import encode_keys, key_widths
+from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
+from tidelake.merge.engine import engine_of
+from tidelake.merge.materialise import gather
+from tidelake.merge.merge_runs import merge_runs
+from tidelake.merge.run_cursor import GROUP_BYTES_MAX, batch_parts
+from tidelake.merge.segments import flush_order, segments_of
+from tidelake.merge.sequence import rank_rows
+from tidelake.merge.spec import MergeSpec
+
+__all__ = ["merge_buffer"]
+
+KEYS_BYTES_MAX = 256 << 20
+
+
+def merge_buffer(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> pa.Table:
+    """Sort and merge rows.
+
+    Parameters
+    ----------
+    batches : sequence of pyarrow.RecordBatch
+        At least one; the rows in arrival order, with the spec's columns, ``_SEQUENCE_NUMBER`` and
+        ``_VALUE_KIND``.
+    spec : MergeSpec
+        How rows of one key become one.
+
+    Returns
+    -------
+    pyarrow.Table
+        Sorted by key, one row per key, deletes kept.
+    """
+    assert batches, "a buffer without batches has no schema"
+    parts = _parts([b for b in batches if b.num_rows], spec)
+    if not parts:
+        return batches[0].schema.empty_table()
+    merged = [_merge_part(part, spec) for part in parts]
+    if len(merged) == 1:
+        return pa.Table.from_batches(merged)
+    runs = [iter([run]) for run in merged]
+    return pa.Table.from_batches(
+        merge_runs(runs, spec, drop_deletes=False), schema=batches[0].schema
+    )
+
+
+def _parts(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> list[list[pa.RecordBatch]]:
+    """Stretches of rows that can be merged at once."""
+    parts: list[list[pa.RecordBatch]] = []
+    size_bytes = rows_count = width = 0
+    for batch in batches:
+        columns = [batch.column(name) for name in spec.key_columns]
+        batch_width = max(8, sum(key_widths(columns, spec.key_types)))
+        rows_max = max(1, KEYS_BYTES_MAX // batch_width)
+        for piece in batch_parts(batch, bytes_max=GROUP_BYTES_MAX):
+            for offset in range(0, piece.num_rows, rows_max):
+                stretch = piece.slice(offset, rows_max)
+                size_bytes += stretch.nbytes
+                rows_count += stretch.num_rows
+                width = max(width, batch_width)
+                if not parts or size_bytes > GROUP_BYTES_MAX or width * rows_count > KEYS_BYTES_MAX:
+                    parts.append([])
+                    size_bytes, rows_count, width = stretch.nbytes, stretch.num_rows, batch_width
+                parts[-1].append(stretch)
+    return parts
+
+
+def _merge_part(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> pa.RecordBatch:
+    rows = pa.Table.from_batches(batches)
+    columns = [pa.concat_arrays(rows.column(name).chunks) for name in spec.key_columns]
+    keys = encode_keys(columns, spec.key_types, key_widths(columns, spec.key_types))
+    kinds = np.concatenate([b.column(KIND_FIELD.name).to_numpy() for b in batches])
+    segments = segments_of(
+        keys,
+        kinds,
+        sort=flush_order,
+        rank_of=rank_rows(rows, spec, sequence_column=SEQUENCE_FIELD.name),
+    )
+    return gather(rows, engine_of(spec).merge(rows, segments))

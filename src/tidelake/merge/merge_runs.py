@@ -1,0 +1,163 @@
+"""Sorted runs merged into one, streaming: the kernel of every read and every compaction.
+
+Algorithm:
+
+1. Every run holds one batch (64 k rows are the sweet spot: smaller ones pay Python, larger ones pay
+   cache misses). The **cut** is the smallest of the runs' last buffered keys.
+2. All rows up to the cut form a **group**. Keys are unique inside a run, so a key lies in exactly
+   one group. A run that has used up its batch reads the next.
+3. A group of one run passes through untouched; of several, the rows are put in merge order
+   (:mod:`tidelake.merge.segments`) and the engine decides each key's row. If asked, keys whose row
+   retracts are dropped.
+4. When one run is left, its rows pass through without looking at a key.
+
+Rows of one key compare by user sequence fields, then sequence number, then retract before add, then
+the run: the later wins. The semantics are in ``docs/format/merge.md``.
+
+Complexity: O(n log K) time; memory of K batches and one group, which holds at most
+:data:`~tidelake.merge.run_cursor.GROUP_BYTES_MAX` bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
+from tidelake.merge.engine import MergeEngine, engine_of
+from tidelake.merge.materialise import gather
+from tidelake.merge.run_cursor import GROUP_BYTES_MAX, SLICE_BYTES_MAX, RunCursor, Slice
+from tidelake.merge.segments import RankOf, merge_order, segments_of
+from tidelake.merge.sequence import rank_rows
+from tidelake.merge.spec import MergeSpec
+
+__all__ = ["merge_runs"]
+
+WIDTH_STEP_BYTES = 8
+WIDTH_SLACK = 4
+WIDTH_SMALL_BYTES = 64
+
+
+def merge_runs(
+    runs: Sequence[Iterator[pa.RecordBatch]],
+    spec: MergeSpec,
+    *,
+    drop_deletes: bool,
+    columns: Sequence[str] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Merge sorted runs.
+
+    Requires: each run is sorted by key and has no key twice.
+
+    Parameters
+    ----------
+    runs : sequence of iterators of pyarrow.RecordBatch
+        The runs, oldest first; all with one schema: the spec's key and sequence columns,
+        ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and any others. A run is opened when its first batch
+        is wanted.
+    spec : MergeSpec
+        How rows of one key become one.
+    drop_deletes : bool
+        Leave out keys whose row retracts: right where no older row of the key can lie elsewhere.
+    columns : sequence of str, optional
+        The columns wanted of the result, in order; all by default.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        Never empty; sorted by key, each key once.
+
+    Notes
+    -----
+    Runs on executors. Holds one batch per run.
+    """
+    engine = engine_of(spec)
+    share = min(SLICE_BYTES_MAX, GROUP_BYTES_MAX // max(1, len(runs)))
+    live = [RunCursor(run, spec, slice_bytes_max=share) for run in runs]
+    widths: tuple[int, ...] = ()
+    while True:
+        live = [cursor for cursor in live if cursor.fill()]
+        if len(live) <= 1:
+            break
+        widths = _common_widths(live, widths)
+        for cursor in live:
+            cursor.encode(widths)
+        cut = min(cursor.last_key for cursor in live)  # type: ignore[type-var]
+        slices = [s for cursor in live if (s := cursor.advance(cut)) is not None]
+        if len(slices) == 1:
+            batch = _as_they_are(slices[0].rows, drop_deletes=drop_deletes, columns=columns)
+        else:
+            batch = _merge_group(
+                slices, spec, engine, drop_deletes=drop_deletes, columns=columns
+            )
+        if batch.num_rows:
+            yield batch
+    for cursor in live:
+        for rows in cursor.rest():
+            batch = _as_they_are(rows, drop_deletes=drop_deletes, columns=columns)
+            if batch.num_rows:
+                yield batch
+
+
+def _common_widths(live: Sequence[RunCursor], widths: tuple[int, ...]) -> tuple[int, ...]:
+    """Widths that hold every run's keys; the present ones as long as they do and are not far off.
+
+    Rounding up and slack keep lengths that vary a little from encoding all runs again.
+    """
+    needed = tuple(max(column) for column in zip(*(c.widths for c in live), strict=True))
+    holds = len(widths) == len(needed) and all(
+        w >= n for w, n in zip(widths, needed, strict=True)
+    )
+    if holds and sum(widths) <= max(WIDTH_SMALL_BYTES, WIDTH_SLACK * sum(needed)):
+        return widths
+    return tuple(-(-n // WIDTH_STEP_BYTES) * WIDTH_STEP_BYTES for n in needed)
+
+
+def _as_they_are(
+    rows: pa.RecordBatch, *, drop_deletes: bool, columns: Sequence[str] | None
+) -> pa.RecordBatch:
+    """Rows of keys that no other run has."""
+    wanted = rows if columns is None else rows.select(list(columns))
+    if drop_deletes:
+        add = (rows.column(KIND_FIELD.name).to_numpy() & 1) == 0
+        if not add.all():
+            return wanted.filter(pa.array(add))
+    return wanted
+
+
+def _merge_group(
+    slices: Sequence[Slice],
+    spec: MergeSpec,
+    engine: MergeEngine,
+    *,
+    drop_deletes: bool,
+    columns: Sequence[str] | None,
+) -> pa.RecordBatch:
+    """Merge whole keys of several runs, oldest run first."""
+    rows = pa.Table.from_batches([s.rows for s in slices])
+    segments = segments_of(
+        np.concatenate([s.keys for s in slices]),
+        np.concatenate([s.kinds for s in slices]),
+        sort=merge_order,
+        rank_of=_rank_of(slices, spec, rows),
+    )
+    merged = engine.merge(rows, segments)
+    if drop_deletes:
+        merged = merged.without_retracts()
+    return gather(rows, merged, columns=columns)
+
+
+def _rank_of(slices: Sequence[Slice], spec: MergeSpec, rows: pa.Table) -> RankOf | None:
+    """How to rank rows of one key; None where every run is newer than all before it."""
+    if not spec.sequence_columns:
+        highest = slices[0].sequence_bounds[1]
+        for s in slices[1:]:
+            low, high = s.sequence_bounds
+            if low <= highest:
+                break
+            highest = high
+        else:
+            return None
+    return rank_rows(rows, spec, sequence_column=SEQUENCE_FIELD.name)

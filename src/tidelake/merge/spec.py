@@ -1,0 +1,109 @@
+"""What decides which row of a key wins: key, user sequence, engine and its options, as one value.
+
+Source: Paimon 1.3.1 ``CoreOptions`` and ``UserDefinedSeqComparator``; the rules are in
+``docs/format/merge.md``. A spec names columns of the batches it is used on, so one spec serves
+the write buffer, compaction and every reader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidelake.errors import UnsupportedError
+from tidelake.options import Options
+from tidelake.options.declared import (
+    IGNORE_DELETE,
+    MERGE_ENGINE,
+    SEQUENCE_FIELD,
+    SEQUENCE_FIELD_SORT_ORDER,
+)
+from tidelake.types import DataType, TableSchema
+
+__all__ = ["DEDUPLICATE", "MergeSpec"]
+
+DEDUPLICATE = "deduplicate"
+ENGINES = frozenset({DEDUPLICATE})
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSpec:
+    """How rows of one key become one row. Picklable.
+
+    Parameters
+    ----------
+    key_columns : tuple of str
+        Names of the key columns in the batches, in key order.
+    key_types : tuple of DataType
+        Their types.
+    sequence_columns : tuple of str
+        The ``sequence.field`` columns: they compare before the sequence number, null smallest.
+    sequence_types : tuple of DataType
+        Their types.
+    sequence_descending : bool
+        The smaller user sequence wins (null still loses against every value).
+    engine : str
+        The merge engine, ``"deduplicate"``.
+    ignore_delete : bool
+        Rows that retract (-U, -D) take no part in a merge.
+
+    Raises
+    ------
+    UnsupportedError
+        An engine that this version does not cover.
+
+    Examples
+    --------
+    >>> from tidelake.types import parse_type
+    >>> MergeSpec(("k",), (parse_type("INT"),)).engine
+    'deduplicate'
+    """
+
+    key_columns: tuple[str, ...]
+    key_types: tuple[DataType, ...]
+    sequence_columns: tuple[str, ...] = ()
+    sequence_types: tuple[DataType, ...] = ()
+    sequence_descending: bool = False
+    engine: str = DEDUPLICATE
+    ignore_delete: bool = False
+
+    def __post_init__(self) -> None:
+        assert self.key_columns, "a merge needs a key"
+        assert len(self.key_columns) == len(self.key_types), "one type per key column"
+        assert len(self.sequence_columns) == len(self.sequence_types), "one type per sequence field"
+        if self.engine not in ENGINES:
+            message = (
+                f"Merge engine '{self.engine}' is not covered by this version;"
+                f" use 'merge-engine' = '{DEDUPLICATE}'."
+            )
+            raise UnsupportedError(message, kind="merge_engine", option=MERGE_ENGINE.key)
+
+    @classmethod
+    def of(cls, schema: TableSchema, options: Options) -> MergeSpec:
+        """Give the spec of a primary-key table, over the table's own column names.
+
+        Parameters
+        ----------
+        schema : TableSchema
+            The table's schema.
+        options : Options
+            The table's options.
+
+        Raises
+        ------
+        UnsupportedError
+            The table's merge engine is not covered.
+        NotFoundError
+            ``sequence.field`` names a column that is not there.
+        """
+        keys = schema.trimmed_primary_keys
+        text = options.get(SEQUENCE_FIELD)
+        sequence = tuple(part.strip() for part in text.split(",")) if text else ()
+        return cls(
+            key_columns=keys,
+            key_types=tuple(schema.field(k).type for k in keys),
+            sequence_columns=sequence,
+            sequence_types=tuple(schema.field(c).type for c in sequence),
+            sequence_descending=options.get(SEQUENCE_FIELD_SORT_ORDER) == "descending",
+            engine=options.get(MERGE_ENGINE),
+            ignore_delete=options.get(IGNORE_DELETE),
+        )

@@ -1,0 +1,96 @@
+"""One data file of an append table: the table's columns, rows in the order they came."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tidelake.format import format_options, open_writer
+from tidelake.metadata.data_file import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
+from tidelake.store.context import StoreContext
+from tidelake.store.file_meta import creation_time_ms, value_stats
+
+__all__ = ["ROW_GROUP_BYTES", "AppendFile"]
+
+ROW_GROUP_BYTES = 32 << 20
+"""Arrow bytes of a row group. Files of many buckets are open at once: each holds less than this."""
+
+
+class AppendFile:
+    """A data file being written.
+
+    Parameters
+    ----------
+    context : StoreContext
+        The table.
+    name, path : str
+        The file.
+    first_sequence : int
+        Sequence number of its first row.
+    source : FileSource
+        Whether rows were added or compacted.
+    """
+
+    def __init__(
+        self, context: StoreContext, name: str, path: str, *, first_sequence: int, source: FileSource
+    ) -> None:
+        self._context = context
+        self._name = name
+        self._first_sequence = first_sequence
+        self._source = source
+        fields = context.schema.fields
+        options = format_options(context.options)
+        self._file = open_writer(
+            context.fileio,
+            path,
+            fields,
+            replace(options, row_group_bytes=min(options.row_group_bytes, ROW_GROUP_BYTES)),
+            stats_columns=frozenset(field.name for field in fields),
+        )
+
+    @property
+    def bytes_written_estimate(self) -> int:
+        """What the file would be long if it were closed now, about."""
+        return self._file.bytes_written_estimate
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of rows held in memory."""
+        return self._file.buffered_bytes
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows."""
+        self._file.write(rows)
+
+    def close(self) -> DataFileMeta:
+        """Finish the file.
+
+        Returns
+        -------
+        DataFileMeta
+            Without key; sequence numbers count the rows.
+        """
+        footer = self._file.close()
+        values, covered = value_stats(self._context.schema.fields, footer.stats)
+        return DataFileMeta(
+            file_name=self._name,
+            file_size_bytes=footer.size_bytes,
+            row_count=footer.row_count,
+            min_key=EMPTY_ROW,
+            max_key=EMPTY_ROW,
+            key_stats=EMPTY_STATS,
+            value_stats=values,
+            min_sequence_number=self._first_sequence,
+            max_sequence_number=self._first_sequence + footer.row_count - 1,
+            schema_id=self._context.schema.id,
+            level=0,
+            creation_time_ms=creation_time_ms(self._context),
+            delete_row_count=0,
+            file_source=int(self._source),
+            value_stats_cols=covered,
+        )
+
+    def abort(self) -> None:
+        """Give the file up."""
+        self._file.abort()

@@ -1,0 +1,282 @@
+"""Writes one bucket of an append table.
+
+1. Rows wait in memory. When they fill a row group they go into the open data file; files are
+   closed at the target size.
+2. ``spill`` lets go of the memory. Much of it becomes a row group of the open file. Little of it, or
+   with ``write-buffer-for-append``, goes to local disk and into the file later, in order: small row
+   groups and small files cost readers more than the detour. Without a place to spill the file is
+   closed.
+3. ``prepare_commit`` closes the file and hands out what is new. In a bucketed table neighbouring
+   small files are then put together in order (:mod:`tidelake.store.append.pick`), unless the table
+   is write-only. In a table without buckets only ``compact`` does that, and order does not count.
+
+Sequence numbers: in a bucketed table they go on from the live files; without buckets each file
+counts its rows from 0. The semantics are Paimon's ``AppendOnlyWriter`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelake.errors import ClosedError, InvalidInputError
+from tidelake.format import read_batches
+from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileSource
+from tidelake.options import target_file_size_bytes
+from tidelake.options.declared import (
+    COMPACTION_MIN_FILE_NUM,
+    WRITE_BUFFER_FOR_APPEND,
+    WRITE_BUFFER_SPILLABLE,
+    WRITE_ONLY,
+)
+from tidelake.store.append.append_file import ROW_GROUP_BYTES, AppendFile
+from tidelake.store.append.pick import pick_bucketed, pick_bucketed_full, pick_unaware
+from tidelake.store.buffer import RowBuffer
+from tidelake.store.context import StoreContext
+from tidelake.store.new_files import NewFiles
+from tidelake.store.rolling import RollingWriter
+from tidelake.store.spill import SpillStack
+
+__all__ = ["AppendBucketWriter"]
+
+UNAWARE = -1
+"""Total number of buckets of a table without buckets (on disk: never renumber)."""
+
+
+class AppendBucketWriter:
+    """Writes one bucket; for one thread.
+
+    Parameters
+    ----------
+    context : StoreContext
+        The table.
+    partition : bytes
+        Serialized BinaryRow of the partition.
+    bucket : int
+        The bucket; 0 in a table without buckets.
+    total_buckets : int
+        Number of buckets, as the manifests record it; -1 in a table without buckets.
+    live_files : sequence of DataFileMeta
+        The bucket's live files in the snapshot that the write builds on; none for an overwrite.
+    """
+
+    def __init__(
+        self,
+        context: StoreContext,
+        partition: bytes,
+        bucket: int,
+        *,
+        total_buckets: int,
+        live_files: Sequence[DataFileMeta],
+    ) -> None:
+        options = context.options
+        self._context = context
+        self._partition = partition
+        self._bucket = bucket
+        self._total_buckets = total_buckets
+        self._ordered = total_buckets != UNAWARE
+        self._target_size_bytes = target_file_size_bytes(options, has_primary_key=False)
+        self._files_min = options.get(COMPACTION_MIN_FILE_NUM)
+        self._write_only = options.get(WRITE_ONLY)
+        self._spill_always = options.get(WRITE_BUFFER_FOR_APPEND)
+        self._live = tuple(live_files)
+        self._files = NewFiles(context, partition, bucket)
+        self._buffer = RowBuffer()
+        self._spilled: SpillStack | None = None
+        if options.get(WRITE_BUFFER_SPILLABLE) and context.spill_dir is not None:
+            self._spilled = SpillStack(
+                context.spill_dir,
+                name=f"spill-{self._files.writer_id}",
+                options=options,
+                join=chain.from_iterable,
+            )
+        first_sequence = 1 + max((f.max_sequence_number for f in live_files), default=-1)
+        self._out = self._rolling(first_sequence, FileSource.APPEND)
+        self._draining = False  # stays set when a write failed half-way
+        self._compacting: RollingWriter | None = None  # to be given up if it failed half-way
+        self._new_files: list[DataFileMeta] = []
+        self._compact_before: list[DataFileMeta] = []
+        self._compact_after: list[DataFileMeta] = []
+        self._closed = False
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of rows held in memory."""
+        return self._buffer.size_bytes + self._out.buffered_bytes
+
+    def write(self, batch: pa.RecordBatch, kinds: npt.NDArray[np.int8] | None = None) -> None:
+        """Take rows.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            Requires: the table's columns in order, conformed to the schema.
+        kinds : int8 array [n], optional
+            Must be +I for every row.
+
+        Raises
+        ------
+        InvalidInputError
+            A row is not an insert.
+        """
+        self._check_open()
+        if kinds is not None and kinds.any():
+            message = (
+                f"{int(np.count_nonzero(kinds))} rows are updates or deletes, but a table without"
+                " primary key takes only inserts (+I): give it a primary key, or insert."
+            )
+            raise InvalidInputError(message, kind="row_kind")
+        self._buffer.append(batch)
+        if self._buffer.size_bytes >= ROW_GROUP_BYTES and not self._spill_always:
+            self._drain()
+
+    def spill(self) -> None:
+        """Let go of the memory: rows go to local disk or into data files."""
+        self._check_open()
+        if self._spilled is None:
+            self.flush()
+        elif self._buffer.row_count:
+            self._spilled.push(self._buffer.batches)
+            self._buffer.clear()
+        elif self._out.buffered_bytes:
+            self._close_file()
+
+    def flush(self) -> None:
+        """Write all rows into data files and close them."""
+        self._check_open()
+        self._drain()
+        self._close_file()
+
+    def compact(self, full: bool) -> None:  # noqa: FBT001 - the stores' one interface
+        """Flush, then put small files together."""
+        self.flush()
+        if not self._ordered:
+            picked = pick_unaware(
+                self._live,
+                files_min=2 if full else self._files_min,
+                target_size_bytes=self._target_size_bytes,
+            )
+            for files in picked:
+                self._rewrite(files)
+        elif full:
+            self._rewrite(
+                pick_bucketed_full(self._live, target_size_bytes=self._target_size_bytes)
+            )
+        else:
+            self._compact_neighbours()
+
+    def prepare_commit(self) -> CommitMessage:
+        """Flush, compact where it is due, and hand out what changed since the last call.
+
+        Returns
+        -------
+        CommitMessage
+            Its files belong to the commit from now on.
+        """
+        self.flush()
+        if self._ordered and not self._write_only and self._new_files:
+            self._compact_neighbours()
+        message = CommitMessage(
+            self._partition,
+            self._bucket,
+            self._total_buckets,
+            new_files=tuple(self._new_files),
+            compact_before=tuple(self._compact_before),
+            compact_after=tuple(self._compact_after),
+        )
+        for files in (self._new_files, self._compact_before, self._compact_after):
+            self._files.hand_out(files)
+            files.clear()
+        return message
+
+    def close(self) -> None:
+        """Let go of memory, spilled rows and files that no message names."""
+        self._closed = True
+        self._buffer.clear()
+        if self._spilled is not None:
+            self._spilled.clear()
+        self._out.abort()
+        if self._compacting is not None:
+            self._compacting.abort()
+        self._files.delete_unknown()
+
+    def abort(self) -> None:
+        """Give up what was not handed out; what was handed out stays untouched."""
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            message = f"The writer of bucket {self._bucket} is closed; open a new one."
+            raise ClosedError(message, kind="writer")
+        if self._draining:
+            message = (
+                f"A write to bucket {self._bucket} failed half-way, so its open file cannot be"
+                " gone on with: abort the writer and write again."
+            )
+            raise ClosedError(message, kind="writer")
+
+    def _drain(self) -> None:
+        """Move all rows into the open data file, in the order they came."""
+        self._draining = True
+        if self._spilled is not None and len(self._spilled):
+            for run in self._spilled.runs():
+                for rows in run:
+                    self._out.write(rows)
+            self._spilled.clear()
+        for rows in self._buffer.batches:
+            self._out.write(rows)
+        self._buffer.clear()
+        self._draining = False
+
+    def _close_file(self) -> None:
+        self._draining = True
+        written = self._out.close()
+        self._draining = False
+        self._new_files.extend(written)
+        self._live += written
+
+    def _compact_neighbours(self) -> None:
+        while files := pick_bucketed(
+            self._live, files_min=self._files_min, target_size_bytes=self._target_size_bytes
+        ):
+            count = len(self._live)
+            self._rewrite(files)
+            if len(self._live) >= count:
+                return  # the same number of files came out: nothing is gained by going on
+
+    def _rewrite(self, files: Sequence[DataFileMeta]) -> None:
+        """Put files together, one after the other."""
+        if not files:
+            return
+        self._compacting = self._rolling(files[0].min_sequence_number, FileSource.COMPACT)
+        for file in files:
+            path = self._context.paths.data_file(self._partition, self._bucket, file)
+            for rows in read_batches(
+                self._context.fileio,
+                path,
+                self._context.schema.fields,
+                file_size_bytes=file.file_size_bytes,
+                row_count=file.row_count,
+            ):
+                self._compacting.write(rows)
+        written = self._compacting.close()
+        self._live = (*(f for f in self._live if f not in files), *written)
+        for file in files:
+            # what this writer compacted before and nobody has seen is not worth a mention
+            if file in self._compact_after:
+                self._compact_after.remove(file)
+            else:
+                self._compact_before.append(file)
+        self._compact_after.extend(written)
+
+    def _rolling(self, first_sequence: int, source: FileSource) -> RollingWriter:
+        def open_file(rows_before: int) -> AppendFile:
+            name, path = self._files.next_file()
+            first = first_sequence + rows_before if self._ordered else 0
+            return AppendFile(self._context, name, path, first_sequence=first, source=source)
+
+        return RollingWriter(open_file, target_size_bytes=self._target_size_bytes)

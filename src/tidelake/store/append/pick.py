@@ -1,0 +1,97 @@
+"""Which files of an append table to put together, without any IO.
+
+*Bucketed* (rows of a bucket have an order): walk the files in sequence order and gather neighbours.
+
+1. As soon as ``compaction.min.file-num`` files are gathered they are picked.
+2. When the gathered files reach twice the target size without being that many, the first is
+   let go: it is large, or its neighbours are.
+
+A full compaction takes everything behind the leading files that have reached the target size, if
+most of that is small.
+
+*Unaware* of buckets (no order): fill bins with small files, smallest first, until a bin has twice the
+target size; the rest makes a bin of its own if it has ``compaction.min.file-num`` files.
+
+Source: Paimon's ``BucketedAppendCompactManager`` and ``AppendCompactCoordinator`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from itertools import dropwhile
+
+from tidelake.metadata.data_file import DataFileMeta
+
+__all__ = ["pick_bucketed", "pick_bucketed_full", "pick_unaware"]
+
+SMALL_FILE_SHARE = 0.7
+FULL_FILES_MIN = 3
+
+
+def pick_bucketed(
+    files: Iterable[DataFileMeta], *, files_min: int, target_size_bytes: int
+) -> tuple[DataFileMeta, ...]:
+    """Choose neighbours to put together.
+
+    Parameters
+    ----------
+    files : iterable of DataFileMeta
+        The bucket's files, in any order.
+    files_min : int
+        How many make a compaction worth it.
+    target_size_bytes : int
+        Size that files should have.
+
+    Returns
+    -------
+    tuple of DataFileMeta
+        In sequence order; none where nothing is worth doing.
+    """
+    gathered: deque[DataFileMeta] = deque()
+    size_bytes = 0
+    for file in _in_sequence(files):
+        gathered.append(file)
+        size_bytes += file.file_size_bytes
+        if len(gathered) >= max(2, files_min):
+            return tuple(gathered)
+        if size_bytes >= 2 * target_size_bytes:
+            size_bytes -= gathered.popleft().file_size_bytes
+    return ()
+
+
+def pick_bucketed_full(
+    files: Iterable[DataFileMeta], *, target_size_bytes: int
+) -> tuple[DataFileMeta, ...]:
+    """Choose what a full compaction of a bucket puts together, in sequence order."""
+    rest = tuple(
+        dropwhile(lambda f: f.file_size_bytes >= target_size_bytes, _in_sequence(files))
+    )
+    small = sum(f.file_size_bytes < target_size_bytes for f in rest)
+    worth_it = len(rest) >= FULL_FILES_MIN and small > len(rest) - small
+    return rest if worth_it else ()
+
+
+def pick_unaware(
+    files: Iterable[DataFileMeta], *, files_min: int, target_size_bytes: int
+) -> tuple[tuple[DataFileMeta, ...], ...]:
+    """Choose bins of small files to put together; each becomes one or two files."""
+    small = sorted(
+        (f for f in files if f.file_size_bytes < target_size_bytes * SMALL_FILE_SHARE),
+        key=lambda f: (f.file_size_bytes, f.file_name),
+    )
+    bins: list[tuple[DataFileMeta, ...]] = []
+    current: list[DataFileMeta] = []
+    for file in small:
+        current.append(file)
+        full = sum(f.file_size_bytes for f in current) >= 2 * target_size_bytes
+        if full and len(current) > 1:
+            bins.append(tuple(current))
+            current = []
+    if len(current) >= max(2, files_min):
+        bins.append(tuple(current))
+    return tuple(bins)
+
+
+def _in_sequence(files: Iterable[DataFileMeta]) -> Sequence[DataFileMeta]:
+    return sorted(files, key=lambda f: (f.min_sequence_number, f.max_sequence_number, f.file_name))

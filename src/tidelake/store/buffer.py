@@ -1,0 +1,57 @@
+"""Rows that a writer holds in memory, in arrival order, and how much they take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+__all__ = ["RowBuffer"]
+
+PINNED_RATIO = 4
+PINNED_BYTES_MIN = 1 << 20
+
+
+class RowBuffer:
+    """Batches and their size.
+
+    Examples
+    --------
+    >>> buffer = RowBuffer()
+    >>> buffer.append(pa.record_batch({"a": [1, 2]}))
+    >>> buffer.size_bytes, buffer.row_count
+    (16, 2)
+    """
+
+    def __init__(self) -> None:
+        self._batches: list[pa.RecordBatch] = []
+        self.size_bytes = 0
+        self.row_count = 0
+
+    @property
+    def batches(self) -> tuple[pa.RecordBatch, ...]:
+        """The batches in arrival order."""
+        return tuple(self._batches)
+
+    def append(self, batch: pa.RecordBatch) -> None:
+        """Take rows; a small slice of large buffers is copied, or it would keep all of them."""
+        if batch.num_rows == 0:
+            return
+        held_bytes = batch.get_total_buffer_size()
+        if held_bytes > PINNED_BYTES_MIN and held_bytes > PINNED_RATIO * batch.nbytes:
+            batch = batch.take(pa.array(np.arange(batch.num_rows, dtype=np.int64)))
+        self._batches.append(batch)
+        self.size_bytes += batch.nbytes
+        self.row_count += batch.num_rows
+
+    def replace(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Hold these rows and no others."""
+        self.clear()
+        for batch in batches:
+            self.append(batch)
+
+    def clear(self) -> None:
+        """Let all rows go."""
+        self._batches.clear()
+        self.size_bytes = self.row_count = 0

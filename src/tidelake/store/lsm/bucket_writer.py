@@ -1,0 +1,278 @@
+"""Writes one bucket of a primary-key table: buffer, spill, flush, compact, hand out.
+
+1. Rows get sequence numbers in the order they arrive, from 1 + the largest of the bucket's live
+   files, and wait in memory.
+2. ``spill`` sorts and merges them into a run on local disk; where that is switched off or there is
+   no place it flushes instead.
+3. ``flush`` merges runs and memory, streaming, into level-0 files of the target size: sorted by
+   key, each key once, deletes kept. Then, unless the table is write-only, the universal strategy
+   looks for a compaction and it is carried out at once, so sorted runs stay below
+   ``num-sorted-run.stop-trigger``.
+4. ``prepare_commit`` flushes and hands out what is new and what was compacted. Level-0 files go out
+   as new files even if a compaction has already replaced them: the commit adds them first.
+
+A file is only ever created. What no message names is deleted when the writer is closed or given
+up; a file that a message names is never deleted here. The semantics are Paimon's
+``MergeTreeWriter`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelake.errors import ClosedError, InvalidInputError
+from tidelake.merge import MergeSpec, merge_buffer, merge_runs
+from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileSource
+from tidelake.options import levels_count, sorted_runs_stop, target_file_size_bytes
+from tidelake.options.declared import WRITE_BUFFER_SPILLABLE, WRITE_ONLY
+from tidelake.store.buffer import RowBuffer
+from tidelake.store.context import StoreContext
+from tidelake.store.lsm.compaction import carry_out, plan
+from tidelake.store.lsm.keyed_file import KeyedFile, row_fields
+from tidelake.store.lsm.levels import Levels
+from tidelake.store.lsm.pick import CompactionPolicy, Pick, pick
+from tidelake.store.new_files import NewFiles
+from tidelake.store.rolling import WRITE_ROWS, RollingWriter
+from tidelake.store.spill import SpillStack
+from tidelake.telemetry import invariants_on
+from tidelake.types.arrow import to_arrow_schema
+
+__all__ = ["LsmBucketWriter"]
+
+KIND_MAX = 3
+
+
+class LsmBucketWriter:
+    """Writes one bucket; for one thread.
+
+    Parameters
+    ----------
+    context : StoreContext
+        The table.
+    partition : bytes
+        Serialized BinaryRow of the partition.
+    bucket : int
+        The bucket.
+    total_buckets : int
+        Number of buckets, as the manifests record it.
+    live_files : sequence of DataFileMeta
+        The bucket's live files in the snapshot that the write builds on; none for an overwrite.
+    """
+
+    def __init__(
+        self,
+        context: StoreContext,
+        partition: bytes,
+        bucket: int,
+        *,
+        total_buckets: int,
+        live_files: Sequence[DataFileMeta],
+    ) -> None:
+        schema, options = context.schema, context.options
+        self._context = context
+        self._partition = partition
+        self._bucket = bucket
+        self._total_buckets = total_buckets
+        self._spec = MergeSpec.of(schema, options)
+        self._row_schema = to_arrow_schema(row_fields(schema))
+        self._target_size_bytes = target_file_size_bytes(options, has_primary_key=True)
+        self._policy = CompactionPolicy.of(options)
+        self._runs_stop = sorted_runs_stop(options)
+        self._write_only = options.get(WRITE_ONLY)
+        self._levels = Levels.of(live_files, count=levels_count(options))
+        self._next_sequence = 1 + max((f.max_sequence_number for f in live_files), default=-1)
+        self._files = NewFiles(context, partition, bucket)
+        self._buffer = RowBuffer()
+        self._spilled: SpillStack | None = None
+        if options.get(WRITE_BUFFER_SPILLABLE) and context.spill_dir is not None:
+            self._spilled = SpillStack(
+                context.spill_dir,
+                name=f"spill-{self._files.writer_id}",
+                options=options,
+                join=lambda runs: merge_runs(runs, self._spec, drop_deletes=False),
+            )
+        self._writing: RollingWriter | None = None  # to be given up if a write failed half-way
+        self._new_files: list[DataFileMeta] = []
+        self._compact_before: list[DataFileMeta] = []
+        self._compact_after: list[DataFileMeta] = []
+        self._closed = False
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of rows held in memory."""
+        return self._buffer.size_bytes
+
+    @property
+    def levels(self) -> Levels:
+        """The bucket's files, those not committed yet included."""
+        return self._levels
+
+    def write(self, batch: pa.RecordBatch, kinds: npt.NDArray[np.int8] | None = None) -> None:
+        """Take rows.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            Requires: the table's columns in order, conformed to the schema.
+        kinds : int8 array [n], optional
+            Row kinds; +I by default.
+
+        Raises
+        ------
+        InvalidInputError
+            A kind is not one of the four.
+        """
+        self._check_open()
+        count = batch.num_rows
+        if kinds is None:
+            kinds = np.zeros(count, np.int8)
+        elif len(kinds) != count or (count and not 0 <= kinds.min() <= kinds.max() <= KIND_MAX):
+            message = (
+                f"{len(kinds)} row kinds from {kinds.min(initial=0)} to {kinds.max(initial=0)} were"
+                f" given for {count} rows: give each row one of 0 (+I), 1 (-U), 2 (+U), 3 (-D)."
+            )
+            raise InvalidInputError(message, kind="row_kind")
+        elif self._spec.ignore_delete:
+            add = (kinds & 1) == 0
+            if not add.all():
+                batch, kinds = batch.filter(pa.array(add)), kinds[add]
+                count = batch.num_rows
+        numbers = np.arange(self._next_sequence, self._next_sequence + count, dtype=np.int64)
+        self._next_sequence += count
+        columns = [pa.array(numbers), pa.array(kinds.astype(np.int8)), *batch.columns]
+        self._buffer.append(pa.RecordBatch.from_arrays(columns, schema=self._row_schema))
+
+    def spill(self) -> None:
+        """Let go of the memory: rows go to local disk, or else into level-0 files."""
+        self._check_open()
+        if self._spilled is None:
+            self.flush()
+        elif self._buffer.row_count:
+            self._merge_memory()
+            self._spilled.push(self._buffer.batches)
+            self._buffer.clear()
+
+    def flush(self) -> None:
+        """Write all rows into level-0 files, then compact where it is due."""
+        self._check_open()
+        if self._write_level_0() and not self._write_only:
+            self._compact(pick(self._levels, self._policy))
+            if invariants_on():
+                assert len(self._levels.runs) <= self._runs_stop, "runs grow without bound"
+
+    def compact(self, full: bool) -> None:  # noqa: FBT001 - the stores' one interface
+        """Flush, then compact: everything into one run, or what the strategy picks."""
+        self._check_open()
+        self._write_level_0()
+        self._compact(pick(self._levels, self._policy, full=full))
+
+    def prepare_commit(self) -> CommitMessage:
+        """Flush, and hand out what was written and compacted since the last call.
+
+        Returns
+        -------
+        CommitMessage
+            Its files belong to the commit from now on.
+        """
+        self.flush()
+        message = CommitMessage(
+            self._partition,
+            self._bucket,
+            self._total_buckets,
+            new_files=tuple(self._new_files),
+            compact_before=tuple(self._compact_before),
+            compact_after=tuple(self._compact_after),
+        )
+        for files in (self._new_files, self._compact_before, self._compact_after):
+            self._files.hand_out(files)
+            files.clear()
+        return message
+
+    def close(self) -> None:
+        """Let go of memory, spilled rows and files that no message names."""
+        self._closed = True
+        self._buffer.clear()
+        if self._spilled is not None:
+            self._spilled.clear()
+        if self._writing is not None:
+            self._writing.abort()
+        self._files.delete_unknown()
+
+    def abort(self) -> None:
+        """Give up what was not handed out; what was handed out stays untouched."""
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            message = f"The writer of bucket {self._bucket} is closed; open a new one."
+            raise ClosedError(message, kind="writer")
+
+    def _merge_memory(self) -> None:
+        """Sort and merge the rows in memory; twice does no harm, and a failed write may go on."""
+        merged = merge_buffer(self._buffer.batches, self._spec)
+        self._buffer.replace(merged.to_batches(max_chunksize=WRITE_ROWS))
+
+    def _write_level_0(self) -> bool:
+        """Write all rows into level-0 files; False where there are none."""
+        spilled = self._spilled if self._spilled is not None and len(self._spilled) else None
+        if self._buffer.row_count:
+            self._merge_memory()
+        elif spilled is None:
+            return False
+        rows: Iterable[pa.RecordBatch] = self._buffer.batches
+        if spilled is not None:
+            runs: list[Iterator[pa.RecordBatch]] = [*spilled.runs(), iter(self._buffer.batches)]
+            rows = merge_runs(runs, self._spec, drop_deletes=False)
+        out = self._rolling(level=0, source=FileSource.APPEND)
+        for batch in rows:
+            out.write(batch)
+        written = out.close()
+        self._new_files.extend(written)
+        self._levels = self._levels.updated((), written)
+        self._buffer.clear()
+        if spilled is not None:
+            spilled.clear()
+        return bool(written)
+
+    def _compact(self, picked: Pick | None) -> None:
+        if picked is None:
+            return
+        steps = plan(
+            picked,
+            self._spec.key_types,
+            max_level=self._levels.max_level,
+            target_size_bytes=self._target_size_bytes,
+        )
+        done = carry_out(
+            self._context,
+            steps,
+            picked,
+            spec=self._spec,
+            path_of=self._path_of,
+            rolling=lambda: self._rolling(level=picked.output_level, source=FileSource.COMPACT),
+        )
+        self._levels = self._levels.updated(done.before, done.after)
+        for file in done.before:
+            # what this writer compacted before and nobody has seen is not worth a mention
+            if file in self._compact_after:
+                self._compact_after.remove(file)
+            else:
+                self._compact_before.append(file)
+        self._compact_after.extend(done.after)
+
+    def _path_of(self, file: DataFileMeta) -> str:
+        return self._context.paths.data_file(self._partition, self._bucket, file)
+
+    def _rolling(self, *, level: int, source: FileSource) -> RollingWriter:
+        def open_file(_rows_before: int) -> KeyedFile:
+            name, path = self._files.next_file()
+            return KeyedFile(self._context, name, path, level=level, source=source)
+
+        if self._writing is not None:
+            self._writing.abort()  # one that failed; nothing happens to one that is closed
+        self._writing = RollingWriter(open_file, target_size_bytes=self._target_size_bytes)
+        return self._writing

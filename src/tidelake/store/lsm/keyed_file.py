@@ -1,0 +1,143 @@
+"""One data file of a primary-key table: rows sorted by key, each key once.
+
+Inside the store a row is ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and the table's columns. The copy of
+the key that Paimon's files begin with (``_KEY_k``) is added here, from the same arrays, so no sort,
+merge or spill carries keys twice.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.codec.binary_row import serialize_row
+from tidelake.format import KIND_FIELD, SEQUENCE_FIELD, format_options, kv_fields, open_writer
+from tidelake.metadata.data_file import DataFileMeta, FileSource
+from tidelake.store.context import StoreContext
+from tidelake.store.file_meta import creation_time_ms, simple_stats, value_stats
+from tidelake.types import DataField, TableSchema
+from tidelake.types.arrow import to_arrow_schema
+from tidelake.types.values import arrow_to_storage
+
+__all__ = ["KeyedFile", "row_fields"]
+
+
+def row_fields(schema: TableSchema) -> tuple[DataField, ...]:
+    """Give the columns of a row inside the store."""
+    return (SEQUENCE_FIELD, KIND_FIELD, *schema.fields)
+
+
+class KeyedFile:
+    """A data file being written.
+
+    Parameters
+    ----------
+    context : StoreContext
+        The table.
+    name, path : str
+        The file.
+    level : int
+        The level it goes to.
+    source : FileSource
+        Whether rows were added or compacted.
+    """
+
+    def __init__(
+        self, context: StoreContext, name: str, path: str, *, level: int, source: FileSource
+    ) -> None:
+        self._context = context
+        self._name = name
+        self._level = level
+        self._source = source
+        schema = context.schema
+        self._key_fields = tuple(schema.field(key) for key in schema.trimmed_primary_keys)
+        self._key_types = [field.type for field in self._key_fields]
+        self._fields = kv_fields(schema)
+        self._arrow_schema = to_arrow_schema(self._fields)
+        keys = self._fields[: len(self._key_fields)]
+        self._file = open_writer(
+            context.fileio,
+            path,
+            self._fields,
+            format_options(context.options),
+            stats_columns=frozenset(f.name for f in (*keys, *schema.fields)),
+        )
+        self._min_key: list[object] | None = None
+        self._last: pa.RecordBatch | None = None
+        self._delete_count = 0
+        self._sequence_bounds: tuple[int, int] | None = None
+
+    @property
+    def bytes_written_estimate(self) -> int:
+        """What the file would be long if it were closed now, about."""
+        return self._file.bytes_written_estimate
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of rows held in memory."""
+        return self._file.buffered_bytes
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows.
+
+        Requires: the rows' keys rise, also over the rows before.
+        """
+        if rows.num_rows == 0:
+            return
+        keys = [rows.column(field.name) for field in self._key_fields]
+        columns = [*keys, *(rows.column(f.name) for f in self._fields[len(keys) :])]
+        self._file.write(pa.RecordBatch.from_arrays(columns, schema=self._arrow_schema))
+        if self._min_key is None:
+            self._min_key = self._key_at(rows, 0)
+        self._last = rows.slice(rows.num_rows - 1)
+        numbers = rows.column(SEQUENCE_FIELD.name).to_numpy()
+        low, high = int(numbers.min()), int(numbers.max())
+        if self._sequence_bounds is not None:
+            low, high = min(low, self._sequence_bounds[0]), max(high, self._sequence_bounds[1])
+        self._sequence_bounds = (low, high)
+        self._delete_count += int(
+            np.count_nonzero(rows.column(KIND_FIELD.name).to_numpy() & 1)
+        )
+
+    def close(self) -> DataFileMeta:
+        """Finish the file.
+
+        Returns
+        -------
+        DataFileMeta
+            Size, bounds and statistics as Paimon's manifests hold them.
+        """
+        assert self._min_key is not None, "a data file has rows"
+        assert self._last is not None, "a data file has rows"
+        assert self._sequence_bounds is not None, "a data file has rows"
+        footer = self._file.close()
+        keys_count = len(self._key_fields)
+        key_stats, stats = footer.stats[:keys_count], footer.stats[keys_count + 2 :]
+        values, covered = value_stats(self._context.schema.fields, stats)
+        return DataFileMeta(
+            file_name=self._name,
+            file_size_bytes=footer.size_bytes,
+            row_count=footer.row_count,
+            min_key=serialize_row(self._min_key, self._key_types),
+            max_key=serialize_row(self._key_at(self._last, 0), self._key_types),
+            key_stats=simple_stats(self._key_fields, key_stats),
+            value_stats=values,
+            min_sequence_number=self._sequence_bounds[0],
+            max_sequence_number=self._sequence_bounds[1],
+            schema_id=self._context.schema.id,
+            level=self._level,
+            creation_time_ms=creation_time_ms(self._context),
+            delete_row_count=self._delete_count,
+            file_source=int(self._source),
+            value_stats_cols=covered,
+        )
+
+    def abort(self) -> None:
+        """Give the file up."""
+        self._file.abort()
+
+    def _key_at(self, rows: pa.RecordBatch, position: int) -> list[object]:
+        return [
+            arrow_to_storage(rows.column(field.name).slice(position, 1), field.type)[0]
+            for field in self._key_fields
+        ]

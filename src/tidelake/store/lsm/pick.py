@@ -1,0 +1,152 @@
+"""Which sorted runs to compact, and into which level: the universal strategy, without any IO.
+
+With R runs from the newest to the oldest, the first rule that applies decides:
+
+1. *Full*, if asked: all runs, unless there is one and it is on the last level.
+2. *Size amplification*: R >= trigger and all runs but the oldest together hold more than
+   ``compaction.max-size-amplification-percent`` of the oldest: all runs.
+3. *Size ratio*: R >= trigger: take the newest run and go on as long as what is taken, grown by
+   ``compaction.size-ratio`` percent, is not smaller than the next run. One run is no pick.
+4. *Run count*: R > trigger: the same, beginning with the R - trigger + 1 newest runs.
+
+The picked runs go to the level above the next run's. Level 0 is no target: where it would be, more
+runs are taken up to and with the first that is not of level 0, and its level is the target. If all
+runs are taken the target is the last level.
+
+Deletes may be dropped if the target is at least the oldest level in use: nothing older lies beneath.
+
+Source: Paimon's ``UniversalCompaction`` and ``MergeTreeCompactManager`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidelake.metadata.data_file import DataFileMeta
+from tidelake.options import Options
+from tidelake.options.declared import (
+    COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
+    COMPACTION_SIZE_RATIO,
+    NUM_SORTED_RUN_COMPACTION_TRIGGER,
+)
+from tidelake.store.lsm.levels import Levels, SortedRun
+
+__all__ = ["CompactionPolicy", "Pick", "pick"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPolicy:
+    """When runs are worth compacting.
+
+    Parameters
+    ----------
+    runs_trigger : int
+        Sorted runs from which on a compaction is looked for; larger = fewer writes, slower reads.
+    size_amplification_percent_max : int
+        How much newer data may lie over the oldest run before all is rewritten.
+    size_ratio_percent : int
+        How much larger than what is picked the next run may be to be picked too.
+    """
+
+    runs_trigger: int = 5
+    size_amplification_percent_max: int = 200
+    size_ratio_percent: int = 1
+
+    @classmethod
+    def of(cls, options: Options) -> CompactionPolicy:
+        """Take the policy of a table's options."""
+        return cls(
+            runs_trigger=options.get(NUM_SORTED_RUN_COMPACTION_TRIGGER),
+            size_amplification_percent_max=options.get(COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT),
+            size_ratio_percent=options.get(COMPACTION_SIZE_RATIO),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """What to compact.
+
+    Parameters
+    ----------
+    files : tuple of DataFileMeta
+        The files of the picked runs.
+    output_level : int
+        Where the result goes, never 0.
+    drop_deletes : bool
+        Whether no older row of any key can lie beneath the result.
+    """
+
+    files: tuple[DataFileMeta, ...]
+    output_level: int
+    drop_deletes: bool
+
+
+def pick(levels: Levels, policy: CompactionPolicy, *, full: bool = False) -> Pick | None:
+    """Choose a compaction.
+
+    Parameters
+    ----------
+    levels : Levels
+        The bucket's files.
+    policy : CompactionPolicy
+        When to compact.
+    full : bool
+        Whether everything is to become one run.
+
+    Returns
+    -------
+    Pick or None
+        None where nothing is worth doing.
+    """
+    runs = levels.runs
+    if full:
+        if not runs or (len(runs) == 1 and runs[0].level == levels.max_level):
+            return None
+        return _to_level(levels, runs, len(runs))
+    taken = _count(runs, policy)
+    if taken == 0:
+        return None
+    chosen = _to_level(levels, runs, taken)
+    if len(chosen.files) == 1 and chosen.files[0].level == chosen.output_level:
+        return None
+    return chosen
+
+
+def _count(runs: Sequence[SortedRun], policy: CompactionPolicy) -> int:
+    """How many of the newest runs to take; 0 for none."""
+    if len(runs) < policy.runs_trigger:
+        return 0
+    newer = sum(run.size_bytes for run in runs[:-1])
+    if newer * 100 > policy.size_amplification_percent_max * runs[-1].size_bytes:
+        return len(runs)
+    taken = _grown(runs, 1, policy)
+    if taken > 1:
+        return taken
+    if len(runs) > policy.runs_trigger:
+        taken = _grown(runs, len(runs) - policy.runs_trigger + 1, policy)
+        return taken if taken > 1 else 0
+    return 0
+
+
+def _grown(runs: Sequence[SortedRun], taken: int, policy: CompactionPolicy) -> int:
+    """Take further runs while they are not much larger than all that is taken."""
+    size_bytes = sum(run.size_bytes for run in runs[:taken])
+    for run in runs[taken:]:
+        if size_bytes * (100 + policy.size_ratio_percent) < run.size_bytes * 100:
+            break
+        size_bytes += run.size_bytes
+        taken += 1
+    return taken
+
+
+def _to_level(levels: Levels, runs: Sequence[SortedRun], taken: int) -> Pick:
+    """Find the output level, and take more runs where that would be level 0."""
+    output = levels.max_level if taken == len(runs) else max(0, runs[taken].level - 1)
+    while output == 0 and taken < len(runs):
+        output = runs[taken].level
+        taken += 1
+    if taken == len(runs):
+        output = levels.max_level
+    files = tuple(file for run in runs[:taken] for file in run.files)
+    return Pick(files, output, drop_deletes=output > 0 and output >= levels.highest_level)

@@ -1,0 +1,94 @@
+"""A stream of rows cut into data files of about the target size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import pyarrow as pa
+
+from tidelake.metadata.data_file import DataFileMeta
+
+__all__ = ["WRITE_ROWS", "OneFile", "RollingWriter"]
+
+WRITE_ROWS = 65_536
+"""Rows between two looks at the file's size."""
+
+
+class OneFile(Protocol):
+    """One data file being written, with what its metadata will say."""
+
+    @property
+    def bytes_written_estimate(self) -> int:
+        """What the file would be long if it were closed now, about."""
+        ...
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of rows held in memory."""
+        ...
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows."""
+        ...
+
+    def close(self) -> DataFileMeta:
+        """Finish the file."""
+        ...
+
+    def abort(self) -> None:
+        """Give the file up."""
+        ...
+
+
+class RollingWriter:
+    """Writes rows into files and begins the next when one has reached the target size.
+
+    Parameters
+    ----------
+    open_file : callable
+        Opens the next file; told how many rows the files before hold.
+    target_size_bytes : int
+        Size at which a file is closed.
+    """
+
+    def __init__(self, open_file: Callable[[int], OneFile], *, target_size_bytes: int) -> None:
+        self._open_file = open_file
+        self._target_size_bytes = target_size_bytes
+        self._file: OneFile | None = None
+        self._done: list[DataFileMeta] = []
+        self._row_count = 0
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of rows that the open file holds in memory."""
+        return 0 if self._file is None else self._file.buffered_bytes
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows."""
+        for offset in range(0, rows.num_rows, WRITE_ROWS):
+            if self._file is None:
+                self._file = self._open_file(self._row_count)
+            part = rows.slice(offset, WRITE_ROWS)
+            self._file.write(part)
+            self._row_count += part.num_rows
+            if self._file.bytes_written_estimate >= self._target_size_bytes:
+                self._close_file()
+
+    def close(self) -> tuple[DataFileMeta, ...]:
+        """Finish the open file; the files made since the last call, in order of their rows."""
+        if self._file is not None:
+            self._close_file()
+        done, self._done = tuple(self._done), []
+        return done
+
+    def abort(self) -> None:
+        """Give the open file up."""
+        if self._file is not None:
+            self._file.abort()
+            self._file = None
+
+    def _close_file(self) -> None:
+        assert self._file is not None
+        self._done.append(self._file.close())
+        self._file = None

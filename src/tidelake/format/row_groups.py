@@ -11,11 +11,10 @@ from collections.abc import Sequence
 
 import pyarrow.parquet as pq
 
-from tidelake.errors import InvalidInputError
 from tidelake.format.column_mapping import Source
+from tidelake.format.footer_bounds import footer_bounds
 from tidelake.types import TypeRoot
 from tidelake.types.predicate import ColumnRange, Predicate, columns_of, may_match
-from tidelake.types.values import to_storage
 
 __all__ = ["matching_row_groups"]
 
@@ -65,16 +64,8 @@ def _range(source: Source, statistics: pq.Statistics | None, rows: int) -> Colum
     if statistics is None:
         return ColumnRange(None, None, None, rows)
     null_count = statistics.null_count if statistics.has_null_count else None
-    if (
-        not statistics.has_min_max
-        or source.file_type != source.target
-        or source.field.type.root in _WITHOUT_BOUNDS
-    ):
+    known = source.file_type == source.target and source.field.type.root not in _WITHOUT_BOUNDS
+    bounds = footer_bounds(statistics, source.target) if known else None
+    if bounds is None:
         return ColumnRange(None, None, null_count, rows)
-    try:
-        smallest = to_storage(statistics.min, source.field.type)
-        largest = to_storage(statistics.max, source.field.type)
-    except (InvalidInputError, ValueError):
-        # a writer may cut a text bound inside a character, which is then no text
-        return ColumnRange(None, None, null_count, rows)
-    return ColumnRange(smallest, largest, null_count, rows)
+    return ColumnRange(*bounds, null_count, rows)

@@ -28,9 +28,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelake.errors import InvalidInputError
+from tidelake.format.footer_bounds import footer_bounds
 from tidelake.format.system_fields import is_system_name
 from tidelake.types import DataField, TypeRoot
-from tidelake.types.values import arrow_to_storage, to_storage
+from tidelake.types.arrow import to_arrow_type
+from tidelake.types.values import arrow_to_storage
 
 __all__ = ["UNKNOWN_STATS", "ColumnStats", "StatsCollector", "StatsMode", "truncated_max"]
 
@@ -151,6 +153,7 @@ class StatsCollector:
 class _Column:
     def __init__(self, field: DataField, mode: StatsMode) -> None:
         self._type = field.type
+        self._arrow_type = to_arrow_type(field.type)
         self._mode = mode
         self._null_count = 0
         self._extremes: list[object] = []
@@ -176,10 +179,11 @@ class _Column:
         extremes: list[Any] = list(self._extremes)
         if self._type.root in _BOUNDS_IN_FOOTER:
             for group in groups:
-                if group is None or (not group.has_min_max and group.num_values):
+                bounds = footer_bounds(group, self._arrow_type)
+                if bounds is not None:
+                    extremes += bounds
+                elif group is None or group.num_values:
                     return unknown
-                if group.has_min_max:
-                    extremes += [to_storage(v, self._type) for v in (group.min, group.max)]
         if not extremes:
             return unknown
         smallest, largest = min(extremes), max(extremes)

@@ -1,0 +1,97 @@
+"""From a snapshot to entries: its manifests, the files that are live in it, what it changed.
+
+The manifests of a snapshot are those of its base list, then those of its delta list; in that order
+their entries fold into the live files (:meth:`EntryTable.fold`). Sizes and counts that snapshot and
+lists give are checked, so a file that was cut short at a block's end is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tidelake.fileio import FileIO
+from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.manifest import ManifestCache, ManifestFile
+from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.snapshot import Snapshot
+
+__all__ = ["delta_entries", "delta_manifests", "live_entries", "manifest_files", "read_manifests"]
+
+
+def manifest_files(
+    fileio: FileIO, paths: TablePaths, snapshot: Snapshot, manifests: ManifestCache
+) -> tuple[ManifestFile, ...]:
+    """The manifests of a snapshot's state, in the order they are to be folded."""
+    base = manifests.manifest_list(
+        fileio,
+        paths,
+        snapshot.base_manifest_list,
+        size_bytes=snapshot.base_manifest_list_size_bytes,
+    )
+    return base + delta_manifests(fileio, paths, snapshot, manifests)
+
+
+def delta_manifests(
+    fileio: FileIO, paths: TablePaths, snapshot: Snapshot, manifests: ManifestCache
+) -> tuple[ManifestFile, ...]:
+    """The manifests that a snapshot added itself."""
+    return manifests.manifest_list(
+        fileio,
+        paths,
+        snapshot.delta_manifest_list,
+        size_bytes=snapshot.delta_manifest_list_size_bytes,
+    )
+
+
+def read_manifests(
+    fileio: FileIO,
+    paths: TablePaths,
+    files: Sequence[ManifestFile],
+    manifests: ManifestCache,
+) -> list[EntryTable]:
+    """The entries of some manifests, one table each."""
+    return [manifests.entries(fileio, paths.manifest(f.file_name), expected=f) for f in files]
+
+
+def live_entries(
+    fileio: FileIO,
+    paths: TablePaths,
+    snapshot: Snapshot,
+    manifests: ManifestCache,
+    *,
+    keep: Callable[[ManifestFile], bool] | None = None,
+) -> EntryTable:
+    """The live files of a snapshot.
+
+    Parameters
+    ----------
+    fileio, paths, manifests
+        The table and the cache of its manifests.
+    snapshot : Snapshot
+        The version wanted.
+    keep : callable, optional
+        Whether a manifest may hold entries that are wanted. It must decide by what ADD and DELETE
+        of a file have in common (partition and bucket); entries that are not wanted come too.
+
+    Returns
+    -------
+    EntryTable
+        One ADD entry per file.
+
+    Raises
+    ------
+    CorruptError
+        A manifest is damaged, or the manifests contradict each other.
+    """
+    files = manifest_files(fileio, paths, snapshot, manifests)
+    wanted = [f for f in files if keep is None or keep(f)]
+    where = f"snapshot {snapshot.id} of {paths.location}"
+    return EntryTable.fold(read_manifests(fileio, paths, wanted, manifests), where=where)
+
+
+def delta_entries(
+    fileio: FileIO, paths: TablePaths, snapshot: Snapshot, manifests: ManifestCache
+) -> EntryTable:
+    """The entries that a snapshot added itself, ADD and DELETE."""
+    files = delta_manifests(fileio, paths, snapshot, manifests)
+    return EntryTable.concat(read_manifests(fileio, paths, files, manifests))

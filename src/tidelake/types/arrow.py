@@ -333,7 +333,7 @@ def _cast_column(
 def _castable(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether a cast keeps the meaning of values; whether each one fits is checked by the cast."""
     kinds = pa.types
-    if kinds.is_null(source):
+    if source == target or kinds.is_null(source):
         return True
     if kinds.is_integer(target):
         return kinds.is_integer(source)

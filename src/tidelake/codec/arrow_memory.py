@@ -1,0 +1,146 @@
+"""The memory of Arrow columns as numpy arrays: values, validity, string bytes.
+
+All functions take slices (offset not 0) and give arrays of exactly the slice's rows. Values under
+a null are undefined, as in Arrow; callers mask them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelake.types.arrow import to_arrow_type
+from tidelake.types.data_type import DataType
+
+__all__ = ["Words", "contiguous", "fixed_values", "longest_bytes", "string_words", "valid_rows"]
+
+_LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+
+Words = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+def contiguous(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> pa.Array:
+    """Give a column as one Arrow array of its type's own Arrow type (or the large form of it).
+
+    Parameters
+    ----------
+    column : pyarrow.Array or pyarrow.ChunkedArray
+        Dictionaries, views and other units are cast without loss; chunks are put together.
+    data_type : DataType
+        The column's type.
+    """
+    arrow_type = to_arrow_type(data_type)
+    large_type = _LARGE.get(arrow_type, arrow_type)
+    if column.type not in {arrow_type, large_type}:
+        column = column.cast(large_type)
+    if isinstance(column, pa.ChunkedArray):
+        if column.num_chunks == 1:
+            return column.chunk(0)
+        # 32-bit offsets end at 2 GiB of text, which several chunks may exceed together
+        column = column.cast(large_type)
+        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], large_type)
+    return column
+
+
+def valid_rows(array: pa.Array) -> npt.NDArray[np.bool_] | None:
+    """Give which rows are not null; None where all are valid."""
+    if not array.null_count:
+        return None
+    valid: npt.NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
+    return valid
+
+
+def fixed_values(array: pa.Array, dtype: npt.DTypeLike, *, per_row: int = 1) -> npt.NDArray[Any]:
+    """Give the values of a fixed-width column without a copy (booleans are unpacked).
+
+    Parameters
+    ----------
+    array : pyarrow.Array [n]
+        The column.
+    dtype : numpy dtype
+        What its memory holds.
+    per_row : int
+        Items of `dtype` per row.
+
+    Returns
+    -------
+    array [n * per_row]
+
+    Examples
+    --------
+    >>> fixed_values(pa.array([7, 8, 9], pa.int32()).slice(1), np.int32).tolist()
+    [8, 9]
+    """
+    dtype = np.dtype(dtype)
+    memory = array.buffers()[1]
+    if len(array) == 0 or memory is None:
+        return np.zeros(len(array) * per_row, dtype)
+    if pa.types.is_boolean(array.type):
+        bits = np.frombuffer(memory, np.uint8)
+        stop = array.offset + len(array)
+        first_byte = array.offset // 8
+        unpacked = np.unpackbits(bits[first_byte : (stop + 7) // 8], bitorder="little")
+        return unpacked[array.offset - 8 * first_byte :][: len(array)].astype(dtype, copy=False)
+    offset = array.offset * per_row * dtype.itemsize
+    return np.frombuffer(memory, dtype, count=len(array) * per_row, offset=offset)
+
+
+def string_words(array: pa.Array) -> Words:
+    """Give a string or binary column as memory that may be read 8 bytes at a time anywhere.
+
+    Returns
+    -------
+    words : uint64 array
+        ``words[i]`` is the 8 bytes from byte i on, little-endian; zero bytes follow the last value.
+    starts : int64 array [n]
+        Where each value begins.
+    lengths : int64 array [n]
+        Its bytes; 0 under a null.
+
+    Notes
+    -----
+    Copies the slice's bytes once: 8 bytes behind the last value must be readable, which foreign
+    buffers do not promise.
+    """
+    offsets = _offsets(array).astype(np.int64)
+    bytes_memory = array.buffers()[2]
+    begin, end = int(offsets[0]), int(offsets[-1])
+    memory = np.zeros(end - begin + 16, np.uint8)
+    if end > begin:
+        memory[: end - begin] = np.frombuffer(bytes_memory, np.uint8)[begin:end]
+    words: npt.NDArray[np.uint64] = np.ndarray(
+        (end - begin + 9,), dtype="<u8", buffer=memory, strides=(1,)
+    )
+    starts = offsets[:-1] - begin
+    lengths = np.diff(offsets)
+    valid = valid_rows(array)
+    if valid is not None:
+        lengths = np.where(valid, lengths, 0)
+    return words, starts, lengths
+
+
+def longest_bytes(array: pa.Array) -> int:
+    """Give the bytes of the longest value of a string or binary column.
+
+    Examples
+    --------
+    >>> longest_bytes(pa.array(["a", None, "é€"]))
+    5
+    """
+    lengths = np.diff(_offsets(array))
+    if len(lengths) == 0:
+        return 0
+    valid = valid_rows(array)
+    return int(lengths.max() if valid is None else np.where(valid, lengths, 0).max())
+
+
+def _offsets(array: pa.Array) -> npt.NDArray[Any]:
+    is_large = array.type in {pa.large_string(), pa.large_binary()}
+    dtype = np.dtype(np.int64 if is_large else np.int32)
+    memory = array.buffers()[1]
+    if len(array) == 0 or memory is None:
+        return np.zeros(len(array) + 1, dtype)
+    return np.frombuffer(memory, dtype, count=len(array) + 1, offset=array.offset * dtype.itemsize)

@@ -1,0 +1,330 @@
+"""The filesystem catalog: databases and tables are directories, ``<warehouse>/<db>.db/<table>``.
+
+A table is there when its ``schema`` directory holds a schema; creating one publishes ``schema-0``
+by put-if-absent, so of two creators one wins and the other learns of it. There are no other
+files: any engine that speaks Paimon sees the same catalog.
+
+Names pass :func:`tidelake.fileio.validate_name` and the path made of them is checked once more to
+lie inside the warehouse.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tidelake.catalog.new_table import first_schema
+from tidelake.errors import AlreadyExistsError, InvalidInputError, NotFoundError, near_names
+from tidelake.fileio import FileIO, LocalFileIO
+from tidelake.fileio.name import validate_name
+from tidelake.metadata.manifest import ManifestCache
+from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.schema_log import SchemaLog
+from tidelake.options import Options
+from tidelake.table import SystemTable, Table, TableHandle
+from tidelake.table.handle import MANIFEST_CACHE_BYTES
+from tidelake.telemetry import Env
+
+__all__ = ["Catalog", "open_catalog"]
+
+DATABASE_SUFFIX = ".db"
+NAMES_SHOWN_MAX = 20
+
+
+def open_catalog(
+    warehouse: str | Path, *, env: Env | None = None, fileio: FileIO | None = None
+) -> Catalog:
+    """Open a warehouse; a directory that is not there comes into being with the first table.
+
+    Parameters
+    ----------
+    warehouse : str or Path
+        The directory, or its ``file:`` URI.
+    env : Env, optional
+        Clock, ids, executor; the real world by default.
+    fileio : FileIO, optional
+        The storage; local files by default.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa
+    >>> catalog = open_catalog(tempfile.mkdtemp())
+    >>> t = catalog.create_table("demo.t", pa.schema({"k": pa.int64(), "v": pa.string()}),
+    ...                          primary_keys=["k"], options={"bucket": 1})
+    >>> _ = t.write([{"k": 1, "v": "a"}, {"k": 1, "v": "b"}])
+    >>> t.to_arrow().to_pylist()
+    [{'k': 1, 'v': 'b'}]
+    """
+    return Catalog(_warehouse_path(warehouse), env=env or Env.system(), fileio=fileio)
+
+
+def _warehouse_path(warehouse: str | Path) -> str:
+    text = str(warehouse)
+    if text.startswith("file:"):
+        text = "/" + text.removeprefix("file:").lstrip("/")
+    elif "://" in text:
+        message = (
+            f"Warehouse '{text}' is on a storage that this version does not reach: give a local"
+            " directory."
+        )
+        raise InvalidInputError(message, kind="warehouse", warehouse=text)
+    if not text:
+        raise InvalidInputError("The warehouse's path is empty.", kind="warehouse")
+    return Path(text).expanduser().absolute().as_posix()
+
+
+class Catalog:
+    """Databases and tables of one warehouse.
+
+    Parameters
+    ----------
+    warehouse : str
+        Absolute path.
+    env : Env
+        Clock, ids, executor.
+    fileio : FileIO, optional
+        The storage; local files by default.
+    """
+
+    def __init__(self, warehouse: str, *, env: Env, fileio: FileIO | None = None) -> None:
+        self.warehouse = posixpath.normpath(warehouse)
+        self.env = env
+        self.fileio: FileIO = fileio if fileio is not None else LocalFileIO(env.ids)
+        self._manifests = ManifestCache(MANIFEST_CACHE_BYTES)
+
+    def create_database(self, name: str, *, if_exists: str = "error") -> None:
+        """Make a database.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        if_exists : {'error', 'ignore'}
+            What to do where it exists.
+        """
+        _check_choice(if_exists, "if_exists")
+        path = self._database_path(name)
+        if self.fileio.exists(path):
+            if if_exists == "error":
+                message = f"Database '{name}' exists; pass if_exists='ignore' to keep it."
+                raise AlreadyExistsError(message, kind="database_exists", database=name)
+            return
+        self.fileio.make_dirs(path)
+
+    def list_databases(self) -> list[str]:
+        """Names of the databases, sorted."""
+        return sorted(
+            entry.name.removesuffix(DATABASE_SUFFIX)
+            for entry in self.fileio.list_dir(self.warehouse)
+            if entry.is_dir and entry.name.endswith(DATABASE_SUFFIX) and entry.name != ".db"
+        )
+
+    def list_tables(self, database: str) -> list[str]:
+        """Names of a database's tables, sorted."""
+        path = self._existing_database(database)
+        return sorted(
+            entry.name
+            for entry in self.fileio.list_dir(path)
+            if entry.is_dir and self._holds_table(f"{path}/{entry.name}")
+        )
+
+    def create_table(
+        self,
+        identifier: str,
+        schema: object,
+        *,
+        primary_keys: Sequence[str] = (),
+        partition_keys: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+        if_exists: str = "error",
+    ) -> Table:
+        """Make a table, and its database where that is missing.
+
+        Parameters
+        ----------
+        identifier : str
+            ``"database.table"``.
+        schema : pyarrow.Schema or anything that has one
+            The columns. Those of the primary key become NOT NULL.
+        primary_keys, partition_keys : sequence of str
+            Column names.
+        options : mapping, optional
+            Table options, as Paimon names them: ``{"bucket": 4}``.
+        comment : str, optional
+            A comment.
+        if_exists : {'error', 'ignore'}
+            What to do where the table exists; ``'ignore'`` gives the table that is there.
+
+        Returns
+        -------
+        Table
+
+        Raises
+        ------
+        InvalidInputError, UnsupportedError
+            What is wrong with names, columns, keys or options; nothing was written.
+        AlreadyExistsError
+            The table exists.
+        """
+        _check_choice(if_exists, "if_exists")
+        database, name = _split(identifier)
+        path = self._table_path(database, name)
+        if self._holds_table(path):
+            return self._existing(database, name, if_exists)
+        if self.fileio.list_dir(f"{path}/snapshot"):
+            message = (
+                f"{path} holds what is left of table '{identifier}', which was being dropped:"
+                f" finish it with drop_table('{identifier}') first."
+            )
+            raise AlreadyExistsError(message, kind="table_remains", table=identifier)
+        new_schema = first_schema(
+            schema,
+            table=identifier,
+            primary_keys=primary_keys,
+            partition_keys=partition_keys,
+            table_options=options or {},
+            comment=comment,
+            time_ms=self.env.clock.now_ms(),
+        )
+        self.create_database(database, if_exists="ignore")
+        paths = TablePaths.of(path, new_schema)
+        if not SchemaLog(self.fileio, paths).create(new_schema):
+            return self._existing(database, name, if_exists)
+        return self._load(database, name)
+
+    def table(self, identifier: str) -> Table | SystemTable:
+        """Open a table, or with ``"db.t$snapshots"`` one of its system tables.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such database or table; near names are offered.
+        """
+        base, dollar, system = identifier.partition("$")
+        database, name = _split(base)
+        table = self._load(database, name)
+        return table.system_table(system) if dollar else table
+
+    def drop_table(self, identifier: str, *, if_missing: str = "error") -> None:
+        """Remove a table with all its data and history. This cannot be undone."""
+        _check_choice(if_missing, "if_missing")
+        database, name = _split(identifier)
+        path = self._table_path(database, name)
+        if not self._holds_table(path) and not self.fileio.list_dir(path):
+            if if_missing == "ignore":
+                return
+            raise self._no_table(database, name)
+        # without schemas it is no table any more: a drop that is cut short leaves none half there
+        self.fileio.delete_dir(f"{path}/schema")
+        self.fileio.delete_dir(path)
+
+    def drop_database(self, name: str, *, cascade: bool = False, if_missing: str = "error") -> None:
+        """Remove a database; with `cascade` its tables too."""
+        _check_choice(if_missing, "if_missing")
+        path = self._database_path(name)
+        if not self.fileio.exists(path):
+            if if_missing == "ignore":
+                return
+            raise self._no_database(name)
+        tables = self.list_tables(name)
+        if tables and not cascade:
+            message = (
+                f"Database '{name}' holds {len(tables)} tables ({', '.join(tables[:5])}):"
+                " drop them first, or pass cascade=True."
+            )
+            raise InvalidInputError(message, kind="database_not_empty", database=name)
+        self.fileio.delete_dir(path)
+
+    def _load(self, database: str, name: str) -> Table:
+        location = self._table_path(database, name)
+        schema = SchemaLog(self.fileio, TablePaths(location)).latest()
+        if schema is None:
+            raise self._no_table(database, name)
+        identifier = f"{database}.{name}"
+        return Table(
+            TableHandle(
+                identifier=identifier,
+                fileio=self.fileio,
+                paths=TablePaths.of(location, schema),
+                schema=schema,
+                options=Options.parse(schema.options, table=identifier),
+                env=self.env,
+                manifests=self._manifests,
+            )
+        )
+
+    def _existing(self, database: str, name: str, if_exists: str) -> Table:
+        if if_exists == "ignore":
+            return self._load(database, name)
+        message = (
+            f"Table '{database}.{name}' exists; open it with table('{database}.{name}'), or pass"
+            " if_exists='ignore'."
+        )
+        raise AlreadyExistsError(message, kind="table_exists", table=f"{database}.{name}")
+
+    def _holds_table(self, path: str) -> bool:
+        return any(
+            entry.name.startswith("schema-") for entry in self.fileio.list_dir(f"{path}/schema")
+        )
+
+    def _database_path(self, name: str) -> str:
+        return self._inside(f"{validate_name(name, 'database')}{DATABASE_SUFFIX}")
+
+    def _table_path(self, database: str, name: str) -> str:
+        validate_name(database, "database")
+        return self._inside(f"{database}{DATABASE_SUFFIX}/{validate_name(name, 'table')}")
+
+    def _inside(self, relative: str) -> str:
+        """A path below the warehouse, checked once more though names were validated."""
+        path = posixpath.normpath(f"{self.warehouse}/{relative}")
+        if path != f"{self.warehouse.rstrip('/')}/{relative}":
+            message = f"'{relative}' leaves the warehouse {self.warehouse}: choose another name."
+            raise InvalidInputError(message, kind="bad_name", path=path)
+        return path
+
+    def _existing_database(self, name: str) -> str:
+        path = self._database_path(name)
+        if not self.fileio.exists(path):
+            raise self._no_database(name)
+        return path
+
+    def _no_database(self, name: str) -> NotFoundError:
+        known = self.list_databases()
+        message = (
+            f"Database '{name}' does not exist in {self.warehouse}."
+            f"{near_names(name, known)}{_listed(known)}"
+        )
+        return NotFoundError(message, kind="database_not_found", database=name)
+
+    def _no_table(self, database: str, name: str) -> NotFoundError:
+        self._existing_database(database)
+        known = self.list_tables(database)
+        message = (
+            f"Table '{name}' does not exist in database '{database}'."
+            f"{near_names(name, known)}{_listed(known)}"
+        )
+        return NotFoundError(message, kind="table_not_found", table=f"{database}.{name}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    if not names:
+        return " There is none yet."
+    more = ", ..." if len(names) > NAMES_SHOWN_MAX else ""
+    return f" There are: {', '.join(names[:NAMES_SHOWN_MAX])}{more}."
+
+
+def _split(identifier: str) -> tuple[str, str]:
+    """Take ``"database.table"`` apart."""
+    if not isinstance(identifier, str) or identifier.count(".") != 1:
+        message = f"{identifier!r} is no table name: write it as 'database.table'."
+        raise InvalidInputError(message, kind="bad_identifier", table=identifier)
+    database, _, name = identifier.partition(".")
+    return validate_name(database, "database"), validate_name(name, "table")
+
+
+def _check_choice(value: str, argument: str) -> None:
+    if value not in {"error", "ignore"}:
+        message = f"{argument}='{value}' is not known: use 'error' or 'ignore'."
+        raise InvalidInputError(message, kind="bad_argument", argument=argument)

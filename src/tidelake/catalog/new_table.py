@@ -1,0 +1,277 @@
+"""Checks what a user asks of a new table and makes its first schema of it.
+
+1. Columns: names valid, distinct and not reserved; types that this version covers.
+2. Keys: they exist, hold no column twice; the primary key holds every partition column and at least
+   one other; its columns become NOT NULL.
+3. Options: known, well-formed, covered (``options.check_new_table``, ``check_supported``), and
+   their columns (``bucket-key``, ``sequence.field``) exist and fit.
+
+Source: Paimon's ``SchemaValidation`` and ``Schema`` (1.3.1). Nothing is written here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from tidelake.errors import InvalidInputError, UnsupportedError, near_names
+from tidelake.fileio.name import validate_name
+from tidelake.options import Options, check_new_table, check_supported, declared
+from tidelake.types import DataField, TableSchema, TypeRoot
+from tidelake.types.arrow import fields_from_arrow, to_arrow_type
+
+__all__ = ["first_schema"]
+
+RESERVED_NAMES = frozenset(
+    {"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID", "_row_kind"}
+)
+RESERVED_PREFIX = "_KEY_"
+
+SEQUENCE_ROOTS_REFUSED = frozenset(
+    {TypeRoot.BOOLEAN, TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.VARIANT}
+)
+
+
+def first_schema(
+    columns: object,
+    *,
+    table: str,
+    primary_keys: Sequence[str],
+    partition_keys: Sequence[str],
+    table_options: Mapping[str, object],
+    comment: str | None,
+    time_ms: int,
+) -> TableSchema:
+    """Make the schema of a new table.
+
+    Parameters
+    ----------
+    columns : pyarrow.Schema, or anything with one (``.schema`` or ``__arrow_c_schema__``), or
+        fields The columns.
+    table : str
+        Full name, for messages.
+    primary_keys, partition_keys : sequence of str
+        Column names.
+    table_options : mapping
+        Options; values that are not text are written as text.
+    comment : str, optional
+        The table's comment.
+    time_ms : int
+        Now.
+
+    Raises
+    ------
+    InvalidInputError, UnsupportedError
+        What is wrong, in which column or option, and what to do.
+    """
+    keys = _names(primary_keys, "primary key", table)
+    partitions = _names(partition_keys, "partition key", table)
+    fields = _fields(columns, not_null=keys, table=table)
+    by_name = {f.name: f for f in fields}
+    if len(by_name) != len(fields):
+        twice = sorted({f.name for f in fields if [g.name for g in fields].count(f.name) > 1})
+        raise _invalid(f"has column '{twice[0]}' twice", "name each column once", table)
+    for name in by_name:
+        _check_column_name(name, table)
+    for what, names in (("primary key", keys), ("partition key", partitions)):
+        for name in names:
+            _check_exists(name, what, by_name, table)
+    _check_keys(keys, partitions, by_name, table)
+    text_options = {str(k): _option_text(v) for k, v in table_options.items()}
+    check_new_table(text_options, table=table)
+    parsed = Options.parse(text_options, table=table)
+    check_supported(parsed, table=table, has_primary_key=bool(keys), action="create")
+    schema = TableSchema(
+        id=0,
+        fields=tuple(
+            dataclasses.replace(f, type=f.type.not_null()) if f.name in keys else f for f in fields
+        ),
+        highest_field_id=max((f.id for f in fields), default=-1),
+        partition_keys=partitions,
+        primary_keys=keys,
+        options=MappingProxyType(text_options),
+        comment=comment,
+        time_ms=time_ms,
+    )
+    _check_buckets(schema, parsed, by_name, table)
+    _check_sequence(schema, parsed, by_name, table)
+    return schema
+
+
+def _invalid(what: str, advice: str, table: str, **context: object) -> InvalidInputError:
+    message = f"Table '{table}' {what}: {advice}."
+    return InvalidInputError(message, kind="bad_schema", table=table, **context)
+
+
+def _names(names: Sequence[str], what: str, table: str) -> tuple[str, ...]:
+    given = (names,) if isinstance(names, str) else tuple(names)
+    for name in given:
+        if given.count(name) > 1:
+            raise _invalid(f"names '{name}' twice in its {what}", "name it once", table)
+    return given
+
+
+def _fields(columns: object, *, not_null: Sequence[str], table: str) -> tuple[DataField, ...]:
+    if isinstance(columns, Sequence) and all(isinstance(c, DataField) for c in columns):
+        fields = tuple(columns)
+    else:
+        fields = fields_from_arrow(_arrow_schema(columns, table), not_null=tuple(not_null))
+    if not fields:
+        raise _invalid("has no columns", "give at least one", table)
+    for field in fields:
+        to_arrow_type(field.type)  # refuses the types that are not covered
+        if field.type.is_nested or field.type.root is TypeRoot.VARIANT:
+            message = (
+                f"Column '{field.name}' of table '{table}' has type {field.type}, which this"
+                " version cannot store yet: use scalar columns."
+            )
+            raise UnsupportedError(message, kind="type", table=table, column=field.name)
+    return fields
+
+
+def _arrow_schema(columns: object, table: str) -> pa.Schema:
+    if isinstance(columns, pa.Schema):
+        return columns
+    if isinstance(columns, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
+        return columns.schema
+    if hasattr(columns, "__arrow_c_schema__"):
+        return pa.schema(columns)
+    if type(columns).__module__.partition(".")[0] == "pandas":
+        return pa.Schema.from_pandas(columns, preserve_index=False)
+    if hasattr(columns, "to_arrow"):
+        return columns.to_arrow().schema
+    if isinstance(columns, (Sequence, Mapping)):
+        return pa.schema(columns)
+    raise _invalid(
+        f"cannot take its columns from a {type(columns).__name__}", "give a pyarrow.Schema", table
+    )
+
+
+def _check_column_name(name: str, table: str) -> None:
+    validate_name(name, "column")
+    if name in RESERVED_NAMES or name.upper().startswith(RESERVED_PREFIX):
+        raise _invalid(
+            f"cannot have a column '{name}', a name that data files use themselves",
+            "choose another name",
+            table,
+            column=name,
+        )
+
+
+def _check_exists(name: str, what: str, by_name: Mapping[str, DataField], table: str) -> None:
+    if name not in by_name:
+        raise _invalid(
+            f"has no column '{name}', which its {what} names.{near_names(name, by_name)} Its"
+            f" columns are {', '.join(by_name)}",
+            "name one of them",
+            table,
+            column=name,
+        )
+
+
+def _check_keys(
+    keys: tuple[str, ...],
+    partitions: tuple[str, ...],
+    by_name: Mapping[str, DataField],
+    table: str,
+) -> None:
+    if not keys:
+        return
+    outside = [name for name in partitions if name not in keys]
+    if outside:
+        message = (
+            f"Table '{table}' is partitioned by '{outside[0]}', which is not part of its primary"
+            f" key ({', '.join(keys)}): a key could then move between partitions, which this"
+            f" version does not cover. Add '{outside[0]}' to the primary key."
+        )
+        raise UnsupportedError(message, kind="cross_partition", table=table, column=outside[0])
+    if set(keys) <= set(partitions):
+        raise _invalid(
+            "has a primary key of partition columns only, so each partition would hold one row",
+            "add another column to the primary key",
+            table,
+        )
+    if len(by_name) == len(partitions):
+        raise _invalid("has partition columns only", "add a column", table)
+
+
+def _option_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _check_buckets(
+    schema: TableSchema, parsed: Options, by_name: Mapping[str, DataField], table: str
+) -> None:
+    bucket = parsed.get(declared.BUCKET)
+    if bucket == 0 or bucket < -2:
+        raise _invalid(
+            f"cannot have 'bucket' = {bucket}",
+            "give a number above 0, or -1",
+            table,
+            option=declared.BUCKET.key,
+        )
+    if not parsed.is_set(declared.BUCKET_KEY):
+        if not schema.primary_keys and bucket > 0:
+            raise _invalid(
+                f"has 'bucket' = {bucket} without a primary key and without 'bucket-key'",
+                "set 'bucket-key' to the columns whose hash decides the bucket, or 'bucket' = -1",
+                table,
+                option=declared.BUCKET_KEY.key,
+            )
+        return
+    for name in schema.bucket_keys:
+        _check_exists(name, "option 'bucket-key'", by_name, table)
+        if name in schema.partition_keys:
+            raise _invalid(
+                f"has partition column '{name}' in 'bucket-key'",
+                "leave it out: inside a partition it is constant",
+                table,
+                option=declared.BUCKET_KEY.key,
+            )
+        if schema.primary_keys and name not in schema.trimmed_primary_keys:
+            raise _invalid(
+                f"has '{name}' in 'bucket-key', which is not part of its primary key"
+                f" ({', '.join(schema.primary_keys)})",
+                "rows of one key would scatter; use columns of the primary key",
+                table,
+                option=declared.BUCKET_KEY.key,
+            )
+    if bucket == -1:
+        raise _invalid(
+            "has 'bucket-key' without buckets",
+            "set 'bucket' to their number, or leave it out",
+            table,
+            option=declared.BUCKET_KEY.key,
+        )
+
+
+def _check_sequence(
+    schema: TableSchema, parsed: Options, by_name: Mapping[str, DataField], table: str
+) -> None:
+    text = parsed.get(declared.SEQUENCE_FIELD)
+    if not text:
+        return
+    names = [part.strip() for part in text.split(",")]
+    if not schema.primary_keys:
+        raise _invalid(
+            "has 'sequence.field' without a primary key",
+            "leave the option out",
+            table,
+            option=declared.SEQUENCE_FIELD.key,
+        )
+    for name in names:
+        _check_exists(name, "option 'sequence.field'", by_name, table)
+        if names.count(name) > 1:
+            raise _invalid(f"names '{name}' twice in 'sequence.field'", "name it once", table)
+        if by_name[name].type.root in SEQUENCE_ROOTS_REFUSED:
+            raise _invalid(
+                f"cannot order rows by '{name}' of type {by_name[name].type}",
+                "take a number, text, date or time as 'sequence.field'",
+                table,
+                column=name,
+            )

@@ -1,0 +1,71 @@
+"""What reading one table needs, as a value that travels to executors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidelake.errors import CorruptError
+from tidelake.fileio import FileIO
+from tidelake.metadata.paths import TablePaths
+from tidelake.options import Options
+from tidelake.telemetry import Env
+from tidelake.types import DataField, TableSchema
+
+__all__ = ["ReadContext"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContext:
+    """Where a table's files are and how they are to be understood. Picklable.
+
+    Parameters
+    ----------
+    fileio : FileIO
+        The storage.
+    paths : TablePaths
+        The table's paths.
+    schema : TableSchema
+        The schema that the rows are read with.
+    options : Options
+        The table's options.
+    env : Env
+        Clock, ids, executor.
+    schemas : mapping of int to TableSchema
+        All schemas of the table, by id: files may have been written with older ones.
+    """
+
+    fileio: FileIO
+    paths: TablePaths
+    schema: TableSchema
+    options: Options
+    env: Env
+    schemas: Mapping[int, TableSchema]
+
+    def file_schema(self, schema_id: int, *, file_name: str) -> TableSchema:
+        """The schema that a data file was written with.
+
+        Raises
+        ------
+        CorruptError
+            The table has no schema of that id.
+        """
+        schema = self.schemas.get(schema_id)
+        if schema is None:
+            message = (
+                f"Data file '{file_name}' of table {self.paths.location} was written with schema"
+                f" {schema_id}, and the table has only {sorted(self.schemas)}. Restore"
+                f" {self.paths.schema(schema_id)}."
+            )
+            raise CorruptError(message, kind="schema_missing", file=file_name)
+        return schema
+
+    def fields(self, names: tuple[str, ...]) -> tuple[DataField, ...]:
+        """The named columns, in the order asked for.
+
+        Raises
+        ------
+        NotFoundError
+            No such column; near names are offered.
+        """
+        return tuple(self.schema.field(name) for name in names)

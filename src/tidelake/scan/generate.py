@@ -1,0 +1,173 @@
+"""From the files of one bucket to splits: which are raw, which are merged, and how they are packed.
+
+1. Append table: each file stands alone; all splits are raw.
+2. Primary-key table, all files on one level above 0 and without deletes: they do not overlap; each
+   stands alone and is raw.
+3. Otherwise the files are cut into sections. A section left with one file without deletes is
+   raw, any other is merged.
+4. Raw files and merge sections are packed apart, in order, into splits of
+   ``source.split.target-size``, each file weighing at least ``source.split.open-file-cost``.
+
+A file whose number of deletes is unknown (old writers) is merged, which drops them.
+
+Source: Paimon's ``MergeTreeSplitGenerator`` and ``AppendOnlySplitGenerator`` (1.3.1); the order of
+raw before merge splits and the pruning inside sections are ours. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tidelake.codec.binary_row import decode_row
+from tidelake.merge.sections import KeyRange, key_rank, sections_of
+from tidelake.metadata.data_file import DataFileMeta
+from tidelake.scan.prune import prune_section
+from tidelake.scan.split import Section, Split
+from tidelake.types import DataType
+
+__all__ = [
+    "BucketFiles",
+    "PackRule",
+    "append_splits",
+    "file_sections",
+    "merge_splits",
+    "pack_ordered",
+]
+
+T = TypeVar("T")
+Matches = Callable[[DataFileMeta], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketFiles:
+    """The files of one bucket at one snapshot.
+
+    Parameters
+    ----------
+    snapshot_id : int
+        The snapshot.
+    partition : bytes
+        Serialized BinaryRow.
+    bucket, total_buckets : int
+        The bucket, and of how many.
+    files : tuple of DataFileMeta
+        Live files that the scan may need.
+    """
+
+    snapshot_id: int
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    files: tuple[DataFileMeta, ...]
+
+    def split(self, sections: tuple[Section, ...], *, raw: bool) -> Split:
+        """A split of some of the files."""
+        return Split(
+            self.snapshot_id, self.partition, self.bucket, self.total_buckets, sections, raw
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PackRule:
+    """How much goes into one split: the options ``source.split.*``."""
+
+    target_bytes: int
+    open_file_cost_bytes: int
+
+    def file_weight(self, file: DataFileMeta) -> int:
+        """What one file counts."""
+        return max(file.file_size_bytes, self.open_file_cost_bytes)
+
+    def section_weight(self, section: Section) -> int:
+        """What one section counts."""
+        return sum(self.file_weight(f) for run in section for f in run)
+
+
+def append_splits(bucket: BucketFiles, rule: PackRule, matches: Matches) -> list[Split]:
+    """Splits of one bucket of an append table, in the order the rows were written."""
+    files = sorted(
+        (f for f in bucket.files if matches(f)),
+        key=lambda f: (f.min_sequence_number, f.file_name),
+    )
+    return _raw_splits(bucket, files, rule)
+
+
+def merge_splits(
+    bucket: BucketFiles,
+    rule: PackRule,
+    matches: Matches,
+    *,
+    key_types: Sequence[DataType],
+    by_sequence: bool,
+) -> list[Split]:
+    """Splits of one bucket of a primary-key table: raw ones first, then those to merge."""
+    if _stand_alone(bucket.files):
+        return _raw_splits(bucket, [f for f in bucket.files if matches(f)], rule)
+    raw: list[DataFileMeta] = []
+    to_merge: list[Section] = []
+    for section in file_sections(bucket.files, key_types):
+        files = [f for run in section for f in run]
+        kept = prune_section(files, matches, by_sequence=by_sequence)
+        parts = (section,) if len(kept) == len(files) else file_sections(kept, key_types)
+        for part in parts:
+            if len(part) == 1 and len(part[0]) == 1 and part[0][0].delete_row_count == 0:
+                raw.append(part[0][0])
+            else:
+                to_merge.append(part)
+    splits = _raw_splits(bucket, raw, rule)
+    for sections in pack_ordered(to_merge, rule.section_weight, target=rule.target_bytes):
+        splits.append(bucket.split(tuple(sections), raw=False))
+    return splits
+
+
+def file_sections(
+    files: Sequence[DataFileMeta], key_types: Sequence[DataType]
+) -> tuple[Section, ...]:
+    """All files of a bucket as sections in key order, nothing left out."""
+    ranges = [
+        KeyRange(
+            key_rank(decode_row(f.min_key, key_types), key_types),
+            key_rank(decode_row(f.max_key, key_types), key_types),
+            level=f.level,
+            max_sequence_number=f.max_sequence_number,
+            creation_time_ms=f.creation_time_ms or 0,
+            name=f.file_name,
+        )
+        for f in files
+    ]
+    return tuple(
+        tuple(tuple(files[position] for position in run) for run in section)
+        for section in sections_of(ranges)
+    )
+
+
+def pack_ordered(items: Iterable[T], weight: Callable[[T], int], *, target: int) -> list[list[T]]:
+    """Pack items into bins of at most `target`, keeping their order; a larger item gets its own.
+
+    Examples
+    --------
+    >>> pack_ordered([3, 4, 9, 1, 1], lambda x: x, target=8)
+    [[3, 4], [9], [1, 1]]
+    """
+    bins: list[list[T]] = []
+    bin_weight = 0
+    for item in items:
+        item_weight = weight(item)
+        if not bins or bin_weight + item_weight > target:
+            bins.append([])
+            bin_weight = 0
+        bins[-1].append(item)
+        bin_weight += item_weight
+    return bins
+
+
+def _stand_alone(files: Sequence[DataFileMeta]) -> bool:
+    levels = {f.level for f in files}
+    return len(levels) == 1 and 0 not in levels and all(f.delete_row_count == 0 for f in files)
+
+
+def _raw_splits(bucket: BucketFiles, files: Sequence[DataFileMeta], rule: PackRule) -> list[Split]:
+    bins = pack_ordered(files, rule.file_weight, target=rule.target_bytes)
+    return [bucket.split(((tuple(group),),), raw=True) for group in bins]

@@ -1,0 +1,152 @@
+"""Reads a split as Arrow batches.
+
+1. A raw split: file after file through the format, the whole predicate pushed into it.
+2. A merge split: section after section. Each run is a lazily opened chain of files; into the files
+   go only the conjuncts on primary-key columns (a key that does not match does not match in any
+   run, while a *value* that does not match may be the newer one and must hide the older). The runs
+   are merged, rows whose merged kind is a delete are dropped, then the other conjuncts apply.
+3. Keys are stored twice in a data file (``_KEY_k`` and ``k``); only the second is read.
+
+Files of an older schema are read with the current fields: the format finds columns by field id.
+
+Source: ``docs/format/reading.md``; Paimon's ``MergeFileSplitRead`` and ``RawFileSplitRead``
+(1.3.1). Memory: one batch per open run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from tidelake.format import KIND_FIELD, SEQUENCE_FIELD, kv_fields, read_batches
+from tidelake.merge import MergeSpec, merge_runs
+from tidelake.metadata.data_file import DataFileMeta
+from tidelake.scan.context import ReadContext
+from tidelake.scan.prune import scan_filter
+from tidelake.scan.split import Section, Split
+from tidelake.types import DataField
+from tidelake.types.predicate import Predicate, columns_of, evaluate
+
+__all__ = ["read_split"]
+
+
+def read_split(
+    context: ReadContext,
+    split: Split,
+    *,
+    columns: Sequence[str],
+    predicate: Predicate | None,
+    keep_kinds: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Read one split.
+
+    Requires: `predicate` implies the one that the split was planned with.
+
+    Parameters
+    ----------
+    context : ReadContext
+        The table.
+    split : Split
+        What to read.
+    columns : sequence of str
+        The columns wanted, in order. With none the batches still have their ``num_rows``.
+    predicate : Predicate, optional
+        Bound to ``context.schema``. All rows returned satisfy it.
+    keep_kinds : bool
+        Whether rows whose kind is a delete stay, and the column ``_VALUE_KIND`` is added at the end
+        (primary-key tables only).
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        Columns as asked. A merge split's rows come in key order.
+
+    Raises
+    ------
+    CorruptError
+        A file is damaged or not what the manifest says; it is named.
+
+    Notes
+    -----
+    Runs on executors. Thread-safe: no state is shared.
+    """
+    wanted = context.fields(tuple(columns))
+    if split.raw and not keep_kinds:
+        for file in split.files:
+            yield from _read_raw(context, split, file, wanted, predicate)
+        return
+    for section in split.sections:
+        for batch in _read_section(
+            context, split, section, wanted, predicate, keep_kinds=keep_kinds
+        ):
+            if batch.num_rows:
+                yield batch
+
+
+def _read_raw(
+    context: ReadContext,
+    split: Split,
+    file: DataFileMeta,
+    wanted: tuple[DataField, ...],
+    predicate: Predicate | None,
+) -> Iterator[pa.RecordBatch]:
+    for batch in _file_batches(context, split, file, wanted, predicate):
+        if batch.num_rows:
+            yield batch
+
+
+def _read_section(
+    context: ReadContext,
+    split: Split,
+    section: Section,
+    wanted: tuple[DataField, ...],
+    predicate: Predicate | None,
+    *,
+    keep_kinds: bool,
+) -> Iterator[pa.RecordBatch]:
+    spec = MergeSpec.of(context.schema, context.options)
+    parts = scan_filter(context.schema, predicate)
+    needed = dict.fromkeys((*spec.key_columns, *spec.sequence_columns, *(f.name for f in wanted)))
+    if parts.above_merge is not None:
+        needed |= dict.fromkeys(sorted(columns_of(parts.above_merge)))
+    table_fields = context.fields(tuple(needed))
+    fields = (*table_fields, SEQUENCE_FIELD, KIND_FIELD)
+
+    def run_batches(run: tuple[DataFileMeta, ...]) -> Iterator[pa.RecordBatch]:
+        for file in run:
+            yield from _file_batches(context, split, file, fields, parts.below_merge)
+
+    runs = [run_batches(run) for run in section]
+    names = [f.name for f in wanted] + ([KIND_FIELD.name] if keep_kinds else [])
+    tested: tuple[DataField, ...] = ()
+    if parts.above_merge is not None:
+        tested = context.fields(tuple(sorted(columns_of(parts.above_merge))))
+    # a merge gives at least one column, so that its batches have rows to count
+    merged = list(dict.fromkeys([*names, *(f.name for f in tested)])) or list(spec.key_columns)
+    for batch in merge_runs(runs, spec, drop_deletes=not keep_kinds, columns=merged):
+        rows = batch
+        if parts.above_merge is not None:
+            mask = evaluate(parts.above_merge, batch.select([f.name for f in tested]), tested)
+            rows = batch.filter(mask)
+        yield rows.select(names)
+
+
+def _file_batches(
+    context: ReadContext,
+    split: Split,
+    file: DataFileMeta,
+    fields: Sequence[DataField],
+    predicate: Predicate | None,
+) -> Iterator[pa.RecordBatch]:
+    schema = context.file_schema(file.schema_id, file_name=file.file_name)
+    return read_batches(
+        context.fileio,
+        context.paths.data_file(split.partition, split.bucket, file),
+        fields,
+        predicate=predicate,
+        predicate_fields=context.schema.fields,
+        file_fields=kv_fields(schema) if schema.primary_keys else schema.fields,
+        file_size_bytes=file.file_size_bytes,
+        row_count=file.row_count,
+    )

@@ -1,0 +1,172 @@
+"""Deletes rows: by predicate, or by primary key.
+
+1. A predicate on partition columns alone (or one that is always true) drops whole partitions in the
+   metadata, on any table.
+2. On a primary-key table, other predicates read the matching rows of the newest snapshot and write
+   them back as ``-D``.
+3. Keys are written as ``-D`` rows as they are, the other columns null. Where that cannot be (a
+   column is NOT NULL) or would not count (``sequence.field``: a null loses against every value),
+   the keys' present rows are read and written as ``-D`` instead; keys without a row need no delete.
+4. On an append table a row has no key to be found by: other predicates are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.merge import MergeSpec
+from tidelake.options import declared
+from tidelake.scan import plan_scan
+from tidelake.table.handle import TableHandle
+from tidelake.table.inputs import record_batches
+from tidelake.table.read import TableScan
+from tidelake.table.write import (
+    Batches,
+    CommitIdentity,
+    WriteResult,
+    check_writable,
+    overwrite_partitions,
+    write_batches,
+)
+from tidelake.types import DataField, RowKind
+from tidelake.types.arrow import conform, to_arrow_schema, to_arrow_type
+from tidelake.types.predicate import (
+    Always,
+    In,
+    Predicate,
+    bind,
+    columns_of,
+    conjoin,
+    parse_filter,
+)
+from tidelake.types.values import arrow_to_storage
+
+__all__ = ["delete_rows", "is_filter"]
+
+KEYS_IN_PREDICATE_MAX = 1_000
+"""With more keys than this the scan is pruned by their bounds only by the join itself."""
+
+
+def is_filter(target: object) -> bool:
+    """Whether what is to be deleted is given as a predicate: text, a predicate, or tuples."""
+    if isinstance(target, (str, Predicate)):
+        return True
+    return (
+        isinstance(target, Sequence)
+        and len(target) > 0
+        and all(isinstance(part, (tuple, list)) for part in target)
+    )
+
+
+def delete_rows(handle: TableHandle, target: object, *, identity: CommitIdentity) -> WriteResult:
+    """Delete; see :meth:`tidelake.table.Table.delete`."""
+    check_writable(handle)
+    if is_filter(target):
+        predicate = bind(_parsed(target), handle.schema.fields)
+        return _delete_matching(handle, predicate, identity=identity)
+    _check_deletes_count(handle, what="keys")
+    return write_batches(handle, _key_deletes(handle, target), identity=identity)
+
+
+def _parsed(target: object) -> Predicate:
+    predicate = parse_filter(target)
+    assert predicate is not None, "a filter that is given is not empty"
+    return predicate
+
+
+def _check_deletes_count(handle: TableHandle, *, what: str) -> None:
+    if not handle.schema.primary_keys:
+        message = (
+            f"Table '{handle.identifier}' has no primary key, so single rows cannot be deleted by"
+            f" {what}: delete by partition columns, or rewrite with write(..., mode='overwrite')."
+        )
+        raise UnsupportedError(message, kind="delete_append", table=handle.identifier)
+    if handle.options.get(declared.IGNORE_DELETE):
+        message = (
+            f"Table '{handle.identifier}' has 'ignore-delete' = 'true': a delete would change"
+            " nothing. Remove the option first."
+        )
+        raise InvalidInputError(message, kind="delete_ignored", table=handle.identifier)
+
+
+def _delete_matching(
+    handle: TableHandle, predicate: Predicate, *, identity: CommitIdentity
+) -> WriteResult:
+    everything = isinstance(predicate, Always)
+    if everything or columns_of(predicate) <= frozenset(handle.schema.partition_keys):
+        static = None if everything else predicate
+        return overwrite_partitions(
+            handle.with_options(
+                handle.options.updated({declared.DYNAMIC_PARTITION_OVERWRITE.key: "false"})
+            ),
+            iter(()),
+            static=static,
+            identity=identity,
+        )
+    _check_deletes_count(handle, what="other columns")
+    return write_batches(handle, _as_deletes(_rows(handle, predicate)), identity=identity)
+
+
+def _rows(handle: TableHandle, predicate: Predicate | None) -> Iterator[pa.RecordBatch]:
+    """All columns of the newest snapshot's rows that match."""
+    context = handle.read_context()
+    columns = handle.schema.field_names
+    plan = plan_scan(
+        context,
+        handle.snapshots.latest(),
+        manifests=handle.manifests,
+        predicate=predicate,
+    )
+    yield from TableScan(context, plan, columns, predicate).batches()
+
+
+def _as_deletes(rows: Iterator[pa.RecordBatch]) -> Batches:
+    for batch in rows:
+        yield batch, np.full(batch.num_rows, RowKind.DELETE, dtype=np.int8)
+
+
+def _key_deletes(handle: TableHandle, keys: object) -> Batches:
+    schema = handle.schema
+    key_fields = [schema.field(name) for name in schema.primary_keys]
+    sequence = frozenset(MergeSpec.of(schema, handle.options).sequence_columns)
+    for batch in record_batches(keys, schema.fields, table=handle.identifier):
+        names = set(batch.schema.names)
+        given = [f for f in schema.fields if f.name in names or f.name in schema.primary_keys]
+        rows = conform(batch, given, table=handle.identifier)
+        lacking = [f for f in schema.fields if f.name not in names]
+        if any(not f.type.nullable or f.name in sequence for f in lacking):
+            yield from _as_deletes(
+                _present_rows(handle, rows.select(schema.primary_keys), key_fields)
+            )
+        else:
+            yield from _as_deletes(iter([_with_nulls(rows, schema.fields)]))
+
+
+def _with_nulls(rows: pa.RecordBatch, fields: Sequence[DataField]) -> pa.RecordBatch:
+    columns = [
+        rows.column(f.name)
+        if f.name in rows.schema.names
+        else pa.nulls(rows.num_rows, to_arrow_type(f.type))
+        for f in fields
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=to_arrow_schema(fields))
+
+
+def _present_rows(
+    handle: TableHandle, keys: pa.RecordBatch, key_fields: Sequence[DataField]
+) -> Iterator[pa.RecordBatch]:
+    """The newest snapshot's rows of these keys."""
+    parts: list[Predicate] = []
+    for field in key_fields:
+        values = keys.column(field.name).unique()
+        if len(values) <= KEYS_IN_PREDICATE_MAX:
+            parts.append(In(field.name, tuple(arrow_to_storage(values, field.type))))
+    names = [f.name for f in key_fields]
+    wanted = pa.table(keys)
+    for batch in _rows(handle, conjoin(parts)):
+        found = pa.Table.from_batches([batch]).join(wanted, keys=names, join_type="left semi")
+        yield from found.select(batch.schema.names).to_batches()

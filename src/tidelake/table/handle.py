@@ -1,0 +1,162 @@
+"""What the parts of the table layer are handed: where a table is and how it was opened."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from tidelake.commit import Committer
+from tidelake.errors import NotFoundError
+from tidelake.fileio import FileIO
+from tidelake.metadata.manifest import ManifestCache
+from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.schema_log import SchemaLog
+from tidelake.metadata.snapshot import Snapshot, SnapshotLog
+from tidelake.metadata.tag import TagLog
+from tidelake.options import Options, check_supported
+from tidelake.scan import ReadContext
+from tidelake.store import StoreContext
+from tidelake.table.time_travel import TimeTravel
+from tidelake.telemetry import Env
+from tidelake.types import TableSchema
+
+__all__ = ["MANIFEST_CACHE_BYTES", "TableHandle"]
+
+MANIFEST_CACHE_BYTES = 256 << 20
+"""Decoded manifests that a catalog keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableHandle:
+    """A table as it was opened.
+
+    Parameters
+    ----------
+    identifier : str
+        ``"database.table"``.
+    fileio : FileIO
+        The storage.
+    paths : TablePaths
+        The table's paths.
+    schema : TableSchema
+        The newest schema when it was opened.
+    options : Options
+        The schema's options, with those of this use.
+    env : Env
+        Clock, ids, executor.
+    manifests : ManifestCache
+        Decoded manifests, shared by the tables of a catalog.
+    """
+
+    identifier: str
+    fileio: FileIO
+    paths: TablePaths
+    schema: TableSchema
+    options: Options
+    env: Env
+    manifests: ManifestCache
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # a cache stays where it is; the copy begins with an empty one
+        parts = (self.identifier, self.fileio, self.paths, self.schema, self.options, self.env)
+        return (_unpickled, parts)
+
+    @property
+    def snapshots(self) -> SnapshotLog:
+        """The table's snapshots."""
+        return SnapshotLog(self.fileio, self.paths)
+
+    @property
+    def tags(self) -> TagLog:
+        """The table's tags."""
+        return TagLog(self.fileio, self.paths)
+
+    @property
+    def schemas(self) -> SchemaLog:
+        """The table's schemas."""
+        return SchemaLog(self.fileio, self.paths)
+
+    @property
+    def time_travel(self) -> TimeTravel:
+        """Finds snapshots."""
+        return TimeTravel(self.snapshots, self.tags, table=self.identifier)
+
+    def store_context(self) -> StoreContext:
+        """What bucket writers need; each call names a spill directory of its own."""
+        return StoreContext(
+            fileio=self.fileio,
+            paths=self.paths,
+            schema=self.schema,
+            options=self.options,
+            env=self.env,
+            spill_dir=f"{tempfile.gettempdir()}/tidelake-spill-{self.env.ids.uuid()}",
+        )
+
+    def read_context(self, snapshot: Snapshot | None = None) -> ReadContext:
+        """What reading needs.
+
+        Parameters
+        ----------
+        snapshot : Snapshot, optional
+            Read with this snapshot's schema (time travel); by default with the table's.
+
+        Raises
+        ------
+        NotFoundError
+            The snapshot's schema is gone.
+        """
+        log = self.schemas
+        schemas = {schema_id: log.load(schema_id) for schema_id in log.ids()}
+        schema = self.schema
+        if snapshot is not None:
+            if snapshot.schema_id not in schemas:
+                message = (
+                    f"Table '{self.identifier}' has no schema {snapshot.schema_id}, which snapshot"
+                    f" {snapshot.id} was written with; it has {sorted(schemas)}."
+                )
+                raise NotFoundError(message, kind="schema_not_found", table=self.identifier)
+            # its columns are those of then, its options those of now
+            schema = replace(schemas[snapshot.schema_id], options=self.schema.options)
+        check_supported(
+            self.options,
+            table=self.identifier,
+            has_primary_key=bool(schema.primary_keys),
+            action="read",
+        )
+        return ReadContext(
+            fileio=self.fileio,
+            paths=self.paths,
+            schema=schema,
+            options=self.options,
+            env=self.env,
+            schemas=schemas,
+        )
+
+    def committer(self) -> Committer:
+        """What makes writes visible."""
+        return Committer(
+            self.fileio,
+            self.paths,
+            options=self.options,
+            env=self.env,
+            manifests=self.manifests,
+            table=self.identifier,
+        )
+
+    def with_options(self, options: Options) -> TableHandle:
+        """The same table with other options."""
+        schema = replace(self.schema, options=MappingProxyType(dict(options.raw)))
+        return replace(self, options=options, schema=schema)
+
+
+def _unpickled(
+    identifier: str,
+    fileio: FileIO,
+    paths: TablePaths,
+    schema: TableSchema,
+    options: Options,
+    env: Env,
+) -> TableHandle:
+    cache = ManifestCache(MANIFEST_CACHE_BYTES)
+    return TableHandle(identifier, fileio, paths, schema, options, env, cache)

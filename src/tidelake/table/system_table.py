@@ -1,0 +1,384 @@
+"""A table's metadata as small tables: ``cat.table("db.t$snapshots")``.
+
+Names and columns are those of Paimon's system tables (1.3.1): ``$snapshots``, ``$files``,
+``$schemas``, ``$options``, ``$tags``, ``$partitions``. Times are given in UTC.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tidelake.codec.binary_row import decode_row
+from tidelake.errors import NotFoundError, near_names
+from tidelake.metadata.data_file import EMPTY_ROW, DataFileMeta, FileSource
+from tidelake.metadata.snapshot import Snapshot
+from tidelake.scan import live_buckets
+from tidelake.table import _optional
+from tidelake.table.handle import TableHandle
+from tidelake.types import DataField, TableSchema, type_to_json
+from tidelake.types.arrow import fields_from_arrow
+from tidelake.types.predicate import bind, evaluate, parse_filter
+from tidelake.types.values import from_storage
+
+__all__ = ["SYSTEM_TABLES", "SystemTable"]
+
+_TIME = pa.timestamp("ms", tz="UTC")
+_TEXT = pa.string()
+_LONG = pa.int64()
+
+SNAPSHOTS = pa.schema(
+    [
+        pa.field("snapshot_id", _LONG, nullable=False),
+        pa.field("schema_id", _LONG, nullable=False),
+        pa.field("commit_user", _TEXT, nullable=False),
+        pa.field("commit_identifier", _LONG, nullable=False),
+        pa.field("commit_kind", _TEXT, nullable=False),
+        pa.field("commit_time", _TIME, nullable=False),
+        pa.field("base_manifest_list", _TEXT, nullable=False),
+        pa.field("delta_manifest_list", _TEXT, nullable=False),
+        pa.field("changelog_manifest_list", _TEXT),
+        pa.field("total_record_count", _LONG),
+        pa.field("delta_record_count", _LONG),
+        pa.field("changelog_record_count", _LONG),
+        pa.field("watermark", _LONG),
+    ]
+)
+FILES = pa.schema(
+    [
+        pa.field("partition", _TEXT),
+        pa.field("bucket", pa.int32(), nullable=False),
+        pa.field("file_path", _TEXT, nullable=False),
+        pa.field("file_format", _TEXT, nullable=False),
+        pa.field("schema_id", _LONG, nullable=False),
+        pa.field("level", pa.int32(), nullable=False),
+        pa.field("record_count", _LONG, nullable=False),
+        pa.field("file_size_in_bytes", _LONG, nullable=False),
+        pa.field("min_key", _TEXT),
+        pa.field("max_key", _TEXT),
+        pa.field("null_value_counts", _TEXT),
+        pa.field("min_value_stats", _TEXT),
+        pa.field("max_value_stats", _TEXT),
+        pa.field("min_sequence_number", _LONG),
+        pa.field("max_sequence_number", _LONG),
+        pa.field("creation_time", _TIME),
+        pa.field("deleteRowCount", _LONG),
+        pa.field("file_source", _TEXT),
+        pa.field("first_row_id", _LONG),
+        pa.field("write_cols", pa.list_(_TEXT)),
+    ]
+)
+SCHEMAS = pa.schema(
+    [
+        pa.field("schema_id", _LONG, nullable=False),
+        pa.field("fields", _TEXT, nullable=False),
+        pa.field("partition_keys", _TEXT, nullable=False),
+        pa.field("primary_keys", _TEXT, nullable=False),
+        pa.field("options", _TEXT, nullable=False),
+        pa.field("comment", _TEXT),
+        pa.field("update_time", _TIME, nullable=False),
+    ]
+)
+OPTIONS = pa.schema(
+    [pa.field("key", _TEXT, nullable=False), pa.field("value", _TEXT, nullable=False)]
+)
+TAGS = pa.schema(
+    [
+        pa.field("tag_name", _TEXT, nullable=False),
+        pa.field("snapshot_id", _LONG, nullable=False),
+        pa.field("schema_id", _LONG, nullable=False),
+        pa.field("commit_time", _TIME, nullable=False),
+        pa.field("record_count", _LONG),
+    ]
+)
+PARTITIONS = pa.schema(
+    [
+        pa.field("partition", _TEXT, nullable=False),
+        pa.field("record_count", _LONG, nullable=False),
+        pa.field("file_size_in_bytes", _LONG, nullable=False),
+        pa.field("file_count", _LONG, nullable=False),
+        pa.field("last_update_time", _TIME),
+    ]
+)
+
+Row = Mapping[str, Any]
+
+
+def _snapshots(handle: TableHandle) -> list[Row]:
+    log = handle.snapshots
+    return [_snapshot_row(log.load(snapshot_id)) for snapshot_id in log.ids()]
+
+
+def _snapshot_row(s: Snapshot) -> Row:
+    return {
+        "snapshot_id": s.id,
+        "schema_id": s.schema_id,
+        "commit_user": s.commit_user,
+        "commit_identifier": s.commit_identifier,
+        "commit_kind": s.commit_kind,
+        "commit_time": s.time_ms,
+        "base_manifest_list": s.base_manifest_list,
+        "delta_manifest_list": s.delta_manifest_list,
+        "changelog_manifest_list": s.changelog_manifest_list,
+        "total_record_count": s.total_record_count,
+        "delta_record_count": s.delta_record_count,
+        "changelog_record_count": s.changelog_record_count,
+        "watermark": s.watermark,
+    }
+
+
+def _files(handle: TableHandle) -> list[Row]:
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return []
+    context = handle.read_context()
+    rows: list[Row] = []
+    for bucket in live_buckets(context, snapshot, manifests=handle.manifests):
+        partition = partition_text(handle, bucket.partition)
+        for file in bucket.files:
+            schema = context.file_schema(file.schema_id, file_name=file.file_name)
+            path = handle.paths.data_file(bucket.partition, bucket.bucket, file)
+            rows.append(_file_row(file, schema, partition, bucket.bucket, path))
+    return rows
+
+
+def _file_row(
+    file: DataFileMeta, schema: TableSchema, partition: str, bucket: int, path: str
+) -> Row:
+    key_fields = [schema.field(name) for name in schema.trimmed_primary_keys]
+    names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
+    stats_fields = [schema.field(name) for name in names]
+    counts = dict(zip(names, file.value_stats.null_counts, strict=False))
+    return {
+        "partition": partition,
+        "bucket": bucket,
+        "file_path": path,
+        "file_format": file.file_name.rpartition(".")[2],
+        "schema_id": file.schema_id,
+        "level": file.level,
+        "record_count": file.row_count,
+        "file_size_in_bytes": file.file_size_bytes,
+        "min_key": _row_text(file.min_key, key_fields, "[]"),
+        "max_key": _row_text(file.max_key, key_fields, "[]"),
+        "null_value_counts": _map_text(counts),
+        "min_value_stats": _stats_text(file.value_stats.min_values, stats_fields),
+        "max_value_stats": _stats_text(file.value_stats.max_values, stats_fields),
+        "min_sequence_number": file.min_sequence_number,
+        "max_sequence_number": file.max_sequence_number,
+        "creation_time": file.creation_time_ms,
+        "deleteRowCount": file.delete_row_count,
+        "file_source": None if file.file_source is None else FileSource(file.file_source).name,
+        "first_row_id": file.first_row_id,
+        "write_cols": file.write_cols,
+    }
+
+
+def partition_text(handle: TableHandle, partition: bytes) -> str:
+    """A partition as Paimon's system tables show it: ``{2024-01-01, 7}``."""
+    fields = [handle.schema.field(name) for name in handle.schema.partition_keys]
+    return "{" + ", ".join(_values(partition, fields)) + "}"
+
+
+def _values(row: bytes, fields: Sequence[DataField]) -> list[str]:
+    types = [f.type for f in fields]
+    return [
+        "null" if value is None else _text(from_storage(value, data_type))
+        for value, data_type in zip(decode_row(row, types), types, strict=True)
+    ]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _row_text(row: bytes, fields: Sequence[DataField], brackets: str) -> str | None:
+    if row == EMPTY_ROW:
+        return None
+    return brackets[0] + ", ".join(_values(row, fields)) + brackets[1]
+
+
+def _stats_text(row: bytes, fields: Sequence[DataField]) -> str:
+    if row == EMPTY_ROW:
+        return "{}"
+    names = [f.name for f in fields]
+    return _map_text(dict(zip(names, _values(row, fields), strict=True)))
+
+
+def _map_text(pairs: Mapping[str, object]) -> str:
+    shown = (f"{k}={'null' if v is None else v}" for k, v in sorted(pairs.items()))
+    return "{" + ", ".join(shown) + "}"
+
+
+def _schemas(handle: TableHandle) -> list[Row]:
+    log = handle.schemas
+    return [_schema_row(log.load(schema_id)) for schema_id in sorted(log.ids())]
+
+
+def _schema_row(schema: TableSchema) -> Row:
+    def text(value: object) -> str:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+    return {
+        "schema_id": schema.id,
+        "fields": text(
+            [{"id": f.id, "name": f.name, "type": type_to_json(f.type)} for f in schema.fields]
+        ),
+        "partition_keys": text(list(schema.partition_keys)),
+        "primary_keys": text(list(schema.primary_keys)),
+        "options": text(dict(schema.options)),
+        "comment": schema.comment,
+        "update_time": schema.time_ms,
+    }
+
+
+def _options(handle: TableHandle) -> list[Row]:
+    return [{"key": key, "value": value} for key, value in sorted(handle.schema.options.items())]
+
+
+def _tags(handle: TableHandle) -> list[Row]:
+    log = handle.tags
+    rows: list[Row] = []
+    for name in sorted(log.names()):
+        snapshot = log.load(name).snapshot
+        rows.append(
+            {
+                "tag_name": name,
+                "snapshot_id": snapshot.id,
+                "schema_id": snapshot.schema_id,
+                "commit_time": snapshot.time_ms,
+                "record_count": snapshot.total_record_count,
+            }
+        )
+    return rows
+
+
+def _partitions(handle: TableHandle) -> list[Row]:
+    snapshot = handle.snapshots.latest()
+    if snapshot is None or not handle.schema.partition_keys:
+        return []
+    files_of: dict[bytes, list[DataFileMeta]] = {}
+    for bucket in live_buckets(handle.read_context(), snapshot, manifests=handle.manifests):
+        files_of.setdefault(bucket.partition, []).extend(bucket.files)
+    return [
+        {
+            "partition": handle.paths.partition_path(partition).rstrip("/"),
+            "record_count": sum(f.row_count for f in files),
+            "file_size_in_bytes": sum(f.file_size_bytes for f in files),
+            "file_count": len(files),
+            "last_update_time": max((f.creation_time_ms or 0 for f in files), default=None),
+        }
+        for partition, files in files_of.items()
+    ]
+
+
+SYSTEM_TABLES: Mapping[str, tuple[pa.Schema, Callable[[TableHandle], list[Row]]]] = {
+    "snapshots": (SNAPSHOTS, _snapshots),
+    "files": (FILES, _files),
+    "schemas": (SCHEMAS, _schemas),
+    "options": (OPTIONS, _options),
+    "tags": (TAGS, _tags),
+    "partitions": (PARTITIONS, _partitions),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTable:
+    """One system table of a table; it is read anew at every call.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    name : str
+        The part of the name behind ``$``.
+    """
+
+    handle: TableHandle
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.name not in SYSTEM_TABLES:
+            message = (
+                f"There is no system table '{self.name}' of '{self.handle.identifier}'."
+                f"{near_names(self.name, SYSTEM_TABLES)} There are: {', '.join(SYSTEM_TABLES)}."
+            )
+            raise NotFoundError(message, kind="system_table_not_found", name=self.name)
+
+    @property
+    def identifier(self) -> str:
+        """``"database.table$name"``."""
+        return f"{self.handle.identifier}${self.name}"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return SYSTEM_TABLES[self.name][0]
+
+    def to_arrow(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: object = None,
+        limit: int | None = None,
+    ) -> pa.Table:
+        """The rows as an Arrow table."""
+        schema, rows_of = SYSTEM_TABLES[self.name]
+        table = pa.Table.from_pylist(rows_of(self.handle), schema=schema)
+        predicate = parse_filter(filter)
+        if predicate is not None:
+            flat = [
+                name
+                for name, kind in zip(schema.names, schema.types, strict=True)
+                if not pa.types.is_nested(kind)
+            ]
+            fields = fields_from_arrow(table.select(flat).schema)
+            bound = bind(predicate, fields)
+            table = pa.Table.from_batches(
+                [b.filter(evaluate(bound, b.select(flat), fields)) for b in table.to_batches()],
+                schema=schema,
+            )
+        if columns is not None:
+            for name in columns:
+                if name not in schema.names:
+                    message = (
+                        f"'{self.identifier}' has no column '{name}'."
+                        f"{near_names(name, schema.names)}"
+                    )
+                    raise NotFoundError(message, kind="column_not_found", column=name)
+            table = table.select(list(columns))
+        return table if limit is None else table.slice(0, limit)
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas data frame."""
+        _optional.load("pandas", for_what="to_pandas()")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The rows as a Polars data frame."""
+        return _optional.load("polars", for_what="to_polars()").from_arrow(self.to_arrow())
+
+    def count(self) -> int:
+        """Number of rows."""
+        return self.to_arrow().num_rows
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"{self.identifier}\n{self.to_arrow()}"
+
+    def _repr_html_(self) -> str:
+        table = self.to_arrow()
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in table.column_names)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(v))}</td>" for v in row.values()) + "</tr>"
+            for row in table.slice(0, 100).to_pylist()
+        )
+        return f"<b>{html.escape(self.identifier)}</b><table><tr>{head}</tr>{body}</table>"

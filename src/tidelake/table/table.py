@@ -1,0 +1,479 @@
+"""The table as users hold it: write, read, delete, travel in time, look inside.
+
+A :class:`Table` is a thin face: it knows where the table is and with which schema and options it
+was opened, and hands values to the modules that do the work. It keeps no state of the data: every
+call looks for the newest snapshot, so several processes may use a table at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tidelake.commit import Committer
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.fileio import FileIO
+from tidelake.fileio.name import validate_name
+from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.snapshot import Snapshot
+from tidelake.options import Options, check_new_table
+from tidelake.scan import ReadContext, ScanPlan, plan_scan
+from tidelake.store import StoreContext
+from tidelake.table import _optional
+from tidelake.table.changes import TableChanges
+from tidelake.table.delete import delete_rows
+from tidelake.table.display import describe, describe_html
+from tidelake.table.explain import ScanExplanation
+from tidelake.table.handle import TableHandle
+from tidelake.table.read import TableScan
+from tidelake.table.system_table import SystemTable
+from tidelake.table.time_travel import Moment, Time
+from tidelake.table.write import CommitIdentity, WriteResult, compact_table, new_writer, write_rows
+from tidelake.table.writer import TableWriter
+from tidelake.types import TableSchema
+from tidelake.types.arrow import to_arrow_schema
+from tidelake.types.predicate import bind, parse_filter
+
+__all__ = ["Table"]
+
+
+class Table:
+    """One table of a catalog. Picklable; safe to use from several threads.
+
+    Made by :meth:`tidelake.Catalog.table` and :meth:`tidelake.Catalog.create_table`.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        Where it is and how it was opened.
+    """
+
+    def __init__(self, handle: TableHandle) -> None:
+        self._handle = handle
+
+    # ---- what it is
+
+    @property
+    def identifier(self) -> str:
+        """``"database.table"``."""
+        return self._handle.identifier
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as an Arrow schema."""
+        return to_arrow_schema(self._handle.schema.fields)
+
+    @property
+    def table_schema(self) -> TableSchema:
+        """The columns, keys and options as Paimon stores them."""
+        return self._handle.schema
+
+    @property
+    def primary_keys(self) -> tuple[str, ...]:
+        """Columns of the primary key; none for an append table."""
+        return self._handle.schema.primary_keys
+
+    @property
+    def partition_keys(self) -> tuple[str, ...]:
+        """Columns that partition the table."""
+        return self._handle.schema.partition_keys
+
+    @property
+    def options(self) -> Options:
+        """The options it was opened with."""
+        return self._handle.options
+
+    @property
+    def paths(self) -> TablePaths:
+        """Where its files are."""
+        return self._handle.paths
+
+    @property
+    def fileio(self) -> FileIO:
+        """The storage."""
+        return self._handle.fileio
+
+    @property
+    def handle(self) -> TableHandle:
+        """All of the above as one value, for the engines built on top."""
+        return self._handle
+
+    def copy(self, options: Mapping[str, object]) -> Table:
+        """The same table with some options set otherwise for this use; nothing is stored.
+
+        Examples
+        --------
+        ``table.copy({"scan.snapshot-id": 3}).to_arrow()`` reads snapshot 3.
+        """
+        text = {key: _option_text(value) for key, value in options.items()}
+        check_new_table(text, table=self.identifier)
+        return Table(self._handle.with_options(self._handle.options.updated(text)))
+
+    # ---- write
+
+    def write(
+        self,
+        data: object,
+        *,
+        mode: str = "append",
+        partition: Mapping[str, object] | None = None,
+        row_kinds: object | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> WriteResult:
+        """Write rows in one commit; on a primary-key table this is an upsert.
+
+        Parameters
+        ----------
+        data : object
+            An Arrow table, record batch or reader; an iterable of batches; a pandas or Polars
+            frame; anything with an Arrow C stream; a list of dicts. Columns are matched by name.
+        mode : {'append', 'overwrite'}
+            ``'overwrite'`` replaces: the given `partition`; without it the partitions that rows
+            come for (or with the option ``dynamic-partition-overwrite = false`` the whole table);
+            an unpartitioned table as a whole.
+        partition : mapping, optional
+            Values of some partition columns: what to overwrite. The rows may leave these columns
+            out.
+        row_kinds : array-like, optional
+            One of ``'+I'``, ``'-U'``, ``'+U'``, ``'-D'`` per row; ``-U`` and ``-D`` delete. A
+            column ``_row_kind`` does the same.
+        commit_user, commit_identifier : str and int, optional
+            Give both to write exactly once: a user's identifiers rise from commit to commit, and a
+            write whose identifier was committed before does nothing.
+
+        Returns
+        -------
+        WriteResult
+
+        Raises
+        ------
+        InvalidInputError
+            Columns, types, nulls, kinds or arguments are wrong; nothing is visible.
+        ConflictError
+            Another writer changed what this commit depends on; nothing is visible.
+        OutcomeUnknownError
+            The storage failed while publishing; repeat with the same commit identity.
+        """
+        return write_rows(
+            self._handle,
+            data,
+            mode=mode,
+            partition=partition,
+            row_kinds=row_kinds,
+            identity=CommitIdentity.of(self._handle, commit_user, commit_identifier),
+        )
+
+    def upsert(
+        self,
+        data: object,
+        *,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> WriteResult:
+        """Insert rows, or replace those of the same primary key; as :meth:`write`."""
+        if not self.primary_keys:
+            message = (
+                f"Table '{self.identifier}' has no primary key to upsert by: use write(), or create"
+                " it with primary_keys=[...]."
+            )
+            raise UnsupportedError(message, kind="upsert_append", table=self.identifier)
+        return self.write(data, commit_user=commit_user, commit_identifier=commit_identifier)
+
+    def delete(
+        self,
+        target: object,
+        *,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> WriteResult:
+        """Delete rows by primary key or by predicate, in one commit.
+
+        Parameters
+        ----------
+        target : object
+            Keys: anything :meth:`write` takes, with the primary-key columns. Or a predicate: SQL
+            text (``"v > 10"``), ``col("v") > 10``, or a list of tuples. On an append table only
+            predicates on partition columns.
+        commit_user, commit_identifier : str and int, optional
+            See :meth:`write`.
+
+        Returns
+        -------
+        WriteResult
+            ``rows`` counts the deletes written; of whole partitions, which go by metadata, it is 0.
+
+        Notes
+        -----
+        A predicate is evaluated on the newest snapshot; a row that another writer changes at the
+        same time is deleted with its key.
+        """
+        return delete_rows(
+            self._handle,
+            target,
+            identity=CommitIdentity.of(self._handle, commit_user, commit_identifier),
+        )
+
+    def compact(self, *, full: bool = False) -> WriteResult:
+        """Merge sorted runs in every bucket that needs it, or with `full` all files of each."""
+        return compact_table(self._handle, full=full)
+
+    def new_writer(self, user: str | None = None, *, overwrite: bool = False) -> TableWriter:
+        """A writer for one task; its messages go to :meth:`new_committer`."""
+        del user  # data files do not carry it
+        return new_writer(self._handle, overwrite=overwrite)
+
+    def new_committer(self) -> Committer:
+        """What makes the messages of writers visible."""
+        return self._handle.committer()
+
+    def store_context(self) -> StoreContext:
+        """What bucket writers need, as a picklable value."""
+        return self._handle.store_context()
+
+    # ---- read
+
+    def scan(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: object = None,
+        limit: int | None = None,
+        snapshot_id: int | None = None,
+        timestamp: Time | None = None,
+        tag: str | None = None,
+    ) -> TableScan:
+        """Plan a read.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            The columns wanted, in order; all by default.
+        filter : str, Predicate or list of tuples, optional
+            The rows wanted: ``"v > 10 AND name LIKE 'a%'"``, ``col("v") > 10``, or
+            ``[("v", ">", 10)]``.
+        limit : int, optional
+            The most rows wanted.
+        snapshot_id, timestamp, tag
+            At most one: the moment to read; see :mod:`tidelake.table.time_travel`. The columns are
+            those of that moment.
+
+        Raises
+        ------
+        NotFoundError
+            No such column, snapshot or tag; near names or the range there is are told.
+        InvalidInputError
+            The filter or an argument is wrong.
+        """
+        return self._scan(columns, filter, limit, snapshot_id, timestamp, tag)[0]
+
+    def _scan(
+        self,
+        columns: Sequence[str] | None,
+        row_filter: object,
+        limit: int | None,
+        snapshot_id: int | None,
+        timestamp: Time | None,
+        tag: str | None,
+    ) -> tuple[TableScan, Snapshot | None]:
+        if limit is not None and (isinstance(limit, bool) or limit < 0):
+            message = f"limit must be a number from 0 on, not {limit!r}."
+            raise InvalidInputError(message, kind="bad_limit", table=self.identifier)
+        snapshot = self._handle.time_travel.resolve(
+            snapshot_id=snapshot_id, timestamp=timestamp, tag=tag, default=self._handle.options
+        )
+        travels = not (snapshot_id is None and timestamp is None and tag is None)
+        context = self._handle.read_context(snapshot if travels else None)
+        fields = context.schema.fields
+        names = context.schema.field_names if columns is None else tuple(columns)
+        context.fields(names)  # refuses unknown columns
+        parsed = parse_filter(row_filter)
+        predicate = None if parsed is None else bind(parsed, fields)
+        plan = plan_scan(
+            context,
+            snapshot,
+            manifests=self._handle.manifests,
+            predicate=predicate,
+            limit=limit,
+        )
+        return TableScan(context, plan, names, predicate, limit), snapshot
+
+    def plan(self, **scan: Any) -> ScanPlan:
+        """The splits of a read; arguments as of :meth:`scan`."""
+        return self.scan(**scan).plan
+
+    def read_context(self, snapshot: Snapshot | None = None) -> ReadContext:
+        """What reading splits needs, as a picklable value."""
+        return self._handle.read_context(snapshot)
+
+    def to_batches(self, **scan: Any) -> pa.RecordBatchReader:
+        """The rows as a stream of batches in bounded memory; arguments as of :meth:`scan`."""
+        return self.scan(**scan).reader()
+
+    def to_arrow(self, **scan: Any) -> pa.Table:
+        """The rows as an Arrow table; arguments as of :meth:`scan`."""
+        return self.scan(**scan).table()
+
+    def to_pandas(self, **scan: Any) -> Any:
+        """The rows as a pandas data frame; arguments as of :meth:`scan`."""
+        _optional.load("pandas", for_what="to_pandas()")
+        return self.to_arrow(**scan).to_pandas()
+
+    def to_polars(self, **scan: Any) -> Any:
+        """The rows as a Polars data frame; arguments as of :meth:`scan`."""
+        polars = _optional.load("polars", for_what="to_polars()")
+        return polars.from_arrow(self.to_arrow(**scan))
+
+    def to_duckdb(self, connection: Any = None, **scan: Any) -> Any:
+        """The rows as a DuckDB relation; other arguments as of :meth:`scan`.
+
+        Parameters
+        ----------
+        connection : duckdb.DuckDBPyConnection, optional
+            Where the relation lives; DuckDB's default connection otherwise.
+        """
+        duckdb = _optional.load("duckdb", for_what="to_duckdb()")
+        rows = self.to_arrow(**scan)
+        return duckdb.from_arrow(rows) if connection is None else connection.from_arrow(rows)
+
+    def head(self, count: int = 10, **scan: Any) -> pa.Table:
+        """The first rows that are found, in no particular order."""
+        return self.to_arrow(limit=count, **scan)
+
+    def count(self, **scan: Any) -> int:
+        """Number of rows; metadata tells it where it can. Arguments as of :meth:`scan`."""
+        limit = scan.pop("limit", None)
+        total = self.scan(**scan).count()
+        return total if limit is None else min(limit, total)
+
+    def explain(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: object = None,
+        limit: int | None = None,
+        snapshot_id: int | None = None,
+        timestamp: Time | None = None,
+        tag: str | None = None,
+    ) -> ScanExplanation:
+        """What a read would do; arguments as of :meth:`scan`. Nothing but metadata is read."""
+        scan, snapshot = self._scan(columns, filter, limit, snapshot_id, timestamp, tag)
+        return ScanExplanation(
+            table=self.identifier,
+            snapshot=snapshot,
+            plan=scan.plan,
+            columns=scan.columns,
+            filter_text="none" if filter is None else str(filter),
+            limit=limit,
+        )
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows of the newest snapshot, for everything that speaks Arrow."""
+        return self.to_batches().__arrow_c_stream__(requested_schema)
+
+    # ---- time
+
+    def changes(
+        self,
+        start: Moment,
+        end: Moment | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: object = None,
+    ) -> pa.Table:
+        """What changed after `start`, up to and with `end`; see :meth:`changes_batches`."""
+        return self.changes_batches(start, end, columns=columns, filter=filter).read_all()
+
+    def changes_batches(
+        self,
+        start: Moment,
+        end: Moment | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: object = None,
+    ) -> pa.RecordBatchReader:
+        """The net change after `start`, up to and with `end`, as a stream.
+
+        Parameters
+        ----------
+        start, end : int, str or datetime
+            A snapshot id (0: before the first), a tag, or a time; `end` is the newest snapshot by
+            default.
+        columns : sequence of str, optional
+            The columns wanted beside ``_row_kind``.
+        filter : optional
+            As of :meth:`scan`; decided for each row on its own.
+
+        Returns
+        -------
+        RecordBatchReader
+            ``_row_kind`` (``+I``, ``-U``, ``+U``, ``-D``) and the columns. Applied to the state at
+            `start` the rows give the state at `end`: of a key that was written ten times the last
+            value is there once, and one that came and went is not. Snapshots between may have
+            expired; those of `start` and `end` must be there or tagged.
+        """
+        before = self._handle.time_travel.at(start)
+        after = self._handle.snapshots.latest() if end is None else self._handle.time_travel.at(end)
+        if (0 if before is None else before.id) > (0 if after is None else after.id):
+            message = (
+                f"Changes run from an older to a newer moment, and {start!r} is newer than {end!r}:"
+                " swap them."
+            )
+            raise InvalidInputError(message, kind="changes_backwards", table=self.identifier)
+        schema = self._handle.schema
+        names = schema.field_names if columns is None else tuple(columns)
+        for name in names:
+            schema.field(name)
+        parsed = parse_filter(filter)
+        predicate = None if parsed is None else bind(parsed, schema.fields)
+        return TableChanges(self._handle, before, after, names, predicate).reader()
+
+    def history(self) -> pa.Table:
+        """The snapshots there are, oldest first: the rows of ``$snapshots``."""
+        return self.system_table("snapshots").to_arrow()
+
+    def create_tag(
+        self, name: str, *, snapshot_id: int | None = None, timestamp: Time | None = None
+    ) -> None:
+        """Name a snapshot, by default the newest, so that it stays readable.
+
+        Raises
+        ------
+        AlreadyExistsError
+            There is a tag of that name.
+        NotFoundError
+            There is no such snapshot.
+        """
+        validate_name(name, "tag")
+        if name.isdecimal():
+            message = f"'{name}' would look like a snapshot id: a tag's name needs a letter."
+            raise InvalidInputError(message, kind="bad_name", name=name, what="tag")
+        travel = self._handle.time_travel
+        snapshot = travel.resolve(snapshot_id=snapshot_id, timestamp=timestamp)
+        if snapshot is None:
+            message = f"Table '{self.identifier}' has no snapshot to tag: write to it first."
+            raise InvalidInputError(message, kind="nothing_to_tag", table=self.identifier)
+        self._handle.tags.create(name, snapshot)
+
+    def delete_tag(self, name: str) -> None:
+        """Remove a tag; the snapshot it named may expire then."""
+        self._handle.time_travel.by_tag(name)  # refuses an unknown tag with near names
+        self._handle.tags.delete(name)
+
+    # ---- look inside
+
+    def system_table(self, name: str) -> SystemTable:
+        """A system table by the name behind the ``$``: ``snapshots``, ``files``, ..."""
+        return SystemTable(self._handle, name)
+
+    def __repr__(self) -> str:
+        return describe(self._handle)
+
+    def _repr_html_(self) -> str:
+        return describe_html(self._handle)
+
+
+def _option_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,190 @@
+"""From what a user says of a moment (an id, a tag, a time) to the snapshot that is meant.
+
+Source: ``docs/format/reading.md``; Paimon's ``TimeTravelUtil`` (1.3.1). A time means the newest
+snapshot that was committed at or before it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from tidelake.errors import InvalidInputError, NotFoundError, near_names
+from tidelake.metadata.snapshot import Snapshot, SnapshotLog
+from tidelake.metadata.tag import TagLog
+from tidelake.options import Options, declared
+
+__all__ = ["Moment", "Time", "TimeTravel", "timestamp_ms"]
+
+Time = int | str | datetime
+"""Milliseconds since the epoch, ISO 8601 text, or a datetime."""
+
+Moment = int | str | datetime
+"""A snapshot's id, a tag's name, or a time."""
+
+
+def timestamp_ms(value: int | str | datetime) -> int:
+    """Milliseconds since the epoch of a time.
+
+    Parameters
+    ----------
+    value : int, str or datetime
+        Milliseconds; ISO 8601 text; or a datetime. Without a time zone, UTC is meant.
+
+    Examples
+    --------
+    >>> timestamp_ms("1970-01-01T00:00:01Z"), timestamp_ms(datetime(1970, 1, 1, 1))
+    (1000, 3600000)
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, str, datetime)):
+        message = f"{value!r} is not a time: give a datetime, ISO 8601 text or ms since the epoch."
+        raise InvalidInputError(message, kind="bad_timestamp")
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError as error:
+            message = f"'{value}' is not a time: write it as 2024-03-01T12:00:00Z."
+            raise InvalidInputError(message, kind="bad_timestamp") from error
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=UTC)
+    seconds = value - datetime(1970, 1, 1, tzinfo=UTC)
+    return (seconds.days * 86_400 + seconds.seconds) * 1000 + seconds.microseconds // 1000
+
+
+class TimeTravel:
+    """Finds snapshots of one table.
+
+    Parameters
+    ----------
+    snapshots : SnapshotLog
+        The table's snapshots.
+    tags : TagLog
+        The table's tags.
+    table : str
+        The table, for messages.
+    """
+
+    def __init__(self, snapshots: SnapshotLog, tags: TagLog, *, table: str) -> None:
+        self._snapshots = snapshots
+        self._tags = tags
+        self._table = table
+
+    def resolve(
+        self,
+        *,
+        snapshot_id: int | None = None,
+        timestamp: int | str | datetime | None = None,
+        tag: str | None = None,
+        default: Options | None = None,
+    ) -> Snapshot | None:
+        """The snapshot to read; the latest where nothing is said, None where there is none.
+
+        Parameters
+        ----------
+        snapshot_id, timestamp, tag
+            At most one of them.
+        default : Options, optional
+            The table's options: ``scan.snapshot-id``, ``scan.tag-name``, ``scan.timestamp-millis``
+            and ``scan.timestamp`` count where no argument is given.
+
+        Raises
+        ------
+        InvalidInputError
+            More than one is given.
+        NotFoundError
+            There is no such snapshot or tag (near names are offered), it has expired (the range
+            that is there is named), or the time lies before the first snapshot.
+        """
+        given = {"snapshot_id": snapshot_id, "timestamp": timestamp, "tag": tag}
+        said = [name for name, value in given.items() if value is not None]
+        if len(said) > 1:
+            message = (
+                f"Give one of {', '.join(said)}: each names a moment of table '{self._table}'."
+            )
+            raise InvalidInputError(message, kind="two_moments", table=self._table)
+        if not said and default is not None:
+            snapshot_id = default.get(declared.SCAN_SNAPSHOT_ID)
+            tag = default.get(declared.SCAN_TAG_NAME)
+            timestamp = default.get(declared.SCAN_TIMESTAMP_MILLIS)
+            if timestamp is None:
+                timestamp = default.get(declared.SCAN_TIMESTAMP)
+        if snapshot_id is not None:
+            return self.by_id(snapshot_id)
+        if tag is not None:
+            return self.by_tag(tag)
+        if timestamp is not None:
+            return self.by_time(timestamp)
+        return self._snapshots.latest()
+
+    def at(self, moment: Moment) -> Snapshot | None:
+        """The snapshot of a moment; None for id 0, the empty table before the first snapshot."""
+        if isinstance(moment, bool) or not isinstance(moment, (int, str, datetime)):
+            message = f"{moment!r} is no moment: give a snapshot id, a tag's name or a datetime."
+            raise InvalidInputError(message, kind="bad_moment", table=self._table)
+        if isinstance(moment, str):
+            return self.by_tag(moment)
+        if isinstance(moment, datetime):
+            return self.by_time(moment)
+        return None if moment == 0 else self.by_id(moment)
+
+    def by_id(self, snapshot_id: int) -> Snapshot:
+        """The snapshot of that id, from a tag's copy where it has expired."""
+        if isinstance(snapshot_id, bool) or not isinstance(snapshot_id, int):
+            message = f"snapshot_id must be a whole number, not {snapshot_id!r}."
+            raise InvalidInputError(message, kind="bad_moment", table=self._table)
+        try:
+            return self._snapshots.load(snapshot_id)
+        except NotFoundError as error:
+            for name in self._tags.names():
+                tagged = self._tags.load(name).snapshot
+                if tagged.id == snapshot_id:
+                    return tagged
+            raise self._no_snapshot(snapshot_id) from error
+
+    def by_tag(self, name: str) -> Snapshot:
+        """The snapshot that a tag holds."""
+        names = self._tags.names()
+        if name not in names:
+            known = f" The tags are: {', '.join(names)}." if names else " It has no tags."
+            message = f"Table '{self._table}' has no tag '{name}'.{near_names(name, names)}{known}"
+            raise NotFoundError(message, kind="tag_not_found", table=self._table, tag=name)
+        return self._tags.load(name).snapshot
+
+    def by_time(self, moment: int | str | datetime) -> Snapshot:
+        """The newest snapshot committed at or before a time."""
+        at_ms = timestamp_ms(moment)
+        earliest_id = self._snapshots.earliest_id()
+        if earliest_id is None:
+            message = f"Table '{self._table}' has no snapshot yet: nothing was written to it."
+            raise NotFoundError(message, kind="snapshot_not_found", table=self._table)
+        earliest = self._snapshots.load(earliest_id)
+        if at_ms < earliest.time_ms:
+            message = (
+                f"{_text_of(at_ms)} lies before snapshot {earliest_id} of table '{self._table}',"
+                f" the earliest there is, of {_text_of(earliest.time_ms)}. Give a later time."
+            )
+            raise NotFoundError(
+                message, kind="before_first_snapshot", table=self._table, snapshot=earliest_id
+            )
+        return self._snapshots.at_or_before(at_ms)
+
+    def _no_snapshot(self, snapshot_id: int) -> NotFoundError:
+        earliest, latest = self._snapshots.earliest_id(), self._snapshots.latest_id()
+        if earliest is None or latest is None:
+            what = "has no snapshots yet: nothing was written to it."
+        elif snapshot_id < earliest:
+            what = (
+                f"no longer has snapshot {snapshot_id}: it has expired or never was. Snapshots"
+                f" {earliest} to {latest} can be read."
+            )
+        else:
+            what = f"has no snapshot {snapshot_id}. Snapshots {earliest} to {latest} can be read."
+        kind = "snapshot_expired" if earliest and snapshot_id < earliest else "snapshot_not_found"
+        return NotFoundError(
+            f"Table '{self._table}' {what}", kind=kind, table=self._table, snapshot=snapshot_id
+        )
+
+
+def _text_of(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")

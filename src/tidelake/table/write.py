@@ -1,0 +1,370 @@
+"""The ways to change a table: upsert or append, overwrite, delete, compact.
+
+Each is one commit (a compaction beside it makes a second snapshot) and follows one shape:
+
+1. The table's options are checked, before the first byte.
+2. With a commit identity that was committed before, nothing is done.
+3. Rows go through a :class:`~tidelake.table.writer.TableWriter`. If that fails its files are
+   deleted and nothing is visible.
+4. The committer publishes. If it refuses, the files are deleted; if the outcome is unknown they
+   stay: they may be visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.commit import Committed
+from tidelake.errors import InvalidInputError, OutcomeUnknownError, near_names
+from tidelake.fileio.name import validate_name
+from tidelake.metadata.data_file import CommitMessage, DataFileMeta
+from tidelake.metadata.snapshot import BATCH_IDENTIFIER
+from tidelake.options import check_supported, declared
+from tidelake.scan import live_buckets
+from tidelake.scan.prune import matching_partitions
+from tidelake.table.handle import TableHandle
+from tidelake.table.inputs import record_batches, with_row_kinds
+from tidelake.table.writer import BucketState, TableWriter
+from tidelake.types.predicate import Compare, IsNull, Predicate, conjoin
+from tidelake.types.values import storage_to_arrow, to_storage
+
+__all__ = [
+    "CommitIdentity",
+    "WriteResult",
+    "check_writable",
+    "compact_table",
+    "new_writer",
+    "overwrite_partitions",
+    "write_batches",
+    "write_rows",
+]
+
+Batches = Iterator[tuple[pa.RecordBatch, np.ndarray | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """What a write did.
+
+    Parameters
+    ----------
+    snapshot_ids : tuple of int
+        The snapshots it made; none if there was nothing to write.
+    rows : int
+        Rows taken in.
+    files : int
+        Data files written.
+    bytes : int
+        Their size.
+    already_committed : bool
+        The commit identity was committed before, so nothing was done.
+    """
+
+    snapshot_ids: tuple[int, ...] = ()
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+    already_committed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommitIdentity:
+    """Who commits: a write with an identity that was committed before is not done again."""
+
+    user: str
+    identifier: int
+    once: bool
+    """Whether the caller gave it, so that it may have been committed before."""
+
+    @classmethod
+    def of(cls, handle: TableHandle, user: str | None, identifier: int | None) -> CommitIdentity:
+        """Take the caller's identity, or make one for a batch write.
+
+        Raises
+        ------
+        InvalidInputError
+            Only one of the two is given, or one is not valid.
+        """
+        if user is None and identifier is None:
+            return cls(handle.env.ids.uuid(), BATCH_IDENTIFIER, once=False)
+        if user is None or identifier is None:
+            message = (
+                "Give commit_user and commit_identifier together: a repeated pair is committed"
+                " once, so each write of a user needs its own, rising identifier."
+            )
+            raise InvalidInputError(message, kind="commit_identity", table=handle.identifier)
+        validate_name(user, "user")
+        if isinstance(identifier, bool) or not 0 <= identifier < BATCH_IDENTIFIER:
+            message = f"commit_identifier must be a number from 0 on, not {identifier!r}."
+            raise InvalidInputError(message, kind="commit_identity", table=handle.identifier)
+        return cls(user, identifier, once=True)
+
+
+def check_writable(handle: TableHandle) -> None:
+    """Refuse a table with options or columns that this version cannot write."""
+    check_supported(
+        handle.options,
+        table=handle.identifier,
+        has_primary_key=bool(handle.schema.primary_keys),
+        action="write",
+    )
+
+
+def write_rows(
+    handle: TableHandle,
+    data: object,
+    *,
+    mode: str,
+    partition: Mapping[str, object] | None,
+    row_kinds: object | None,
+    identity: CommitIdentity,
+) -> WriteResult:
+    """Append, upsert or overwrite; see :meth:`tidelake.table.Table.write`."""
+    if mode not in {"append", "overwrite"}:
+        message = (
+            f"mode='{mode}' is not known: use 'append' (an upsert on a primary key) or 'overwrite'."
+        )
+        raise InvalidInputError(message, kind="write_mode", table=handle.identifier)
+    if partition is not None and mode != "overwrite":
+        message = "partition= names what to overwrite: pass mode='overwrite' with it."
+        raise InvalidInputError(message, kind="write_mode", table=handle.identifier)
+    batches = with_row_kinds(
+        record_batches(data, handle.schema.fields, table=handle.identifier),
+        row_kinds,
+        table=handle.identifier,
+    )
+    if mode == "append":
+        return write_batches(handle, batches, identity=identity)
+    static = None if partition is None else static_partition(handle, partition)
+    if static is not None:
+        batches = _with_static_columns(handle, batches, partition or {})
+    return overwrite_partitions(handle, batches, static=static, identity=identity)
+
+
+def write_batches(
+    handle: TableHandle, batches: Batches, *, identity: CommitIdentity
+) -> WriteResult:
+    """Add rows in one commit."""
+    return _write(
+        handle,
+        batches,
+        identity=identity,
+        writer=lambda: new_writer(handle),
+        publish=lambda messages: handle.committer().commit(
+            messages, user=identity.user, identifier=identity.identifier
+        ),
+    )
+
+
+def overwrite_partitions(
+    handle: TableHandle,
+    batches: Batches,
+    *,
+    static: Predicate | None,
+    identity: CommitIdentity,
+) -> WriteResult:
+    """Replace partitions by rows, in one commit.
+
+    Parameters
+    ----------
+    static : Predicate, optional
+        On partition columns: what is replaced, whether rows come or not. Without it the option
+        ``dynamic-partition-overwrite`` decides: the partitions that rows come for, or all.
+    """
+    dynamic = (
+        static is None
+        and bool(handle.schema.partition_keys)
+        and handle.options.get(declared.DYNAMIC_PARTITION_OVERWRITE)
+    )
+    partitions = "dynamic" if dynamic else static
+    return _write(
+        handle,
+        batches,
+        identity=identity,
+        writer=lambda: new_writer(handle, overwrite=True, static=static),
+        publish=lambda messages: handle.committer().overwrite(
+            messages,
+            user=identity.user,
+            identifier=identity.identifier,
+            partitions=partitions,
+        ),
+    )
+
+
+def _write(
+    handle: TableHandle,
+    batches: Batches,
+    *,
+    identity: CommitIdentity,
+    writer: Callable[[], TableWriter],
+    publish: Callable[[Sequence[CommitMessage]], Committed],
+) -> WriteResult:
+    check_writable(handle)
+    if identity.once and not handle.committer().filter_committed(
+        identity.user, [identity.identifier]
+    ):
+        return WriteResult(already_committed=True)
+    out = writer()
+    try:
+        for batch, kinds in batches:
+            out.write(batch, kinds)
+        messages = out.prepare_commit()
+        committed = publish(messages)
+    except OutcomeUnknownError:
+        out.close()
+        raise
+    except BaseException:
+        out.abort()
+        raise
+    out.close()
+    return _result(committed, messages, rows=out.rows_count)
+
+
+def _result(committed: Committed, messages: Sequence[CommitMessage], *, rows: int) -> WriteResult:
+    files = [f for m in messages for f in (*m.new_files, *m.compact_after)]
+    return WriteResult(
+        snapshot_ids=tuple(s.id for s in committed.snapshots),
+        rows=rows,
+        files=len(files),
+        bytes=sum(f.file_size_bytes for f in files),
+    )
+
+
+def new_writer(
+    handle: TableHandle, *, overwrite: bool = False, static: Predicate | None = None
+) -> TableWriter:
+    """A writer for one task.
+
+    Parameters
+    ----------
+    overwrite : bool
+        The rows replace what is there: sequence numbers begin anew, nothing is compacted with it.
+    static : Predicate, optional
+        On partition columns; rows for other partitions are refused.
+    """
+    check_writable(handle)
+    return TableWriter(
+        handle.store_context(),
+        table=handle.identifier,
+        state_of=_no_state if overwrite else _live_state(handle),
+        check_partition=None if static is None else _static_check(handle, static),
+    )
+
+
+def _no_state(partition: bytes, bucket: int) -> BucketState:
+    del partition, bucket
+    return BucketState()
+
+
+def _live_state(handle: TableHandle) -> Callable[[bytes, int], BucketState]:
+    """Look buckets up in the newest snapshot; it is read once, at the first look-up."""
+    by_bucket: dict[tuple[bytes, int], tuple[DataFileMeta, ...]] | None = None
+    buckets_of: dict[bytes, int] = {}
+
+    def state(partition: bytes, bucket: int) -> BucketState:
+        nonlocal by_bucket
+        if by_bucket is None:
+            by_bucket = {}
+            snapshot = handle.snapshots.latest()
+            if snapshot is not None:
+                context = handle.read_context()
+                for live in live_buckets(context, snapshot, manifests=handle.manifests):
+                    by_bucket[live.partition, live.bucket] = live.files
+                    buckets_of[live.partition] = live.total_buckets
+        return BucketState(by_bucket.get((partition, bucket), ()), buckets_of.get(partition))
+
+    return state
+
+
+def static_partition(handle: TableHandle, partition: Mapping[str, object]) -> Predicate:
+    """What ``partition={...}`` says, as a bound predicate on partition columns.
+
+    Raises
+    ------
+    InvalidInputError
+        A name is not a partition column, or none is given.
+    """
+    keys = handle.schema.partition_keys
+    if not partition:
+        message = (
+            "partition= is empty: name at least one partition column, or leave it out to overwrite"
+            " the partitions that the rows belong to."
+        )
+        raise InvalidInputError(message, kind="bad_partition", table=handle.identifier)
+    parts: list[Predicate] = []
+    for name, value in partition.items():
+        if name not in keys:
+            known = f"its partition columns are {', '.join(keys)}" if keys else "it has none"
+            message = (
+                f"'{name}' is not a partition column of table '{handle.identifier}': {known}."
+                f"{near_names(name, keys)}"
+            )
+            raise InvalidInputError(message, kind="bad_partition", table=handle.identifier)
+        stored = to_storage(value, handle.schema.field(name).type)
+        parts.append(IsNull(name) if stored is None else Compare("==", name, stored))
+    predicate = conjoin(parts)
+    assert predicate is not None, "at least one column is named"
+    return predicate
+
+
+def _with_static_columns(
+    handle: TableHandle, batches: Batches, partition: Mapping[str, object]
+) -> Batches:
+    """Fill in the partition columns that the rows leave out."""
+    constants = {
+        name: storage_to_arrow([to_storage(value, field.type)], field.type)[0]
+        for name, value in partition.items()
+        for field in [handle.schema.field(name)]
+    }
+    for batch, kinds in batches:
+        rows = batch
+        for name, value in constants.items():
+            if name not in rows.schema.names:
+                rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+        yield rows, kinds
+
+
+def _static_check(handle: TableHandle, static: Predicate) -> Callable[[bytes], None]:
+    """Refuse rows of partitions that are not overwritten."""
+    fields = [handle.schema.field(name) for name in handle.schema.partition_keys]
+
+    def check(partition: bytes) -> None:
+        values = handle.paths.partition_values(partition)
+        if not matching_partitions([values], fields, static)[0]:
+            message = (
+                f"Rows of partition {handle.paths.partition_path(partition)} were given while"
+                f" overwriting another partition of table '{handle.identifier}': filter them out,"
+                " or leave partition= out."
+            )
+            raise InvalidInputError(message, kind="outside_partition", table=handle.identifier)
+
+    return check
+
+
+def compact_table(handle: TableHandle, *, full: bool) -> WriteResult:
+    """Compact every bucket that has files; one commit."""
+    check_writable(handle)
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return WriteResult()
+    identity = CommitIdentity.of(handle, None, None)
+    writer = new_writer(handle)
+    try:
+        for bucket in live_buckets(handle.read_context(), snapshot, manifests=handle.manifests):
+            writer.compact(bucket.partition, bucket.bucket, full=full)
+        messages = writer.prepare_commit()
+        committed = handle.committer().commit(
+            messages, user=identity.user, identifier=identity.identifier
+        )
+    except OutcomeUnknownError:
+        writer.close()
+        raise
+    except BaseException:
+        writer.abort()
+        raise
+    writer.close()
+    return _result(committed, messages, rows=0)

@@ -1,0 +1,222 @@
+"""Writes rows into a table's buckets: conform, route, and one store writer per bucket.
+
+1. A batch is conformed to the schema (order, types, nulls) and routed
+   (:mod:`tidelake.table.route`).
+2. The first rows of a bucket open its store writer, which is given the bucket's live files (the LSM
+   store needs them for sequence numbers and compaction).
+3. All writers share one memory budget, ``write-buffer-size``. When it is used up, the writers that
+   hold most give theirs up first: they spill to local disk or, where that is switched off, flush a
+   data file. A write into hundreds of buckets so stays inside the budget.
+4. :meth:`TableWriter.prepare_commit` flushes everything; its messages go to a committer.
+
+Nothing is visible before the commit. After :meth:`TableWriter.abort` the files are gone.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.errors import ClosedError, InvalidInputError
+from tidelake.metadata.data_file import CommitMessage, DataFileMeta
+from tidelake.options import declared
+from tidelake.store import AppendBucketWriter, LsmBucketWriter, MemoryBudget, StoreContext
+from tidelake.table.route import Router
+from tidelake.types import RowKind
+from tidelake.types.arrow import conform
+
+__all__ = ["BucketState", "TableWriter"]
+
+BucketWriter = LsmBucketWriter | AppendBucketWriter
+
+
+@dataclass(frozen=True, slots=True)
+class BucketState:
+    """What is in a bucket before the write.
+
+    Parameters
+    ----------
+    files : tuple of DataFileMeta
+        Its live files; none for an overwrite.
+    partition_buckets : int or None
+        The number of buckets that the partition's live files were written with; None where it
+        has none.
+    """
+
+    files: tuple[DataFileMeta, ...] = ()
+    partition_buckets: int | None = None
+
+
+class TableWriter:
+    """Writes rows of one table; one per task. Not thread-safe.
+
+    Parameters
+    ----------
+    context : StoreContext
+        The table.
+    table : str
+        Its name, for messages.
+    state_of : callable
+        Gives the state of a bucket, by partition and bucket.
+    check_partition : callable, optional
+        Called once for each new partition; raises where rows may not go there.
+    """
+
+    def __init__(
+        self,
+        context: StoreContext,
+        *,
+        table: str,
+        state_of: Callable[[bytes, int], BucketState],
+        check_partition: Callable[[bytes], None] | None = None,
+    ) -> None:
+        schema, options = context.schema, context.options
+        self._context = context
+        self._table = table
+        self._state_of = state_of
+        self._check_partition = check_partition
+        self._buckets_count = options.get(declared.BUCKET)
+        self._budget = MemoryBudget(options.get(declared.WRITE_BUFFER_SIZE))
+        self._router = Router(
+            [schema.field(name) for name in schema.partition_keys],
+            [schema.field(name) for name in schema.bucket_keys] if self._buckets_count > 0 else [],
+            buckets_count=self._buckets_count,
+            function=options.get(declared.BUCKET_FUNCTION_TYPE),
+        )
+        self._writers: dict[tuple[bytes, int], BucketWriter] = {}
+        self._held: dict[tuple[bytes, int], int] = {}
+        self._held_bytes = 0
+        self._known_partitions: set[bytes] = set()
+        self._handed_out: list[CommitMessage] = []
+        self._closed = False
+        self.rows_count = 0
+        """Rows taken so far."""
+
+    def write(self, batch: pa.RecordBatch | pa.Table, kinds: np.ndarray | None = None) -> None:
+        """Take rows.
+
+        Parameters
+        ----------
+        batch : RecordBatch or Table
+            The table's columns in any order, of their types or safely castable to them.
+        kinds : ndarray of int8, optional
+            One kind per row; inserts by default.
+
+        Raises
+        ------
+        InvalidInputError
+            A column is missing, unknown or of another type, a key is null, or rows of an append
+            table are not inserts.
+        """
+        if self._closed:
+            raise ClosedError(f"The writer of table '{self._table}' is closed.", kind="writer")
+        schema = self._context.schema
+        if kinds is not None and not schema.primary_keys and (kinds != RowKind.INSERT).any():
+            message = (
+                f"Table '{self._table}' has no primary key, so it takes only inserts (+I): give"
+                " rows without other row kinds."
+            )
+            raise InvalidInputError(message, kind="row_kind", table=self._table)
+        rows = conform(batch, schema.fields, table=self._table)
+        position = 0
+        for part in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
+            own = None if kinds is None else kinds[position : position + part.num_rows]
+            position += part.num_rows
+            self._write_conformed(part, own)
+
+    def _write_conformed(self, batch: pa.RecordBatch, kinds: np.ndarray | None) -> None:
+        for piece in self._router.route(batch, kinds):
+            key = (piece.partition, piece.bucket)
+            writer = self._writers.get(key)
+            if writer is None:
+                writer = self._writers[key] = self._open(piece.partition, piece.bucket)
+            writer.write(piece.rows, piece.kinds)
+            self._account(key, writer)
+            if self._held_bytes > self._budget.limit_bytes:
+                for full in self._budget.victims(self._held):
+                    self._writers[full].spill()
+                    self._account(full, self._writers[full])
+        self.rows_count += batch.num_rows
+
+    def _account(self, key: tuple[bytes, int], writer: BucketWriter) -> None:
+        held = writer.buffered_bytes
+        self._held_bytes += held - self._held.get(key, 0)
+        self._held[key] = held
+
+    def _open(self, partition: bytes, bucket: int) -> BucketWriter:
+        context = self._context
+        if partition not in self._known_partitions:
+            if self._check_partition is not None:
+                self._check_partition(partition)
+            self._known_partitions.add(partition)
+        state = self._state_of(partition, bucket)
+        known = state.partition_buckets
+        if known is not None and known != self._buckets_count:
+            place = context.paths.partition_path(partition) or "the table"
+            message = (
+                f"Table '{self._table}': {place} was written with {known} buckets and option"
+                f" 'bucket' is now {self._buckets_count}. Rewrite it with mode='overwrite', or set"
+                f" 'bucket' back to {known}."
+            )
+            raise InvalidInputError(message, kind="buckets_changed", table=self._table)
+        opened = LsmBucketWriter if context.schema.primary_keys else AppendBucketWriter
+        return opened(
+            context,
+            partition,
+            bucket,
+            total_buckets=self._buckets_count,
+            live_files=state.files,
+        )
+
+    def compact(self, partition: bytes, bucket: int, *, full: bool) -> None:
+        """Compact one bucket; its files are part of the next messages."""
+        writer = self._writers.get((partition, bucket))
+        if writer is None:
+            writer = self._writers[partition, bucket] = self._open(partition, bucket)
+        writer.compact(full)
+
+    def prepare_commit(self) -> list[CommitMessage]:
+        """Flush all buckets.
+
+        Returns
+        -------
+        list of CommitMessage
+            Of the buckets that changed, in order of (partition, bucket).
+        """
+        keys = sorted(self._writers)
+        messages = list(
+            self._context.env.executor.map(lambda key: self._writers[key].prepare_commit(), keys)
+        )
+        for key, message in zip(keys, messages, strict=True):
+            self._account(key, self._writers[key])
+            self._handed_out.append(message)
+        return [m for m in messages if not m.is_empty]
+
+    def close(self) -> None:
+        """Let go of memory and spill files; what was prepared stays."""
+        self._closed = True
+        for writer in self._writers.values():
+            writer.close()
+        self._writers.clear()
+        if self._context.spill_dir is not None:
+            shutil.rmtree(self._context.spill_dir, ignore_errors=True)
+
+    def abort(self) -> None:
+        """Give the write up and delete its files.
+
+        Requires: no commit of its messages took effect or may have taken effect.
+        """
+        self.close()
+        for message in self._handed_out:
+            before = {f.file_name for f in message.compact_before}
+            # a file that a compaction only lifted to another level has its old name
+            made = {f.file_name for f in message.compact_after} - before
+            made |= {f.file_name for f in message.new_files}
+            for name in sorted(made):
+                path = self._context.paths.data_file(message.partition, message.bucket, name)
+                self._context.fileio.delete(path)
+        self._handed_out.clear()

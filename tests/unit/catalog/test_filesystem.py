@@ -1,0 +1,147 @@
+"""Databases and tables by name: what is made, found, refused and dropped."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+import tidelake
+from tidelake import AlreadyExistsError, InvalidInputError, NotFoundError
+from tidelake.fileio import MemoryFileIO
+
+SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string()})
+
+HOSTILE = [
+    "",
+    ".",
+    "..",
+    "../evil",
+    "a/b",
+    "a\\b",
+    "a\0b",
+    "a\nb",
+    ".hidden",
+    "x" * 300,
+    " a",
+    "a$b",
+    "e\u0301",
+    "a\u202eb",
+    "\ud800",
+]
+
+
+def test_a_table_is_made_with_its_database_and_found_again(catalog, tmp_path):
+    table = catalog.create_table(
+        "db.t", SCHEMA, primary_keys=["k"], options={"bucket": 1}, comment="what it is"
+    )
+    assert catalog.list_databases() == ["db"]
+    assert catalog.list_tables("db") == ["t"]
+    document = json.loads((tmp_path / "warehouse/db.db/t/schema/schema-0").read_text())
+    assert document["primaryKeys"] == ["k"]
+    assert document["options"] == {"bucket": "1"}
+    assert document["comment"] == "what it is"
+    assert [f["type"] for f in document["fields"]] == ["BIGINT NOT NULL", "STRING"]
+    assert table.schema == catalog.table("db.t").schema
+    assert not table.schema.field("k").nullable
+
+
+def test_an_existing_table_is_an_error_or_kept(catalog):
+    catalog.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    with pytest.raises(AlreadyExistsError, match="if_exists='ignore'"):
+        catalog.create_table("db.t", SCHEMA)
+    assert catalog.create_table("db.t", SCHEMA, if_exists="ignore").count() == 1
+    with pytest.raises(AlreadyExistsError, match="'db' exists"):
+        catalog.create_database("db")
+    catalog.create_database("db", if_exists="ignore")
+    with pytest.raises(InvalidInputError, match="if_exists='replace'"):
+        catalog.create_table("db.t", SCHEMA, if_exists="replace")
+
+
+def test_missing_names_are_told_with_near_ones(catalog):
+    catalog.create_table("shop.orders", SCHEMA)
+    with pytest.raises(NotFoundError, match=r"Database 'shpo' does not exist.*Did you mean 'shop'"):
+        catalog.table("shpo.orders")
+    with pytest.raises(NotFoundError, match=r"'order' does not exist.*Did you mean 'orders'"):
+        catalog.table("shop.order")
+    with pytest.raises(NotFoundError, match=r"Did you mean 'snapshots'"):
+        catalog.table("shop.orders$snapshot")
+    with pytest.raises(InvalidInputError, match=r"write it as 'database.table'"):
+        catalog.table("orders")
+    with pytest.raises(KeyError):
+        catalog.list_tables("none")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_refused_everywhere_and_nothing_is_made(catalog, tmp_path, name):
+    calls = [
+        lambda: catalog.create_database(name),
+        lambda: catalog.create_table(f"{name}.t", SCHEMA),
+        lambda: catalog.create_table(f"db.{name}", SCHEMA),
+        lambda: catalog.drop_table(f"db.{name}"),
+        lambda: catalog.drop_database(name),
+        lambda: catalog.list_tables(name),
+    ]
+    for call in calls:
+        with pytest.raises((InvalidInputError, NotFoundError)):
+            call()
+    assert not (tmp_path / "warehouse").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", [n for n in HOSTILE if n not in {" a"}])
+def test_hostile_tags_and_users_are_refused(catalog, name):
+    table = catalog.create_table("db.t", SCHEMA)
+    table.write([{"k": 1, "v": "a"}])
+    if name != "a$b":
+        with pytest.raises(InvalidInputError):
+            table.create_tag(name)
+        with pytest.raises(InvalidInputError):
+            table.write([{"k": 1, "v": "a"}], commit_user=name, commit_identifier=1)
+        with pytest.raises((InvalidInputError, NotFoundError)):
+            table.to_arrow(tag=name)
+    assert table.count() == 1
+
+
+def test_drop_removes_and_says_what_is_missing(catalog, tmp_path):
+    catalog.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    with pytest.raises(InvalidInputError, match="cascade=True"):
+        catalog.drop_database("db")
+    catalog.drop_table("db.t")
+    assert catalog.list_tables("db") == []
+    with pytest.raises(NotFoundError):
+        catalog.drop_table("db.t")
+    catalog.drop_table("db.t", if_missing="ignore")
+    catalog.create_table("db.t", SCHEMA)
+    catalog.drop_database("db", cascade=True)
+    assert catalog.list_databases() == []
+    with pytest.raises(NotFoundError):
+        catalog.drop_database("db")
+    catalog.drop_database("db", if_missing="ignore")
+
+
+def test_what_a_broken_off_drop_left_does_not_come_back(catalog, tmp_path):
+    catalog.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    for file in (tmp_path / "warehouse/db.db/t/schema").iterdir():
+        file.unlink()
+    assert catalog.list_tables("db") == []
+    with pytest.raises(AlreadyExistsError, match="being dropped"):
+        catalog.create_table("db.t", SCHEMA)
+    catalog.drop_table("db.t")
+    assert catalog.create_table("db.t", SCHEMA).count() == 0
+
+
+def test_a_catalog_works_on_any_file_io():
+    catalog = tidelake.open("/memory", fileio=MemoryFileIO())
+    table = catalog.create_table("db.t", SCHEMA, primary_keys=["k"], options={"bucket": 1})
+    table.write([{"k": 1, "v": "a"}, {"k": 2, "v": "b"}])
+    assert table.count() == 2
+    assert catalog.list_tables("db") == ["t"]
+
+
+def test_a_storage_that_is_not_covered_is_refused():
+    with pytest.raises(InvalidInputError, match="does not reach"):
+        tidelake.open("s3://bucket/warehouse")
+    with pytest.raises(InvalidInputError, match="empty"):
+        tidelake.open("")

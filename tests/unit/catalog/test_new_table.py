@@ -1,0 +1,125 @@
+"""What a new table may not be: each refusal names the table and what to do, and writes nothing."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from tidelake import InvalidInputError, TidelakeError, UnsupportedError
+
+SCHEMA = pa.schema(
+    {"p": pa.string(), "k": pa.int64(), "v": pa.string(), "f": pa.bool_(), "ts": pa.int64()}
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"primary_keys": ["k"]}, UnsupportedError, "'bucket' = '4'"),
+        ({"primary_keys": ["kk"], "options": {"bucket": 1}}, InvalidInputError, "Did you mean 'k'"),
+        ({"primary_keys": ["k", "k"], "options": {"bucket": 1}}, InvalidInputError, "twice"),
+        ({"partition_keys": ["x"]}, InvalidInputError, "no column 'x'"),
+        (
+            {"primary_keys": ["k"], "partition_keys": ["p"], "options": {"bucket": 1}},
+            UnsupportedError,
+            "Add 'p' to the primary key",
+        ),
+        (
+            {"primary_keys": ["p"], "partition_keys": ["p"], "options": {"bucket": 1}},
+            InvalidInputError,
+            "partition columns only",
+        ),
+        ({"options": {"bukcet": 1}}, InvalidInputError, "Did you mean 'bucket'"),
+        ({"options": {"bucket": "many"}}, InvalidInputError, "'bucket'"),
+        ({"options": {"bucket": 0}}, InvalidInputError, "bucket"),
+        ({"options": {"bucket": 3}}, InvalidInputError, "bucket-key"),
+        ({"options": {"bucket-key": "k"}}, InvalidInputError, "set 'bucket' to their number"),
+        ({"options": {"bucket": 3, "bucket-key": "kk"}}, InvalidInputError, "Did you mean 'k'"),
+        (
+            {"partition_keys": ["p"], "options": {"bucket": 3, "bucket-key": "p"}},
+            InvalidInputError,
+            "partition column 'p'",
+        ),
+        (
+            {"primary_keys": ["k"], "options": {"bucket": 3, "bucket-key": "v"}},
+            InvalidInputError,
+            "not part of its primary key",
+        ),
+        (
+            {"primary_keys": ["k"], "options": {"bucket": 1, "sequence.field": "t"}},
+            InvalidInputError,
+            "no column 't'",
+        ),
+        (
+            {"primary_keys": ["k"], "options": {"bucket": 1, "sequence.field": "f"}},
+            InvalidInputError,
+            "cannot order rows by 'f'",
+        ),
+        ({"options": {"sequence.field": "ts"}}, InvalidInputError, "without a primary key"),
+        (
+            {"primary_keys": ["k"], "options": {"bucket": 1, "merge-engine": "aggregation"}},
+            UnsupportedError,
+            "merge-engine",
+        ),
+        (
+            {"primary_keys": ["k"], "options": {"bucket": 1, "changelog-producer": "lookup"}},
+            UnsupportedError,
+            "changelog-producer",
+        ),
+        (
+            {"primary_keys": ["k"], "options": {"bucket": 1, "deletion-vectors.enabled": True}},
+            UnsupportedError,
+            "deletion-vectors",
+        ),
+        ({"options": {"file.format": "orc"}}, UnsupportedError, "file.format"),
+    ],
+)
+def test_a_wrong_table_is_refused_before_anything_is_written(
+    catalog, tmp_path, arguments, error, says
+):
+    with pytest.raises(error, match=says) as caught:
+        catalog.create_table("db.wrong", SCHEMA, **arguments)
+    assert "db.wrong" in str(caught.value)
+    assert not (tmp_path / "warehouse").exists()
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "says"),
+    [
+        (pa.schema([]), InvalidInputError, "has no columns"),
+        (pa.schema([("a", pa.int64()), ("a", pa.int64())]), InvalidInputError, "'a' twice"),
+        (pa.schema({"_KEY_a": pa.int64()}), InvalidInputError, "data files use"),
+        (pa.schema({"_SEQUENCE_NUMBER": pa.int64()}), InvalidInputError, "data files use"),
+        (pa.schema({"rowkind": pa.string()}), InvalidInputError, "data files use"),
+        (pa.schema({"_row_kind": pa.string()}), InvalidInputError, "data files use"),
+        (pa.schema({"a/b": pa.string()}), InvalidInputError, "no valid column name"),
+        (pa.schema({"a": pa.null()}), TidelakeError, "'a'"),
+        (pa.schema({"a": pa.list_(pa.int64())}), UnsupportedError, "'a'"),
+        (pa.schema({"a": pa.duration("s")}), TidelakeError, "'a'"),
+        (42, InvalidInputError, "pyarrow.Schema"),
+    ],
+)
+def test_wrong_columns_are_refused(catalog, tmp_path, columns, error, says):
+    with pytest.raises(error, match=says):
+        catalog.create_table("db.wrong", columns)
+    assert not (tmp_path / "warehouse").exists()
+
+
+def test_columns_are_taken_from_many_things(catalog):
+    import polars as pl
+
+    table = pa.table({"a": pa.array([1], pa.int64()), "b": ["x"]})
+    sources = [
+        table.schema,
+        table,
+        table.to_batches()[0],
+        table.to_pandas(),
+        pl.from_arrow(table),
+        [("a", pa.int64()), ("b", pa.string())],
+        {"a": pa.int64(), "b": pa.string()},
+    ]
+    for number, source in enumerate(sources):
+        made = catalog.create_table(f"db.t{number}", source)
+        assert made.schema.names == ["a", "b"]
+        assert made.write(table).rows == 1
+        assert made.to_arrow().to_pylist() == [{"a": 1, "b": "x"}]

@@ -1,0 +1,134 @@
+"""Bad input gets a clear error, and nothing is lost."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from tidelake import (
+    CorruptError,
+    InvalidInputError,
+    NotFoundError,
+    TidelakeError,
+)
+
+GOOD = [{"k": 1, "v": "a", "n": 1}]
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (pa.table({"k": [1], "v": ["a"]}), "n"),
+        (pa.table({"k": [1], "v": ["a"], "n": pa.array([1], pa.int32()), "x": [1]}), "'x'"),
+        (pa.table({"k": [1], "v": ["a"], "n": ["one"]}), "'n'"),
+        (pa.table({"k": [1], "v": ["a"], "n": pa.array([2**40])}), "'n'"),
+        (pa.table({"k": [1.5], "v": ["a"], "n": pa.array([1], pa.int32())}), "'k'"),
+        (
+            pa.table(
+                {"k": pa.array([None], pa.int64()), "v": ["a"], "n": pa.array([1], pa.int32())}
+            ),
+            "'k'",
+        ),
+        ([{"k": 1, "v": "a", "n": "one"}], "'n'"),
+        ([{"k": 1, "v": "a", "n": 1, "extra": 2}], "'extra'"),
+        ([{"v": "a", "n": 1}], "k"),
+        (42, "does not hold rows"),
+        ("rows", "does not hold rows"),
+        ([1, 2], "does not hold rows"),
+    ],
+)
+def test_wrong_rows_are_refused_and_what_was_there_stays(keyed, rows, says):
+    keyed.write(GOOD)
+    with pytest.raises(InvalidInputError, match=says) as caught:
+        keyed.write(rows)
+    assert "db.keyed" in str(caught.value)
+    assert keyed.to_arrow().to_pylist() == GOOD
+    assert keyed.history().num_rows == 1
+
+
+@pytest.mark.parametrize("mode", ["replace", "", "upsert"])
+def test_an_unknown_mode_is_refused(keyed, mode):
+    with pytest.raises(InvalidInputError, match="'append'"):
+        keyed.write(GOOD, mode=mode)
+
+
+@pytest.mark.parametrize(
+    ("scan", "error", "says"),
+    [
+        ({"columns": ["kk"]}, NotFoundError, "Did you mean 'k'"),
+        ({"filter": "kk = 1"}, TidelakeError, "kk"),
+        ({"filter": "k = 'one'"}, TidelakeError, "k"),
+        ({"filter": "k ="}, TidelakeError, ""),
+        ({"filter": "k = 1; DROP TABLE x"}, TidelakeError, ""),
+        ({"limit": -1}, InvalidInputError, "limit"),
+    ],
+)
+def test_a_wrong_read_is_refused(keyed, scan, error, says):
+    keyed.write(GOOD)
+    with pytest.raises(error, match=says):
+        keyed.to_arrow(**scan)
+
+
+def test_unknown_options_of_a_use_are_refused(keyed):
+    with pytest.raises(InvalidInputError, match=r"Did you mean 'scan.snapshot-id'"):
+        keyed.copy({"scan.snapshot-ids": 1})
+
+
+@pytest.mark.parametrize("damage", ["empty", "truncated", "garbage", "missing"])
+@pytest.mark.parametrize("kind", ["snapshot", "manifest", "manifest-list", "parquet", "schema"])
+def test_a_damaged_file_is_named_and_never_gives_wrong_rows(keyed, catalog, tmp_path, kind, damage):
+    import tidelake
+
+    keyed.write([{"k": k, "v": "x" * 50, "n": k} for k in range(1000)])
+    home = tmp_path / "warehouse/db.db/keyed"
+    pattern = {
+        "snapshot": "snapshot/snapshot-1",
+        "manifest": "manifest/manifest-[0-9a-f]*-*",
+        "manifest-list": "manifest/manifest-list-*",
+        "parquet": "bucket-*/*.parquet",
+        "schema": "schema/schema-0",
+    }[kind]
+    victims = sorted(home.glob(pattern))
+    assert victims
+    victim = max(victims, key=lambda p: p.stat().st_size)
+    data = victim.read_bytes()
+    if damage == "missing":
+        victim.unlink()
+    else:
+        victim.write_bytes(
+            {
+                "empty": b"",
+                "truncated": data[: len(data) // 2],
+                "garbage": bytes(b ^ 0x5A for b in data),
+            }[damage]
+        )
+    if (kind, damage) == ("snapshot", "missing"):
+        assert tidelake.open(tmp_path / "warehouse").table("db.keyed").count() == 0
+        return
+    with pytest.raises((CorruptError, NotFoundError)) as caught:
+        tidelake.open(tmp_path / "warehouse").table("db.keyed").to_arrow()
+    if (kind, damage) != ("schema", "missing"):
+        assert victim.name in str(caught.value)
+
+
+def test_a_manifest_that_names_a_file_outside_the_table_is_corrupt(keyed):
+    from tidelake.metadata.data_file import DataFileMeta
+
+    keyed.write(GOOD)
+    split = keyed.plan().splits[0]
+    bad = [
+        DataFileMeta(**{**{f: getattr(file, f) for f in file.__slots__}, "file_name": name})
+        for file in split.files
+        for name in ("../../x.parquet", "/etc/passwd", "a\\b", "..")
+    ]
+    for file in bad:
+        with pytest.raises(CorruptError):
+            keyed.paths.data_file(split.partition, split.bucket, file)
+
+
+def test_files_with_a_row_count_other_than_the_manifest_says_are_corrupt(keyed, tmp_path):
+    keyed.write([{"k": k, "v": "x", "n": k} for k in range(100)])
+    files = sorted((tmp_path / "warehouse").rglob("*.parquet"))
+    files[0].write_bytes(files[1].read_bytes())
+    with pytest.raises(CorruptError, match=files[0].name):
+        keyed.to_arrow()

@@ -57,11 +57,13 @@ WRITE_BUFFER_SPILL_MAX_DISK_SIZE: Final = memory_size(
     "write-buffer-spill.max-disk-size",
     2**63 - 1,
     "Most local disk that spilled rows may take; beyond it the buffer becomes data files.",
+    no_effect("spilled rows take the room they need; they are gone after the commit"),
 )
 WRITE_MAX_WRITERS_TO_SPILL: Final = integer(
     "write-max-writers-to-spill",
     10,
     "Number of open append writers from which rows are buffered as with write-buffer-for-append.",
+    no_effect("whatever the number of writers, rows that do not fill a row group are spilled"),
     minimum=1,
 )
 WRITE_ONLY: Final = boolean(

@@ -114,5 +114,5 @@ docs: setup ## build the documentation into site/, warnings are errors
 serve-docs: setup ## read the documentation while writing it
 	$(BIN)/mkdocs serve
 
-clean: ## remove what can be made again, the virtualenv too
-	rm -rf $(VENV) site build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+clean: ## remove what can be made again, the virtualenvs too
+	rm -rf $(VENV) $(VENV)-* site build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

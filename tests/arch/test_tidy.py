@@ -38,7 +38,9 @@ def repository_files():
         ).stdout.splitlines()
         files = [ROOT / name for name in listed]
     else:
-        files = [p for p in ROOT.rglob("*") if not set(p.parts) & {".venv", "site", ".git"}]
+        hidden = re.compile(r"\..*|site|out")  # virtualenvs, caches, what is built
+        found = [p for p in ROOT.rglob("*") if not p.name.startswith(".")]
+        files = [p for p in found if not any(map(hidden.fullmatch, p.relative_to(ROOT).parts))]
     return sorted(path for path in files if path.is_file())
 
 

@@ -20,7 +20,7 @@ from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
 from tidelake.merge.engine import engine_of
 from tidelake.merge.materialise import gather
 from tidelake.merge.merge_runs import merge_runs
-from tidelake.merge.run_cursor import GROUP_BYTES_MAX, batch_parts
+from tidelake.merge.run_cursor import FIXED_KEY_BYTES, GROUP_BYTES_MAX, batch_parts
 from tidelake.merge.segments import flush_order, segments_of
 from tidelake.merge.sequence import rank_rows
 from tidelake.merge.spec import MergeSpec
@@ -65,7 +65,8 @@ def _parts(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> list[list[pa.R
     size_bytes = rows_count = width = 0
     for batch in batches:
         columns = [batch.column(name) for name in spec.key_columns]
-        batch_width = max(8, sum(key_widths(columns, spec.key_types)))
+        widths = key_widths(columns, spec.key_types)
+        batch_width = sum(widths) + FIXED_KEY_BYTES * len(widths)
         rows_max = max(1, KEYS_BYTES_MAX // batch_width)
         for piece in batch_parts(batch, bytes_max=GROUP_BYTES_MAX):
             for offset in range(0, piece.num_rows, rows_max):

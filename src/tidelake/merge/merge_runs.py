@@ -82,23 +82,28 @@ def merge_runs(
         if len(live) <= 1:
             break
         widths = _common_widths(live, widths)
-        for cursor in live:
-            cursor.encode(widths)
-        cut = min(cursor.last_key for cursor in live)  # type: ignore[type-var]
-        slices = [s for cursor in live if (s := cursor.advance(cut)) is not None]
+        slices = _next_group(live, widths)
         if len(slices) == 1:
             batch = _as_they_are(slices[0].rows, drop_deletes=drop_deletes, columns=columns)
         else:
-            batch = _merge_group(
-                slices, spec, engine, drop_deletes=drop_deletes, columns=columns
-            )
+            batch = _merge_group(slices, spec, engine, drop_deletes=drop_deletes, columns=columns)
+        del slices  # or the group's batches would live on while the next are read
         if batch.num_rows:
             yield batch
+        del batch
     for cursor in live:
         for rows in cursor.rest():
             batch = _as_they_are(rows, drop_deletes=drop_deletes, columns=columns)
             if batch.num_rows:
                 yield batch
+
+
+def _next_group(live: Sequence[RunCursor], widths: tuple[int, ...]) -> list[Slice]:
+    """Cut off all rows up to the smallest of the runs' last buffered keys."""
+    for cursor in live:
+        cursor.encode(widths)
+    cut = min(cursor.last_key for cursor in live)
+    return [rows for cursor in live if (rows := cursor.advance(cut)) is not None]
 
 
 def _common_widths(live: Sequence[RunCursor], widths: tuple[int, ...]) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,11 @@ SLICE_BYTES_MAX = 128 << 20
 
 KEY_BYTES_MAX = 32 << 20
 """Most bytes of encoded keys that one run holds."""
+FIXED_KEY_BYTES = 16
+"""Room for a column's fixed part: a wide decimal, a length."""
+
+NO_KINDS = np.empty(0, np.int8)
+NO_KEYS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +91,10 @@ class RunCursor:
         self._parts: list[pa.RecordBatch] = []  # cut off the current batch; the next one is last
         self._batch: pa.RecordBatch | None = None
         self._key_columns: list[pa.Array] = []
-        self._kinds = np.empty(0, np.int8)
+        self._kinds = NO_KINDS
         self._sequence_bounds = (0, 0)
         self._taken = 0  # rows of the batch that are handed out
-        self._keys: Keys = np.empty(0, np.int64)  # of the rows from _keys_start on
+        self._keys: Keys = NO_KEYS  # of the rows from _keys_start on
         self._keys_start = 0
         self._keys_widths: tuple[int, ...] | None = None
         self.widths: tuple[int, ...] = ()
@@ -97,7 +103,7 @@ class RunCursor:
     def fill(self) -> bool:
         """Have a batch with rows left; False where the run has ended."""
         while self._batch is None or self._taken == self._batch.num_rows:
-            self._batch = None  # let the rows go before the next are read
+            self._let_go()
             if not self._parts:
                 batch = next(self._batches, None)
                 if batch is None:
@@ -106,6 +112,13 @@ class RunCursor:
                 continue
             self._start(self._parts.pop())
         return True
+
+    def _let_go(self) -> None:
+        """Hold nothing of the batch that is used up while the next is read."""
+        self._batch = None
+        self._key_columns = []
+        self._kinds = NO_KINDS
+        self._keys = NO_KEYS
 
     def _start(self, batch: pa.RecordBatch) -> None:
         self._batch = batch
@@ -124,7 +137,8 @@ class RunCursor:
         if self._keys_widths == widths and self._taken < keys_stop:
             return
         count = self._batch.num_rows - self._taken
-        rows_max = max(1, KEY_BYTES_MAX // max(8, sum(widths)))
+        width = sum(widths) + FIXED_KEY_BYTES * len(widths)
+        rows_max = max(1, KEY_BYTES_MAX // width)
         columns = [c.slice(self._taken, min(count, rows_max)) for c in self._key_columns]
         self._keys = encode_keys(columns, self._spec.key_types, widths)
         self._keys_start, self._keys_widths = self._taken, widths
@@ -132,17 +146,17 @@ class RunCursor:
             assert bool(np.all(self._keys[1:] > self._keys[:-1])), "a run's keys must rise"
 
     @property
-    def last_key(self) -> object:
+    def last_key(self) -> Any:
         """The largest key that is encoded."""
         return self._keys[-1]
 
-    def advance(self, cut: object) -> Slice | None:
+    def advance(self, cut: Any) -> Slice | None:
         """Hand out the rows whose keys are at most `cut`; None where there are none."""
         assert self._batch is not None
         begin = self._taken - self._keys_start
         end = len(self._keys)
         if self._keys[-1] > cut:
-            end = int(np.searchsorted(self._keys, cut, side="right"))  # type: ignore[call-overload]
+            end = int(np.searchsorted(self._keys, cut, side="right"))
         if end == begin:
             return None
         count = end - begin

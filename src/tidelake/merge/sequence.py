@@ -77,7 +77,8 @@ def rank_column(
         if column.null_count == len(column):
             return ranks
         column = column.fill_null(column[int(np.argmax(valid))])
-    values = encode_keys([column], [data_type], key_widths([column], [data_type]))
+    types = [data_type.not_null()]
+    values = encode_keys([column], types, key_widths([column], types))
     ranks.append(_reversed(values) if descending else values)
     return ranks
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tidelake.errors import StorageError, UnsupportedError
+from tidelake.errors import StorageError
 from tidelake.options import Options
 from tidelake.options.declared import SPILL_COMPRESSION, SPILL_COMPRESSION_ZSTD_LEVEL
 
@@ -121,19 +121,12 @@ class SpillStack:
 
 
 def _codec(options: Options) -> pa.Codec | None:
-    name = options.get(SPILL_COMPRESSION).lower()
-    match name:
-        case "none":
-            return None
-        case "zstd":
-            return pa.Codec("zstd", compression_level=options.get(SPILL_COMPRESSION_ZSTD_LEVEL))
-        case "lz4":
-            return pa.Codec("lz4")
-    message = (
-        f"Spilled rows cannot be compressed by '{name}': set 'spill-compression' to zstd, lz4 or"
-        " none."
-    )
-    raise UnsupportedError(message, kind="spill_compression", option=SPILL_COMPRESSION.key)
+    name = options.get(SPILL_COMPRESSION)
+    if name == "none":
+        return None
+    if name == "zstd":
+        return pa.Codec(name, compression_level=options.get(SPILL_COMPRESSION_ZSTD_LEVEL))
+    return pa.Codec(name)
 
 
 def _read(path: Path) -> Iterator[pa.RecordBatch]:

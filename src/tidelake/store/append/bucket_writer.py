@@ -2,10 +2,10 @@
 
 1. Rows wait in memory. When they fill a row group they go into the open data file; files are
    closed at the target size.
-2. ``spill`` lets go of the memory. Much of it becomes a row group of the open file. Little of it, or
-   with ``write-buffer-for-append``, goes to local disk and into the file later, in order: small row
-   groups and small files cost readers more than the detour. Without a place to spill the file is
-   closed.
+2. ``spill`` lets go of the memory. Rows that do not fill a row group go to local disk and into the
+   file later, in order: small row groups and small files cost readers more than the detour. With
+   ``write-buffer-for-append`` all rows wait until the flush. Without a place to spill, or where
+   the open file itself holds most of the memory, the file is closed.
 3. ``prepare_commit`` closes the file and hands out what is new. In a bucketed table neighbouring
    small files are then put together in order (:mod:`tidelake.store.append.pick`), unless the table
    is write-only. In a table without buckets only ``compact`` does that, and order does not count.
@@ -137,13 +137,11 @@ class AppendBucketWriter:
     def spill(self) -> None:
         """Let go of the memory: rows go to local disk or into data files."""
         self._check_open()
-        if self._spilled is None:
+        if self._spilled is None or self._out.buffered_bytes > self._buffer.size_bytes:
             self.flush()
         elif self._buffer.row_count:
             self._spilled.push(self._buffer.batches)
             self._buffer.clear()
-        elif self._out.buffered_bytes:
-            self._close_file()
 
     def flush(self) -> None:
         """Write all rows into data files and close them."""

@@ -6,8 +6,8 @@
    no place it flushes instead.
 3. ``flush`` merges runs and memory, streaming, into level-0 files of the target size: sorted by
    key, each key once, deletes kept. Then, unless the table is write-only, the universal strategy
-   looks for a compaction and it is carried out at once, so sorted runs stay below
-   ``num-sorted-run.stop-trigger``.
+   looks for a compaction and it is carried out at once; again, as long as there are more sorted
+   runs than ``num-sorted-run.stop-trigger``.
 4. ``prepare_commit`` flushes and hands out what is new and what was compacted. Level-0 files go out
    as new files even if a compaction has already replaced them: the commit adds them first.
 
@@ -38,7 +38,6 @@ from tidelake.store.lsm.pick import CompactionPolicy, Pick, pick
 from tidelake.store.new_files import NewFiles
 from tidelake.store.rolling import WRITE_ROWS, RollingWriter
 from tidelake.store.spill import SpillStack
-from tidelake.telemetry import invariants_on
 from tidelake.types.arrow import to_arrow_schema
 
 __all__ = ["LsmBucketWriter"]
@@ -161,8 +160,10 @@ class LsmBucketWriter:
         self._check_open()
         if self._write_level_0() and not self._write_only:
             self._compact(pick(self._levels, self._policy))
-            if invariants_on():
-                assert len(self._levels.runs) <= self._runs_stop, "runs grow without bound"
+            while len(self._levels.runs) > self._runs_stop:
+                picked = pick(self._levels, self._policy)
+                assert picked is not None, "more runs than the trigger are always worth a pick"
+                self._compact(picked)
 
     def compact(self, full: bool) -> None:  # noqa: FBT001 - the stores' one interface
         """Flush, then compact: everything into one run, or what the strategy picks."""

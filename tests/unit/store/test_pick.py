@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidelake.store.lsm import CompactionPolicy, Levels, Pick, pick
+from unit.store.lsm_text import KEY_TYPES, data_file, parse_levels
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "lsm_pick.txt"
+
+
+def cases() -> list[object]:
+    lines = [line for line in GOLDEN.read_text().splitlines() if not line.startswith("#")]
+    blocks = ("\n".join(lines)).split("\npick ")
+    found = []
+    for number, block in enumerate(blocks[1:]):
+        head, _, rest = block.partition("\n")
+        levels, _, answer = rest.partition("----\n")
+        found.append(
+            pytest.param(head.split(), levels.strip(), answer.strip(), id=f"{number}-{head}")
+        )
+    return found
+
+
+def answer_of(picked: Pick | None) -> str:
+    if picked is None:
+        return "nothing"
+    found = sorted((file.max_sequence_number for file in picked.files), reverse=True)
+    numbers = " ".join(f"#{number}" for number in found)
+    return f"L{picked.output_level} {'drop' if picked.drop_deletes else 'keep'} {numbers}"
+
+
+@pytest.mark.parametrize(("head", "levels", "answer"), cases())
+def test_golden_picks(head, levels, answer):
+    given = dict(word.split("=") for word in head if "=" in word)
+    policy = CompactionPolicy(
+        runs_trigger=int(given["runs"]),
+        size_amplification_percent_max=int(given.get("amplification", 200)),
+        size_ratio_percent=int(given.get("ratio", 1)),
+    )
+    parsed = parse_levels(levels, count=int(given["levels"]))
+    assert parsed.describe(KEY_TYPES) == levels
+    assert answer_of(pick(parsed, policy, full="full" in head)) == answer
+
+
+BUCKETS = st.lists(
+    st.tuples(st.sampled_from([0, 0, 0, 1, 2, 3, 4, 5]), st.integers(1, 10_000)),
+    min_size=1,
+    max_size=14,
+)
+
+
+@given(BUCKETS, st.integers(1, 6), st.booleans())
+def test_a_pick_is_the_newest_runs_and_its_level_holds_nothing_else(shape, trigger, full):
+    files = [
+        data_file(f"k{i:03}", f"k{i:03}", number=i, size=size, level=level)
+        for i, (level, size) in enumerate(shape)
+    ]
+    levels = Levels.of(files, count=6)
+    picked = pick(levels, CompactionPolicy(runs_trigger=trigger), full=full)
+    if picked is None:
+        assert full or len(levels.runs) <= trigger
+        return
+    runs = levels.runs
+    taken = [run for run in runs if set(run.files) <= set(picked.files)]
+    assert taken == list(runs[: len(taken)])
+    assert sum(len(run.files) for run in taken) == len(picked.files)
+    left = [file for run in runs[len(taken) :] for file in run.files]
+    assert all(file.level > picked.output_level for file in left)
+    assert picked.output_level > 0
+    assert picked.drop_deletes == (not left)
+
+
+@given(BUCKETS, st.integers(1, 6))
+def test_more_runs_than_the_trigger_always_become_fewer(shape, trigger):
+    files = [
+        data_file(f"k{i:03}", f"k{i:03}", number=i, size=size, level=level)
+        for i, (level, size) in enumerate(shape)
+    ]
+    levels = Levels.of(files, count=6)
+    while (count := len(levels.runs)) > trigger:
+        picked = pick(levels, CompactionPolicy(runs_trigger=trigger))
+        assert picked is not None
+        merged = data_file("k", "l", number=1000 - count, size=5, level=picked.output_level)
+        levels = levels.updated(picked.files, [merged])
+        assert len(levels.runs) < count

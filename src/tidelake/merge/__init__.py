@@ -1,10 +1,10 @@
 """What a key's value is: sorted runs and write buffers merged, Arrow batches in and out."""
 
+from tidelake.merge.buffer import merge_buffer
 from tidelake.merge.engine import Deduplicate, Merged, MergeEngine, engine_of
-from tidelake.merge.merge_buffer import merge_buffer
-from tidelake.merge.merge_runs import merge_runs
 from tidelake.merge.sections import KeyRange, KeyRank, Section, key_rank, sections_of
 from tidelake.merge.segments import Segments
+from tidelake.merge.sorted_runs import merge_runs
 from tidelake.merge.spec import MergeSpec
 
 __all__ = [

@@ -67,7 +67,8 @@ def rank_column(
     Examples
     --------
     >>> from tidelake.types import parse_type
-    >>> [r.tolist() for r in rank_column(pa.array([3, None]), parse_type("BIGINT"), descending=False)]
+    >>> column, data_type = pa.array([3, None]), parse_type("BIGINT")
+    >>> [rank.tolist() for rank in rank_column(column, data_type, descending=False)]
     [[True, False], [3, 3]]
     """
     ranks: list[npt.NDArray[Any]] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 __all__ = ["MemoryBudget", "Orderable"]
 
@@ -17,7 +17,7 @@ __all__ = ["MemoryBudget", "Orderable"]
 class Orderable(Protocol):
     """A key that decides between writers that hold the same."""
 
-    def __lt__(self, other: object, /) -> bool: ...
+    def __lt__(self, other: Any, /) -> bool: ...
 
 
 K = TypeVar("K", bound=Orderable)

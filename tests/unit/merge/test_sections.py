@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,12 +38,12 @@ def test_sections_never_touch_and_runs_are_disjoint_and_ordered_by_age(ranges):
     sections = sections_of(ranges)
     places = [p for section in sections for run in section for p in run]
     assert sorted(places) == list(range(len(ranges)))
-    for before, after in zip(sections, sections[1:], strict=False):
+    for before, after in itertools.pairwise(sections):
         highest = max(ranges[p].max_key for run in before for p in run)
         assert highest < min(ranges[p].min_key for run in after for p in run)
     for section in sections:
         for run in section:
-            for a, b in zip(run, run[1:], strict=False):
+            for a, b in itertools.pairwise(run):
                 assert ranges[a].max_key < ranges[b].min_key
         for height, run in enumerate(section):
             for a in run:

@@ -1,4 +1,4 @@
-"""A bucket without a table around it: its live files, its messages applied, its rows read naively."""
+"""A bucket without a table: its live files, its messages applied, its rows read naively."""
 
 from __future__ import annotations
 

@@ -1,17 +1,18 @@
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from unit.store.bucket_world import Bucket, kinds, schema_of
 
 from tidelake.errors import ClosedError, InvalidInputError, StorageError
 from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
 from tidelake.metadata.data_file import EMPTY_ROW, EMPTY_STATS
 from tidelake.store.append import bucket_writer
-from unit.store.bucket_world import Bucket, kinds, schema_of
 
 COLUMNS = (("id", "BIGINT"), ("name", "STRING"))
 
@@ -72,7 +73,7 @@ def test_rolled_files_of_a_bucket_are_numbered_one_after_the_other():
     message = writer.prepare_commit()
     files = message.new_files
     assert len(files) > 1
-    for before, after in zip(files, files[1:], strict=False):
+    for before, after in itertools.pairwise(files):
         assert after.min_sequence_number == before.max_sequence_number + 1
     bucket.commit(message)
     assert ids(bucket) == list(range(200_000))

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from unit.store.lsm_text import data_file
 
 from tidelake.store.append import pick_bucketed, pick_bucketed_full, pick_unaware
-from unit.store.lsm_text import data_file
 
 SIZES = st.lists(st.integers(1, 40), max_size=14)
 

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from unit.store.lsm_text import KEY_TYPES, parse_levels
 
 from tidelake.store.lsm import Pick
 from tidelake.store.lsm.compaction import Rewrite, Step, Upgrade, plan
-from unit.store.lsm_text import KEY_TYPES, parse_levels
 
 
 def planned(levels: str, *, output: int = 5, target: int = 1000) -> list[str]:
@@ -41,7 +41,8 @@ def text_of(step: Step) -> str:
         ),
         # a small file goes along with the section before it, a large one ends that
         (
-            "L0[a..c #5 100] L0[b..d #4 900] L0[e..f #3 100] L5[g..h #1 900 | i..j #2 10 | k..l #6 10]",
+            "L0[a..c #5 100] L0[b..d #4 900] L0[e..f #3 100]"
+            " L5[g..h #1 900 | i..j #2 10 | k..l #6 10]",
             ["merge #4/#5 #3", "merge #2 #6"],
         ),
         # deletes do not reach the last level

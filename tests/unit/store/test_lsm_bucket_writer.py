@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from unit.store.bucket_world import Bucket, kinds, schema_of, upserts
 
 from tidelake.codec.binary_row import decode_row
 from tidelake.errors import ClosedError, CorruptError, InvalidInputError
@@ -15,7 +16,6 @@ from tidelake.merge import sections_of
 from tidelake.store import spill
 from tidelake.store.lsm import Levels, key_range
 from tidelake.telemetry import Env
-from unit.store.bucket_world import Bucket, kinds, schema_of, upserts
 
 
 def write_only(**options: str) -> Bucket:

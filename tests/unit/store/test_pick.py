@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from unit.store.lsm_text import KEY_TYPES, data_file, parse_levels
 
 from tidelake.store.lsm import CompactionPolicy, Levels, Pick, pick
-from unit.store.lsm_text import KEY_TYPES, data_file, parse_levels
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "lsm_pick.txt"
 

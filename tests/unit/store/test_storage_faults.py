@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from unit.store.bucket_world import Bucket, kinds, schema_of, upserts
 
 from tidelake.codec.binary_row import serialize_row
 from tidelake.errors import StorageError
 from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCrash
 from tidelake.metadata.data_file import EMPTY_ROW
 from tidelake.store import LsmBucketWriter, MemoryBudget, StoreContext
-from unit.store.bucket_world import Bucket, kinds, schema_of, upserts
 
 
 def history(bucket: Bucket) -> dict[tuple[int], tuple[int, str, int]]:

@@ -33,7 +33,13 @@ class AppendFile:
     """
 
     def __init__(
-        self, context: StoreContext, name: str, path: str, *, first_sequence: int, source: FileSource
+        self,
+        context: StoreContext,
+        name: str,
+        path: str,
+        *,
+        first_sequence: int,
+        source: FileSource,
     ) -> None:
         self._context = context
         self._name = name

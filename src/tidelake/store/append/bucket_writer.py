@@ -161,9 +161,7 @@ class AppendBucketWriter:
             for files in picked:
                 self._rewrite(files)
         elif full:
-            self._rewrite(
-                pick_bucketed_full(self._live, target_size_bytes=self._target_size_bytes)
-            )
+            self._rewrite(pick_bucketed_full(self._live, target_size_bytes=self._target_size_bytes))
         else:
             self._compact_neighbours()
 

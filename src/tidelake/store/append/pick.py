@@ -9,8 +9,8 @@
 A full compaction takes everything behind the leading files that have reached the target size, if
 most of that is small.
 
-*Unaware* of buckets (no order): fill bins with small files, smallest first, until a bin has twice the
-target size; the rest makes a bin of its own if it has ``compaction.min.file-num`` files.
+*Unaware* of buckets (no order): fill bins with small files, smallest first, until a bin has twice
+the target size; the rest makes a bin of its own if it has ``compaction.min.file-num`` files.
 
 Source: Paimon's ``BucketedAppendCompactManager`` and ``AppendCompactCoordinator`` (1.3.1).
 """
@@ -64,9 +64,7 @@ def pick_bucketed_full(
     files: Iterable[DataFileMeta], *, target_size_bytes: int
 ) -> tuple[DataFileMeta, ...]:
     """Choose what a full compaction of a bucket puts together, in sequence order."""
-    rest = tuple(
-        dropwhile(lambda f: f.file_size_bytes >= target_size_bytes, _in_sequence(files))
-    )
+    rest = tuple(dropwhile(lambda f: f.file_size_bytes >= target_size_bytes, _in_sequence(files)))
     small = sum(f.file_size_bytes < target_size_bytes for f in rest)
     worth_it = len(rest) >= FULL_FILES_MIN and small > len(rest) - small
     return rest if worth_it else ()

@@ -3,14 +3,14 @@
 1. The picked files are cut into sections (:mod:`tidelake.merge.sections`).
 2. A section of several runs is merged. So are neighbouring small files without overlap: they
    become one.
-3. A larger file that overlaps nothing is **upgraded**: its metadata says the new level and its bytes
-   stay. The exception is a file with deletes on its way to the last level: it is rewritten, for
-   nothing is left there that a delete could hide.
+3. A larger file that overlaps nothing is **upgraded**: its metadata says the new level and its
+   bytes stay. The exception is a file with deletes on its way to the last level: it is rewritten,
+   for nothing is left there that a delete could hide.
 4. Merged rows stream into new files at the output level. No file is changed or deleted; the commit
    decides whether the new ones count.
 
-Source: Paimon's ``MergeTreeCompactTask`` and ``MergeTreeCompactRewriter`` (1.3.1). Memory: one batch
-per run and one row group.
+Source: Paimon's ``MergeTreeCompactTask`` and ``MergeTreeCompactRewriter`` (1.3.1). Memory: one
+batch per run and one row group.
 """
 
 from __future__ import annotations

@@ -95,9 +95,7 @@ class KeyedFile:
         if self._sequence_bounds is not None:
             low, high = min(low, self._sequence_bounds[0]), max(high, self._sequence_bounds[1])
         self._sequence_bounds = (low, high)
-        self._delete_count += int(
-            np.count_nonzero(rows.column(KIND_FIELD.name).to_numpy() & 1)
-        )
+        self._delete_count += int(np.count_nonzero(rows.column(KIND_FIELD.name).to_numpy() & 1))
 
     def close(self) -> DataFileMeta:
         """Finish the file.

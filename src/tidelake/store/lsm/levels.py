@@ -88,9 +88,7 @@ class Levels:
                 runs.append(SortedRun(level, files))
         return tuple(runs)
 
-    def updated(
-        self, before: Iterable[DataFileMeta], after: Iterable[DataFileMeta]
-    ) -> Levels:
+    def updated(self, before: Iterable[DataFileMeta], after: Iterable[DataFileMeta]) -> Levels:
         """Give the levels with some files replaced by others.
 
         Requires: `before` are files of these levels.
@@ -107,7 +105,9 @@ class Levels:
         level 5 that has two files.
         """
         return " ".join(
-            f"L{run.level}[" + " | ".join(_describe(f, key_types) for f in _in_order(run, key_types)) + "]"
+            f"L{run.level}["
+            + " | ".join(_describe(f, key_types) for f in _in_order(run, key_types))
+            + "]"
             for run in self.runs
         )
 

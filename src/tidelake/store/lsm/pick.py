@@ -13,7 +13,8 @@ The picked runs go to the level above the next run's. Level 0 is no target: wher
 runs are taken up to and with the first that is not of level 0, and its level is the target. If all
 runs are taken the target is the last level.
 
-Deletes may be dropped if the target is at least the oldest level in use: nothing older lies beneath.
+Deletes may be dropped if the target is at least the oldest level in use: nothing older lies
+beneath.
 
 Source: Paimon's ``UniversalCompaction`` and ``MergeTreeCompactManager`` (1.3.1).
 """

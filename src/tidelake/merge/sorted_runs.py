@@ -112,9 +112,7 @@ def _common_widths(live: Sequence[RunCursor], widths: tuple[int, ...]) -> tuple[
     Rounding up and slack keep lengths that vary a little from encoding all runs again.
     """
     needed = tuple(max(column) for column in zip(*(c.widths for c in live), strict=True))
-    holds = len(widths) == len(needed) and all(
-        w >= n for w, n in zip(widths, needed, strict=True)
-    )
+    holds = len(widths) == len(needed) and all(w >= n for w, n in zip(widths, needed, strict=True))
     if holds and sum(widths) <= max(WIDTH_SMALL_BYTES, WIDTH_SLACK * sum(needed)):
         return widths
     return tuple(-(-n // WIDTH_STEP_BYTES) * WIDTH_STEP_BYTES for n in needed)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-import sys
 import weakref
 from decimal import Decimal
 from typing import Any
@@ -12,10 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from tidelake.errors import UnsupportedError
-from tidelake.merge import MergeSpec, merge_runs, run_cursor
-from tidelake.types import parse_type
 from unit.merge.oracle import (
     Row,
     deduplicate,
@@ -26,6 +21,10 @@ from unit.merge.oracle import (
     to_batch,
     to_run,
 )
+
+from tidelake.errors import UnsupportedError
+from tidelake.merge import MergeSpec, merge_runs, run_cursor, sorted_runs
+from tidelake.types import parse_type
 
 VALUES = {
     "BIGINT": st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5),
@@ -196,8 +195,7 @@ def test_very_wide_keys_are_encoded_window_by_window(monkeypatch):
 
 
 def test_large_batches_are_cut_by_bytes(monkeypatch):
-    streaming = sys.modules["tidelake.merge.merge_runs"]
-    monkeypatch.setattr(streaming, "SLICE_BYTES_MAX", 4_000)
+    monkeypatch.setattr(sorted_runs, "SLICE_BYTES_MAX", 4_000)
     schema = schema_of(["BIGINT"])
     runs = [
         int_rows(*[(k, 1000 * r + k, 0, f"{r}:{k}" * 20) for k in range(300)]) for r in range(3)
@@ -253,5 +251,5 @@ def test_a_run_out_of_order_is_noticed_by_the_self_checks():
 
 
 def test_an_engine_that_is_not_covered_is_refused():
-    with pytest.raises(UnsupportedError, match="aggregation.*merge-engine"):
+    with pytest.raises(UnsupportedError, match=r"aggregation.*merge-engine"):
         MergeSpec(("k",), (parse_type("INT"),), engine="aggregation")

@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from tidelake.merge import merge_buffer
 from unit.merge.oracle import Row, deduplicate, from_batches, schema_of, spec_of, to_run
-from unit.merge.test_merge_runs import KEY_TYPES, SEQUENCE_TYPES, VALUES
+from unit.merge.test_sorted_runs import KEY_TYPES, SEQUENCE_TYPES, VALUES
+
+from tidelake.merge import buffer, merge_buffer
 
 
 @st.composite
@@ -53,7 +52,7 @@ def test_deletes_stay_in_the_buffer():
 
 @pytest.mark.parametrize("limit", ["GROUP_BYTES_MAX", "KEYS_BYTES_MAX"])
 def test_a_buffer_too_large_for_one_sort_is_merged_in_parts(monkeypatch, limit):
-    monkeypatch.setattr(sys.modules["tidelake.merge.merge_buffer"], limit, 2_000)
+    monkeypatch.setattr(buffer, limit, 2_000)
     schema = schema_of(["STRING"])
     rows = [
         Row((f"key{i * 7919 % 101:03}",), (), i, 3 if i % 11 == 0 else 0, f"v{i}")

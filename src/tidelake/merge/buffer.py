@@ -19,10 +19,10 @@ from tidelake.codec.key_order import encode_keys, key_widths
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
 from tidelake.merge.engine import engine_of
 from tidelake.merge.materialise import gather
-from tidelake.merge.merge_runs import merge_runs
 from tidelake.merge.run_cursor import FIXED_KEY_BYTES, GROUP_BYTES_MAX, batch_parts
 from tidelake.merge.segments import flush_order, segments_of
 from tidelake.merge.sequence import rank_rows
+from tidelake.merge.sorted_runs import merge_runs
 from tidelake.merge.spec import MergeSpec
 
 __all__ = ["merge_buffer"]

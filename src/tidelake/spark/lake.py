@@ -1,0 +1,239 @@
+"""Tables of a warehouse on a Spark session: DataFrames in, DataFrames out.
+
+>>> import tidelake.spark                                    # doctest: +SKIP
+>>> spark = tidelake.spark.session("demo")                   # doctest: +SKIP
+>>> tl = tidelake.spark.attach(spark, "/tmp/warehouse")      # doctest: +SKIP
+>>> tl.create_table("shop.orders", frame, primary_keys=["id"])  # doctest: +SKIP
+>>> tl.write(frame, "shop.orders")                           # doctest: +SKIP
+>>> tl.table("shop.orders", columns=["id", "price"], filter="price > 10").show()  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
+
+from tidelake.catalog import Catalog, open_catalog
+from tidelake.errors import InvalidInputError
+from tidelake.spark.read import frame_of
+from tidelake.spark.session import prepare
+from tidelake.spark.source import TidelakeSource
+from tidelake.spark.types import fields_from_spark
+from tidelake.spark.write import write_frame
+from tidelake.table import SystemTable, Table
+from tidelake.table.write import CommitIdentity, WriteResult
+
+__all__ = ["Lake", "attach"]
+
+
+def attach(spark: SparkSession, warehouse: str | Path) -> Lake:
+    """Open a warehouse on a Spark session.
+
+    Settings that Tidelake profits from and that nobody set are added to the session
+    (:data:`tidelake.spark.session.RUNTIME_CONF`), and ``format("tidelake")`` is registered in it.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Of :func:`tidelake.spark.session`, or any other.
+    warehouse : str or Path
+        A directory that the driver and all executors see under this path.
+    """
+    prepare(spark)
+    spark.dataSource.register(TidelakeSource)
+    return Lake(spark, open_catalog(warehouse))
+
+
+class Lake:
+    """A warehouse on a Spark session; made by :func:`attach`.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where reads and writes run.
+    catalog : Catalog
+        The warehouse.
+    """
+
+    def __init__(self, spark: SparkSession, catalog: Catalog) -> None:
+        self.spark = spark
+        self.catalog = catalog
+
+    def __repr__(self) -> str:
+        return f"Lake('{self.catalog.warehouse}')"
+
+    def table(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        filter: object = None,
+        *,
+        snapshot_id: int | None = None,
+        timestamp: int | str | datetime | None = None,
+        tag: str | None = None,
+    ) -> DataFrame:
+        """Read a table.
+
+        Parameters
+        ----------
+        name : str
+            ``"database.table"``, or a system table such as ``"database.table$files"``.
+        columns : sequence of str, optional
+            The columns wanted; all by default. **Say them here** and not only in a later
+            ``select``: Spark's optimiser cannot reach into the merging part of the plan, and
+            columns that are not wanted cost as much as those that are.
+        filter : str, Predicate or list of tuples, optional
+            The rows wanted, e.g. ``"day = '2026-11-21' AND price > 10"``. Said here it prunes files
+            and is applied where the rows are read; a later ``where`` is right too, and slower.
+        snapshot_id, timestamp, tag
+            At most one: the moment to read, with the columns of that moment.
+
+        Returns
+        -------
+        DataFrame
+            The state of the table when this was called: later commits do not change it. Files that
+            only need to be read are scanned by Spark itself; files that must be merged are merged
+            on the executors.
+
+        Raises
+        ------
+        NotFoundError
+            No such table, column, snapshot or tag; near names are offered.
+        """
+        found = self.catalog.table(name)
+        if isinstance(found, SystemTable):
+            given = {
+                "columns": columns,
+                "filter": filter,
+                "snapshot_id": snapshot_id,
+                "timestamp": timestamp,
+                "tag": tag,
+            }
+            for argument, value in given.items():
+                if value is not None:
+                    message = f"System table '{name}' takes no {argument}: use select and where."
+                    raise InvalidInputError(message, kind="system_table", table=name)
+            return self.spark.createDataFrame(found.to_arrow())
+        if columns is not None and not list(columns):
+            message = (
+                f"columns=[] leaves nothing of table '{name}' to read: name at least one column."
+            )
+            raise InvalidInputError(message, kind="no_columns", table=name)
+        scan = found.scan(
+            columns=columns, filter=filter, snapshot_id=snapshot_id, timestamp=timestamp, tag=tag
+        )
+        return frame_of(self.spark, scan, table=name)
+
+    def create_table(
+        self,
+        name: str,
+        schema: DataFrame | st.StructType | str,
+        *,
+        primary_keys: Sequence[str] = (),
+        partition_keys: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+        if_exists: str = "error",
+    ) -> Table:
+        """Make an empty table with the columns of a DataFrame; no rows are written.
+
+        Parameters
+        ----------
+        name : str
+            ``"database.table"``; the database is made where it is missing.
+        schema : DataFrame, StructType or str
+            The columns; text is Spark's DDL: ``"id bigint, price decimal(10,2)"``.
+        primary_keys, partition_keys, options, comment, if_exists
+            As of :meth:`tidelake.Catalog.create_table`.
+
+        Returns
+        -------
+        Table
+            The table without Spark.
+        """
+        if isinstance(schema, DataFrame):
+            struct = schema.schema
+        elif isinstance(schema, st.StructType):
+            struct = schema
+        else:
+            struct = st.StructType.fromDDL(schema)
+        return self.catalog.create_table(
+            name,
+            fields_from_spark(struct, table=name),
+            primary_keys=primary_keys,
+            partition_keys=partition_keys,
+            options=options,
+            comment=comment,
+            if_exists=if_exists,
+        )
+
+    def write(
+        self,
+        frame: DataFrame,
+        name: str,
+        mode: str = "append",
+        *,
+        partition: Mapping[str, object] | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+        tasks: int | None = None,
+    ) -> WriteResult:
+        """Write a DataFrame in one commit; on a primary-key table this is an upsert.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            The table's columns, matched by name. A column ``_row_kind`` says what each row does:
+            ``'+I'``, ``'+U'`` insert or replace, ``'-D'``, ``'-U'`` delete. Of two rows of one
+            key in one DataFrame either may win, unless the table has ``sequence.field``.
+        name : str
+            ``"database.table"``.
+        mode : {'append', 'overwrite'}
+            ``'overwrite'`` replaces: the given `partition`; without it the partitions that rows
+            come for (or with the option ``dynamic-partition-overwrite = false`` the whole table);
+            an unpartitioned table as a whole.
+        partition : mapping, optional
+            Values of some partition columns: what to overwrite.
+        commit_user, commit_identifier : str and int, optional
+            Give both to write exactly once: a user's identifiers rise from commit to commit, and a
+            write whose identifier was committed before does nothing.
+        tasks : int, optional
+            Number of writing tasks; by default as the size of the input suggests. A bucket is
+            always written by one task.
+
+        Returns
+        -------
+        WriteResult
+
+        Raises
+        ------
+        InvalidInputError
+            Columns, types, nulls, kinds or arguments are wrong; nothing is visible.
+        ConflictError
+            Another writer changed what this commit depends on; nothing is visible.
+        OutcomeUnknownError
+            The storage failed while publishing; repeat with the same commit identity.
+        """
+        table = self._data_table(name)
+        if tasks is not None and tasks < 1:
+            message = f"tasks must be a number from 1 on, not {tasks!r}."
+            raise InvalidInputError(message, kind="bad_tasks", table=name)
+        return write_frame(
+            table.handle,
+            frame,
+            mode=mode,
+            partition=partition,
+            identity=CommitIdentity.of(table.handle, commit_user, commit_identifier),
+            tasks=tasks,
+        )
+
+    def _data_table(self, name: str) -> Table:
+        found = self.catalog.table(name)
+        if isinstance(found, SystemTable):
+            message = f"'{name}' is a system table: it cannot be written."
+            raise InvalidInputError(message, kind="system_table", table=name)
+        return found

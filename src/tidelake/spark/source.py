@@ -1,0 +1,233 @@
+"""``format("tidelake")``: batch reads and writes through Spark's Python data source API.
+
+Found without registration where this package is installed (:mod:`pyspark_tidelake`). It is the
+way in for tools that know formats only; :class:`tidelake.spark.Lake` is faster at both ends,
+because the API has no column pruning and no clustering before a write:
+
+- A read hands whole rows from Python to the JVM, unless ``option("columns", "a,b")`` names the
+  columns.
+- A write into buckets is not clustered: each task routes its own rows, so several tasks may write
+  one bucket, each with a sorted file of its own whose sequence numbers overlap the others'. The
+  table is right (one row per key survives, by sequence number, then by file), but of two rows of
+  one key in different tasks either may win, as in :meth:`tidelake.spark.Lake.write`; and the
+  bucket has a run per task until a later write compacts it. Tasks do not compact here: two would
+  take the same files.
+
+Options: ``path`` (``load``/``save``) or ``warehouse`` and ``table``; to read ``columns``,
+``filter``, ``snapshot-id``, ``timestamp``, ``tag``. Mode ``overwrite`` replaces the whole table.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    Filter,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
+from pyspark.sql.types import StructType
+
+from tidelake.catalog import open_catalog
+from tidelake.errors import InvalidInputError
+from tidelake.metadata import commit_message
+from tidelake.metadata.data_file import CommitMessage
+from tidelake.options import declared
+from tidelake.scan import split_from_bytes, split_to_bytes
+from tidelake.spark.filter import from_spark_filters
+from tidelake.spark.read import SplitTask, split_batches
+from tidelake.spark.types import spark_schema
+from tidelake.spark.write import discard, publish
+from tidelake.spark.write_task import WriteTask, write_batches
+from tidelake.table import Table
+from tidelake.table.handle import TableHandle
+from tidelake.table.inputs import ROW_KIND_COLUMN
+from tidelake.table.read import TableScan
+from tidelake.table.write import CommitIdentity, check_writable
+from tidelake.types.arrow import conform
+from tidelake.types.predicate import conjoin, parse_filter
+
+__all__ = ["TidelakeSource"]
+
+DATABASE_SUFFIX = ".db"
+
+
+class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no types here
+    """The data source; Spark makes one per read or write."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The word for ``format(...)``."""
+        return "tidelake"
+
+    def schema(self) -> StructType:
+        """The columns that a read gives."""
+        table = _open(self.options)
+        scan = _scan(table, self.options, None)
+        return spark_schema(scan.context.fields(scan.columns), table=table.identifier)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A batch read."""
+        return TidelakeReader(dict(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001
+        """A batch write."""
+        handle = _open(self.options).handle
+        check_writable(handle)
+        data = [f for f in schema.fields if f.name != ROW_KIND_COLUMN]
+        arrow = pyspark_arrow_schema(StructType(data), timezone="UTC")
+        conform(arrow.empty_table(), handle.schema.fields, table=handle.identifier)
+        return TidelakeWriter(handle, overwrite=overwrite)
+
+
+@dataclass
+class SplitPartition(InputPartition):  # type: ignore[misc]  # pyspark carries no types here
+    """One task of a read: a split as bytes."""
+
+    blob: bytes
+
+
+class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries no types here
+    """Plans on the driver, reads on the executors.
+
+    Parameters
+    ----------
+    options : dict of str to str
+        The user's options.
+    schema : StructType
+        The columns.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._filters: list[Filter] = []
+        self._task: SplitTask | None = None
+
+    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
+        """Take filters to read less; all are given back, so that Spark applies them too."""
+        self._filters = list(filters)
+        yield from filters
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One per split."""
+        scan = _scan(_open(self._options), self._options, self._filters)
+        self._task = SplitTask(scan.context, scan.columns, scan.predicate)
+        return [SplitPartition(split_to_bytes(s)) for s in scan.plan.splits]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Rows of one split; Spark gives None where the plan is empty."""
+        if partition is None:
+            return
+        assert isinstance(partition, SplitPartition), "partitions() gives splits"
+        assert self._task is not None, "Spark calls partitions() before it ships the reader"
+        task = self._task
+        yield from split_batches(task, split_from_bytes(partition.blob), task.fields)
+
+
+@dataclass
+class TaskMessages(WriterCommitMessage):  # type: ignore[misc]  # pyspark carries no types here
+    """What one task wrote."""
+
+    blobs: tuple[bytes, ...]
+
+
+class TidelakeWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark carries no types here
+    """Writes on the executors, commits on the driver.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    overwrite : bool
+        Whether the rows replace the whole table.
+    """
+
+    def __init__(self, handle: TableHandle, *, overwrite: bool) -> None:
+        self._handle = handle
+        self._overwrite = overwrite
+        # one identity for the write: a commit that Spark repeats is made once
+        self._identity = replace(CommitIdentity.of(handle, None, None), once=True)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write one task's rows."""
+        options = self._handle.options.updated({declared.WRITE_ONLY.key: "true"})
+        task = WriteTask.of(
+            self._handle.with_options(options), overwrite=self._overwrite, static=None
+        )
+        _, messages = write_batches(task, iterator)
+        return TaskMessages(tuple(commit_message.to_bytes(m) for m in messages))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make all tasks' rows visible at once."""
+        publish(
+            self._handle,
+            _read_messages(messages),
+            identity=self._identity,
+            overwrite=self._overwrite,
+            partitions=None,
+        )
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Delete what the tasks that succeeded wrote."""
+        discard(self._handle, _read_messages(messages))
+
+
+def _read_messages(messages: Sequence[WriterCommitMessage | None]) -> list[CommitMessage]:
+    return [
+        commit_message.from_bytes(blob)
+        for message in messages
+        if isinstance(message, TaskMessages)
+        for blob in message.blobs
+    ]
+
+
+def _open(options: Mapping[str, str]) -> Table:
+    """The table that the options name."""
+    path, warehouse, name = (options.get(key) for key in ("path", "warehouse", "table"))
+    if path is not None and warehouse is None and name is None:
+        warehouse, name = _place(path)
+    if warehouse is None or name is None or (path is not None and options.get("table")):
+        message = (
+            "format('tidelake') needs the table's directory, as in load('/warehouse/db.db/table'),"
+            " or option('warehouse', ...) together with option('table', 'db.table')."
+        )
+        raise InvalidInputError(message, kind="source_options")
+    found = open_catalog(warehouse).table(name)
+    if not isinstance(found, Table):
+        message = f"'{name}' is a system table: read it with tl.table('{name}')."
+        raise InvalidInputError(message, kind="system_table", table=name)
+    return found
+
+
+def _place(path: str) -> tuple[str, str]:
+    """Warehouse and name of a table's directory."""
+    database_path, table = posixpath.split(path.rstrip("/"))
+    warehouse, database = posixpath.split(database_path)
+    if not (warehouse and table and database.endswith(DATABASE_SUFFIX)):
+        message = (
+            f"'{path}' is not the directory of a table, which is <warehouse>/<database>.db/<table>."
+        )
+        raise InvalidInputError(message, kind="source_path", path=path)
+    return warehouse, f"{database.removesuffix(DATABASE_SUFFIX)}.{table}"
+
+
+def _scan(table: Table, options: Mapping[str, str], filters: Sequence[Filter] | None) -> TableScan:
+    columns = options.get("columns")
+    snapshot_id = options.get("snapshot-id")
+    asked = parse_filter(options.get("filter"))
+    offered = from_spark_filters(filters or (), table.table_schema.fields)
+    return table.scan(
+        columns=None if columns is None else [part.strip() for part in columns.split(",")],
+        filter=conjoin([p for p in (asked, offered) if p is not None]),
+        snapshot_id=None if snapshot_id is None else int(snapshot_id),
+        timestamp=options.get("timestamp"),
+        tag=options.get("tag"),
+    )

@@ -1,0 +1,235 @@
+"""Paimon's types as Spark's, and back; and Arrow batches in the exact types that Spark takes.
+
+======================================  ==========================================
+Paimon                                  Spark
+======================================  ==========================================
+BOOLEAN, TINYINT .. BIGINT              boolean, tinyint .. bigint
+FLOAT, DOUBLE, DECIMAL(p, s)            float, double, decimal(p, s)
+CHAR(n), VARCHAR(n), STRING             string
+BINARY(n), VARBINARY(n), BYTES          binary
+DATE                                    date
+TIME(p)                                 time(p), p at most 6
+TIMESTAMP(p)                            timestamp_ntz (microseconds)
+TIMESTAMP(p) WITH LOCAL TIME ZONE       timestamp (microseconds)
+======================================  ==========================================
+
+A TIMESTAMP(7..9) is read where its values hold whole microseconds, and refused where one does
+not: a cut value would be a wrong value. Nested types and VARIANT are refused until a later version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import types as st
+
+from tidelake.errors import UnsupportedError
+from tidelake.types import DataField, DataType, TypeRoot
+
+__all__ = [
+    "fields_from_spark",
+    "spark_arrow_schema",
+    "spark_schema",
+    "to_spark_arrow",
+    "to_spark_type",
+]
+
+STRING_LENGTH_MAX = 2_147_483_647
+SPARK_FRACTION_DIGITS = 6
+TIME_DIGITS = 3
+"""Paimon keeps TIME in milliseconds."""
+
+_PLAIN: dict[TypeRoot, st.DataType] = {
+    TypeRoot.BOOLEAN: st.BooleanType(),
+    TypeRoot.TINYINT: st.ByteType(),
+    TypeRoot.SMALLINT: st.ShortType(),
+    TypeRoot.INT: st.IntegerType(),
+    TypeRoot.BIGINT: st.LongType(),
+    TypeRoot.FLOAT: st.FloatType(),
+    TypeRoot.DOUBLE: st.DoubleType(),
+    TypeRoot.CHAR: st.StringType(),
+    TypeRoot.VARCHAR: st.StringType(),
+    TypeRoot.BINARY: st.BinaryType(),
+    TypeRoot.VARBINARY: st.BinaryType(),
+    TypeRoot.DATE: st.DateType(),
+    TypeRoot.TIMESTAMP: st.TimestampNTZType(),
+    TypeRoot.TIMESTAMP_LTZ: st.TimestampType(),
+}
+_FROM_SPARK: dict[type[st.DataType], DataType] = {
+    st.BooleanType: DataType(TypeRoot.BOOLEAN),
+    st.ByteType: DataType(TypeRoot.TINYINT),
+    st.ShortType: DataType(TypeRoot.SMALLINT),
+    st.IntegerType: DataType(TypeRoot.INT),
+    st.LongType: DataType(TypeRoot.BIGINT),
+    st.FloatType: DataType(TypeRoot.FLOAT),
+    st.DoubleType: DataType(TypeRoot.DOUBLE),
+    st.StringType: DataType(TypeRoot.VARCHAR, length=STRING_LENGTH_MAX),
+    st.BinaryType: DataType(TypeRoot.VARBINARY, length=STRING_LENGTH_MAX),
+    st.DateType: DataType(TypeRoot.DATE),
+    st.TimestampNTZType: DataType(TypeRoot.TIMESTAMP, precision=SPARK_FRACTION_DIGITS),
+    st.TimestampType: DataType(TypeRoot.TIMESTAMP_LTZ, precision=SPARK_FRACTION_DIGITS),
+}
+
+
+def to_spark_type(data_type: DataType, *, column: str = "", table: str = "") -> st.DataType:
+    """Give the Spark type of a Paimon type.
+
+    Raises
+    ------
+    UnsupportedError
+        Spark has no such type, or this version does not cover it.
+
+    Examples
+    --------
+    >>> from tidelake.types import parse_type
+    >>> to_spark_type(parse_type("TIMESTAMP(3)")).simpleString()
+    'timestamp_ntz'
+    """
+    if data_type.root is TypeRoot.DECIMAL:
+        return st.DecimalType(data_type.precision or 10, data_type.scale or 0)
+    if data_type.root is TypeRoot.TIME and (data_type.precision or 0) <= SPARK_FRACTION_DIGITS:
+        return st.TimeType(data_type.precision or 0)
+    found = _PLAIN.get(data_type.root)
+    if found is None:
+        message = (
+            f"Column '{column}' of table '{table}' has type {data_type}, which cannot be used on"
+            " Spark by this version: choose columns without it."
+        )
+        raise UnsupportedError(message, kind="type", table=table, column=column)
+    return found
+
+
+def spark_schema(fields: Sequence[DataField], *, table: str = "") -> st.StructType:
+    """Give the Spark schema of columns; all are nullable, as in any scan of files.
+
+    Raises
+    ------
+    UnsupportedError
+        See :func:`to_spark_type`.
+    """
+    return st.StructType(
+        [st.StructField(f.name, to_spark_type(f.type, column=f.name, table=table)) for f in fields]
+    )
+
+
+def fields_from_spark(
+    schema: st.StructType, *, not_null: Sequence[str] = (), table: str = ""
+) -> tuple[DataField, ...]:
+    """Give the columns of a Spark schema as fields with ids from 0.
+
+    Parameters
+    ----------
+    schema : StructType
+        Of a DataFrame, or made by hand (then also ``char(n)`` and ``varchar(n)``).
+    not_null : sequence of str
+        Columns that hold no nulls, beside those that the schema says it of.
+    table : str
+        The table, for messages.
+
+    Raises
+    ------
+    UnsupportedError
+        A column has a type that this version does not store.
+
+    Examples
+    --------
+    >>> struct = st.StructType.fromDDL("a int not null, b timestamp")
+    >>> [str(f.type) for f in fields_from_spark(struct)]
+    ['INT NOT NULL', 'TIMESTAMP(6) WITH LOCAL TIME ZONE']
+    """
+    fields = []
+    for number, field in enumerate(schema.fields):
+        data_type = _from_spark_type(field.dataType, column=field.name, table=table)
+        if not field.nullable or field.name in not_null:
+            data_type = data_type.not_null()
+        fields.append(DataField(number, field.name, data_type, _comment(field)))
+    return tuple(fields)
+
+
+def _comment(field: st.StructField) -> str | None:
+    comment = field.metadata.get("comment")
+    return None if comment is None else str(comment)
+
+
+def _from_spark_type(spark_type: st.DataType, *, column: str, table: str) -> DataType:
+    if isinstance(spark_type, st.DecimalType):
+        return DataType(TypeRoot.DECIMAL, precision=spark_type.precision, scale=spark_type.scale)
+    if isinstance(spark_type, (st.CharType, st.VarcharType)):
+        root = TypeRoot.CHAR if isinstance(spark_type, st.CharType) else TypeRoot.VARCHAR
+        return DataType(root, length=spark_type.length)
+    if isinstance(spark_type, st.TimeType) and spark_type.precision <= TIME_DIGITS:
+        return DataType(TypeRoot.TIME, precision=spark_type.precision)
+    found = _FROM_SPARK.get(type(spark_type))
+    if found is None:
+        message = (
+            f"Column '{column}' of table '{table}' has Spark type {spark_type.simpleString()},"
+            " which this version cannot store: cast it to a scalar type."
+        )
+        raise UnsupportedError(message, kind="type", table=table, column=column)
+    return found
+
+
+def spark_arrow_schema(fields: Sequence[DataField]) -> pa.Schema:
+    """Give the Arrow schema that Spark expects of batches of these columns."""
+    return pa.schema([pa.field(f.name, _spark_arrow_type(f.type)) for f in fields])
+
+
+_SPARK_ARROW = {
+    TypeRoot.BOOLEAN: pa.bool_(),
+    TypeRoot.TINYINT: pa.int8(),
+    TypeRoot.SMALLINT: pa.int16(),
+    TypeRoot.INT: pa.int32(),
+    TypeRoot.BIGINT: pa.int64(),
+    TypeRoot.FLOAT: pa.float32(),
+    TypeRoot.DOUBLE: pa.float64(),
+    TypeRoot.CHAR: pa.string(),
+    TypeRoot.VARCHAR: pa.string(),
+    TypeRoot.BINARY: pa.binary(),
+    TypeRoot.VARBINARY: pa.binary(),
+    TypeRoot.DATE: pa.date32(),
+    TypeRoot.TIME: pa.time64("ns"),
+    TypeRoot.TIMESTAMP: pa.timestamp("us"),
+    TypeRoot.TIMESTAMP_LTZ: pa.timestamp("us", tz="UTC"),
+}
+
+
+def _spark_arrow_type(data_type: DataType) -> pa.DataType:
+    if data_type.root is TypeRoot.DECIMAL:
+        return pa.decimal128(data_type.precision, data_type.scale)
+    return _SPARK_ARROW[data_type.root]
+
+
+def to_spark_arrow(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.RecordBatch:
+    """Cast a batch of the kernel's Arrow types to those that Spark takes; most stay as they are.
+
+    Parameters
+    ----------
+    batch : RecordBatch
+        One column per field, in order.
+    fields : sequence of DataField
+        The columns.
+
+    Raises
+    ------
+    UnsupportedError
+        A timestamp does not fit Spark's microseconds.
+    """
+    columns = [_to_spark_column(batch.column(i), field) for i, field in enumerate(fields)]
+    return pa.RecordBatch.from_arrays(columns, schema=spark_arrow_schema(fields))
+
+
+def _to_spark_column(column: pa.Array, field: DataField) -> pa.Array:
+    wanted = _spark_arrow_type(field.type)
+    if column.type == wanted:
+        return column
+    try:
+        return pc.cast(column, wanted)
+    except pa.ArrowInvalid as error:
+        message = (
+            f"Column '{field.name}' of type {field.type} holds a value that Spark's"
+            f" {to_spark_type(field.type).simpleString()} cannot hold: {error}. Choose columns"
+            " without it, or read the table without Spark."
+        )
+        raise UnsupportedError(message, kind="type", column=field.name) from error

@@ -1,0 +1,283 @@
+"""A DataFrame into a table in one commit: clustered by the JVM, written on the executors.
+
+1. The driver checks what it can before anything runs: mode, columns, types, options, and whether
+   this commit was made before.
+2. Tables with buckets: each row's task is a Spark SQL expression of its partition and bucket
+   (:mod:`tidelake.spark.bucket`), and the rows are shuffled to it: **one bucket, one task**, so
+   that sequence numbers of a bucket come from one writer. Append tables without buckets are not
+   shuffled.
+3. Each task runs a :class:`~tidelake.table.writer.TableWriter` over its Arrow batches
+   (:mod:`tidelake.spark.write_task`) and gives back its commit messages as versioned bytes.
+4. The driver collects them (of a task that was tried twice, Spark gives the answer of one
+   attempt) and commits once. Files of failed, retried and speculative attempts have names of
+   their own and are never referenced: orphans, nothing more.
+
+The order in which rows of one DataFrame reach a bucket is not defined: of two rows of one key
+either may win, unless ``sequence.field`` decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as st
+from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
+from pyspark.sql.utils import is_remote
+
+from tidelake.errors import InvalidInputError, OutcomeUnknownError
+from tidelake.metadata.data_file import CommitMessage
+from tidelake.metadata.snapshot import Snapshot
+from tidelake.options import declared
+from tidelake.spark.bucket import bucket_column
+from tidelake.spark.expression import quoted
+from tidelake.spark.session import parallelism
+from tidelake.spark.types import to_spark_type
+from tidelake.spark.write_task import ANSWER_SCHEMA, TaskAnswer, WriteTask, write_task
+from tidelake.table.handle import TableHandle
+from tidelake.table.inputs import ROW_KIND_COLUMN
+from tidelake.table.write import CommitIdentity, WriteResult, check_writable, static_partition
+from tidelake.types import RowKind
+from tidelake.types.arrow import conform
+from tidelake.types.predicate import Predicate
+
+__all__ = ["publish", "write_frame"]
+
+TASK_COLUMN = "_tidelake_task"
+TASK_INPUT_BYTES = 32 << 20
+"""One task for this many bytes of input, as Spark's optimiser guesses (of files: compressed)."""
+UNKNOWN_SIZE_BYTES = 1 << 60
+KIND_UNKNOWN = 127
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What is replaced: nothing, partitions by a predicate, those that rows come for, or all."""
+
+    overwrite: bool = False
+    static: Predicate | None = None
+    dynamic: bool = False
+
+
+def write_frame(
+    handle: TableHandle,
+    frame: DataFrame,
+    *,
+    mode: str,
+    partition: Mapping[str, object] | None,
+    identity: CommitIdentity,
+    tasks: int | None,
+) -> WriteResult:
+    """Write a DataFrame in one commit; see :meth:`tidelake.spark.Lake.write`."""
+    target = _target(handle, mode, partition)
+    check_writable(handle)
+    frame = _with_static_columns(handle, frame, partition)
+    _check_columns(handle, frame)
+    if identity.once and not handle.committer().filter_committed(
+        identity.user, [identity.identifier]
+    ):
+        return WriteResult(already_committed=True)
+    rows = _clustered(handle, _with_kind_bytes(frame), tasks)
+    task = WriteTask.of(handle, overwrite=target.overwrite, static=target.static)
+    collected = rows.mapInArrow(write_task(task), ANSWER_SCHEMA).collect()
+    answer = TaskAnswer.gather(collected)
+    try:
+        if answer.errors:
+            raise answer.errors[0]
+        _check_one_task_per_bucket(handle, answer.messages)
+        snapshots = publish(
+            handle,
+            answer.messages,
+            identity=identity,
+            overwrite=target.overwrite,
+            partitions="dynamic" if target.dynamic else target.static,
+        )
+    except OutcomeUnknownError:
+        raise
+    except BaseException:
+        discard(handle, answer.messages)
+        raise
+    return result_of(snapshots, answer.messages, rows_count=answer.rows_count)
+
+
+def publish(
+    handle: TableHandle,
+    messages: Sequence[CommitMessage],
+    *,
+    identity: CommitIdentity,
+    overwrite: bool,
+    partitions: Predicate | str | None,
+) -> tuple[Snapshot, ...]:
+    """Commit the messages of all tasks at once.
+
+    Parameters
+    ----------
+    overwrite : bool
+        Whether what is there is replaced.
+    partitions : Predicate, 'dynamic' or None
+        With `overwrite`, what: see :meth:`tidelake.commit.Committer.overwrite`.
+    """
+    committer = handle.committer()
+    if overwrite:
+        return committer.overwrite(
+            messages,
+            user=identity.user,
+            identifier=identity.identifier,
+            partitions=partitions,
+        ).snapshots
+    return committer.commit(messages, user=identity.user, identifier=identity.identifier).snapshots
+
+
+def discard(handle: TableHandle, messages: Sequence[CommitMessage]) -> None:
+    """Delete the files of a write that was given up before its commit began to publish."""
+    for message in messages:
+        new = {f.file_name for f in message.new_files}
+        # a compaction may move a live file to another level without rewriting it
+        live = {f.file_name for f in message.compact_before} - new
+        for file in (*message.new_files, *message.compact_after):
+            if file.file_name not in live:
+                path = handle.paths.data_file(message.partition, message.bucket, file)
+                handle.fileio.delete(path)
+
+
+def result_of(
+    snapshots: Sequence[Snapshot], messages: Sequence[CommitMessage], *, rows_count: int
+) -> WriteResult:
+    """Sum up a write."""
+    files = [f for m in messages for f in (*m.new_files, *m.compact_after)]
+    return WriteResult(
+        snapshot_ids=tuple(s.id for s in snapshots),
+        rows=rows_count,
+        files=len(files),
+        bytes=sum(f.file_size_bytes for f in files),
+    )
+
+
+def _target(handle: TableHandle, mode: str, partition: Mapping[str, object] | None) -> _Target:
+    if mode not in {"append", "overwrite"}:
+        message = (
+            f"mode='{mode}' is not known: use 'append' (an upsert on a primary key) or 'overwrite'."
+        )
+        raise InvalidInputError(message, kind="write_mode", table=handle.identifier)
+    if mode == "append":
+        if partition is not None:
+            message = "partition= names what to overwrite: pass mode='overwrite' with it."
+            raise InvalidInputError(message, kind="write_mode", table=handle.identifier)
+        return _Target()
+    if partition is not None:
+        return _Target(overwrite=True, static=static_partition(handle, partition))
+    dynamic = bool(handle.schema.partition_keys) and bool(
+        handle.options.get(declared.DYNAMIC_PARTITION_OVERWRITE)
+    )
+    return _Target(overwrite=True, dynamic=dynamic)
+
+
+def _with_static_columns(
+    handle: TableHandle, frame: DataFrame, partition: Mapping[str, object] | None
+) -> DataFrame:
+    for name, value in (partition or {}).items():
+        if name not in frame.columns:
+            spark_type = to_spark_type(handle.schema.field(name).type, column=name)
+            frame = frame.withColumn(name, F.lit(value).cast(spark_type))
+    return frame
+
+
+def _check_columns(handle: TableHandle, frame: DataFrame) -> None:
+    """Refuse missing, unknown and retyped columns before anything runs, by the kernel's rule."""
+    data = [f for f in frame.schema.fields if f.name != ROW_KIND_COLUMN]
+    arrow = pyspark_arrow_schema(st.StructType(data), timezone="UTC")
+    conform(arrow.empty_table(), handle.schema.fields, table=handle.identifier)
+    kinds = [f.dataType for f in frame.schema.fields if f.name == ROW_KIND_COLUMN]
+    if kinds and not isinstance(kinds[0], (st.StringType, st.IntegralType)):
+        message = (
+            f"Column '{ROW_KIND_COLUMN}' of the data for table '{handle.identifier}' is"
+            f" {kinds[0].simpleString()}: give text, one of +I, -U, +U, -D."
+        )
+        raise InvalidInputError(message, kind="row_kind", table=handle.identifier)
+
+
+def _with_kind_bytes(frame: DataFrame) -> DataFrame:
+    """Row kinds as bytes: less to carry than text."""
+    kinds = frame.schema[ROW_KIND_COLUMN] if ROW_KIND_COLUMN in frame.columns else None
+    if kinds is None or not isinstance(kinds.dataType, st.StringType):
+        return frame
+    text = F.upper(F.col(ROW_KIND_COLUMN))
+    number = F.when(text.isNull(), F.lit(None))
+    for kind in RowKind:
+        number = number.when(text == str(kind), F.lit(int(kind)))
+    return frame.withColumn(ROW_KIND_COLUMN, number.otherwise(KIND_UNKNOWN).cast("tinyint"))
+
+
+def _clustered(handle: TableHandle, frame: DataFrame, tasks: int | None) -> DataFrame:
+    """The rows in the partitions that write them."""
+    buckets_count = handle.options.get(declared.BUCKET)
+    if buckets_count <= 0:
+        return frame if tasks is None else frame.repartition(tasks)
+    partition_keys = handle.schema.partition_keys
+    count = tasks or _tasks_count(frame)
+    if not partition_keys:
+        count = min(count, buckets_count)
+    task = _task_column(handle, frame, count)
+    return (
+        frame.withColumn(TASK_COLUMN, task)
+        .repartitionById(count, F.col(TASK_COLUMN))
+        .drop(TASK_COLUMN)
+    )
+
+
+def _task_column(handle: TableHandle, frame: DataFrame, count: int) -> Column:
+    """The number of the task that writes a row: a function of partition and bucket alone."""
+    keys = [handle.schema.field(name) for name in handle.schema.bucket_keys]
+    bucket = bucket_column(
+        frame.sparkSession,
+        [(f, _typed(frame, f.name, to_spark_type(f.type))) for f in keys],
+        buckets_count=handle.options.get(declared.BUCKET),
+        function=handle.options.get(declared.BUCKET_FUNCTION_TYPE),
+    )
+    if handle.schema.partition_keys:
+        # of the column as the table types it: equal partitions must hash alike
+        partition = F.hash(
+            *(
+                _typed(frame, name, to_spark_type(handle.schema.field(name).type))
+                for name in handle.schema.partition_keys
+            )
+        )
+        bucket = partition.cast("bigint") + bucket
+    # a null key is refused by the task that gets it
+    return F.coalesce(F.pmod(bucket, F.lit(count)).cast("int"), F.lit(0))
+
+
+def _typed(frame: DataFrame, name: str, wanted: st.DataType) -> Column:
+    column = F.col(quoted(name))
+    # a value that does not fit becomes null here, and is refused by the task that gets it
+    return column if frame.schema[name].dataType == wanted else column.try_cast(wanted)
+
+
+def _tasks_count(frame: DataFrame) -> int:
+    """As many tasks as the input deserves, from one per core up to Spark's shuffle partitions."""
+    spark = frame.sparkSession
+    cores = parallelism(spark)
+    most = max(cores, int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200))
+    return min(most, max(cores, math.ceil(_input_bytes(frame) / TASK_INPUT_BYTES)))
+
+
+def _input_bytes(frame: DataFrame) -> int:
+    """Spark's guess of the input; 0 where it has none: too few tasks spill, too many are waste."""
+    if is_remote():
+        return 0
+    statistics = frame._jdf.queryExecution().optimizedPlan().stats()
+    estimate = int(statistics.sizeInBytes().toString())
+    return estimate if estimate < UNKNOWN_SIZE_BYTES else 0
+
+
+def _check_one_task_per_bucket(handle: TableHandle, messages: Sequence[CommitMessage]) -> None:
+    if not handle.schema.primary_keys:
+        return
+    written = [(m.partition, m.bucket) for m in messages]
+    assert len(set(written)) == len(written), (
+        f"two tasks wrote one bucket of table '{handle.identifier}': the bucket expression and the"
+        " kernel's bucket function disagree"
+    )

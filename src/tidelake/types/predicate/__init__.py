@@ -1,0 +1,44 @@
+"""Conditions on rows: how they are written, bound to a schema, evaluated, and asked of ranges."""
+
+from tidelake.types.predicate.binding import bind
+from tidelake.types.predicate.evaluation import evaluate
+from tidelake.types.predicate.filter_form import parse_filter
+from tidelake.types.predicate.node import (
+    Always,
+    And,
+    Compare,
+    In,
+    IsNull,
+    Not,
+    NotNull,
+    Or,
+    Predicate,
+    StartsWith,
+    col,
+    columns_of,
+    conjoin,
+    conjuncts,
+)
+from tidelake.types.predicate.pruning import ColumnRange, may_match
+
+__all__ = [
+    "Always",
+    "And",
+    "ColumnRange",
+    "Compare",
+    "In",
+    "IsNull",
+    "Not",
+    "NotNull",
+    "Or",
+    "Predicate",
+    "StartsWith",
+    "bind",
+    "col",
+    "columns_of",
+    "conjoin",
+    "conjuncts",
+    "evaluate",
+    "may_match",
+    "parse_filter",
+]

@@ -1,1 +1,7 @@
-"""commit."""
+"""Conflict check, manifests, publishing by put-if-absent, retries: how a write becomes visible."""
+
+from tidelake.commit.changes import Committed
+from tidelake.commit.committer import Committer
+from tidelake.metadata.snapshot import BATCH_IDENTIFIER, CommitKind
+
+__all__ = ["BATCH_IDENTIFIER", "CommitKind", "Committed", "Committer"]

@@ -9,7 +9,7 @@
             <k1>=<v1>/<k2>=<v2>/bucket-<b>/data-<uuid>-<i>.parquet
 
 File names in metadata are data: one that could lead out of its directory is a damaged file, never a
-path. Source: ``docs/format/index.md``; Paimon's ``FileStorePathFactory`` (1.3.1).
+path. Source: ``docs/format/snapshot.md``; Paimon's ``FileStorePathFactory`` (1.3.1).
 """
 
 from __future__ import annotations

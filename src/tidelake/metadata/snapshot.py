@@ -116,8 +116,9 @@ class Snapshot:
 
         Examples
         --------
-        >>> s = Snapshot(1, 0, "manifest-list-a-0", "manifest-list-a-1", "me", 7, CommitKind.APPEND,
-        0) >>> Snapshot.from_json(s.to_json()) == s
+        >>> kind = CommitKind.APPEND
+        >>> s = Snapshot(1, 0, "list-a-0", "list-a-1", "me", 7, kind, time_ms=0)
+        >>> Snapshot.from_json(s.to_json()) == s
         True
         """
         return json.dumps(self.to_document(), indent=2, ensure_ascii=False)

@@ -1,0 +1,155 @@
+"""What a commit is made of: the messages of the writers, taken apart into entries. Pure.
+
+A commit makes up to two snapshots. The first adds the new files; the second replaces compacted
+files by their result. They are apart so that a compaction can give way without the data (and so
+that a reader of changes can leave it out). Source: Paimon's ``FileStoreCommitImpl.commit`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tidelake.errors import InvalidInputError, TidelakeError
+from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileKind, ManifestEntry
+from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.snapshot import Snapshot
+
+__all__ = ["Committed", "Compaction", "added_entries", "check_messages", "compactions"]
+
+_LISTS = ("new_files", "compact_before", "compact_after")
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a commit did. Iterates over its snapshots.
+
+    Parameters
+    ----------
+    snapshots : tuple of Snapshot
+        Those it made, or, where it had been committed before, those made then.
+    gave_way : tuple of TidelakeError
+        One per compaction that did not happen: its input is no longer live, or the storage failed
+        after the data had been committed. The data is safe; the result of these compactions must be
+        forgotten, so a writer goes on with the newest snapshot's files.
+    interleaved : tuple of (partition, bucket)
+        Buckets of a primary-key table to which another writer committed since the writer's base
+        snapshot, with sequence numbers that overlap. Rows of both are there; of two rows of one key
+        the larger sequence number wins, whichever was committed first.
+    replayed : bool
+        Whether the new files' commit was found to have been made before.
+    """
+
+    snapshots: tuple[Snapshot, ...] = ()
+    gave_way: tuple[TidelakeError, ...] = ()
+    interleaved: tuple[tuple[bytes, int], ...] = ()
+    replayed: bool = False
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        return iter(self.snapshots)
+
+    def __len__(self) -> int:
+        return len(self.snapshots)
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """One bucket's compaction.
+
+    Parameters
+    ----------
+    partition : bytes
+        Serialized BinaryRow.
+    bucket, total_buckets : int
+        The bucket, and of how many.
+    before, after : tuple of DataFileMeta
+        What is replaced, and by what.
+    """
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    before: tuple[DataFileMeta, ...]
+    after: tuple[DataFileMeta, ...]
+
+    @property
+    def place(self) -> tuple[bytes, int]:
+        """Partition and bucket."""
+        return self.partition, self.bucket
+
+    def removed_entries(self) -> list[ManifestEntry]:
+        """DELETE entries of what is replaced."""
+        return [self._entry(FileKind.DELETE, file) for file in self.before]
+
+    def added_entries(self) -> list[ManifestEntry]:
+        """ADD entries of the result."""
+        return [self._entry(FileKind.ADD, file) for file in self.after]
+
+    def _entry(self, kind: FileKind, file: DataFileMeta) -> ManifestEntry:
+        return ManifestEntry(kind, self.partition, self.bucket, self.total_buckets, file)
+
+
+def check_messages(messages: Sequence[CommitMessage], *, table: str) -> None:
+    """Refuse messages that cannot be one commit.
+
+    Raises
+    ------
+    InvalidInputError
+        A file comes twice (a task's message was taken twice), or the messages disagree on the
+        number of buckets of a partition.
+    """
+    seen: set[object] = set()
+    totals: dict[bytes, int] = {}
+    for message in messages:
+        for name in _LISTS:
+            for file in getattr(message, name):
+                identity = (name, message.partition, message.bucket, file.level, file.file_name)
+                if identity in seen:
+                    text = (
+                        f"Commit to table '{table}': file '{file.file_name}' comes twice. Give each"
+                        " task's message once."
+                    )
+                    raise InvalidInputError(text, kind="message_twice", table=table)
+                seen.add(identity)
+        total = totals.setdefault(message.partition, message.total_buckets)
+        if total != message.total_buckets:
+            text = (
+                f"Commit to table '{table}': one partition was written with {total} and with"
+                f" {message.total_buckets} buckets. Write it with one number of buckets."
+            )
+            raise InvalidInputError(text, kind="buckets_changed", table=table)
+
+
+def added_entries(messages: Sequence[CommitMessage]) -> EntryTable:
+    """ADD entries of all new files, in the order of the messages."""
+    return EntryTable.of(
+        ManifestEntry(FileKind.ADD, m.partition, m.bucket, m.total_buckets, file)
+        for m in messages
+        for file in m.new_files
+    )
+
+
+def compactions(messages: Sequence[CommitMessage]) -> tuple[Compaction, ...]:
+    """The compactions, one per bucket; several messages of a bucket are one."""
+    by_place: dict[tuple[bytes, int], Compaction] = {}
+    for m in messages:
+        if not (m.compact_before or m.compact_after):
+            continue
+        known = by_place.get((m.partition, m.bucket))
+        before = (*known.before, *m.compact_before) if known else m.compact_before
+        after = (*known.after, *m.compact_after) if known else m.compact_after
+        by_place[m.partition, m.bucket] = Compaction(
+            m.partition, m.bucket, m.total_buckets, before, after
+        )
+    return tuple(map(_without_steps, by_place.values()))
+
+
+def _without_steps(compaction: Compaction) -> Compaction:
+    """Leave out what one compaction made and the next one of the same commit took."""
+    made = {(f.level, f.file_name) for f in compaction.after}
+    steps = {(f.level, f.file_name) for f in compaction.before} & made
+    return replace(
+        compaction,
+        before=tuple(f for f in compaction.before if (f.level, f.file_name) not in steps),
+        after=tuple(f for f in compaction.after if (f.level, f.file_name) not in steps),
+    )

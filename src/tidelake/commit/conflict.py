@@ -1,0 +1,123 @@
+"""Whether a bucket's compaction still fits the newest snapshot. Pure.
+
+A compaction was computed from the files that a writer knew. By the time it is committed others may
+have committed too. It fits if
+
+1. all files it replaces are live, and none it adds is,
+2. the bucket was written with the same number of buckets,
+3. (primary key) on each level from 1 the files' key ranges are still disjoint,
+4. (primary key) no live level-0 file that it did not see holds rows as old as its own in the same
+   key range. Compaction moves rows below level 0 and may drop deletes, which says "these are the
+   older ones"; a file committed meanwhile by a writer that began from an older snapshot may have
+   smaller or equal sequence numbers, and its rows could come to light or win although they did not
+   before. With this rule a compaction never changes what a reader sees.
+
+Rules 1 to 3 are those of Paimon's ``FileStoreCommitImpl.noConflictsOrFail`` (1.3.1), rule 4 is
+ours. Writers that only add files never conflict: see ``docs/internals/commit.md``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+from tidelake.codec.binary_row import decode_row
+from tidelake.commit.changes import Compaction
+from tidelake.errors import ConflictError
+from tidelake.merge.sections import KeyRank, key_rank
+from tidelake.metadata.data_file import DataFileMeta, ManifestEntry
+from tidelake.types import DataType
+
+__all__ = ["check_compaction"]
+
+Range = tuple[KeyRank, KeyRank]
+
+
+def check_compaction(
+    compaction: Compaction,
+    live: Sequence[ManifestEntry],
+    *,
+    key_types: Sequence[DataType],
+    table: str,
+) -> None:
+    """Check one bucket's compaction against the bucket's live files.
+
+    Parameters
+    ----------
+    compaction : Compaction
+        What would be committed.
+    live : sequence of ManifestEntry
+        The live files of its bucket.
+    key_types : sequence of DataType
+        Types of the trimmed primary key; empty for an append table.
+    table : str
+        For messages.
+
+    Raises
+    ------
+    ConflictError
+        It no longer fits.
+    """
+    by_identity = {entry.identity: entry for entry in live}
+    before = {entry.identity: entry for entry in compaction.removed_entries()}
+    for identity, entry in before.items():
+        if identity not in by_identity:
+            raise _gives_way(compaction, table, f"file '{entry.file.file_name}' is not live now")
+    rest = [entry for identity, entry in by_identity.items() if identity not in before]
+    staying = {entry.identity for entry in rest}
+    for entry in compaction.added_entries():
+        if entry.identity in staying:
+            raise _gives_way(compaction, table, f"file '{entry.file.file_name}' is there already")
+    if any(entry.total_buckets != compaction.total_buckets for entry in live):
+        raise _gives_way(compaction, table, "the partition has another number of buckets now")
+    if key_types:
+        _check_levels(compaction, [e.file for e in rest], key_types, table)
+        _check_unseen(compaction, [e.file for e in rest], key_types, table)
+
+
+def _check_levels(
+    compaction: Compaction, rest: Sequence[DataFileMeta], types: Sequence[DataType], table: str
+) -> None:
+    for level in sorted({f.level for f in compaction.after if f.level > 0}):
+        files = [f for f in (*rest, *compaction.after) if f.level == level]
+        ranges = sorted(_range([f], types) for f in files)
+        for (_, high), (low, _) in itertools.pairwise(ranges):
+            if low <= high:
+                raise _gives_way(compaction, table, f"level {level} holds files of these keys now")
+
+
+def _check_unseen(
+    compaction: Compaction, rest: Sequence[DataFileMeta], types: Sequence[DataType], table: str
+) -> None:
+    newest = max((f.max_sequence_number for f in compaction.before), default=-1)
+    unseen = [f for f in rest if f.level == 0 and f.min_sequence_number <= newest]
+    if not unseen:
+        return
+    low, high = _range(compaction.before, types)
+    for file in unseen:
+        own_low, own_high = _range([file], types)
+        if own_low <= high and low <= own_high:
+            why = f"file '{file.file_name}' was added with rows as old as those it compacts"
+            raise _gives_way(compaction, table, why)
+
+
+def _range(files: Iterable[DataFileMeta], types: Sequence[DataType]) -> Range:
+    """Smallest and largest key of some files, as ranks."""
+    files = list(files)
+    low = min(key_rank(decode_row(f.min_key, types), types) for f in files)
+    high = max(key_rank(decode_row(f.max_key, types), types) for f in files)
+    return low, high
+
+
+def _gives_way(compaction: Compaction, table: str, why: str) -> ConflictError:
+    message = (
+        f"A compaction of bucket {compaction.bucket} of table '{table}' gives way: {why}. Another"
+        " commit came first; compact again from the newest snapshot."
+    )
+    return ConflictError(
+        message,
+        kind="compaction_gave_way",
+        table=table,
+        partition=compaction.partition,
+        bucket=compaction.bucket,
+    )

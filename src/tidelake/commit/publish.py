@@ -1,0 +1,352 @@
+"""Makes one snapshot: builds it on the newest one, publishes it, tries again if it lost the race.
+
+One attempt:
+
+1. Take the newest snapshot as base. Is this commit in its history already? Then that is the answer.
+2. Ask for the entries against this very base; conflicts are found here.
+3. Write the delta manifests (the first attempt) or take those again; merge the base's manifests if
+   they have become many; write the base list.
+4. Put ``snapshot-(base + 1)`` if it is absent, then read it back. It is ours if user, identifier,
+   kind and both lists' names are equal:
+
+   ==============  ============================================================================
+   put said        what is read back decides
+   ==============  ============================================================================
+   done            ours, or not readable: published. Another's: an engine that publishes by
+                   renaming replaced it; the race is lost
+   taken           ours: the storage's client sent the put twice; published. Another's: lost
+   error           ours: published. Another's: lost. Nothing there: not published, as far as one
+                   can see; try again. Not readable: the outcome is unknown
+   ==============  ============================================================================
+
+5. Lost: remove this attempt's files, wait (longer each time, with chance), begin anew.
+
+From the moment an outcome is in doubt nothing is removed any more, and whatever ends the commit
+then is an :class:`OutcomeUnknownError`: the caller must not remove its data files. Source:
+``docs/adr`` on publishing; the exhaustive interleavings of ``tests/sim``.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidelake.commit.manifest_merge import MergeRule, merge_manifests
+from tidelake.commit.new_metadata import NewMetadata
+from tidelake.commit.own_commits import OwnCommits
+from tidelake.errors import (
+    ConflictError,
+    CorruptError,
+    NotFoundError,
+    OutcomeUnknownError,
+    StorageError,
+    TidelakeError,
+    UnsupportedError,
+)
+from tidelake.fileio import FileIO
+from tidelake.metadata.data_file import FileKind
+from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.live_set import live_entries, manifest_files
+from tidelake.metadata.manifest import ManifestCache, ManifestFile
+from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.schema_log import SchemaLog
+from tidelake.metadata.snapshot import CommitKind, Snapshot, SnapshotLog
+from tidelake.options import Options, declared
+from tidelake.telemetry import Env
+
+__all__ = ["Publisher", "Request"]
+
+READ_BACK_TRIES = 3
+"""Reads of the snapshot file after a put, before its outcome counts as unknown."""
+READ_BACK_WAIT_MS = 10
+WAIT_JITTER = 0.2
+"""Waits are longer by up to this share, by chance, so that losers do not meet again."""
+WAIT_DOUBLINGS_MAX = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One snapshot to be made.
+
+    Parameters
+    ----------
+    user, identifier, kind
+        The commit's identity.
+    plan : callable
+        Gives the entries against a base snapshot (None: the empty table); no rows: there is nothing
+        to commit. May raise ConflictError.
+    properties : mapping, optional
+        Free texts for the snapshot.
+    watermark : int, optional
+        The writer's watermark.
+    """
+
+    user: str
+    identifier: int
+    kind: CommitKind
+    plan: Callable[[Snapshot | None], EntryTable]
+    properties: Mapping[str, str] | None = None
+    watermark: int | None = None
+
+
+class _Outcome(enum.Enum):
+    PUBLISHED = enum.auto()
+    LOST = enum.auto()
+    IN_DOUBT = enum.auto()
+
+
+class Publisher:
+    """Publishes the snapshots of one commit.
+
+    Parameters
+    ----------
+    fileio, paths, options, env, manifests
+        The table and what it needs.
+    own : OwnCommits
+        Finds snapshots of this commit.
+    files : NewMetadata
+        Writes the metadata files.
+    table : str
+        For messages.
+    """
+
+    def __init__(
+        self,
+        fileio: FileIO,
+        paths: TablePaths,
+        *,
+        options: Options,
+        env: Env,
+        manifests: ManifestCache,
+        own: OwnCommits,
+        files: NewMetadata,
+        table: str,
+    ) -> None:
+        self._fileio = fileio
+        self._paths = paths
+        self._options = options
+        self._env = env
+        self._manifests = manifests
+        self._own = own
+        self._files = files
+        self._table = table
+        self._log = SnapshotLog(fileio, paths)
+        self._in_doubt = False
+
+    def publish(self, request: Request) -> tuple[Snapshot | None, bool]:
+        """Make the snapshot.
+
+        Returns
+        -------
+        snapshot : Snapshot or None
+            What was published; None where there was nothing to commit.
+        replayed : bool
+            Whether it had been published before this call.
+
+        Raises
+        ------
+        ConflictError
+            The request's plan conflicts with the newest snapshot, or all attempts lost their race.
+            Nothing was committed.
+        StorageError
+            The storage failed before publishing. Nothing was committed.
+        OutcomeUnknownError
+            The storage failed while publishing. Nothing was removed.
+        """
+        try:
+            return self._attempts(request)
+        except OutcomeUnknownError:
+            raise
+        except TidelakeError as error:
+            if self._in_doubt:
+                raise self._unknown(error) from error
+            self._files.discard_attempt()
+            self._files.discard_delta()
+            raise
+
+    def _attempts(self, request: Request) -> tuple[Snapshot | None, bool]:
+        retries_max = self._options.get(declared.COMMIT_MAX_RETRIES)
+        timeout_ms = self._options.get(declared.COMMIT_TIMEOUT)
+        started_ms = self._env.clock.now_ms()
+        delta: tuple[EntryTable, tuple[str, int]] | None = None
+        for attempt in range(retries_max + 1):
+            base = self._log.latest()
+            own = self._own.find(request.kind, base)
+            if own is not None:
+                return own, not self._in_doubt
+            entries = request.plan(base)
+            if not entries.num_rows:
+                if self._in_doubt:
+                    raise self._lost(attempt)
+                self._files.discard_delta()
+                return None, False
+            _check_covered(base, self._table)
+            schema_id = self._schema_id()
+            if delta is None or delta[0] is not entries:
+                if delta is not None and not self._in_doubt:
+                    self._files.discard_delta()
+                delta = entries, self._files.write_delta(entries, schema_id=schema_id)
+            snapshot = self._build(request, base, entries, delta[1], schema_id)
+            outcome = self._put(snapshot)
+            if outcome is _Outcome.PUBLISHED:
+                self._files.keep_all()
+                self._log.write_hints(snapshot.id)
+                return snapshot, False
+            if outcome is _Outcome.LOST:
+                self._files.discard_attempt()
+            else:
+                self._files.keep_attempt()
+                self._in_doubt = True
+            waited_ms = self._env.clock.now_ms() - started_ms
+            if timeout_ms is not None and waited_ms > timeout_ms:
+                break
+            if attempt < retries_max:
+                self._wait(attempt)
+        raise self._lost(attempt + 1)
+
+    def _build(
+        self,
+        request: Request,
+        base: Snapshot | None,
+        entries: EntryTable,
+        delta: tuple[str, int],
+        schema_id: int,
+    ) -> Snapshot:
+        base_name, base_size = self._files.write_base(self._base_manifests(base, schema_id))
+        rows = entries["row_count"]
+        added = entries["kind"] == FileKind.ADD
+        delta_rows = int(rows[added].sum()) - int(rows[~added].sum())
+        now_ms = self._env.clock.now_ms()
+        before = None if base is None else base.watermark
+        marks = [m for m in (request.watermark, before) if m is not None]
+        return Snapshot(
+            id=1 if base is None else base.id + 1,
+            schema_id=schema_id,
+            base_manifest_list=base_name,
+            base_manifest_list_size_bytes=base_size,
+            delta_manifest_list=delta[0],
+            delta_manifest_list_size_bytes=delta[1],
+            commit_user=request.user,
+            commit_identifier=request.identifier,
+            commit_kind=request.kind,
+            # a clock that runs behind must not make the log's times fall: time travel searches them
+            time_ms=now_ms if base is None else max(now_ms, base.time_ms),
+            total_record_count=self._total_rows(base) + delta_rows,
+            delta_record_count=delta_rows,
+            changelog_record_count=0,
+            watermark=max(marks, default=None),
+            statistics=_inherited_statistics(base, schema_id),
+            properties=dict(request.properties) if request.properties else None,
+            next_row_id=0 if base is None else base.next_row_id or 0,
+        )
+
+    def _base_manifests(self, base: Snapshot | None, schema_id: int) -> tuple[ManifestFile, ...]:
+        if base is None:
+            return ()
+        return merge_manifests(
+            manifest_files(self._fileio, self._paths, base, self._manifests),
+            MergeRule.of(self._options),
+            read=lambda m: self._manifests.entries(
+                self._fileio, self._paths.manifest(m.file_name), expected=m
+            ),
+            write=lambda table: self._files.write_merged(table, schema_id=schema_id),
+            where=f"snapshot {base.id} of table '{self._table}'",
+        )
+
+    def _total_rows(self, base: Snapshot | None) -> int:
+        if base is None:
+            return 0
+        if base.total_record_count is not None:
+            return base.total_record_count
+        live = live_entries(self._fileio, self._paths, base, self._manifests)
+        return int(np.sum(live["row_count"]))
+
+    def _schema_id(self) -> int:
+        schema_id = SchemaLog(self._fileio, self._paths).latest_id()
+        if schema_id is None:
+            message = f"Table '{self._table}' has no schema any more: it was dropped meanwhile."
+            raise NotFoundError(message, kind="table_not_found", table=self._table)
+        return schema_id
+
+    def _put(self, snapshot: Snapshot) -> _Outcome:
+        try:
+            done = self._log.put(snapshot)
+            failure: StorageError | None = None
+        except StorageError as error:
+            done, failure = False, error
+        try:
+            found = self._read_back(snapshot.id)
+        except (StorageError, CorruptError, UnsupportedError) as error:
+            if done:
+                return _Outcome.PUBLISHED
+            raise self._unknown(failure or error) from error
+        if found is None:
+            return _Outcome.PUBLISHED if done else _Outcome.IN_DOUBT
+        return _Outcome.PUBLISHED if _is_same(snapshot, found) else _Outcome.LOST
+
+    def _read_back(self, snapshot_id: int) -> Snapshot | None:
+        """The snapshot that is there now; None if there is none."""
+        path = self._paths.snapshot(snapshot_id)
+        for tries in range(READ_BACK_TRIES):
+            try:
+                return Snapshot.from_json(self._fileio.read_bytes(path), path=path)
+            except NotFoundError:
+                return None
+            except StorageError:
+                if tries == READ_BACK_TRIES - 1:
+                    raise
+                self._env.clock.sleep_ms(READ_BACK_WAIT_MS)
+        raise AssertionError("unreachable")
+
+    def _wait(self, attempt: int) -> None:
+        first = self._options.get(declared.COMMIT_MIN_RETRY_WAIT)
+        longest = self._options.get(declared.COMMIT_MAX_RETRY_WAIT)
+        wait_ms = min(first * 2 ** min(attempt, WAIT_DOUBLINGS_MAX), longest)
+        self._env.clock.sleep_ms(wait_ms * (1 + self._env.rng.uniform(0, WAIT_JITTER)))
+
+    def _lost(self, attempts: int) -> ConflictError:
+        message = (
+            f"A commit to table '{self._table}' lost the race for the next snapshot {attempts}"
+            " times and gave up; nothing was committed. Commit again, or raise"
+            " 'commit.max-retries'."
+        )
+        return ConflictError(message, kind="commit_race_lost", table=self._table)
+
+    def _unknown(self, cause: TidelakeError) -> OutcomeUnknownError:
+        message = (
+            f"The storage failed while a commit to table '{self._table}' was being published, and"
+            f" whether it is visible could not be found out ({cause}). Nothing was deleted. Look at"
+            " the newest snapshots, or write again with the same commit user and identifier."
+        )
+        return OutcomeUnknownError(message, table=self._table)
+
+
+def _is_same(ours: Snapshot, found: Snapshot) -> bool:
+    return _marks(ours) == _marks(found)
+
+
+def _marks(snapshot: Snapshot) -> tuple[object, ...]:
+    return (
+        snapshot.commit_user,
+        snapshot.commit_identifier,
+        snapshot.commit_kind,
+        snapshot.base_manifest_list,
+        snapshot.delta_manifest_list,
+    )
+
+
+def _check_covered(base: Snapshot | None, table: str) -> None:
+    if base is not None and base.index_manifest is not None:
+        message = (
+            f"Table '{table}' has index files (dynamic buckets or deletion vectors), which this"
+            " version cannot keep up to date: write it with the engine that made them."
+        )
+        raise UnsupportedError(message, kind="index_manifest", table=table)
+
+
+def _inherited_statistics(base: Snapshot | None, schema_id: int) -> str | None:
+    """Statistics stay true of older rows until the schema changes."""
+    return base.statistics if base is not None and base.schema_id == schema_id else None

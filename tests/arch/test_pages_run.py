@@ -1,17 +1,32 @@
-"""The Python on the README and the quickstart runs as it stands there."""
+"""The Python on the pages runs as it stands there, and gives what is shown, byte for byte.
 
+A page may hold three kinds of blocks:
+
+- ``python``: run one after the other; what ``# ...`` behind a ``print`` says must be printed;
+- ``pycon``: run as doctests, which share their names;
+- ``text`` with a title: annotated bytes, ``offset  bytes  words``, compared with the variable of the
+  page's doctests that the title names. ``...`` stands for bytes that are left out.
+"""
+
+import doctest
 import re
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+DOCS = ROOT / "docs"
+PAGES = sorted(str(path.relative_to(ROOT)) for path in DOCS.rglob("*.md"))
+NEEDS_SPARK = {"docs/spark.md"}  # tests/spark runs it
+CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+DIALOGUE = re.compile(r"^```pycon\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BYTES = re.compile(r'^```text title="(\w+)"\n(.*?)^```', re.MULTILINE | re.DOTALL)
+BYTES_LINE = re.compile(r" *(\d+)  ((?:[0-9a-f]{2} )*[0-9a-f]{2})(?:  .*)?")
 
 
-def blocks_of(page, *, until):
-    text = (ROOT / page).read_text(encoding="utf-8").partition(until)[0]
-    return BLOCK.findall(text)
+def text_of(page, *, until=None):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return text if until is None else text.partition(until)[0]
 
 
 @pytest.mark.parametrize(
@@ -23,7 +38,7 @@ def blocks_of(page, *, until):
     ],
 )
 def test_the_code_of_a_page_runs(page, until, place, tmp_path, capsys):
-    blocks = blocks_of(page, until=until)
+    blocks = CODE.findall(text_of(page, until=until))
     assert blocks
     names = {}
     for number, block in enumerate(blocks, 1):
@@ -33,3 +48,54 @@ def test_the_code_of_a_page_runs(page, until, place, tmp_path, capsys):
     for expected in re.findall(r"^print\(.*\)  +# ([\[\d+].*)$", "\n".join(blocks), re.MULTILINE):
         # a value, then perhaps a colon and words about it
         assert re.split(r": [a-z]", expected)[0] in shown
+
+
+def test_every_page_with_code_is_run():
+    run_above = {"docs/quickstart.md", *NEEDS_SPARK}
+    assert not [page for page in PAGES if CODE.search(text_of(page)) and page not in run_above]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if DIALOGUE.search(text_of(page)) and page not in NEEDS_SPARK]
+)
+def test_the_dialogues_of_a_page_and_its_bytes_are_true(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = text_of(page)
+    names = run_dialogues(page, text)
+    for title, block in BYTES.findall(text):
+        assert_shows(f"{page}, {title}", block, names[title])
+
+
+def test_annotated_bytes_stand_only_beside_the_dialogue_that_makes_them():
+    assert not [p for p in PAGES if BYTES.search(text_of(p)) and not DIALOGUE.search(text_of(p))]
+
+
+def run_dialogues(page, text):
+    """Run all dialogues of a page as one doctest; the names that they leave behind."""
+    names = {}
+    parser = doctest.DocTestParser()
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    report = []
+    for match in DIALOGUE.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        test = parser.get_doctest(match[1], names, page, page, line)
+        runner.run(test, out=report.append, clear_globs=False)
+        names = test.globs
+    assert runner.failures == 0, "".join(report)
+    return names
+
+
+def assert_shows(where, block, data):
+    """Each line shows the bytes at its offset, and no byte is missing where ``...`` does not say so."""
+    at = 0
+    for line in block.splitlines():
+        if line.strip().startswith("..."):
+            at = None
+            continue
+        match = BYTES_LINE.fullmatch(line)
+        assert match, f"{where}: {line!r} shows no bytes"
+        offset, shown = int(match[1]), bytes.fromhex(match[2])
+        assert at in {None, offset}, f"{where}: bytes {at} to {offset} are not shown"
+        assert data[offset : offset + len(shown)] == shown, f"{where}: {line!r} is wrong"
+        at = offset + len(shown)
+    assert at in {None, len(data)}, f"{where}: bytes from {at} on are not shown"

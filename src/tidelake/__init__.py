@@ -1,1 +1,53 @@
-"""Tidelake: a streaming lakehouse in Python on Spark, on Apache Paimon's own file format."""
+"""A streaming lakehouse in Python on Spark, on Apache Paimon's own file format.
+
+>>> import tempfile, pyarrow as pa, tidelake
+>>> catalog = tidelake.open(tempfile.mkdtemp())
+>>> table = catalog.create_table(
+...     "shop.orders",
+...     pa.schema({"id": pa.int64(), "state": pa.string()}),
+...     primary_keys=["id"],
+...     options={"bucket": 2},
+... )
+>>> first = table.write([{"id": 1, "state": "new"}, {"id": 2, "state": "new"}])
+>>> second = table.write([{"id": 1, "state": "paid"}])
+>>> sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"])
+[{'id': 1, 'state': 'paid'}, {'id': 2, 'state': 'new'}]
+>>> table.count(snapshot_id=1)
+2
+"""
+
+from tidelake.catalog import Catalog
+from tidelake.catalog import open_catalog as open  # noqa: A004 -- the public name: tidelake.open
+from tidelake.errors import (
+    AlreadyExistsError,
+    ClosedError,
+    ConflictError,
+    CorruptError,
+    InvalidInputError,
+    NotFoundError,
+    OutcomeUnknownError,
+    StorageError,
+    TidelakeError,
+    UnsupportedError,
+)
+from tidelake.table import SystemTable, Table, WriteResult
+from tidelake.types.predicate import col
+
+__all__ = [
+    "AlreadyExistsError",
+    "Catalog",
+    "ClosedError",
+    "ConflictError",
+    "CorruptError",
+    "InvalidInputError",
+    "NotFoundError",
+    "OutcomeUnknownError",
+    "StorageError",
+    "SystemTable",
+    "Table",
+    "TidelakeError",
+    "UnsupportedError",
+    "WriteResult",
+    "col",
+    "open",
+]

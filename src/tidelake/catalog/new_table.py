@@ -69,11 +69,9 @@ def first_schema(
     """
     keys = _names(primary_keys, "primary key", table)
     partitions = _names(partition_keys, "partition key", table)
-    fields = _fields(columns, not_null=keys, table=table)
+    fields = _fields(columns, table=table)
     by_name = {f.name: f for f in fields}
-    if len(by_name) != len(fields):
-        twice = sorted({f.name for f in fields if [g.name for g in fields].count(f.name) > 1})
-        raise _invalid(f"has column '{twice[0]}' twice", "name each column once", table)
+    _check_twice([f.name for f in fields], table)
     for name in by_name:
         _check_column_name(name, table)
     for what, names in (("primary key", keys), ("partition key", partitions)):
@@ -114,11 +112,13 @@ def _names(names: Sequence[str], what: str, table: str) -> tuple[str, ...]:
     return given
 
 
-def _fields(columns: object, *, not_null: Sequence[str], table: str) -> tuple[DataField, ...]:
+def _fields(columns: object, *, table: str) -> tuple[DataField, ...]:
     if isinstance(columns, Sequence) and all(isinstance(c, DataField) for c in columns):
         fields = tuple(columns)
     else:
-        fields = fields_from_arrow(_arrow_schema(columns, table), not_null=tuple(not_null))
+        schema = _arrow_schema(columns, table)
+        _check_twice(schema.names, table)
+        fields = fields_from_arrow(schema)
     if not fields:
         raise _invalid("has no columns", "give at least one", table)
     for field in fields:
@@ -130,6 +130,12 @@ def _fields(columns: object, *, not_null: Sequence[str], table: str) -> tuple[Da
             )
             raise UnsupportedError(message, kind="type", table=table, column=field.name)
     return fields
+
+
+def _check_twice(names: Sequence[str], table: str) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise _invalid(f"has column '{twice[0]}' twice", "name each column once", table)
 
 
 def _arrow_schema(columns: object, table: str) -> pa.Schema:

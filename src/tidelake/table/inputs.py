@@ -7,7 +7,9 @@ iterables of any of these.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -57,7 +59,7 @@ def _batches(data: object, fields: Sequence[DataField], *, table: str) -> Iterat
     elif isinstance(data, pa.Table):
         yield from data.to_batches()
     elif _is_pandas(data):
-        yield from pa.Table.from_pandas(data, preserve_index=False).to_batches()
+        yield from _from_pandas(data, fields).to_batches()
     elif _is_lazy_frame(data):
         yield from _batches(data.collect(), fields, table=table)  # type: ignore[attr-defined]
     elif hasattr(data, "__arrow_c_stream__"):
@@ -76,6 +78,21 @@ def _batches(data: object, fields: Sequence[DataField], *, table: str) -> Iterat
             yield from _batches(piece, fields, table=table)
     else:
         raise _not_rows(data, table)
+
+
+def _from_pandas(frame: Any, fields: Sequence[DataField]) -> pa.Table:
+    """Take a data frame; whole numbers that pandas made floats for the sake of nulls come back."""
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    for field in fields:
+        place = table.schema.get_field_index(field.name)
+        if place < 0 or not pa.types.is_floating(table.schema.field(place).type):
+            continue
+        wanted = to_arrow_type(field.type)
+        column = table.column(place)
+        if pa.types.is_integer(wanted) and column.null_count:
+            with contextlib.suppress(pa.ArrowInvalid):  # not whole: refused with its column's name
+                table = table.set_column(place, field.name, column.cast(wanted))
+    return table
 
 
 def _is_row(part: Mapping[object, object]) -> bool:

@@ -21,7 +21,9 @@ import pyarrow as pa
 from tidelake.commit import Committed
 from tidelake.errors import InvalidInputError, OutcomeUnknownError, near_names
 from tidelake.fileio.name import validate_name
-from tidelake.metadata.data_file import CommitMessage, DataFileMeta
+from tidelake.metadata.data_file import CommitMessage
+from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.live_set import live_entries
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER
 from tidelake.options import check_supported, declared
 from tidelake.scan import live_buckets
@@ -62,6 +64,8 @@ class WriteResult:
         Their size.
     already_committed : bool
         The commit identity was committed before, so nothing was done.
+    compactions_dropped : int
+        Compactions that gave way to another writer's; the rows are safe, a later write compacts.
     """
 
     snapshot_ids: tuple[int, ...] = ()
@@ -69,6 +73,7 @@ class WriteResult:
     files: int = 0
     bytes: int = 0
     already_committed: bool = False
+    compactions_dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +236,7 @@ def _result(committed: Committed, messages: Sequence[CommitMessage], *, rows: in
         rows=rows,
         files=len(files),
         bytes=sum(f.file_size_bytes for f in files),
+        compactions_dropped=len(committed.gave_way),
     )
 
 
@@ -262,20 +268,24 @@ def _no_state(partition: bytes, bucket: int) -> BucketState:
 
 def _live_state(handle: TableHandle) -> Callable[[bytes, int], BucketState]:
     """Look buckets up in the newest snapshot; it is read once, at the first look-up."""
-    by_bucket: dict[tuple[bytes, int], tuple[DataFileMeta, ...]] | None = None
-    buckets_of: dict[bytes, int] = {}
+    live: EntryTable | None = None
 
     def state(partition: bytes, bucket: int) -> BucketState:
-        nonlocal by_bucket
-        if by_bucket is None:
-            by_bucket = {}
+        nonlocal live
+        if live is None:
+            live = EntryTable.of([])
             snapshot = handle.snapshots.latest()
             if snapshot is not None:
-                context = handle.read_context()
-                for live in live_buckets(context, snapshot, manifests=handle.manifests):
-                    by_bucket[live.partition, live.bucket] = live.files
-                    buckets_of[live.partition] = live.total_buckets
-        return BucketState(by_bucket.get((partition, bucket), ()), buckets_of.get(partition))
+                live = live_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
+        if partition not in live.partitions:
+            return BucketState()
+        # columns are searched, and only this bucket's files become objects
+        of_partition = live["partition_id"] == live.partitions.index(partition)
+        if not of_partition.any():
+            return BucketState()
+        buckets = int(live["total_buckets"][of_partition][0])
+        own = live.take(of_partition & (live["bucket"] == bucket))
+        return BucketState(tuple(own.files()), buckets)
 
     return state
 

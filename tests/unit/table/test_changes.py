@@ -79,7 +79,7 @@ def test_changes_by_tag_and_time_with_columns_and_filter(keyed):
         {"_row_kind": "+U", "n": 20},
     ]
     later = dt.datetime.now(dt.UTC) + dt.timedelta(days=1)
-    assert len(changed(keyed, "t1", later)) == 4  # key 0 has n = 0 before and after, v differs
+    assert len(changed(keyed, "t1", later)) == 6
     assert [r[0] for r in changed(keyed, 1, "t1")] == []
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tidelake.fileio import FileIO
+from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.manifest import ManifestCache, ManifestFile
 from tidelake.metadata.paths import TablePaths
@@ -86,7 +87,13 @@ def live_entries(
     files = manifest_files(fileio, paths, snapshot, manifests)
     wanted = [f for f in files if keep is None or keep(f)]
     where = f"snapshot {snapshot.id} of {paths.location}"
-    return EntryTable.fold(read_manifests(fileio, paths, wanted, manifests), where=where)
+    tables = read_manifests(fileio, paths, wanted, manifests)
+    if len(wanted) == len(files):
+        return EntryTable.fold(tables, where=where)
+    # A manifest that is wanted may delete a file of another bucket whose ADD stands in one that is
+    # not: such a DELETE is left over, and says nothing of the buckets that are wanted.
+    left = EntryTable.cancel(tables, where=where)
+    return left.take(left["kind"] == FileKind.ADD)
 
 
 def delta_entries(

@@ -96,6 +96,11 @@ class Table:
         return self._handle.fileio
 
     @property
+    def latest_snapshot_id(self) -> int | None:
+        """Id of the newest snapshot; None of a table that was never written."""
+        return self._handle.snapshots.latest_id()
+
+    @property
     def handle(self) -> TableHandle:
         """All of the above as one value, for the engines built on top."""
         return self._handle

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tidelake.codec.key_order import encode_keys, key_widths
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
-from tidelake.merge.engine import engine_of
+from tidelake.merge.engine import Merged, engine_of
 from tidelake.merge.materialise import gather
 from tidelake.merge.run_cursor import FIXED_KEY_BYTES, GROUP_BYTES_MAX, batch_parts
 from tidelake.merge.segments import flush_order, segments_of
@@ -52,8 +52,8 @@ def merge_buffer(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> pa.Table
         return batches[0].schema.empty_table()
     merged = [_merge_part(part, spec) for part in parts]
     if len(merged) == 1:
-        return pa.Table.from_batches(merged)
-    runs = [iter([run]) for run in merged]
+        return merged[0]
+    runs = [iter(run.to_batches()) for run in merged]
     return pa.Table.from_batches(
         merge_runs(runs, spec, drop_deletes=False), schema=batches[0].schema
     )
@@ -81,7 +81,7 @@ def _parts(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> list[list[pa.R
     return parts
 
 
-def _merge_part(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> pa.RecordBatch:
+def _merge_part(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> pa.Table:
     rows = pa.Table.from_batches(batches)
     columns = [pa.concat_arrays(rows.column(name).chunks) for name in spec.key_columns]
     keys = encode_keys(columns, spec.key_types, key_widths(columns, spec.key_types))
@@ -92,4 +92,13 @@ def _merge_part(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> pa.Record
         sort=flush_order,
         rank_of=rank_rows(rows, spec, sequence_column=SEQUENCE_FIELD.name),
     )
-    return gather(rows, engine_of(spec).merge(rows, segments))
+    merged = engine_of(spec).merge(rows, segments)
+    if _is_as_it_came(merged, rows.num_rows):
+        return rows  # a load in key order needs no copy
+    return pa.Table.from_batches([gather(rows, merged)])
+
+
+def _is_as_it_came(merged: Merged, count: int) -> bool:
+    if merged.columns or len(merged.rows) != count:
+        return False
+    return bool(np.array_equal(merged.rows, np.arange(count)))

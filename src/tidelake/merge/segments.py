@@ -144,10 +144,12 @@ def flush_order(keys: Keys) -> npt.NDArray[np.int64]:
         low, high = keys.min(), keys.max()
         if (int(high) - int(low)) < 1 << (64 - bits):
             # wrapping subtraction of two's complement integers gives the distance as unsigned
-            distance = (keys - low).view(np.uint64) if keys.dtype.kind == "i" else keys - low
-            packed = (distance << np.uint64(bits)) | np.arange(count, dtype=np.uint64)
+            packed = (keys - low).view(np.uint64)
+            packed <<= np.uint64(bits)
+            packed |= np.arange(count, dtype=np.uint64)
             packed.sort()
-            return (packed & np.uint64((1 << bits) - 1)).astype(np.int64)
+            packed &= np.uint64((1 << bits) - 1)
+            return packed.view(np.int64)
     return np.argsort(keys, kind="stable")
 
 

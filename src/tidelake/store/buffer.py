@@ -9,7 +9,7 @@ import pyarrow as pa
 
 __all__ = ["RowBuffer"]
 
-PINNED_RATIO = 4
+PINNED_RATIO = 64
 PINNED_BYTES_MIN = 1 << 20
 
 
@@ -35,7 +35,7 @@ class RowBuffer:
         return tuple(self._batches)
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Take rows; a small slice of large buffers is copied, or it would keep all of them."""
+        """Take rows; a very small slice of large buffers is copied, or it would keep all of them."""
         if batch.num_rows == 0:
             return
         held_bytes = batch.get_total_buffer_size()

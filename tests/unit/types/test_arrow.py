@@ -1,0 +1,184 @@
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from unit.types.strategies import SCALARS, cells
+
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.types import DataField, parse_type
+from tidelake.types.arrow import (
+    check_covered,
+    conform,
+    fields_from_arrow,
+    to_arrow_schema,
+    to_arrow_type,
+)
+from tidelake.types.values import storage_to_arrow
+
+
+def fields_of(**types):
+    return tuple(DataField(i, n, parse_type(t)) for i, (n, t) in enumerate(types.items()))
+
+
+@pytest.mark.parametrize("text", SCALARS)
+def test_a_type_survives_the_way_through_arrow(text):
+    arrow_type = to_arrow_type(parse_type(text))
+    again = fields_from_arrow(pa.schema({"c": arrow_type}))[0].type
+    assert to_arrow_type(again) == arrow_type
+
+
+@pytest.mark.parametrize(
+    ("arrow_type", "text"),
+    [
+        (pa.uint8(), "SMALLINT"),
+        (pa.uint16(), "INT"),
+        (pa.uint32(), "BIGINT"),
+        (pa.uint64(), "DECIMAL(20, 0)"),
+        (pa.float16(), "FLOAT"),
+        (pa.large_string(), "STRING"),
+        (pa.string_view(), "STRING"),
+        (pa.dictionary(pa.int8(), pa.string()), "STRING"),
+        (pa.dictionary(pa.int32(), pa.uint64()), "DECIMAL(20, 0)"),
+        (pa.large_binary(), "BYTES"),
+        (pa.binary(16), "BINARY(16)"),
+        (pa.timestamp("s"), "TIMESTAMP(0)"),
+        (pa.timestamp("ns", "Europe/Berlin"), "TIMESTAMP(9) WITH LOCAL TIME ZONE"),
+        (pa.decimal256(38, 3), "DECIMAL(38, 3)"),
+        (pa.date64(), "DATE"),
+        (pa.time32("s"), "TIME(0)"),
+        (pa.time64("ns"), "TIME(3)"),
+    ],
+)
+def test_arrow_types_have_a_counterpart(arrow_type, text):
+    assert str(fields_from_arrow(pa.schema({"c": arrow_type}))[0].type) == text
+
+
+@pytest.mark.parametrize(
+    "arrow_type",
+    [
+        pa.list_(pa.int32()),
+        pa.struct({"a": pa.int32()}),
+        pa.duration("s"),
+        pa.decimal256(39, 3),
+        pa.decimal128(3, -1),
+    ],
+)
+def test_arrow_types_without_counterpart_are_refused(arrow_type):
+    with pytest.raises(UnsupportedError, match="Column 'c'"):
+        fields_from_arrow(pa.schema({"c": arrow_type}))
+
+
+def test_the_null_type_is_refused():
+    with pytest.raises(InvalidInputError, match="null type"):
+        fields_from_arrow(pa.schema({"c": pa.null()}))
+
+
+def test_not_null_comes_from_the_argument_and_from_arrow():
+    schema = pa.schema([("a", pa.int32()), pa.field("b", pa.int32(), nullable=False)])
+    fields = fields_from_arrow(schema, not_null=["a"])
+    assert [str(f.type) for f in fields] == ["INT NOT NULL", "INT NOT NULL"]
+    assert [f.id for f in fields] == [0, 1]
+    assert not any(f.nullable for f in to_arrow_schema(fields))
+    with pytest.raises(InvalidInputError, match="Did you mean 'a'"):
+        fields_from_arrow(schema, not_null=["aa"])
+    with pytest.raises(InvalidInputError, match="more than once"):
+        fields_from_arrow(pa.schema([("a", pa.int32()), ("a", pa.int32())]))
+
+
+def test_columns_that_cannot_be_read_are_named_with_their_table():
+    fields = (DataField(0, "xs", parse_type({"type": "ARRAY", "element": "INT"})),)
+    with pytest.raises(UnsupportedError, match=r"Table 'db\.t', column 'xs': .*ARRAY<INT>"):
+        check_covered(fields, table="db.t")
+    with pytest.raises(UnsupportedError, match="VARIANT"):
+        check_covered(fields_of(v="VARIANT"), table="db.t")
+
+
+@pytest.mark.parametrize("make", [pa.table, pa.record_batch])
+def test_rows_are_put_in_order_and_cast(make):
+    fields = fields_of(k="BIGINT NOT NULL", s="STRING", t="TIMESTAMP(6)", d="DECIMAL(10, 2)")
+    given_rows = make(
+        {
+            "d": pa.array([Decimal("1.5"), None], pa.decimal128(5, 1)),
+            "s": pa.array(["x", None]).dictionary_encode(),
+            "t": pa.array([dt.datetime(2024, 1, 1), None], pa.timestamp("s")),
+            "k": pa.array([1, 2], pa.uint8()),
+        }
+    )
+    rows = conform(given_rows, fields, table="t")
+    assert isinstance(rows, type(given_rows))
+    assert rows.schema == to_arrow_schema(fields)
+    assert rows.to_pylist() == [
+        {"k": 1, "s": "x", "t": dt.datetime(2024, 1, 1), "d": Decimal("1.50")},
+        {"k": 2, "s": None, "t": None, "d": None},
+    ]
+
+
+@given(st.data())
+def test_rows_of_the_right_types_pass_unchanged(data):
+    types = data.draw(st.lists(st.sampled_from(SCALARS), min_size=1, max_size=4))
+    fields = fields_of(**{f"c{i}": t for i, t in enumerate(types)})
+    columns = [
+        storage_to_arrow(data.draw(st.lists(cells(f.type), min_size=3, max_size=3)), f.type)
+        for f in fields
+    ]
+    batch = pa.RecordBatch.from_arrays(columns, schema=to_arrow_schema(fields))
+    assert conform(batch, fields, table="t").equals(batch)
+    sliced = batch.slice(1)
+    turned = sliced.select([f.name for f in reversed(fields)])
+    assert conform(turned, fields, table="t").equals(sliced)
+
+
+@pytest.mark.parametrize(
+    ("type_text", "column", "words"),
+    [
+        ("INT", pa.array(["1"]), "Arrow type string"),
+        ("STRING", pa.array([1]), "Arrow type int64"),
+        ("STRING", pa.array([b"a"]), "Arrow type binary"),
+        ("BOOLEAN", pa.array([1]), "Arrow type int64"),
+        ("INT", pa.array([1.0]), "Arrow type double"),
+        ("DATE", pa.array([1]), "Arrow type int64"),
+        ("TIMESTAMP(6)", pa.array([0], pa.timestamp("us", "UTC")), "tz=UTC"),
+        ("TIMESTAMP_LTZ(6)", pa.array([0], pa.timestamp("us")), "Arrow type timestamp"),
+        ("TINYINT", pa.array([300]), "does not fit"),
+        ("DOUBLE", pa.array([(1 << 53) + 1]), "does not fit"),
+        ("TIMESTAMP(3)", pa.array([1], pa.timestamp("us")), "does not fit"),
+        ("DECIMAL(4, 1)", pa.array([Decimal("1.25")]), "does not fit"),
+        ("DECIMAL(4, 1)", pa.array([Decimal("12345.0")]), "does not fit"),
+        ("TIME(3)", pa.array([1], pa.time64("ns")), "does not fit"),
+        ("FLOAT", pa.array([0.1, 0.5, float("nan")]), "1 rows of the data"),
+        ("VARCHAR(2)", pa.array(["abc", "é€", None]), "1 rows are longer than 2 characters"),
+        ("BINARY(2)", pa.array([b"abc"]), "1 rows are longer than 2 bytes"),
+        ("TIME(3)", pa.array([86_400_000], pa.int32()).cast(pa.time32("ms")), "outside one day"),
+        ("INT NOT NULL", pa.array([1, None, None], pa.int32()), "2 of 3 rows are null"),
+    ],
+)
+def test_values_that_would_change_are_refused(type_text, column, words):
+    with pytest.raises(InvalidInputError) as caught:
+        conform(pa.table({"c": column}), fields_of(c=type_text), table="db.t")
+    assert words in caught.value.message
+    assert "'c' of table 'db.t'" in caught.value.message
+    assert caught.value.context == {"table": "db.t", "column": "c"}
+
+
+def test_floats_that_fit_are_narrowed():
+    rows = conform(pa.table({"c": [0.5, None, float("inf")]}), fields_of(c="FLOAT"), table="t")
+    assert rows["c"].to_pylist() == [0.5, None, float("inf")]
+
+
+def test_an_untyped_column_of_nulls_takes_the_columns_type():
+    rows = conform(pa.table({"c": pa.nulls(2)}), fields_of(c="DECIMAL(5, 1)"), table="t")
+    assert rows.schema.field("c").type == pa.decimal128(5, 1)
+
+
+def test_columns_must_be_those_of_the_table():
+    fields = fields_of(name="STRING", age="INT")
+    with pytest.raises(InvalidInputError, match=r"'nam', which table 't' has not\. Did you mean"):
+        conform(pa.table({"nam": ["a"], "age": [1]}), fields, table="t")
+    with pytest.raises(InvalidInputError, match="lacks the column 'age'"):
+        conform(pa.table({"name": ["a"]}), fields, table="t")
+    twice = pa.Table.from_arrays([pa.array(["a"])] * 2, names=["name", "name"])
+    with pytest.raises(InvalidInputError, match="more than once"):
+        conform(twice, fields, table="t")

@@ -13,7 +13,7 @@ have committed too. It fits if
    before. With this rule a compaction never changes what a reader sees.
 
 Rules 1 to 3 are those of Paimon's ``FileStoreCommitImpl.noConflictsOrFail`` (1.3.1), rule 4 is
-ours. Writers that only add files never conflict: see ``docs/internals/commit.md``.
+ours. Writers that only add files never conflict: see ``docs/format/snapshot.md``.
 """
 
 from __future__ import annotations

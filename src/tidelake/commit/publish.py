@@ -80,8 +80,6 @@ class Request:
         to commit. May raise ConflictError.
     properties : mapping, optional
         Free texts for the snapshot.
-    watermark : int, optional
-        The writer's watermark.
     """
 
     user: str
@@ -89,7 +87,6 @@ class Request:
     kind: CommitKind
     plan: Callable[[Snapshot | None], EntryTable]
     properties: Mapping[str, str] | None = None
-    watermark: int | None = None
 
 
 class _Outcome(enum.Enum):
@@ -220,8 +217,6 @@ class Publisher:
         added = entries["kind"] == FileKind.ADD
         delta_rows = int(rows[added].sum()) - int(rows[~added].sum())
         now_ms = self._env.clock.now_ms()
-        before = None if base is None else base.watermark
-        marks = [m for m in (request.watermark, before) if m is not None]
         return Snapshot(
             id=1 if base is None else base.id + 1,
             schema_id=schema_id,
@@ -237,7 +232,7 @@ class Publisher:
             total_record_count=self._total_rows(base) + delta_rows,
             delta_record_count=delta_rows,
             changelog_record_count=0,
-            watermark=max(marks, default=None),
+            watermark=None if base is None else base.watermark,
             statistics=_inherited_statistics(base, schema_id),
             properties=dict(request.properties) if request.properties else None,
             next_row_id=0 if base is None else base.next_row_id or 0,

@@ -17,7 +17,8 @@ Reading:
    of an array have the same bytes), and check that nothing is left over.
 
 Writing goes the same way back. Each zstd frame carries a checksum, which Paimon's own writers leave
-out: a flipped bit in a manifest is then an error for every reader instead of other rows.
+out, and the header a key ``tidelake.checksum`` with the CRC32 of schema and codec, which other
+readers pass over: a flipped bit in a manifest is an error instead of other rows.
 
 Source of the layout: Avro specification 1.11, "Object Container Files".
 """
@@ -47,9 +48,9 @@ __all__ = ["CODECS", "ContainerWriter", "decode_container", "encode_container"]
 FILE_BYTES_MAX = 256 << 20
 """A manifest is rolled at ``manifest.target-file-size``, 8 MiB by default."""
 DECODED_BYTES_MAX = 1 << 30
-RATIO_MAX = 2_000
-"""A block may grow this much when decompressed; real manifests grow 3 to 50 times."""
-RATIO_FREE_BYTES = 4 << 20
+RATIO_MAX = 500
+"""A file may grow this much when decompressed; real manifests grow 3 to 50 times."""
+RATIO_FREE_BYTES = 64 << 20
 """Below this size any ratio will do."""
 SCHEMA_BYTES_MAX = 1 << 20
 SCHEMA_DEPTH_MAX = 16
@@ -58,6 +59,8 @@ HEADER_KEYS_MAX = 64
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
+_CHECKSUM = "tidelake.checksum"  # on disk: never rename
+_ADLER_BYTES = 4
 _VARINT_BYTES_MAX = 10
 _PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _ZSTD_OPTIONS: dict[int, int] = {
@@ -103,6 +106,7 @@ class ContainerWriter:
             "avro.schema": json.dumps(schema, separators=(",", ":")).encode(),
             "avro.codec": codec.encode(),
         }
+        header[_CHECKSUM] = _header_checksum(header)
         self._out += _varint(len(header))
         for key, value in header.items():
             self._out += _varint(len(key)) + key.encode() + _varint(len(value)) + value
@@ -172,7 +176,7 @@ def decode_container(data: bytes, *, path: str) -> list[dict[str, Any]]:
         MemoryError,
     ) as error:
         message = (
-            f"File {path} is no readable Avro file: {error or type(error).__name__}."
+            f"File {path} is no readable Avro file: {str(error) or type(error).__name__}."
             " Restore it from a backup."
         )
         raise CorruptError(message, kind="avro_file", path=path) from error
@@ -192,7 +196,10 @@ def _decode(data: bytes, path: str) -> list[dict[str, Any]]:
             f"File {path} is compressed by '{codec}'; zstd, deflate, snappy and null are read."
         )
         raise UnsupportedError(message, kind="avro_codec", path=path)
-    array = _parsed(_WriterSchema().plain(json.loads(header["avro.schema"])))
+    schema = _WriterSchema().plain(json.loads(header["avro.schema"]))
+    if not isinstance(schema, dict) or schema["type"] != "record":
+        raise _Broken("its schema is no record")
+    array = _parsed(schema)
     items, count = _blocks(source, sync, _DECOMPRESS[codec])
     raw = io.BytesIO(items)
     records = fastavro.schemaless_reader(raw, array, None)
@@ -214,7 +221,13 @@ def _header(source: _Source) -> dict[str, bytes]:
             header[key] = source.take(source.varint(), SCHEMA_BYTES_MAX)
     if "avro.schema" not in header:
         raise _Broken("its header has no schema")
+    if header.get(_CHECKSUM, _header_checksum(header)) != _header_checksum(header):
+        raise _Broken("its header's checksum differs")
     return header
+
+
+def _header_checksum(header: dict[str, bytes]) -> bytes:
+    return b"%08x" % zlib.crc32(header["avro.schema"] + header.get("avro.codec", b""))
 
 
 def _blocks(
@@ -223,13 +236,11 @@ def _blocks(
     """Decompress all blocks into one Avro array; its bytes and the number of its items."""
     parts: list[bytes] = []
     decoded_bytes = records_count = 0
+    bytes_max = min(DECODED_BYTES_MAX, max(RATIO_FREE_BYTES, RATIO_MAX * source.length))
     while not source.at_end:
         count = source.varint()
         packed = source.take(source.varint())
-        limit = min(
-            DECODED_BYTES_MAX - decoded_bytes, max(RATIO_FREE_BYTES, RATIO_MAX * len(packed))
-        )
-        payload = decompress(packed, limit)
+        payload = decompress(packed, bytes_max - decoded_bytes)
         if source.take(_SYNC_BYTES) != sync:
             raise _Broken("a block is not followed by the sync marker")
         if not 0 <= count <= len(payload):
@@ -247,6 +258,10 @@ class _Source:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._position = 0
+
+    @property
+    def length(self) -> int:
+        return len(self._data)
 
     @property
     def at_end(self) -> bool:
@@ -333,13 +348,15 @@ def _bounded_zstd(packed: bytes, limit: int) -> bytes:
 
 def _bounded_deflate(packed: bytes, limit: int) -> bytes:
     decompressor = zlib.decompressobj(wbits=-15)
-    return _whole(decompressor, decompressor.decompress(packed, limit + 1), limit)
+    raw = decompressor.decompress(packed, limit + 1)
+    # fastavro leaves a part of zlib's own checksum behind the data
+    return _whole(decompressor, raw, limit, rest_bytes_max=_ADLER_BYTES)
 
 
-def _whole(decompressor: Any, raw: bytes, limit: int) -> bytes:
+def _whole(decompressor: Any, raw: bytes, limit: int, *, rest_bytes_max: int = 0) -> bytes:
     if len(raw) > limit:
         raise _Broken(f"a block grows to more than {limit} bytes")
-    if not decompressor.eof or decompressor.unused_data:
+    if not decompressor.eof or len(decompressor.unused_data) > rest_bytes_max:
         raise _Broken("a block is cut short or followed by other bytes")
     return raw
 

@@ -1,0 +1,71 @@
+"""Small metadata for tests: files, entries, tables, and the fixture tables of real Paimon."""
+
+from __future__ import annotations
+
+from tidelake.codec.binary_row import serialize_row
+from tidelake.fileio import LocalFileIO
+from tidelake.metadata import (
+    DataFileMeta,
+    FileKind,
+    ManifestEntry,
+    SchemaLog,
+    SimpleStats,
+    TablePaths,
+)
+from tidelake.metadata.data_file import EMPTY_ROW, EMPTY_STATS
+from tidelake.types import parse_type
+
+BIGINT = parse_type("BIGINT")
+STRING = parse_type("STRING")
+PATHS = TablePaths("/wh/db.db/t")
+PARTITIONED = TablePaths("/wh/db.db/t", ("p",), (STRING,))
+
+
+def key(value: int) -> bytes:
+    return serialize_row((value,), (BIGINT,))
+
+
+def partition(value: str | None) -> bytes:
+    return serialize_row((value,), (STRING,))
+
+
+def data_file(name="data-1.parquet", *, level=0, rows=10, keys=None, sequences=(0, 9), **changes):
+    low, high = (EMPTY_ROW, EMPTY_ROW) if keys is None else map(key, keys)
+    stats = EMPTY_STATS if keys is None else SimpleStats(low, high, (0,))
+    fields = {
+        "file_name": name,
+        "file_size_bytes": 100,
+        "row_count": rows,
+        "min_key": low,
+        "max_key": high,
+        "key_stats": stats,
+        "value_stats": EMPTY_STATS,
+        "min_sequence_number": sequences[0],
+        "max_sequence_number": sequences[1],
+        "schema_id": 0,
+        "level": level,
+        "creation_time_ms": 1_700_000_000_000,
+        "delete_row_count": 0,
+        "file_source": 0,
+    }
+    return DataFileMeta(**(fields | changes))
+
+
+def added(name="data-1.parquet", *, place=(EMPTY_ROW, 0), total_buckets=1, **fields):
+    return ManifestEntry(FileKind.ADD, *place, total_buckets, data_file(name, **fields))
+
+
+def deleted(name="data-1.parquet", *, place=(EMPTY_ROW, 0), total_buckets=1, **fields):
+    return ManifestEntry(FileKind.DELETE, *place, total_buckets, data_file(name, **fields))
+
+
+def fixture_tables(oracle_dir):
+    """All tables written by real Paimon: (name, FileIO, paths)."""
+    fileio = LocalFileIO()
+    places = [oracle_dir / "fixtures" / "warehouse_1_3_1.db"]
+    places += [oracle_dir / "fixtures" / "warehouse" / "db.db"]
+    for place in places:
+        for table in sorted(place.iterdir()):
+            if (table / "schema").is_dir():
+                schema = SchemaLog(fileio, TablePaths(str(table))).latest()
+                yield f"{place.name}/{table.name}", fileio, TablePaths.of(str(table), schema)

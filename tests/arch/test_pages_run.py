@@ -76,6 +76,28 @@ def test_annotated_bytes_stand_only_beside_the_dialogue_that_makes_them():
     assert not [p for p in PAGES if BYTES.search(text_of(p)) and not DIALOGUE.search(text_of(p))]
 
 
+def test_every_module_that_a_page_names_exists():
+    wrong = [
+        f"{page}: {name}"
+        for page in PAGES
+        for name in re.findall(r"`(tidelake(?:\.\w+)+)`", text_of(page))
+        if not is_there(name)
+    ]
+    assert not wrong
+
+
+def is_there(name):
+    """Whether a dotted name is a module, or a word of the module that its first parts name."""
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        path = ROOT.joinpath("src", *parts[:end])
+        module = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if module.is_file():
+            text = module.read_text(encoding="utf-8")
+            return all(re.search(rf"\b{part}\b", text) for part in parts[end:])
+    return False
+
+
 def run_dialogues(page, text):
     """Run all dialogues of a page as one doctest; the names that they leave behind."""
     names = {}

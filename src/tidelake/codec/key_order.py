@@ -53,7 +53,7 @@ _INTEGERS = {
 }
 _FLOATS = {TypeRoot.FLOAT: (np.float32, np.uint32), TypeRoot.DOUBLE: (np.float64, np.uint64)}
 _STRINGS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY})
-_ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
+_MASKS = np.array([(1 << (8 * size)) - 1 for size in range(9)], np.uint64)
 
 
 def key_widths(
@@ -217,21 +217,29 @@ def _float_bits(array: pa.Array, data_type: DataType) -> npt.NDArray[Any]:
 def _encode_strings(target: Bytes, array: pa.Array, width: int) -> None:
     """Fill in the bytes 8 at a time, zeros behind each string's end, then the length."""
     words, starts, lengths = string_words(array)
-    assert len(lengths) == 0 or int(lengths.max()) <= width, "keys wider than their width"
-    short_max = int(lengths.min()) if len(lengths) else 0
-    for begin in range(0, width, 8):
+    count = len(lengths)
+    if count == 0:
+        return
+    shortest, longest = int(lengths.min()), int(lengths.max())
+    assert longest <= width, "keys wider than their width"
+    one_stride = shortest == longest and int(starts[-1] - starts[0]) == shortest * (count - 1)
+    for begin in range(0, longest, 8):
         size = min(8, width - begin)
-        if short_max >= begin + 8:  # no string ends here
-            target[:, begin : begin + size] = _word_bytes(words[starts + begin])[:, :size]
-            continue
-        left = np.clip(lengths - begin, 0, 8)
-        rows = np.flatnonzero(left)
-        if len(rows) == 0:
-            break
-        bits = left[rows].view(np.uint64) * np.uint64(8)
-        word = words[starts[rows] + begin] & (_ALL_BITS >> (np.uint64(64) - bits))
-        target[rows, begin : begin + size] = _word_bytes(word)[:, :size]
-    target[:, width:] = _big_endian(lengths.astype(np.uint32))[:, 4 - _length_size_bytes(width) :]
+        if one_stride:  # strings of one length lie at one stride: no gather
+            first = words[begin + int(starts[0]) :]
+            word = np.lib.stride_tricks.as_strided(first, (count,), (shortest,), writeable=False)
+            word = word & _MASKS[min(8, shortest - begin)]
+        elif shortest >= begin + 8:  # no string ends here
+            word = words[starts + begin]
+        else:
+            ends = _MASKS[np.clip(lengths - begin, 0, 8)]
+            word = words[np.minimum(starts + begin, len(words) - 1)] & ends
+        if size == 8:
+            target[:, begin : begin + 8].view(words.dtype)[:, 0] = word
+        else:
+            target[:, begin : begin + size] = _word_bytes(word)[:, :size]
+    sizes = lengths.astype(np.uint32)
+    target[:, width:] = _big_endian(sizes)[:, 4 - _length_size_bytes(width) :]
 
 
 def _word_bytes(words: npt.NDArray[np.uint64]) -> Bytes:

@@ -157,7 +157,7 @@ class Snapshot:
             known = {name: _value(name, document.get(key)) for name, key in _KEYS.items()}
             extra = {k: v for k, v in document.items() if k not in _KNOWN_KEYS}
             return cls(**known, extra=MappingProxyType(extra))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             message = f"Snapshot file {path} cannot be read: {error!r}. Restore it from a backup."
             raise CorruptError(message, kind="snapshot_file", path=path) from error
 

@@ -1,0 +1,260 @@
+"""Snapshot files keep what they say; the log finds snapshots whatever the hints claim."""
+
+import dataclasses
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from unit.metadata.made import PATHS, fixture_tables
+
+from tidelake.errors import CorruptError, NotFoundError, StorageError, UnsupportedError
+from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
+from tidelake.metadata import CommitKind, Snapshot, SnapshotLog
+from tidelake.metadata.snapshot import JSON_BYTES_MAX
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "snapshot.json"
+
+
+def snapshot(snapshot_id=1, **changes):
+    fields = {
+        "id": snapshot_id,
+        "schema_id": 0,
+        "base_manifest_list": "manifest-list-0c5fb3f6-7d1c-4f0e-9f1d-1f7f3c5b8a01-0",
+        "delta_manifest_list": "manifest-list-0c5fb3f6-7d1c-4f0e-9f1d-1f7f3c5b8a01-1",
+        "commit_user": "loader",
+        "commit_identifier": 7,
+        "commit_kind": CommitKind.APPEND,
+        "time_ms": 1_700_000_000_000 + snapshot_id * 1000,
+        "base_manifest_list_size_bytes": 884,
+        "delta_manifest_list_size_bytes": 1042,
+        "total_record_count": 4,
+        "delta_record_count": 4,
+        "changelog_record_count": 0,
+        "next_row_id": 0,
+    }
+    return Snapshot(**(fields | changes))
+
+
+def log_of(count, *, first=1, hints=True):
+    fileio = MemoryFileIO()
+    log = SnapshotLog(fileio, PATHS)
+    for snapshot_id in range(first, first + count):
+        assert (log.publish if hints else log.put)(snapshot(snapshot_id))
+    return fileio, log
+
+
+def test_a_snapshot_is_written_as_the_golden_file_shows():
+    assert snapshot().to_json() + "\n" == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_all_snapshots_of_java_are_read_and_written_back_equal(oracle_dir):
+    count = 0
+    for _, fileio, paths in fixture_tables(oracle_dir):
+        log = SnapshotLog(fileio, paths)
+        for snapshot_id in log.ids():
+            data = fileio.read_bytes(paths.snapshot(snapshot_id))
+            document = json.loads(data)
+            read = Snapshot.from_json(data)
+            assert read.id == document["id"]
+            assert not read.extra
+            again = json.loads(read.to_json())
+            assert _told(again) == _told(document)
+            if "writerVersion" not in document:  # 1.3.1: key for key, in its order
+                assert list(again) == list(document)
+            count += 1
+    assert count > 80
+
+
+def _told(document):
+    """Null and absent say the same; so does an empty map of offsets."""
+    return {k: v for k, v in document.items() if v is not None and v != {}}
+
+
+def test_keys_of_a_later_version_are_kept():
+    text = json.dumps(json.loads(snapshot().to_json()) | {"later": {"a": [1]}})
+    assert json.loads(Snapshot.from_json(text).to_json())["later"] == {"a": [1]}
+
+
+def test_a_snapshot_travels_by_pickle():
+    full = snapshot(properties={"a": "b"}, watermark=5, extra={"later": 1})
+    assert pickle.loads(pickle.dumps(full)).to_json() == full.to_json()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"7",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"version": 3}',
+        json.dumps(json.loads(snapshot().to_json()) | {"id": "1"}),
+        json.dumps(json.loads(snapshot().to_json()) | {"id": 1.5}),
+        json.dumps(json.loads(snapshot().to_json()) | {"id": True}),
+        json.dumps(json.loads(snapshot().to_json()) | {"commitKind": "WHATEVER"}),
+        json.dumps(json.loads(snapshot().to_json()) | {"deltaManifestList": None}),
+        json.dumps(json.loads(snapshot().to_json()) | {"commitUser": 7}),
+        json.dumps(json.loads(snapshot().to_json()) | {"properties": [1]}),
+        json.dumps(json.loads(snapshot().to_json()) | {"logOffsets": 7}),
+        json.dumps(json.loads(snapshot().to_json()) | {"version": "x"}),
+        b" " * (JSON_BYTES_MAX + 1),
+    ],
+)
+def test_a_file_that_is_no_snapshot_is_damage_and_named(text):
+    with pytest.raises(CorruptError, match="/t/snapshot/snapshot-1"):
+        Snapshot.from_json(text, path="/t/snapshot/snapshot-1")
+
+
+def test_a_later_version_is_refused():
+    text = json.dumps(json.loads(snapshot().to_json()) | {"version": 4})
+    with pytest.raises(UnsupportedError, match="version 4"):
+        Snapshot.from_json(text)
+
+
+def test_every_cut_of_a_snapshot_file_is_noticed():
+    text = snapshot().to_json()
+    for length in range(len(text) - 1):
+        with pytest.raises(CorruptError):
+            Snapshot.from_json(text[:length])
+
+
+def test_publishing_creates_a_snapshot_once_and_moves_the_hints():
+    fileio, log = log_of(2)
+    assert not log.publish(snapshot(2, commit_user="another"))
+    assert log.load(2).commit_user == "loader"
+    assert fileio.read_bytes(PATHS.latest_hint) == b"2"
+    assert fileio.read_bytes(PATHS.earliest_hint) == b"1"
+
+
+def test_a_failing_hint_does_not_fail_what_was_published():
+    for call in (2, 3):
+        log = SnapshotLog(FaultyFileIO(MemoryFileIO(), {call: FaultMode.EIO_BEFORE}), PATHS)
+        assert log.publish(snapshot(1))
+        assert log.latest_id() == 1
+
+
+@pytest.mark.parametrize("hint", [None, b"", b"4", b"6", b"99", b"-1", b"0", b"garbage", b"5\n"])
+@pytest.mark.parametrize("which", ["LATEST", "EARLIEST"])
+def test_no_hint_leads_astray(hint, which):
+    fileio, log = log_of(3, first=3, hints=False)
+    path = f"{PATHS.snapshot_dir}/{which}"
+    if hint is not None:
+        fileio.replace(path, hint)
+    assert log.latest_id() == 5
+    if hint in {None, b"", b"99", b"-1", b"0", b"garbage", b"6"} or which == "LATEST":
+        assert log.earliest_id() == 3
+    assert log.ids() == [3, 4, 5]
+
+
+def test_the_hint_of_the_oldest_is_believed_while_older_ones_are_being_removed():
+    fileio, log = log_of(5)
+    fileio.replace(PATHS.earliest_hint, b"4")
+    assert log.earliest_id() == 4
+
+
+@pytest.mark.parametrize("mode", [FaultMode.STALE_LIST, FaultMode.EMPTY_LIST])
+def test_an_old_listing_is_looked_through(mode):
+    inner = MemoryFileIO()
+    calls = len(_publishing(inner).trace)
+    for call in range(calls + 1, calls + 8):
+        fileio = _publishing(MemoryFileIO(), {call: mode})
+        fileio.replace(PATHS.latest_hint, b"2")  # stale, so that the listing is asked
+        assert SnapshotLog(fileio, PATHS).latest_id() == 4
+
+
+def _publishing(inner, plan=None):
+    fileio = FaultyFileIO(inner, plan or {})
+    log = SnapshotLog(fileio, PATHS)
+    for snapshot_id in range(1, 5):
+        log.publish(snapshot(snapshot_id))
+    return fileio
+
+
+def test_an_empty_listing_does_not_hide_a_table_whose_first_snapshots_expired():
+    inner, _ = log_of(3, first=7)
+    inner.replace(PATHS.earliest_hint, b"7")
+    inner.delete(PATHS.latest_hint)
+    fileio = FaultyFileIO(inner, dict.fromkeys(range(1, 20), FaultMode.EMPTY_LIST))
+    assert SnapshotLog(fileio, PATHS).latest_id() == 9
+
+
+def test_a_table_without_snapshots_has_none():
+    log = SnapshotLog(MemoryFileIO(), PATHS)
+    assert (log.latest_id(), log.earliest_id(), log.latest(), log.ids()) == (None, None, None, [])
+    with pytest.raises(NotFoundError, match="no snapshots yet"):
+        log.load(1)
+    with pytest.raises(NotFoundError, match="no snapshot yet"):
+        log.at_or_before(0)
+
+
+def test_a_missing_snapshot_s_message_says_which_are_there():
+    _, log = log_of(3, first=7, hints=False)
+    with pytest.raises(NotFoundError, match=r"has expired. Snapshots 7 to 9 can be read"):
+        log.load(3)
+    with pytest.raises(NotFoundError, match="no snapshot 10: snapshots 7 to 9"):
+        log.load(10)
+
+
+def test_a_snapshot_under_another_s_name_is_damage():
+    fileio, log = log_of(1)
+    fileio.put_if_absent(PATHS.snapshot(2), snapshot(1).to_json().encode())
+    with pytest.raises(CorruptError, match="says it is snapshot 1"):
+        log.load(2)
+
+
+def test_other_files_of_the_directory_are_passed_over():
+    fileio, log = log_of(2, hints=False)
+    for name in (".snapshot-9.tmp", "snapshot-", "snapshot-x", "snapshot-1.bak", "snapshot-٣"):
+        fileio.write_once(f"{PATHS.snapshot_dir}/{name}", b"")
+    assert log.ids() == [1, 2]
+    assert log.latest_id() == 2
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_a_time_means_the_newest_snapshot_up_to_it(count):
+    _, log = log_of(count, first=5)
+    for i in range(5, 5 + count):
+        start = 1_700_000_000_000 + i * 1000
+        assert log.at_or_before(start).id == i
+        assert log.at_or_before(start + 999).id == i
+    with pytest.raises(NotFoundError, match="oldest is 5"):
+        log.at_or_before(1_700_000_000_000 + 5 * 1000 - 1)
+
+
+def test_of_snapshots_of_one_time_the_newest_is_meant():
+    fileio = MemoryFileIO()
+    log = SnapshotLog(fileio, PATHS)
+    for snapshot_id in range(1, 6):
+        log.publish(snapshot(snapshot_id, time_ms=50 if snapshot_id > 1 else 10))
+    log.publish(snapshot(6, time_ms=60))
+    assert log.at_or_before(55).id == 5
+    assert log.at_or_before(49).id == 1
+
+
+def test_a_snapshot_that_expires_during_a_search_counts_as_older():
+    fileio, log = log_of(9)
+    for snapshot_id in (1, 2, 3, 4, 5):
+        fileio.delete(PATHS.snapshot(snapshot_id))
+    fileio.replace(PATHS.earliest_hint, b"1")
+    assert log.at_or_before(1_700_000_000_000 + 7_500).id == 7
+
+
+def test_a_storage_error_is_not_taken_for_an_empty_table():
+    inner, _ = log_of(1)
+    fileio = FaultyFileIO(inner, {2: FaultMode.EIO_BEFORE})
+    with pytest.raises(StorageError):
+        SnapshotLog(fileio, PATHS).latest_id()
+
+
+def test_every_field_of_a_snapshot_reaches_the_file():
+    full = snapshot(
+        changelog_manifest_list="c", changelog_manifest_list_size_bytes=1, index_manifest="i",
+        log_offsets={"0": 1}, watermark=2, statistics="s", properties={"p": "q"}, uuid="u",
+        writer_version="w", operation="WRITE",
+    )  # fmt: skip
+    again = Snapshot.from_json(full.to_json())
+    for field in dataclasses.fields(Snapshot):
+        assert getattr(again, field.name) == getattr(full, field.name)

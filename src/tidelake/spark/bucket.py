@@ -15,7 +15,7 @@ without zone and casts that cannot overflow are used.
 FLOAT, DOUBLE, TIME and DECIMAL of more than 18 digits have no expression that gives their bytes:
 a key that holds one is hashed by :func:`tidelake.codec.bucket.buckets_of` in an Arrow UDF.
 
-Source of the layout: ``docs/format/binary_row.md``; of the hash: Paimon's ``MurmurHashUtils``
+Source of the layout: ``docs/format/binary-row.md``; of the hash: Paimon's ``MurmurHashUtils``
 (1.3.1).
 """
 

@@ -173,7 +173,10 @@ class Publisher:
             base = self._log.latest()
             own = self._own.find(request.kind, base)
             if own is not None:
-                return own, not self._in_doubt
+                if self._in_doubt:
+                    return own, False
+                self._files.discard_delta()
+                return own, True
             entries = request.plan(base)
             if not entries.num_rows:
                 if self._in_doubt:

@@ -1,0 +1,115 @@
+"""A table in memory and committers on it; data files are names only here."""
+
+from __future__ import annotations
+
+from unit.metadata.made import BIGINT, EMPTY_ROW, data_file, partition
+
+from tidelake.commit import Committer
+from tidelake.fileio import MemoryFileIO
+from tidelake.metadata import (
+    CommitMessage,
+    ManifestCache,
+    SchemaLog,
+    SnapshotLog,
+    TablePaths,
+    live_entries,
+)
+from tidelake.options import Options
+from tidelake.telemetry import Env
+from tidelake.types import DataField, TableSchema, parse_type
+
+LOCATION = "/wh/db.db/t"
+KEYED = TableSchema(
+    0,
+    (DataField(0, "k", BIGINT.not_null()), DataField(1, "v", parse_type("STRING"))),
+    1,
+    primary_keys=("k",),
+    options={"bucket": "2"},
+)
+APPEND = TableSchema(0, KEYED.fields, 1)
+PARTITIONED = TableSchema(
+    0,
+    (DataField(0, "p", parse_type("STRING")), *KEYED.fields),
+    1,
+    partition_keys=("p",),
+    primary_keys=("p", "k"),
+    options={"bucket": "2"},
+)
+
+
+class World:
+    """One table; `fileio` may be replaced by one that fails."""
+
+    def __init__(self, schema=KEYED, **options):
+        self.fileio = MemoryFileIO()
+        self.schema = schema
+        self.paths = TablePaths.of(LOCATION, schema)
+        self.options = Options.parse(
+            {k.replace("_", "-"): str(v) for k, v in options.items()} | dict(schema.options)
+        )
+        assert SchemaLog(self.fileio, self.paths).create(schema)
+
+    def committer(self, seed=1, *, fileio=None, env=None):
+        return Committer(
+            fileio or self.fileio,
+            self.paths,
+            options=self.options,
+            env=env or Env.seeded(seed),
+            manifests=ManifestCache(1 << 24),
+            table="db.t",
+        )
+
+    @property
+    def log(self):
+        return SnapshotLog(self.fileio, self.paths)
+
+    def live(self, snapshot_id=None):
+        """Names of the live files by (partition, bucket, level), read afresh."""
+        snapshot = self.log.latest() if snapshot_id is None else self.log.load(snapshot_id)
+        if snapshot is None:
+            return {}
+        table = live_entries(self.fileio, self.paths, snapshot, ManifestCache(1 << 24))
+        assert snapshot.total_record_count == int(table["row_count"].sum())
+        found = {}
+        for e in table.to_entries():
+            found.setdefault((e.partition, e.bucket, e.file.level), set()).add(e.file.file_name)
+        return found
+
+    def names(self, snapshot_id=None):
+        return set().union(*self.live(snapshot_id).values())
+
+    def kinds(self):
+        return [self.log.load(i).commit_kind.value for i in self.log.ids()]
+
+    def manifest_files(self):
+        return {s.name for s in self.fileio.list_dir(self.paths.manifest_dir)}
+
+    def referenced_manifest_files(self):
+        """Manifests and lists that some snapshot names."""
+        names = set()
+        cache = ManifestCache(1 << 24)
+        for snapshot_id in self.log.ids():
+            snapshot = self.log.load(snapshot_id)
+            for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
+                names.add(name)
+                listed = cache.manifest_list(self.fileio, self.paths, name)
+                names.update(m.file_name for m in listed)
+        return names
+
+
+def message(*files, place=(EMPTY_ROW, 0), total_buckets=2, before=(), after=()):
+    files = tuple(data_file(f) if isinstance(f, str) else f for f in files)
+    return CommitMessage(*place, total_buckets, files, tuple(before), tuple(after))
+
+
+__all__ = [
+    "APPEND",
+    "EMPTY_ROW",
+    "KEYED",
+    "LOCATION",
+    "PARTITIONED",
+    "World",
+    "data_file",
+    "message",
+    "partition",
+]

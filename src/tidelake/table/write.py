@@ -6,8 +6,8 @@ Each is one commit (a compaction beside it makes a second snapshot) and follows 
 2. With a commit identity that was committed before, nothing is done.
 3. Rows go through a :class:`~tidelake.table.writer.TableWriter`. If that fails its files are
    deleted and nothing is visible.
-4. The committer publishes. If it refuses, the files are deleted; if the outcome is unknown they
-   stay: they may be visible.
+4. The committer publishes. If it refuses, the files are deleted; if the outcome is unknown, or the
+   process is interrupted at this moment, they stay: they may be visible.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.commit import Committed
-from tidelake.errors import InvalidInputError, OutcomeUnknownError, near_names
+from tidelake.errors import (
+    InvalidInputError,
+    OutcomeUnknownError,
+    TidelakeError,
+    near_names,
+)
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.entry_table import EntryTable
@@ -218,15 +223,28 @@ def _write(
         for batch, kinds in batches:
             out.write(batch, kinds)
         messages = out.prepare_commit()
-        committed = publish(messages)
-    except OutcomeUnknownError:
-        out.close()
-        raise
     except BaseException:
         out.abort()
         raise
-    out.close()
+    committed = _published(out, lambda: publish(messages))
     return _result(committed, messages, rows=out.rows_count)
+
+
+def _published(writer: TableWriter, publish: Callable[[], Committed]) -> Committed:
+    """Publish, then let go of the writer; its files are deleted only if nothing became visible."""
+    try:
+        committed = publish()
+    except OutcomeUnknownError:
+        writer.close()
+        raise
+    except TidelakeError:
+        writer.abort()  # the committer's promise: no row became visible
+        raise
+    except BaseException:
+        writer.close()  # stopped at a moment that nobody knows: the files may be visible
+        raise
+    writer.close()
+    return committed
 
 
 def _result(committed: Committed, messages: Sequence[CommitMessage], *, rows: int) -> WriteResult:
@@ -367,14 +385,13 @@ def compact_table(handle: TableHandle, *, full: bool) -> WriteResult:
         for bucket in live_buckets(handle.read_context(), snapshot, manifests=handle.manifests):
             writer.compact(bucket.partition, bucket.bucket, full=full)
         messages = writer.prepare_commit()
-        committed = handle.committer().commit(
-            messages, user=identity.user, identifier=identity.identifier
-        )
-    except OutcomeUnknownError:
-        writer.close()
-        raise
     except BaseException:
         writer.abort()
         raise
-    writer.close()
+    committed = _published(
+        writer,
+        lambda: handle.committer().commit(
+            messages, user=identity.user, identifier=identity.identifier
+        ),
+    )
     return _result(committed, messages, rows=0)

@@ -14,6 +14,7 @@ Nothing is visible before the commit. After :meth:`TableWriter.abort` the files 
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidelake.errors import ClosedError, InvalidInputError
+from tidelake.errors import ClosedError, InvalidInputError, StorageError
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.options import declared
 from tidelake.store import AppendBucketWriter, LsmBucketWriter, MemoryBudget, StoreContext
@@ -218,5 +219,6 @@ class TableWriter:
             made |= {f.file_name for f in message.new_files}
             for name in sorted(made):
                 path = self._context.paths.data_file(message.partition, message.bucket, name)
-                self._context.fileio.delete(path)
+                with contextlib.suppress(StorageError):  # an orphan is in nobody's way
+                    self._context.fileio.delete(path)
         self._handed_out.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import pytest
 from hypothesis import given
@@ -168,7 +169,7 @@ def test_every_file_is_read_once_and_overlapping_files_together(spans, target):
         for section in split.sections:
             for run in section if not split.raw else ():
                 bounds = [spans[int(f.file_name[1:])] for f in run]
-                assert all(a[0] + a[1] < b[0] for a, b in zip(bounds, bounds[1:], strict=False))
+                assert all(a[0] + a[1] < b[0] for a, b in itertools.pairwise(bounds))
 
 
 @given(st.lists(st.integers(1, 50), max_size=30), st.integers(1, 60))

@@ -196,7 +196,7 @@ def test_partitions_are_evaluated_exactly():
         False,
     ]
     assert matching_partitions(values, fields, IsNull("p")).tolist() == [False, False, True]
-    assert matching_partitions([], fields, Always(True)).tolist() == []  # noqa: FBT003
+    assert matching_partitions([], fields, Always(True)).tolist() == []
 
 
 def test_key_ranges_come_from_key_statistics_or_else_from_the_bounds():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -36,6 +35,7 @@ def batches_of(state, sizes):
     yield from table.slice(position).to_batches()
 
 
+@settings(deadline=None)
 @given(
     STATE, STATE, st.lists(st.integers(1, 6), max_size=4), st.lists(st.integers(1, 6), max_size=4)
 )
@@ -104,4 +104,3 @@ def test_rows_of_slices_compare_by_value():
     left = pa.record_batch({"x": pa.array([None, 1, 2]), "y": ["a", "b", "c"]}).slice(1)
     right = pa.record_batch({"x": pa.array([1, None]), "y": ["b", "c"]})
     assert rows_differ(left, right).tolist() == [False, True]
-    assert isinstance(rows_differ(left, right), np.ndarray)

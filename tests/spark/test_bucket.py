@@ -50,7 +50,7 @@ def value_of(rng: random.Random, data_type):
             return dt.date(1, 1, 2) + dt.timedelta(days=rng.randrange(3_652_000))
         case TypeRoot.DECIMAL:
             unscaled = rng.randrange(-(10**precision) + 1, 10**precision)
-            return Decimal(rng.choice([0, 1, -1, unscaled])).scaleb(-data_type.scale)
+            return Decimal(f"{rng.choice([0, 1, -1, unscaled])}E-{data_type.scale}")
     # a moment that the clocks of New York skip, among others
     micros = rng.choice(
         [0, -1, 1, -1001, 1_678_588_200_123_456, rng.randrange(MICROS_MIN, MICROS_MAX)]

@@ -1,11 +1,10 @@
 """Predicates between Spark and the kernel.
 
-To Spark (:func:`to_column`): the native half of a read is filtered by Spark, and must keep
-exactly the rows that :func:`tidelake.types.predicate.evaluate` keeps in the merged half. So the
-literals carry the column's type, independent of the session's time zone, and a comparison of
-floating-point numbers says what becomes of NaN, which Spark orders above all numbers and Arrow
-does not order. A predicate that Spark cannot express exactly gives None: the files are then read
-by the kernel.
+To Spark (:func:`to_column`): the native half of a read is filtered by Spark, and must keep exactly
+the rows that :func:`tidelake.types.predicate.evaluate` keeps in the merged half. So literals carry
+the column's type and do not depend on the session's time zone; floats are ordered alike on both
+sides (NaN is the largest). A predicate that Spark cannot express exactly gives None: the files
+are then read by the kernel.
 
 From Spark (:func:`from_spark_filters`): what the data source is offered. Filters are only used to
 read less: Spark applies all of them once more.
@@ -15,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from functools import reduce
 
 from pyspark.sql import Column
@@ -38,12 +36,12 @@ from tidelake.types.predicate import (
     StartsWith,
     conjoin,
 )
+from tidelake.types.values import from_storage
 
 __all__ = ["from_spark_filters", "to_column"]
 
 NANOS_PER_MICRO = 1000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FLOATING = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _OPERATORS = {
     "==": lambda a, b: a == b,
@@ -95,9 +93,9 @@ def _column(predicate: Predicate, types: Mapping[str, DataType]) -> Column:
         case StartsWith(name, prefix):
             return F.startswith(F.col(quoted(name)), F.lit(prefix))
         case And(parts):
-            return reduce(lambda a, b: a & b, (_column(p, types) for p in parts))
+            return reduce(lambda a, b: a & b, [_column(p, types) for p in parts], F.lit(True))
         case Or(parts):
-            return reduce(lambda a, b: a | b, (_column(p, types) for p in parts))
+            return reduce(lambda a, b: a | b, [_column(p, types) for p in parts], F.lit(False))
         case Not(part):
             return ~_column(part, types)
         case Always(value):
@@ -109,11 +107,6 @@ def _column(predicate: Predicate, types: Mapping[str, DataType]) -> Column:
 def _compare(op: str, name: str, value: object, data_type: DataType) -> Column:
     column = F.col(quoted(name))
     compared: Column = _OPERATORS[op](column, _literal(value, data_type))
-    if data_type.root in _FLOATING:
-        if value != value:
-            raise _InexpressibleError
-        if op in {">", ">="}:
-            return compared & ~F.isnan(column)
     return compared
 
 
@@ -130,15 +123,14 @@ def _literal(value: object, data_type: DataType) -> Column:
             raise _InexpressibleError
         return _timestamp_literal(micros, root)
     if root is TypeRoot.DECIMAL:
-        exact = Decimal(_integer(value)).scaleb(-(data_type.scale or 0))
-        return F.lit(str(exact)).cast(to_spark_type(data_type))
+        return F.lit(str(from_storage(value, data_type))).cast(to_spark_type(data_type))
     if root is TypeRoot.TIME:
         raise _InexpressibleError
     return F.lit(value).cast(to_spark_type(data_type))
 
 
 def _integer(value: object) -> int:
-    assert isinstance(value, int), f"{value!r} is no storage value of a timestamp or decimal"
+    assert isinstance(value, int), f"{value!r} is no storage value of a timestamp"
     return value
 
 
@@ -190,8 +182,6 @@ def _from_spark(offered: ds.Filter, types: Mapping[str, DataType]) -> Predicate 
 
 def _same_meaning(value: object, data_type: DataType) -> bool:
     """Whether the kernel takes a literal of Spark's for the same value, and compares it alike."""
-    if data_type.root in _FLOATING:
-        return False
     if isinstance(value, datetime):
         return (value.tzinfo is not None) == (data_type.root is TypeRoot.TIMESTAMP_LTZ)
     return value is not None

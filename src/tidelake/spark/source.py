@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -44,7 +44,7 @@ from tidelake.scan import split_from_bytes, split_to_bytes
 from tidelake.spark.filter import from_spark_filters
 from tidelake.spark.read import SplitTask, split_batches
 from tidelake.spark.types import spark_schema
-from tidelake.spark.write import discard, publish
+from tidelake.spark.write import publish
 from tidelake.spark.write_task import WriteTask, write_batches
 from tidelake.table import Table
 from tidelake.table.handle import TableHandle
@@ -70,7 +70,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
     def schema(self) -> StructType:
         """The columns that a read gives."""
         table = _open(self.options)
-        scan = _scan(table, self.options, None)
+        scan = _scan(table, self.options, (), columns=_column_option(self.options))
         return spark_schema(scan.context.fields(scan.columns), table=table.identifier)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -102,13 +102,14 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
     options : dict of str to str
         The user's options.
     schema : StructType
-        The columns.
+        The columns that Spark was told of.
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._options = options
-        self._schema = schema
+        self._columns = schema.names
         self._filters: list[Filter] = []
+        self._scan: TableScan | None = None
         self._task: SplitTask | None = None
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
@@ -118,16 +119,27 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
 
     def partitions(self) -> Sequence[InputPartition]:
         """One per split."""
-        scan = _scan(_open(self._options), self._options, self._filters)
-        self._task = SplitTask(scan.context, scan.columns, scan.predicate)
-        return [SplitPartition(split_to_bytes(s)) for s in scan.plan.splits]
+        return [SplitPartition(split_to_bytes(s)) for s in self._planned().plan.splits]
+
+    def _planned(self) -> TableScan:
+        if self._scan is None:
+            table = _open(self._options)
+            self._scan = _scan(table, self._options, self._filters, columns=self._columns)
+        return self._scan
+
+    def __getstate__(self) -> SplitTask:
+        # Spark ships the reader before it asks for the partitions, so the plan is made here
+        scan = self._planned()
+        return SplitTask(scan.context, scan.columns, scan.predicate)
+
+    def __setstate__(self, task: SplitTask) -> None:
+        self._task = task
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Rows of one split; Spark gives None where the plan is empty."""
-        if partition is None:
-            return
-        assert isinstance(partition, SplitPartition), "partitions() gives splits"
-        assert self._task is not None, "Spark calls partitions() before it ships the reader"
+        """Rows of one split."""
+        if not isinstance(partition, SplitPartition):
+            return  # Spark's stand-in for an empty plan
+        assert self._task is not None, "executors read with a reader that was shipped"
         task = self._task
         yield from split_batches(task, split_from_bytes(partition.blob), task.fields)
 
@@ -153,8 +165,7 @@ class TidelakeWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark ca
     def __init__(self, handle: TableHandle, *, overwrite: bool) -> None:
         self._handle = handle
         self._overwrite = overwrite
-        # one identity for the write: a commit that Spark repeats is made once
-        self._identity = replace(CommitIdentity.of(handle, None, None), once=True)
+        self._identity = CommitIdentity.of(handle, None, None)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows."""
@@ -176,8 +187,7 @@ class TidelakeWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark ca
         )
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Delete what the tasks that succeeded wrote."""
-        discard(self._handle, _read_messages(messages))
+        """Leave the files: Spark also calls this when a commit failed that may be visible."""
 
 
 def _read_messages(messages: Sequence[WriterCommitMessage | None]) -> list[CommitMessage]:
@@ -219,13 +229,26 @@ def _place(path: str) -> tuple[str, str]:
     return warehouse, f"{database.removesuffix(DATABASE_SUFFIX)}.{table}"
 
 
-def _scan(table: Table, options: Mapping[str, str], filters: Sequence[Filter] | None) -> TableScan:
-    columns = options.get("columns")
+def _column_option(options: Mapping[str, str]) -> list[str] | None:
+    text = options.get("columns")
+    return None if text is None else [part.strip() for part in text.split(",")]
+
+
+def _scan(
+    table: Table,
+    options: Mapping[str, str],
+    filters: Sequence[Filter],
+    *,
+    columns: Sequence[str] | None,
+) -> TableScan:
     snapshot_id = options.get("snapshot-id")
+    if snapshot_id is not None and not snapshot_id.isdecimal():
+        message = f"Option 'snapshot-id' must be a number, not '{snapshot_id}'."
+        raise InvalidInputError(message, kind="source_options")
     asked = parse_filter(options.get("filter"))
-    offered = from_spark_filters(filters or (), table.table_schema.fields)
+    offered = from_spark_filters(filters, table.table_schema.fields)
     return table.scan(
-        columns=None if columns is None else [part.strip() for part in columns.split(",")],
+        columns=columns,
         filter=conjoin([p for p in (asked, offered) if p is not None]),
         snapshot_id=None if snapshot_id is None else int(snapshot_id),
         timestamp=options.get("timestamp"),

@@ -28,9 +28,9 @@ from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 from pyspark.sql.utils import is_remote
 
-from tidelake.errors import InvalidInputError, OutcomeUnknownError
+from tidelake.commit import Committed
+from tidelake.errors import InvalidInputError, OutcomeUnknownError, TidelakeError
 from tidelake.metadata.data_file import CommitMessage
-from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.spark.bucket import bucket_column
 from tidelake.spark.expression import quoted
@@ -88,7 +88,7 @@ def write_frame(
         if answer.errors:
             raise answer.errors[0]
         _check_one_task_per_bucket(handle, answer.messages)
-        snapshots = publish(
+        committed = publish(
             handle,
             answer.messages,
             identity=identity,
@@ -97,10 +97,12 @@ def write_frame(
         )
     except OutcomeUnknownError:
         raise
-    except BaseException:
+    except TidelakeError:
+        # the committer's promise: no row became visible. Any other exception may have come at a
+        # moment that nobody knows, so the files stay
         discard(handle, answer.messages)
         raise
-    return result_of(snapshots, answer.messages, rows_count=answer.rows_count)
+    return _result(committed, answer)
 
 
 def publish(
@@ -110,7 +112,7 @@ def publish(
     identity: CommitIdentity,
     overwrite: bool,
     partitions: Predicate | str | None,
-) -> tuple[Snapshot, ...]:
+) -> Committed:
     """Commit the messages of all tasks at once.
 
     Parameters
@@ -127,8 +129,8 @@ def publish(
             user=identity.user,
             identifier=identity.identifier,
             partitions=partitions,
-        ).snapshots
-    return committer.commit(messages, user=identity.user, identifier=identity.identifier).snapshots
+        )
+    return committer.commit(messages, user=identity.user, identifier=identity.identifier)
 
 
 def discard(handle: TableHandle, messages: Sequence[CommitMessage]) -> None:
@@ -143,16 +145,15 @@ def discard(handle: TableHandle, messages: Sequence[CommitMessage]) -> None:
                 handle.fileio.delete(path)
 
 
-def result_of(
-    snapshots: Sequence[Snapshot], messages: Sequence[CommitMessage], *, rows_count: int
-) -> WriteResult:
-    """Sum up a write."""
-    files = [f for m in messages for f in (*m.new_files, *m.compact_after)]
+def _result(committed: Committed, answer: TaskAnswer) -> WriteResult:
+    files = [f for m in answer.messages for f in (*m.new_files, *m.compact_after)]
     return WriteResult(
-        snapshot_ids=tuple(s.id for s in snapshots),
-        rows=rows_count,
+        snapshot_ids=tuple(s.id for s in committed.snapshots),
+        rows=answer.rows_count,
         files=len(files),
         bytes=sum(f.file_size_bytes for f in files),
+        already_committed=committed.replayed,
+        compactions_dropped=len(committed.gave_way),
     )
 
 
@@ -269,7 +270,7 @@ def _input_bytes(frame: DataFrame) -> int:
     if is_remote():
         return 0
     statistics = frame._jdf.queryExecution().optimizedPlan().stats()
-    estimate = int(statistics.sizeInBytes().toString())
+    estimate = int(str(statistics.sizeInBytes()))
     return estimate if estimate < UNKNOWN_SIZE_BYTES else 0
 
 

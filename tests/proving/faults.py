@@ -102,10 +102,11 @@ class FaultViolation(AssertionError):
     """A fault broke a promise."""
 
 
-def count_calls(scenario: Scenario) -> int:
+def calls_of(scenario: Scenario) -> list[str]:
+    """The operations of a faultless run, in order: call N is the Nth."""
     fileio = FaultyFileIO(MemoryFileIO(), {})
     _run(scenario, fileio)
-    return len(fileio.trace)
+    return [entry.op for entry in fileio.trace]
 
 
 def _run(scenario: Scenario, fileio) -> tuple[list[ModelTable], bool]:
@@ -177,12 +178,20 @@ def _tables(catalog) -> list[str]:
     return catalog.list_tables("db") if "db" in catalog.list_databases() else []
 
 
+def faults_of(
+    scenario: Scenario, modes: Iterable[FaultMode] | None = None
+) -> Iterator[tuple[int, FaultMode]]:
+    """Every (call, mode) of a scenario in which the call fails at all."""
+    for number, op in enumerate(calls_of(scenario), start=1):
+        for mode in modes or list(FaultMode):
+            if mode.affects(op):
+                yield number, mode
+
+
 def all_faults(
     modes: Iterable[FaultMode] | None = None,
 ) -> Iterator[tuple[Scenario, int, FaultMode]]:
     """Every (scenario, call, mode)."""
     for scenario in scenarios():
-        calls = count_calls(scenario)
-        for call in range(1, calls + 1):
-            for mode in modes or list(FaultMode):
-                yield scenario, call, mode
+        for call, mode in faults_of(scenario, modes):
+            yield scenario, call, mode

@@ -1,0 +1,109 @@
+"""Small, directed checks of what seeded runs meet only seldom. Each takes well under a second."""
+
+from __future__ import annotations
+
+from proving.fsck import check_table
+from proving.model import ModelTable
+from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
+from tidelake import col
+from tidelake.fileio import MemoryFileIO
+
+
+def _rows(keys, tag: str, **values: object) -> list[dict]:
+    return [{"k": k, "v": f"{tag}{k}" * 8, "n": k % 50, "x": None, **values} for k in keys]
+
+
+def _run(options: dict[str, str], commits, *, sequence_field: str | None = None):
+    """Commits of (rows, deletes) on a new table and on the dict; both, compared."""
+    shape = Shape(("k",), (), sequence_field, tuple(options.items()))
+    fileio = MemoryFileIO()
+    shape.create(open_catalog(fileio, 1))
+    table = open_catalog(fileio, 2).table(NAME)
+    model = ModelTable(shape.keys, sequence_field=sequence_field)
+    for rows, deletes in commits:
+        kinds = None if deletes is None else ["-D" if d else "+I" for d in deletes]
+        table.write(arrow_of(shape, rows), row_kinds=kinds)
+        model.apply(rows, deletes)
+        got = content_of(table)
+        assert got == model.content(), f"{len(got)} rows for {len(model.content())}"
+    check_table(fileio, LOCATION)
+    return table, model
+
+
+def check_deletes_above_a_large_run() -> None:
+    """A compaction of small new runs over a large old one keeps their deletes."""
+    options = {"bucket": "1", "num-sorted-run.compaction-trigger": "2", "num-levels": "4"}
+    commits = [(_rows(range(4000), "base"), None)]
+    for turn in range(5):
+        keys = range(turn * 10, turn * 10 + 10)
+        commits.append((_rows(keys, f"t{turn}-"), [k % 2 == 0 for k in keys]))
+    table, _ = _run(options, commits)
+    levels = set(table.system_table("files").to_arrow()["level"].to_pylist())
+    assert levels - {0, 3}, f"no partial compaction happened: levels {levels}"
+
+
+def check_bounds_are_inclusive() -> None:
+    """A condition that only the smallest or the largest value of a file satisfies finds its row."""
+    options = {"bucket": "1", "write-only": "true"}
+    table, _ = _run(options, [(_rows(range(10, 20), "a"), None), (_rows(range(20, 30), "b"), None)])
+    for key in (10, 19, 20, 29):
+        found = table.to_arrow(filter=col("k") == key)["k"].to_pylist()
+        assert found == [key], f"k = {key} finds {found}"
+    assert table.to_arrow(filter=col("k") <= 10).num_rows == 1
+    assert table.to_arrow(filter=col("k") >= 29).num_rows == 1
+
+
+def check_value_statistics_do_not_resurrect() -> None:
+    """A value filter must not drop the file that holds a key's newer row and so show the older."""
+    options = {"bucket": "1", "write-only": "true"}
+    old, new = _rows([1, 2, 3], "old", n=5), _rows([1, 2, 3], "new", n=40)
+    table, _ = _run(options, [(old, None), (new, None)])
+    assert table.to_arrow(filter=col("n") == 5).num_rows == 0
+    assert table.to_arrow(filter=col("n") == 40).num_rows == 3
+
+
+def check_sequence_field() -> None:
+    """A late row with a smaller sequence does not win, nor does a null one."""
+    options = {"bucket": "1", "sequence.field": "n"}
+    first, late = _rows([1, 2], "a", n=10), [{"k": 1, "v": "late", "n": 5, "x": None}]
+    null = [{"k": 2, "v": "null", "n": None, "x": None}]
+    _run(options, [(first, None), (late, None), (null, None)], sequence_field="n")
+
+
+def check_spilled_write() -> None:
+    """A write far above its buffer loses nothing, spilling or not."""
+    for spillable in ("true", "false"):
+        options = {
+            "bucket": "2",
+            "write-buffer-size": "64 kb",
+            "write-buffer-spillable": spillable,
+        }
+        shape = Shape(("k",), (), None, tuple(options.items()))
+        fileio = MemoryFileIO()
+        shape.create(open_catalog(fileio, 1))
+        table = open_catalog(fileio, 2).table(NAME)
+        rows = _rows([k * 7919 % 6000 for k in range(6000)], "s")
+        batches = arrow_of(shape, rows).to_batches(max_chunksize=500)
+        table.write(iter(batches))
+        assert content_of(table, columns=["k"]) == sorted(
+            ({"k": k} for k in range(6000)), key=lambda r: repr(sorted(r.items()))
+        )
+        check_table(fileio, LOCATION)
+
+
+def check_count_with_deletes() -> None:
+    """count() counts living rows."""
+    options = {"bucket": "1", "write-only": "true"}
+    table, model = _run(options, [(_rows(range(9), "a"), None), (_rows([1, 2], "d"), [True, True])])
+    assert table.count() == len(model.content()) == 7
+    assert table.to_arrow(snapshot_id=1).num_rows == 9
+
+
+CHECKS = (
+    check_deletes_above_a_large_run,
+    check_bounds_are_inclusive,
+    check_value_statistics_do_not_resurrect,
+    check_sequence_field,
+    check_spilled_write,
+    check_count_with_deletes,
+)

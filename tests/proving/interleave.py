@@ -1,0 +1,84 @@
+"""Two writers, one moment: another commit happens exactly when ours is about to be published.
+
+The storage calls back before each `put_if_absent` of a snapshot, so the other writer's whole commit
+falls between our check and our publication. Deterministic; no processes, no luck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from proving.fsck import check_table
+from proving.model import ModelTable
+from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
+from tidelake.fileio import MemoryFileIO
+
+SHAPE = Shape(("k",), (), None, (("bucket", "2"), ("num-sorted-run.compaction-trigger", "2")))
+
+
+class Meddled(MemoryFileIO):
+    """A storage that lets somebody else act right before a snapshot is published, once."""
+
+    def __init__(self, meddle: Callable[[], None] | None = None) -> None:
+        super().__init__()
+        self.meddle = meddle
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        if self.meddle is not None and "/snapshot-" in path:
+            meddle, self.meddle = self.meddle, None
+            meddle()
+        return super().put_if_absent(path, data)
+
+
+def _rows(keys: range, tag: str) -> list[dict]:
+    return [{"k": k, "v": f"{tag}{k}", "n": k, "x": None} for k in keys]
+
+
+def check_two_writers() -> None:
+    """Both commits are there, whatever each one's compaction wanted."""
+    fileio = Meddled()
+    SHAPE.create(open_catalog(fileio, 1))
+    ours, theirs = (open_catalog(fileio, seed).table(NAME) for seed in (2, 3))
+    model = ModelTable(SHAPE.keys)
+    for turn in range(4):
+        mine, other = _rows(range(turn * 4, turn * 4 + 3), "a"), _rows(range(50, 56), f"b{turn}")
+        fileio.meddle = lambda other=other: theirs.write(arrow_of(SHAPE, other)) and None
+        ours.write(arrow_of(SHAPE, mine))
+        model.apply(other)
+        model.apply(mine)
+    got = content_of(open_catalog(fileio, 4).table(NAME))
+    assert got == model.content(), f"{len(got)} rows for {len(model.content())}"
+    check_table(fileio, LOCATION)
+
+
+def check_zombie() -> None:
+    """A job and its twin commit under one identity at once: it is applied once."""
+    fileio = Meddled()
+    SHAPE.create(open_catalog(fileio, 1))
+    ours, twin = (open_catalog(fileio, seed).table(NAME) for seed in (2, 3))
+    rows = arrow_of(SHAPE, _rows(range(5), "z"))
+    identity = {"commit_user": "job", "commit_identifier": 7}
+    fileio.meddle = lambda: twin.write(rows, **identity) and None
+    ours.write(rows, **identity)
+    check_table(fileio, LOCATION)  # refuses an identity that is there twice
+    assert open_catalog(fileio, 4).table(NAME).count() == 5
+
+
+def check_hints() -> None:
+    """A hint that lies (behind, ahead, garbage, gone) changes nothing."""
+    fileio = MemoryFileIO()
+    SHAPE.create(open_catalog(fileio, 1))
+    table = open_catalog(fileio, 2).table(NAME)
+    for turn in range(3):
+        table.write(arrow_of(SHAPE, _rows(range(turn * 3, turn * 3 + 3), "h")))
+    for hint in (b"1", b"99", b"garbage", b""):
+        fileio.replace(f"{LOCATION}/snapshot/LATEST", hint)
+        fileio.replace(f"{LOCATION}/snapshot/EARLIEST", hint)
+        again = open_catalog(fileio, 3).table(NAME)
+        assert again.count() == 9, f"hint {hint!r}: {again.count()} rows"
+    again.write(arrow_of(SHAPE, _rows(range(20, 22), "h")))
+    assert again.count() == 11
+    check_table(fileio, LOCATION)
+
+
+CHECKS = (check_two_writers, check_zombie, check_hints)

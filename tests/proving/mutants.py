@@ -1,0 +1,210 @@
+"""Planted bugs: each is put into the engine, and the checks must notice.
+
+A check that never fails proves nothing. Every mutant changes one thing that a plausible mistake
+would change; `hunt` runs the checks from the cheapest to the dearest and says which one caught it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from unittest import mock
+
+import numpy as np
+
+import tidelake.commit.own_commits as own_commits
+import tidelake.merge.engine as engine
+import tidelake.merge.spec as spec
+import tidelake.scan.plan as plan
+import tidelake.store.lsm.bucket_writer as bucket_writer
+import tidelake.store.lsm.compaction as compaction
+import tidelake.table.table as table
+import tidelake.table.write as write
+from proving import directed, episode, faults, interleave
+from tidelake.errors import TidelakeError
+from tidelake.fileio import FaultMode, MemoryFileIO
+from tidelake.metadata import EntryTable, SnapshotLog
+from tidelake.metadata.data_file import FileKind
+from tidelake.store import LsmBucketWriter
+from tidelake.store.spill import SpillStack
+from tidelake.types.predicate import Compare
+
+SEEDS = 12
+STEPS = 25
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A planted bug."""
+
+    name: str
+    plant: Callable[[], contextlib.AbstractContextManager]
+
+
+def _replace(owner: object, name: str, make: Callable[[Callable], Callable]) -> Callable:
+    def plant():
+        return mock.patch.object(owner, name, make(getattr(owner, name)))
+
+    return plant
+
+
+def _publish_by_rename(_):
+    def put_if_absent(self: MemoryFileIO, path: str, data: bytes) -> bool:
+        self.replace(path, data)
+        return True
+
+    return put_if_absent
+
+
+def _sequence_restarts(original):
+    def init(self, *arguments, **named):
+        original(self, *arguments, **named)
+        self._next_sequence = 0
+
+    return init
+
+
+def _prunes_too_much(original):
+    def may_match(predicate, ranges):
+        if isinstance(predicate, Compare) and predicate.op in {"==", "<="}:
+            bounds = ranges.get(predicate.column)
+            if bounds is not None and bounds.min == predicate.literal:
+                return False  # an inclusive bound taken for an exclusive one
+        return original(predicate, ranges)
+
+    return may_match
+
+
+def _keeps_older(_):
+    def merge(self, rows, segments):
+        winners = segments.order[segments.starts]
+        return engine.Merged(winners, segments.kinds[winners])
+
+    return merge
+
+
+def _always_drops_deletes(original):
+    return lambda runs, spec, *, drop_deletes, **named: original(
+        runs, spec, drop_deletes=True, **named
+    )
+
+
+def _ignores_sequence_field(original):
+    @classmethod
+    def of(cls, schema, options):
+        made = original(schema, options)
+        return spec.MergeSpec(
+            made.key_columns, made.key_types, engine=made.engine, ignore_delete=made.ignore_delete
+        )
+
+    return of
+
+
+def _trusts_hint(original):
+    def latest_id(self):
+        hint = self._hint(f"{self._paths.snapshot_dir}/LATEST")
+        return original(self) if hint is None else hint
+
+    return latest_id
+
+
+def _loses_spilled_rows(original):
+    return lambda self: original(self)[1:]
+
+
+def _forgets_removed_files(original):
+    @classmethod
+    def fold(cls, tables, *, where="the table"):
+        entries = cls.concat(tables)
+        return entries.take(entries["kind"] == FileKind.ADD)
+
+    return fold
+
+
+def _counts_physical_rows(original):
+    def count(self, **scan):
+        newest = self._handle.snapshots.latest()
+        return original(self, **scan) if scan or newest is None else newest.total_record_count
+
+    return count
+
+
+def _travels_to_latest(original):
+    def load(self, snapshot_id):
+        newest = max(self.ids())
+        return original(self, newest if newest > snapshot_id > 1 else snapshot_id)
+
+    return load
+
+
+def _compaction_forgets_a_run(original):
+    def carry_out(context, steps, picked, **named):
+        return original(context, steps[:-1] or steps, picked, **named)
+
+    return carry_out
+
+
+def _never_ours(_):
+    return lambda self, kind, base: None
+
+
+class _NeverRaised(TidelakeError):
+    """Stands where the outcome was known to be unknown."""
+
+
+def _without_deletes(original):
+    def merge_buffer(batches, merge_spec):
+        merged = original(batches, merge_spec)
+        kinds = np.asarray(merged["_VALUE_KIND"])
+        return merged.filter((kinds & 1) == 0)
+
+    return merge_buffer
+
+
+_PLANTED = {
+    "publish replaces what is there": (MemoryFileIO, "put_if_absent", _publish_by_rename),
+    "no duplicate check": (own_commits.OwnCommits, "find", _never_ours),
+    "sequence numbers restart": (LsmBucketWriter, "__init__", _sequence_restarts),
+    "statistics prune too much": (plan, "may_match", _prunes_too_much),
+    "the older row wins": (engine.Deduplicate, "merge", _keeps_older),
+    "compaction always drops deletes": (compaction, "merge_runs", _always_drops_deletes),
+    "flush drops deletes": (bucket_writer, "merge_buffer", _without_deletes),
+    "sequence.field is ignored": (spec.MergeSpec, "of", _ignores_sequence_field),
+    "a hint is trusted": (SnapshotLog, "latest_id", _trusts_hint),
+    "a spilled run is lost": (SpillStack, "runs", _loses_spilled_rows),
+    "removed files stay live": (EntryTable, "fold", _forgets_removed_files),
+    "count counts physical rows": (table.Table, "count", _counts_physical_rows),
+    "time travel ends at the newest": (SnapshotLog, "load", _travels_to_latest),
+    "a compaction step is skipped": (bucket_writer, "carry_out", _compaction_forgets_a_run),
+    "reads keep deleted rows": (engine.Merged, "without_retracts", lambda _: lambda self: self),
+    "files deleted though the outcome is unknown": (
+        write,
+        "OutcomeUnknownError",
+        lambda _: _NeverRaised,
+    ),
+}
+MUTANTS = tuple(Mutant(name, _replace(*where)) for name, where in _PLANTED.items())
+
+
+def _some_faults() -> None:
+    for scenario, call, mode in faults.all_faults([FaultMode.EIO_AFTER, FaultMode.CRASH_AFTER]):
+        faults.run_fault(scenario, call, mode)
+
+
+def _seeds() -> Iterator[tuple[str, Callable[[], None]]]:
+    for seed in range(SEEDS):
+        yield f"seed {seed}", lambda seed=seed: episode.run_seed(seed, STEPS)
+
+
+def hunt(mutant: Mutant) -> str | None:
+    """Plant the bug and run the checks; which one noticed, or None."""
+    quick = [(c.__name__, c) for c in (*interleave.CHECKS, *directed.CHECKS)]
+    checks = [*quick, *_seeds(), ("faults", _some_faults)]
+    for name, check in checks:
+        with mutant.plant():
+            try:
+                check()
+            except (AssertionError, TidelakeError, LookupError, ValueError):
+                return name
+    return None

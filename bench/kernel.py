@@ -187,12 +187,7 @@ def merge_lines(size: Size) -> Iterator[Line]:
                 target,
             )
             table.compact(full=True)
-            newest = max(
-                (place / "warehouse").rglob("data-*.parquet"), key=lambda p: p.stat().st_mtime_ns
-            )
-            live = [
-                table.paths_of_live_files() if hasattr(table, "paths_of_live_files") else newest
-            ]
+            live = table.system_table("files").to_arrow()["file_path"].to_pylist()
 
             def decode_compacted(live=live, columns=columns) -> list[pa.Table]:
                 return [pq.read_table(f, columns=columns) for f in live]

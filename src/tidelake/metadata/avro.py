@@ -25,6 +25,7 @@ Source of the layout: Avro specification 1.11, "Object Container Files".
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import json
@@ -55,6 +56,7 @@ RATIO_FREE_BYTES = 64 << 20
 SCHEMA_BYTES_MAX = 1 << 20
 SCHEMA_DEPTH_MAX = 16
 SCHEMA_NODES_MAX = 1_000
+SCHEMAS_CACHED_MAX = 64
 HEADER_KEYS_MAX = 64
 
 _MAGIC = b"Obj\x01"
@@ -98,12 +100,13 @@ class ContainerWriter:
     """
 
     def __init__(self, schema: dict[str, Any], *, codec: str, name: str) -> None:
-        self._array = _parsed(schema)
+        text = json.dumps(schema, separators=(",", ":")).encode()
+        self._array = _array_of(text)
         self._compress = _COMPRESS[codec]
         self._sync = hashlib.blake2b(name.encode(), digest_size=_SYNC_BYTES).digest()
         self._out = bytearray(_MAGIC)
         header = {
-            "avro.schema": json.dumps(schema, separators=(",", ":")).encode(),
+            "avro.schema": text,
             "avro.codec": codec.encode(),
         }
         header[_CHECKSUM] = _header_checksum(header)
@@ -196,10 +199,7 @@ def _decode(data: bytes, path: str) -> list[dict[str, Any]]:
             f"File {path} is compressed by '{codec}'; zstd, deflate, snappy and null are read."
         )
         raise UnsupportedError(message, kind="avro_codec", path=path)
-    schema = _WriterSchema().plain(json.loads(header["avro.schema"]))
-    if not isinstance(schema, dict) or schema["type"] != "record":
-        raise _Broken("its schema is no record")
-    array = _parsed(schema)
+    array = _array_of(header["avro.schema"])
     items, count = _blocks(source, sync, _DECOMPRESS[codec])
     raw = io.BytesIO(items)
     records = fastavro.schemaless_reader(raw, array, None)
@@ -295,7 +295,16 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _parsed(schema: dict[str, Any]) -> Any:
+@functools.lru_cache(maxsize=SCHEMAS_CACHED_MAX)
+def _array_of(schema_text: bytes) -> Any:
+    """Parse the schema of a file's records, as the schema of an array of them.
+
+    The files of a table have few different schemas, and parsing one takes as long as decoding a
+    hundred entries.
+    """
+    schema = _WriterSchema().plain(json.loads(schema_text))
+    if not isinstance(schema, dict) or schema["type"] != "record":
+        raise _Broken("its schema is no record")
     return fastavro.parse_schema({"type": "array", "items": schema})
 
 

@@ -43,6 +43,7 @@ class World:
     def __init__(self, schema=KEYED, **options):
         self.fileio = MemoryFileIO()
         self.schema = schema
+        self._read = ManifestCache(1 << 24)
         self.paths = TablePaths.of(LOCATION, schema)
         self.options = Options.parse(
             {k.replace("_", "-"): str(v) for k, v in options.items()} | dict(schema.options)
@@ -68,7 +69,7 @@ class World:
         snapshot = self.log.latest() if snapshot_id is None else self.log.load(snapshot_id)
         if snapshot is None:
             return {}
-        table = live_entries(self.fileio, self.paths, snapshot, ManifestCache(1 << 24))
+        table = live_entries(self.fileio, self.paths, snapshot, self._read)
         assert snapshot.total_record_count == int(table["row_count"].sum())
         found = {}
         for e in table.to_entries():
@@ -87,13 +88,15 @@ class World:
     def referenced_manifest_files(self):
         """Manifests and lists that some snapshot names."""
         names = set()
-        cache = ManifestCache(1 << 24)
         for snapshot_id in self.log.ids():
             snapshot = self.log.load(snapshot_id)
             for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
                 names.add(name)
-                listed = cache.manifest_list(self.fileio, self.paths, name)
-                names.update(m.file_name for m in listed)
+                listed = self._read.manifest_list(self.fileio, self.paths, name)
+                for manifest in listed:
+                    size = self.fileio.size(self.paths.manifest(manifest.file_name))
+                    assert size == manifest.file_size_bytes
+                    names.add(manifest.file_name)
         return names
 
 

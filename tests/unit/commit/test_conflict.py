@@ -1,0 +1,103 @@
+"""A compaction is committed only if it changes nothing that a reader sees."""
+
+import pytest
+from unit.metadata.made import BIGINT, EMPTY_ROW, added, data_file
+
+from tidelake.commit.changes import Compaction
+from tidelake.commit.conflict import check_compaction
+from tidelake.errors import ConflictError
+
+
+def check(live, *, before=(), after=(), total_buckets=1, keyed=True):
+    compaction = Compaction(EMPTY_ROW, 0, total_buckets, tuple(before), tuple(after))
+    types = (BIGINT,) if keyed else ()
+    check_compaction(compaction, [_entry(f) for f in live], key_types=types, table="db.t")
+
+
+def _entry(file):
+    entry = added(place=(EMPTY_ROW, 0))
+    return type(entry)(entry.kind, entry.partition, entry.bucket, 1, file)
+
+
+def f(name, keys, sequences=(0, 9), level=0):
+    return data_file(name, keys=keys, sequences=sequences, level=level)
+
+
+A, B = f("a", (1, 5)), f("b", (3, 9), (10, 19))
+
+
+def test_a_compaction_of_live_files_fits():
+    check([A, B], before=[A, B], after=[f("out", (1, 9), (0, 19), level=5)])
+
+
+def test_a_file_that_is_gone_is_a_conflict():
+    with pytest.raises(ConflictError, match="'b' is not live now"):
+        check([A], before=[A, B], after=[f("out", (1, 9), level=5)])
+
+
+def test_a_file_that_moved_to_another_level_is_gone():
+    with pytest.raises(ConflictError, match="'a' is not live now"):
+        check([f("a", (1, 5), level=5)], before=[A], after=[f("out", (1, 5), level=5)])
+
+
+def test_a_result_that_is_there_already_is_a_conflict():
+    out = f("out", (1, 5), level=5)
+    with pytest.raises(ConflictError, match="'out' is there already"):
+        check([A, out], before=[A], after=[out])
+
+
+def test_another_number_of_buckets_is_a_conflict():
+    with pytest.raises(ConflictError, match="another number of buckets"):
+        check([A], before=[A], total_buckets=2)
+
+
+@pytest.mark.parametrize(
+    ("keys", "fits"), [((6, 9), True), ((5, 9), False), ((0, 1), False), ((2, 3), False)]
+)
+def test_files_of_one_level_stay_disjoint(keys, fits):
+    there = f("there", keys, level=4)
+    args = {"before": [A], "after": [f("out", (1, 5), level=4)]}
+    if fits:
+        check([A, there], **args)
+    else:
+        with pytest.raises(ConflictError, match="level 4 holds files of these keys"):
+            check([A, there], **args)
+
+
+def test_files_of_other_levels_may_hold_the_same_keys():
+    check([A, f("there", (1, 5), level=5)], before=[A], after=[f("out", (1, 5), level=4)])
+
+
+def test_files_that_a_compaction_makes_itself_must_be_disjoint_too():
+    with pytest.raises(ConflictError, match="level 5"):
+        check([A], before=[A], after=[f("x", (1, 3), level=5), f("y", (3, 5), level=5)])
+
+
+@pytest.mark.parametrize(
+    ("keys", "sequences", "fits"),
+    [
+        ((3, 9), (20, 29), True),  # newer: wins before and after
+        ((3, 9), (10, 29), True),
+        ((3, 9), (9, 9), False),  # a tie of sequence numbers
+        ((3, 9), (4, 29), False),  # some of its rows are older than rows compacted
+        ((6, 9), (4, 5), True),  # other keys
+    ],
+)
+def test_a_file_that_it_did_not_see_with_older_rows_is_a_conflict(keys, sequences, fits):
+    unseen = f("unseen", keys, sequences)
+    args = {"before": [A], "after": [f("out", (1, 5), level=5)]}
+    if fits:
+        check([A, unseen], **args)
+    else:
+        with pytest.raises(ConflictError, match="'unseen' was added with rows as old"):
+            check([A, unseen], **args)
+
+
+def test_in_an_append_table_keys_do_not_matter():
+    a, b = data_file("a"), data_file("b")
+    check([a, b], before=[a], after=[data_file("out")], keyed=False)
+
+
+def test_the_message_says_which_bucket_and_what_to_do():
+    with pytest.raises(ConflictError, match=r"bucket 0 of table 'db.t' gives way.*compact again"):
+        check([], before=[A])

@@ -58,6 +58,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
+_UNREADABLE = re.compile(r"\w+|\S")
 _OPERATORS = {
     "=": "==",
     "==": "==",
@@ -119,8 +120,10 @@ class _Parser:
         while position < len(self._text):
             match = _TOKEN.match(self._text, position)
             if match is None:
-                rest = self._text[position]
-                what = "a quote that is not closed" if rest in "'`\"" else f"'{rest}'"
+                rest = _UNREADABLE.match(self._text, position)
+                assert rest is not None, "a sign that is no space"
+                is_quote = rest.group() in {"'", "`", '"'}
+                what = "a quote that is not closed" if is_quote else f"'{rest.group()}'"
                 raise self._error(f"The filter has {what}, which cannot be read", position)
             assert match.lastgroup is not None, "one of the named groups matched"
             if match.lastgroup != "space":

@@ -1,0 +1,45 @@
+import pytest
+
+from tidelake.errors import InvalidInputError
+from tidelake.types.predicate import And, Compare, In, Not, Or, col, parse_filter
+
+A, B = Compare("==", "a", 1), Compare(">", "b", 2)
+
+
+@pytest.mark.parametrize(
+    ("given_form", "predicate"),
+    [
+        (None, None),
+        (A, A),
+        ("a = 1", A),
+        (("a", "=", 1), A),
+        ([("a", "=", 1)], A),
+        ([("a", "==", 1), ("b", ">", 2)], And((A, B))),
+        ([["a", "=", 1], ["b", ">", 2]], And((A, B))),
+        ([[("a", "=", 1)], [("b", ">", 2)]], Or((And((A,)), And((B,))))),
+        ([[("a", "=", 1), ("b", ">", 2)]], And((A, B))),
+        ([("a", "in", {1})], In("a", (1,))),
+        ([("a", "NOT  IN", [1, 2])], Not(In("a", (1, 2)))),
+        ([("a", "<>", "x")], col("a") != "x"),
+    ],
+)
+def test_forms_of_a_filter(given_form, predicate):
+    assert parse_filter(given_form) == predicate
+
+
+@pytest.mark.parametrize(
+    ("given_form", "words"),
+    [
+        ([], "is not a filter"),
+        ([[]], "is not a filter"),
+        (5, "is not a filter"),
+        ([("a", "=")], "is not a filter"),
+        ([("a", "=", 1), 5], "is not a filter"),
+        ([("a", "like", "x")], "is no operator"),
+        ([("a", "in", "xy")], "needs a list"),
+        ([("a", "in", 5)], "needs a list"),
+    ],
+)
+def test_what_is_no_filter_is_refused(given_form, words):
+    with pytest.raises(InvalidInputError, match=words):
+        parse_filter(given_form)

@@ -22,8 +22,8 @@ One attempt:
 5. Lost: remove this attempt's files, wait (longer each time, with chance), begin anew.
 
 From the moment an outcome is in doubt nothing is removed any more, and whatever ends the commit
-then is an :class:`OutcomeUnknownError`: the caller must not remove its data files. What the checks of the
-tests show for every call and every fault: ``tests/unit/commit/test_commit_faults.py``.
+then is an :class:`OutcomeUnknownError`: the caller must not remove its data files. Shown for
+every call and every fault by ``tests/unit/commit/test_commit_faults.py``.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ Reading:
    cannot become a large one.
 2. Check the writer's schema: not recursive, and no array whose items take no bytes, so that the
    number of values is bounded by the number of bytes.
-3. Let fastavro decode all blocks in one call, as one Avro array (a block of a container and a block
-   of an array have the same bytes), and check that nothing is left over.
+3. Let fastavro decode some MiB of blocks in one call, as one Avro array (a block of a container and
+   a block of an array have the same bytes), and check that nothing is left over.
 
 Writing goes the same way back. Each zstd frame carries a checksum, which Paimon's own writers leave
 out, and the header a key ``tidelake.checksum`` with the CRC32 of schema and codec, which other
@@ -31,7 +31,7 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import fastavro
@@ -44,11 +44,16 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-__all__ = ["CODECS", "ContainerWriter", "decode_container", "encode_container"]
+__all__ = ["CODECS", "ContainerWriter", "decode_container", "decode_parts", "encode_container"]
 
 FILE_BYTES_MAX = 256 << 20
 """A manifest is rolled at ``manifest.target-file-size``, 8 MiB by default."""
 DECODED_BYTES_MAX = 1 << 30
+BLOCK_BYTES_MAX = 64 << 20
+RECORDS_MAX = 2_000_000
+"""A manifest of 8 MiB holds some 100,000 entries."""
+PART_BYTES = 4 << 20
+"""Blocks are decoded together up to this size: few calls for small blocks, bounded memory."""
 RATIO_MAX = 500
 """A file may grow this much when decompressed; real manifests grow 3 to 50 times."""
 RATIO_FREE_BYTES = 64 << 20
@@ -139,7 +144,12 @@ class ContainerWriter:
 
 
 def decode_container(data: bytes, *, path: str) -> list[dict[str, Any]]:
-    """Decode a container file.
+    """Decode a container file; all records at once, see :func:`decode_parts`."""
+    return [record for part in decode_parts(data, path=path) for record in part]
+
+
+def decode_parts(data: bytes, *, path: str) -> Iterator[list[dict[str, Any]]]:
+    """Decode a container file part by part, so that few records are Python objects at a time.
 
     Parameters
     ----------
@@ -148,10 +158,10 @@ def decode_container(data: bytes, *, path: str) -> list[dict[str, Any]]:
     path : str
         The file, for messages.
 
-    Returns
-    -------
+    Yields
+    ------
     list of dict
-        The records by the writer's field names; logical types are left as their plain numbers.
+        Records by the writer's field names; logical types are left as their plain numbers.
 
     Raises
     ------
@@ -161,7 +171,7 @@ def decode_container(data: bytes, *, path: str) -> list[dict[str, Any]]:
         The codec is not known.
     """
     try:
-        return _decode(data, path)
+        yield from _decode(data, path)
     except (
         _Broken,
         zstd.ZstdError,
@@ -185,7 +195,7 @@ def decode_container(data: bytes, *, path: str) -> list[dict[str, Any]]:
         raise CorruptError(message, kind="avro_file", path=path) from error
 
 
-def _decode(data: bytes, path: str) -> list[dict[str, Any]]:
+def _decode(data: bytes, path: str) -> Iterator[list[dict[str, Any]]]:
     if len(data) > FILE_BYTES_MAX:
         raise _Broken(f"it has {len(data)} bytes, more than {FILE_BYTES_MAX}")
     source = _Source(data)
@@ -200,11 +210,26 @@ def _decode(data: bytes, path: str) -> list[dict[str, Any]]:
         )
         raise UnsupportedError(message, kind="avro_codec", path=path)
     array = _array_of(header["avro.schema"])
-    items, count = _blocks(source, sync, _DECOMPRESS[codec])
+    parts: list[bytes] = []
+    count = size_bytes = 0
+    for records_count, payload in _blocks(source, sync, _DECOMPRESS[codec]):
+        parts += (_varint(records_count), payload)
+        count += records_count
+        size_bytes += len(payload)
+        if size_bytes >= PART_BYTES:
+            yield _records(array, parts, count)
+            parts, count, size_bytes = [], 0, 0
+    if count:
+        yield _records(array, parts, count)
+
+
+def _records(array: Any, parts: Sequence[bytes], count: int) -> list[dict[str, Any]]:
+    """Decode blocks as one Avro array."""
+    items = b"".join((*parts, b"\0"))
     raw = io.BytesIO(items)
     records = fastavro.schemaless_reader(raw, array, None)
     if raw.tell() != len(items) or not isinstance(records, list) or len(records) != count:
-        raise _Broken(f"its {count} records do not fill its blocks")
+        raise _Broken(f"{count} records do not fill their blocks")
     return records
 
 
@@ -232,24 +257,24 @@ def _header_checksum(header: dict[str, bytes]) -> bytes:
 
 def _blocks(
     source: _Source, sync: bytes, decompress: Callable[[bytes, int], bytes]
-) -> tuple[bytes, int]:
-    """Decompress all blocks into one Avro array; its bytes and the number of its items."""
-    parts: list[bytes] = []
+) -> Iterator[tuple[int, bytes]]:
+    """Records and decompressed bytes of each block that has any."""
     decoded_bytes = records_count = 0
     bytes_max = min(DECODED_BYTES_MAX, max(RATIO_FREE_BYTES, RATIO_MAX * source.length))
     while not source.at_end:
         count = source.varint()
         packed = source.take(source.varint())
-        payload = decompress(packed, bytes_max - decoded_bytes)
+        payload = decompress(packed, min(BLOCK_BYTES_MAX, bytes_max - decoded_bytes))
         if source.take(_SYNC_BYTES) != sync:
             raise _Broken("a block is not followed by the sync marker")
         if not 0 <= count <= len(payload):
             raise _Broken(f"a block of {len(payload)} bytes says it holds {count} records")
-        if count:
-            parts += (_varint(count), payload)
         decoded_bytes += len(payload)
         records_count += count
-    return b"".join((*parts, b"\0")), records_count
+        if records_count > RECORDS_MAX:
+            raise _Broken(f"it holds more than {RECORDS_MAX} records")
+        if count:
+            yield count, payload
 
 
 class _Source:

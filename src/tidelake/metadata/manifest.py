@@ -24,7 +24,12 @@ import pyarrow as pa
 
 from tidelake.errors import AlreadyExistsError, CorruptError, UnsupportedError
 from tidelake.fileio import FileIO
-from tidelake.metadata.avro import ContainerWriter, decode_container, encode_container
+from tidelake.metadata.avro import (
+    ContainerWriter,
+    decode_container,
+    decode_parts,
+    encode_container,
+)
 from tidelake.metadata.data_file import FileKind, ManifestEntry, SimpleStats
 from tidelake.metadata.entry_table import COLUMNS, EntryTable, number_partitions
 from tidelake.metadata.manifest_schema import (
@@ -340,29 +345,32 @@ def decode_manifest(data: bytes, *, path: str) -> EntryTable:
     CorruptError
         The bytes are no manifest; `path` is named.
     """
-    records = decode_container(data, path=path)
     with _Fields(path):
-        _check_versions(records, path)
-        files = [r["_FILE"] for r in records]
-        ids, partitions = number_partitions([r["_PARTITION"] for r in records])
-        columns: dict[str, Any] = {
-            "kind": [r["_KIND"] for r in records],
-            "partition_id": ids,
-            "bucket": [r["_BUCKET"] for r in records],
-            "total_buckets": [r["_TOTAL_BUCKETS"] for r in records],
-        }
-        for column, name in _REQUIRED.items():
-            columns[column] = [f[name] for f in files]
-        for column, name in _OPTIONAL.items():
-            columns[column] = [f.get(name) for f in files]
-        for column, name in _STATS.items():
-            stats = [f[name] for f in files]
-            columns[f"{column}_min"] = [s["_MIN_VALUES"] for s in stats]
-            columns[f"{column}_max"] = [s["_MAX_VALUES"] for s in stats]
-            columns[f"{column}_nulls"] = [s.get("_NULL_COUNTS") for s in stats]
-        table = EntryTable.from_columns(columns, partitions)
-        _check_entries(table)
-        return table
+        return EntryTable.concat(_entry_table(r, path) for r in decode_parts(data, path=path))
+
+
+def _entry_table(records: Sequence[dict[str, Any]], path: str) -> EntryTable:
+    _check_versions(records, path)
+    files = [r["_FILE"] for r in records]
+    ids, partitions = number_partitions([r["_PARTITION"] for r in records])
+    columns: dict[str, Any] = {
+        "kind": [r["_KIND"] for r in records],
+        "partition_id": ids,
+        "bucket": [r["_BUCKET"] for r in records],
+        "total_buckets": [r["_TOTAL_BUCKETS"] for r in records],
+    }
+    for column, name in _REQUIRED.items():
+        columns[column] = [f[name] for f in files]
+    for column, name in _OPTIONAL.items():
+        columns[column] = [f.get(name) for f in files]
+    for column, name in _STATS.items():
+        stats = [f[name] for f in files]
+        columns[f"{column}_min"] = [s["_MIN_VALUES"] for s in stats]
+        columns[f"{column}_max"] = [s["_MAX_VALUES"] for s in stats]
+        columns[f"{column}_nulls"] = [s.get("_NULL_COUNTS") for s in stats]
+    table = EntryTable.from_columns(columns, partitions)
+    _check_entries(table)
+    return table
 
 
 _REQUIRED = {

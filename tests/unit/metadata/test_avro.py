@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.metadata import avro
-from tidelake.metadata.avro import ContainerWriter, decode_container, encode_container
+from tidelake.metadata.avro import ContainerWriter, decode_container, decode_parts, encode_container
 from tidelake.metadata.manifest_schema import ENTRY_SCHEMA, LIST_SCHEMA
 
 SCHEMA = {
@@ -186,6 +186,18 @@ def test_a_long_string_that_is_not_there_is_refused():
     payload = _varint(2**40)
     with pytest.raises(CorruptError):
         decode_container(_container(_record("string"), [(1, payload)]), path="m")
+
+
+def test_too_many_records_are_refused(monkeypatch):
+    monkeypatch.setattr(avro, "RECORDS_MAX", 10)
+    with pytest.raises(CorruptError, match="more than 10 records"):
+        decode_container(_container(_record("long"), [(6, bytes(6)), (6, bytes(6))]), path="m")
+
+
+def test_a_long_file_is_decoded_in_parts(monkeypatch):
+    monkeypatch.setattr(avro, "PART_BYTES", 20)
+    data = _container(_record("long"), [(8, bytes(8))] * 7)
+    assert [len(part) for part in decode_parts(data, path="m")] == [24, 24, 8]
 
 
 def test_bytes_left_over_are_refused():

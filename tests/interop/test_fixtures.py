@@ -96,13 +96,19 @@ def test_every_listed_state_reads_equal(catalog, oracle_dir, name):
 def test_system_tables_read_equal(catalog, oracle_dir, name):
     compared = 0
     for query in expected(oracle_dir, name):
-        match = re.search(rf"FROM `{name}\$(snapshots|files|tags)`$", query["query"])
+        match = re.search(
+            rf"FROM `{name}\$(snapshots|files|tags|partitions|buckets|manifests|options)`$",
+            query["query"],
+        )
         if match is None:
             continue
         system = catalog.table(f"db.{name}${match[1]}")
         warehouse = str(oracle_dir / "fixtures/warehouse")
         got = [
-            [v.replace(warehouse, "WAREHOUSE") if isinstance(v, str) else v for v in row.values()]
+            [
+                coded(v.replace(warehouse, "WAREHOUSE") if isinstance(v, str) else v)
+                for v in row.values()
+            ]
             for row in system.to_arrow(columns=query["columns"]).to_pylist()
         ]
         assert sorted(got, key=repr) == sorted(query["rows"], key=repr), query["query"]

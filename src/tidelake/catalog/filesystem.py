@@ -93,6 +93,9 @@ class Catalog:
         self.fileio: FileIO = fileio if fileio is not None else LocalFileIO(env.ids)
         self._manifests = ManifestCache(MANIFEST_CACHE_BYTES)
 
+    def __repr__(self) -> str:
+        return f"Catalog({self.warehouse!r})"
+
     def create_database(self, name: str, *, if_exists: str = "error") -> None:
         """Make a database.
 

@@ -1,7 +1,8 @@
 """A table's metadata as small tables: ``cat.table("db.t$snapshots")``.
 
 Names and columns are those of Paimon's system tables (1.3.1): ``$snapshots``, ``$files``,
-``$schemas``, ``$options``, ``$tags``, ``$partitions``. Times are given in UTC.
+``$schemas``, ``$options``, ``$tags``, ``$partitions``, ``$buckets``, ``$manifests``. Times of
+commits are in UTC.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 from tidelake.codec.binary_row import decode_row
-from tidelake.errors import NotFoundError, near_names
+from tidelake.errors import NotFoundError, UnsupportedError, near_names
 from tidelake.metadata.data_file import EMPTY_ROW, DataFileMeta, FileSource
+from tidelake.metadata.live_set import manifest_files
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.scan import live_buckets
 from tidelake.table import _optional
@@ -29,6 +31,8 @@ from tidelake.types.values import from_storage
 __all__ = ["SYSTEM_TABLES", "SystemTable"]
 
 _TIME = pa.timestamp("ms", tz="UTC")
+_LOCAL_TIME = pa.timestamp("ms")
+"""What a manifest says of a file is the wall clock of its writer, of a zone that nobody knows."""
 _TEXT = pa.string()
 _LONG = pa.int64()
 
@@ -66,7 +70,7 @@ FILES = pa.schema(
         pa.field("max_value_stats", _TEXT),
         pa.field("min_sequence_number", _LONG),
         pa.field("max_sequence_number", _LONG),
-        pa.field("creation_time", _TIME),
+        pa.field("creation_time", _LOCAL_TIME),
         pa.field("deleteRowCount", _LONG),
         pa.field("file_source", _TEXT),
         pa.field("first_row_id", _LONG),
@@ -102,9 +106,35 @@ PARTITIONS = pa.schema(
         pa.field("record_count", _LONG, nullable=False),
         pa.field("file_size_in_bytes", _LONG, nullable=False),
         pa.field("file_count", _LONG, nullable=False),
-        pa.field("last_update_time", _TIME),
+        pa.field("last_update_time", _LOCAL_TIME),
     ]
 )
+
+BUCKETS = pa.schema(
+    [
+        pa.field("partition", _TEXT),
+        pa.field("bucket", pa.int32(), nullable=False),
+        *(PARTITIONS.field(i) for i in range(1, len(PARTITIONS))),
+    ]
+)
+MANIFESTS = pa.schema(
+    [
+        pa.field("file_name", _TEXT, nullable=False),
+        pa.field("file_size", _LONG, nullable=False),
+        pa.field("num_added_files", _LONG, nullable=False),
+        pa.field("num_deleted_files", _LONG, nullable=False),
+        pa.field("schema_id", _LONG, nullable=False),
+        pa.field("min_partition_stats", _TEXT),
+        pa.field("max_partition_stats", _TEXT),
+        pa.field("min_row_id", _LONG),
+        pa.field("max_row_id", _LONG),
+    ]
+)
+LATER_TABLES = frozenset(
+    {"aggregation_fields", "audit_log", "binlog", "branches", "consumers", "read_optimized", "ro"}
+    | {"row_tracking", "statistics", "table_indexes"}
+)
+"""System tables of Paimon that this version does not give."""
 
 Row = Mapping[str, Any]
 
@@ -267,14 +297,52 @@ def _partitions(handle: TableHandle) -> list[Row]:
     for bucket in live_buckets(handle.read_context(), snapshot, manifests=handle.manifests):
         files_of.setdefault(bucket.partition, []).extend(bucket.files)
     return [
-        {
-            "partition": handle.paths.partition_path(partition).rstrip("/"),
-            "record_count": sum(f.row_count for f in files),
-            "file_size_in_bytes": sum(f.file_size_bytes for f in files),
-            "file_count": len(files),
-            "last_update_time": max((f.creation_time_ms or 0 for f in files), default=None),
-        }
+        {"partition": handle.paths.partition_path(partition), **_totals(files)}
         for partition, files in files_of.items()
+    ]
+
+
+def _totals(files: Sequence[DataFileMeta]) -> Row:
+    return {
+        "record_count": sum(f.row_count for f in files),
+        "file_size_in_bytes": sum(f.file_size_bytes for f in files),
+        "file_count": len(files),
+        "last_update_time": max((f.creation_time_ms or 0 for f in files), default=None),
+    }
+
+
+def _buckets(handle: TableHandle) -> list[Row]:
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return []
+    return [
+        {
+            "partition": partition_text(handle, bucket.partition),
+            "bucket": bucket.bucket,
+            **_totals(bucket.files),
+        }
+        for bucket in live_buckets(handle.read_context(), snapshot, manifests=handle.manifests)
+    ]
+
+
+def _manifests(handle: TableHandle) -> list[Row]:
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return []
+    listed = manifest_files(handle.fileio, handle.paths, snapshot, handle.manifests)
+    return [
+        {
+            "file_name": m.file_name,
+            "file_size": m.file_size_bytes,
+            "num_added_files": m.added_count,
+            "num_deleted_files": m.deleted_count,
+            "schema_id": m.schema_id,
+            "min_partition_stats": partition_text(handle, m.partition_stats.min_values),
+            "max_partition_stats": partition_text(handle, m.partition_stats.max_values),
+            "min_row_id": m.min_row_id,
+            "max_row_id": m.max_row_id,
+        }
+        for m in listed
     ]
 
 
@@ -285,6 +353,8 @@ SYSTEM_TABLES: Mapping[str, tuple[pa.Schema, Callable[[TableHandle], list[Row]]]
     "options": (OPTIONS, _options),
     "tags": (TAGS, _tags),
     "partitions": (PARTITIONS, _partitions),
+    "buckets": (BUCKETS, _buckets),
+    "manifests": (MANIFESTS, _manifests),
 }
 
 
@@ -304,6 +374,12 @@ class SystemTable:
     name: str
 
     def __post_init__(self) -> None:
+        if self.name in LATER_TABLES or self.name.startswith("branch_"):
+            message = (
+                f"'{self.identifier}' is not covered by this version; there are:"
+                f" {', '.join(SYSTEM_TABLES)}."
+            )
+            raise UnsupportedError(message, kind="system_table", name=self.name)
         if self.name not in SYSTEM_TABLES:
             message = (
                 f"There is no system table '{self.name}' of '{self.handle.identifier}'."

@@ -34,7 +34,7 @@ SCHEMA = pa.schema(
 LONG = "common-prefix-of-sixteen-and-more-"
 POOL = {
     "p": ["", "a", "b", "z z"],
-    "k": [*range(0, 60), -(2**31), 2**31 - 1],
+    "k": [*range(60), -(2**31), 2**31 - 1],
     "s": [None, "", "a", "ab", "é", "zz\uffff", LONG + "a", LONG + "b", LONG + "\uffff", "z" * 40],
     "d": [None, 0.0, -0.0, 1.5, -1e300, 1e300, float("inf"), float("-inf"), float("nan")],
     "m": [None, Decimal("0.001"), Decimal("-12345678901234567.999"), Decimal(7), Decimal("1.500")],

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pyarrow as pa
 import pytest
 
 import tidelake
 from tidelake import InvalidInputError, UnsupportedError, col
+from tidelake.metadata import SchemaLog
 
 
 def rows(table, **scan):
@@ -277,15 +280,32 @@ def test_a_write_with_a_small_buffer_spills_and_is_right(catalog, tmp_path):
     assert got.column("v").to_pylist() == [f"b{k}" for k in range(count)]
 
 
-def test_a_changed_number_of_buckets_is_refused_until_overwritten(keyed):
+def with_options(table, **options):
+    """The table after an ALTER TABLE SET by another engine: a new schema file."""
+    schema = table.table_schema
+    text = {**schema.options, **options}
+    log = SchemaLog(table.fileio, table.paths)
+    assert log.create(dataclasses.replace(schema, id=schema.id + 1, options=text))
+
+
+def test_a_changed_number_of_buckets_is_refused_until_overwritten(catalog, keyed):
     keyed.write([{"k": k, "v": "x", "n": k} for k in range(10)])
-    more = keyed.copy({"bucket": 5})
+    with_options(keyed, bucket="5")
+    more = catalog.table("db.keyed")
     with pytest.raises(InvalidInputError, match="written with 2 buckets"):
         more.write([{"k": 1, "v": "y", "n": 1}])
-    assert keyed.count() == 10
-    more.write(keyed.to_arrow(), mode="overwrite")
+    assert rows(more, filter="k = 3") == [{"k": 3, "v": "x", "n": 3}]
+    more.write(more.to_arrow(), mode="overwrite")
     assert more.count() == 10
     assert rows(more, filter="k = 3") == [{"k": 3, "v": "x", "n": 3}]
+    assert {s.total_buckets for s in more.plan().splits} == {5}
+
+
+@pytest.mark.parametrize("option", ["bucket", "merge-engine", "bucket-key"])
+def test_options_of_the_layout_cannot_be_set_for_one_use(keyed, option):
+    value = {"bucket": 5, "merge-engine": "aggregation", "bucket-key": "k"}[option]
+    with pytest.raises(InvalidInputError, match="cannot be set for one use"):
+        keyed.copy({option: value})
 
 
 def test_upsert_needs_a_primary_key(appended, keyed):

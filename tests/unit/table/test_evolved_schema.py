@@ -1,0 +1,87 @@
+"""Tables whose schema another engine changed: old files are read with the columns of today."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pyarrow as pa
+import pytest
+
+from tidelake import CorruptError
+from tidelake.metadata import SchemaLog
+from tidelake.types import DataField, parse_type
+
+
+def rows(table, **scan):
+    return sorted(table.to_arrow(**scan).to_pylist(), key=repr)
+
+
+@pytest.fixture(params=["keyed", "append"])
+def evolved(request, catalog):
+    """Renamed, added, dropped and widened columns, with files before and after."""
+    schema = pa.schema({"k": pa.int64(), "a": pa.int32(), "b": pa.string(), "c": pa.int32()})
+    keyed = {"primary_keys": ["k"], "options": {"bucket": 1}} if request.param == "keyed" else {}
+    table = catalog.create_table("db.e", schema, **keyed)
+    table.write([{"k": k, "a": k, "b": f"b{k}", "c": k} for k in range(5)])
+    k, a, b, _ = table.table_schema.fields
+    fields = (
+        k,
+        DataField(b.id, "renamed", b.type),
+        DataField(a.id, "a", parse_type("BIGINT")),
+        DataField(4, "added", parse_type("STRING")),
+        DataField(5, "c", parse_type("STRING")),  # another column by the name of the dropped one
+    )
+    log = SchemaLog(table.fileio, table.paths)
+    assert log.create(
+        dataclasses.replace(table.table_schema, id=1, fields=fields, highest_field_id=5)
+    )
+    now = catalog.table("db.e")
+    now.write([{"k": 10, "renamed": "new", "a": 2**40, "added": "x", "c": "y"}])
+    return now
+
+
+def test_old_and_new_files_read_alike(evolved):
+    assert rows(evolved)[0] == {"k": 0, "renamed": "b0", "a": 0, "added": None, "c": None}
+    assert rows(evolved)[-1]["k"] in {4, 10}
+    assert rows(evolved, filter="k = 10") == [
+        {"k": 10, "renamed": "new", "a": 2**40, "added": "x", "c": "y"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("where", "keys"),
+    [
+        ("renamed = 'b3'", {3}),
+        ("a > 3", {4, 10}),
+        ("a = 1099511627776", {10}),
+        ("added IS NULL", {0, 1, 2, 3, 4}),
+        ("added = 'x'", {10}),
+        ("c IS NULL AND k < 2", {0, 1}),
+        ("c = '3'", set()),
+    ],
+)
+def test_filters_and_statistics_go_by_field_id(evolved, where, keys):
+    assert {r["k"] for r in rows(evolved, filter=where)} == keys
+
+
+def test_time_travel_reads_with_the_columns_of_then(evolved):
+    assert rows(evolved, snapshot_id=1)[0] == {"k": 0, "a": 0, "b": "b0", "c": 0}
+    assert rows(evolved, snapshot_id=1, filter="b = 'b2'", columns=["c"]) == [{"c": 2}]
+
+
+def test_changes_show_both_states_with_the_columns_of_today(evolved):
+    assert evolved.changes(1).to_pylist() == [
+        {"_row_kind": "+I", "k": 10, "renamed": "new", "a": 2**40, "added": "x", "c": "y"}
+    ]
+
+
+def test_compaction_rewrites_old_files_with_the_columns_of_today(evolved):
+    before = rows(evolved)
+    evolved.compact(full=True)
+    assert rows(evolved) == before
+
+
+def test_a_missing_schema_file_is_named(evolved, catalog):
+    evolved.fileio.delete(evolved.paths.schema(0))
+    with pytest.raises(CorruptError, match="schema-0"):
+        catalog.table("db.e").to_arrow()

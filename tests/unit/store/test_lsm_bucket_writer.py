@@ -166,11 +166,14 @@ def test_many_spilled_runs_are_joined_in_tiers(tmp_path: Path, monkeypatch):
     writer = bucket.writer()
     for part in range(30):
         writer.write(bucket.batch(upserts([part % 7, part % 5, 100 + part], part)))
+        writer.write(bucket.batch(upserts([200 + part], part)), kinds(3))
         writer.spill()
         assert len(list(tmp_path.iterdir())) <= 2 * 4
     bucket.commit(writer.prepare_commit())
     expected = {(k,): (k, f"name{k}", v) for v in range(30) for k in (v % 7, v % 5, 100 + v)}
     assert bucket.rows() == expected
+    [file] = bucket.live
+    assert file.delete_row_count == 30
 
 
 def test_spill_codecs(tmp_path: Path):

@@ -69,6 +69,8 @@ class DataType:
         ARRAY and MULTISET: the element; MAP: key and value; ROW: one per field.
     child_fields : tuple of (int, str)
         ROW: id and name of each field.
+    child_details : tuple of (str or None, str or None)
+        ROW: description and default value of each field; empty where no field has any.
 
     Examples
     --------
@@ -83,6 +85,7 @@ class DataType:
     scale: int | None = None
     children: tuple[DataType, ...] = ()
     child_fields: tuple[tuple[int, str], ...] = ()
+    child_details: tuple[tuple[str | None, str | None], ...] = ()
 
     @property
     def is_nested(self) -> bool:
@@ -233,17 +236,19 @@ def _parse_nested(form: dict[str, Any], depth: int) -> DataType:
                 return DataType(TypeRoot.MAP, nullable, children=(key, value))
             case "ROW":
                 fields = form["fields"]
+                details = tuple((f.get("description"), f.get("defaultValue")) for f in fields)
                 return DataType(
                     TypeRoot.ROW,
                     nullable,
                     children=tuple(parse_type(f["type"], _depth=depth + 1) for f in fields),
                     child_fields=tuple((int(f["id"]), str(f["name"])) for f in fields),
+                    child_details=details if any(map(any, details)) else (),
                 )
             case _ if word in _UNSUPPORTED_NAMES:
                 raise UnsupportedError(
                     f"Type '{word}' is not supported by this version.", kind="type"
                 )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, (CorruptError, UnsupportedError)):
             raise
         raise CorruptError(f"The type {form!r} lacks a part: {error}.", kind="bad_type") from error
@@ -265,13 +270,20 @@ def type_to_json(data_type: DataType) -> str | dict[str, Any]:
         key, value = data_type.children
         return {"type": word, "key": type_to_json(key), "value": type_to_json(value)}
     if data_type.root is TypeRoot.ROW:
-        return {
-            "type": word,
-            "fields": [
-                {"id": field_id, "name": name, "type": type_to_json(child)}
-                for (field_id, name), child in zip(
-                    data_type.child_fields, data_type.children, strict=True
-                )
-            ],
-        }
+        return {"type": word, "fields": _row_fields_to_json(data_type)}
     return {"type": word, "element": type_to_json(data_type.children[0])}
+
+
+def _row_fields_to_json(row: DataType) -> list[dict[str, Any]]:
+    documents: list[dict[str, Any]] = []
+    details = row.child_details or ((None, None),) * len(row.children)
+    for (field_id, name), child, (description, default) in zip(
+        row.child_fields, row.children, details, strict=True
+    ):
+        document = {"id": field_id, "name": name, "type": type_to_json(child)}
+        if description is not None:
+            document["description"] = description
+        if default is not None:
+            document["defaultValue"] = default
+        documents.append(document)
+    return documents

@@ -1,8 +1,8 @@
 """Random filters on tables full of traps, against DuckDB on the same rows unfiltered.
 
 The tables have many small files, overlapping runs, deletes, partitions, long strings with common
-prefixes (so that statistics are truncated), NaN, signed zeros, nulls and extreme values: a plan that
-prunes too much, or a filter applied before the merge, shows as a missing or an extra row.
+prefixes (so that statistics are truncated), NaN, signed zeros, nulls and extreme values: a plan
+that prunes too much, or a filter applied before the merge, shows as a missing or an extra row.
 """
 
 from __future__ import annotations

@@ -1,0 +1,135 @@
+"""Run by test_local_cluster.py in a process of its own: a cluster with executor processes.
+
+Prints one JSON object: what each scenario saw.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from pyspark import TaskContext
+from pyspark.sql import functions as F
+
+import tidelake.spark
+
+WORK = Path(sys.argv[1])
+ROWS = 4000
+
+
+def files_on_disk() -> int:
+    return len(list((WORK / "warehouse").rglob("data-*.parquet")))
+
+
+def check(lake, name: str) -> dict[str, object]:
+    """The table's rows, and whether its files are the live ones or orphans."""
+    rows = lake.table(name).agg(F.count("*"), F.sum("k"), F.sum("v")).first()
+    live = lake.catalog.table(f"{name}$files").to_arrow().num_rows
+    return {"rows": list(rows), "live": live, "snapshots": len(lake.catalog.table(name).history())}
+
+
+def plain(spark, lake, frame) -> dict[str, object]:
+    lake.create_table("db.plain", frame, primary_keys=["k"], options={"bucket": 4})
+    lake.write(frame, "db.plain")
+    lake.write(frame.where("k % 4 = 0").withColumn("v", F.lit(-1)), "db.plain")
+    return check(lake, "db.plain")
+
+
+def retried(spark, lake, frame) -> dict[str, object]:
+    """The first attempt of every task fails after it has seen its rows."""
+
+    def fail_once(batches):
+        context = TaskContext.get()
+        for number, batch in enumerate(batches):
+            if context.attemptNumber() == 0 and number == 1:
+                raise OSError("the disk of this executor is gone")
+            yield batch
+
+    lake.create_table("db.retried", frame, options={"write-buffer-size": "64 kb"})
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "500")
+    result = lake.write(frame.mapInArrow(fail_once, frame.schema), "db.retried")
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
+    return check(lake, "db.retried") | {"written": result.rows}
+
+
+def killed(spark, lake, frame) -> dict[str, object]:
+    """One executor process dies while it writes."""
+    marker = str(WORK / "killed-once")
+
+    def kill_once(batches):
+        for batch in batches:
+            try:
+                os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                yield batch
+                continue
+            # the parent of the worker's daemon is the executor
+            status = Path(f"/proc/{os.getppid()}/stat").read_text()
+            os.kill(int(status.rsplit(")", 1)[1].split()[1]), signal.SIGKILL)
+            time.sleep(60)
+
+    lake.create_table("db.killed", frame, primary_keys=["k"], options={"bucket": 4})
+    lake.write(frame, "db.killed")
+    result = lake.write(
+        frame.withColumn("v", F.col("v") + 1).mapInArrow(kill_once, frame.schema), "db.killed"
+    )
+    return check(lake, "db.killed") | {
+        "written": result.rows,
+        "was_killed": Path(marker).exists(),
+    }
+
+
+def speculated(spark, lake, frame) -> dict[str, object]:
+    """One attempt of a task hangs before its last batch; Spark starts a second one."""
+
+    def hang_once(batches):
+        context = TaskContext.get()
+        yield from batches
+        if context.partitionId() == 0 and context.attemptNumber() == 0:
+            time.sleep(25)
+
+    lake.create_table("db.speculated", frame)
+    source = frame.repartition(4)
+    result = lake.write(source.mapInArrow(hang_once, frame.schema), "db.speculated")
+    return check(lake, "db.speculated") | {"written": result.rows}
+
+
+def source(spark, lake, frame) -> dict[str, object]:
+    lake.create_table("db.source", frame, primary_keys=["k"], options={"bucket": 2})
+    place = str(WORK / "warehouse" / "db.db" / "source")
+    frame.write.format("tidelake").mode("append").save(place)
+    count = spark.read.format("tidelake").load(place).where("k < 10").count()
+    return check(lake, "db.source") | {"count": count}
+
+
+def main() -> None:
+    spark = tidelake.spark.session(
+        "cluster",
+        master="local-cluster[2,1,1024]",
+        conf={
+            "spark.driver.memory": "1g",
+            "spark.executor.memory": "512m",
+            "spark.sql.shuffle.partitions": 4,
+            "spark.task.maxFailures": 4,
+            "spark.speculation": True,
+            "spark.speculation.interval": "200ms",
+            "spark.speculation.multiplier": "2",
+            "spark.speculation.minTaskRuntime": "2s",
+            "spark.log.level": "OFF",
+        },
+    )
+    lake = tidelake.spark.attach(spark, WORK / "warehouse")
+    frame = spark.range(0, ROWS, 1, 4).selectExpr("id AS k", "id * 2 AS v")
+    scenarios = [plain, retried, speculated, source, killed]
+    seen = {scenario.__name__: scenario(spark, lake, frame) for scenario in scenarios}
+    seen["files_on_disk"] = files_on_disk()
+    spark.stop()
+    print(json.dumps(seen))
+
+
+if __name__ == "__main__":
+    main()

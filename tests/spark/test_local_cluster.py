@@ -1,0 +1,77 @@
+"""Executors as processes of their own: nothing leans on the driver's, and tasks may die."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+ROWS = 4000
+SUM_K = sum(range(ROWS))
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    """What the scenarios of cluster_program.py saw."""
+    work = tmp_path_factory.mktemp("cluster")
+    spark_work = Path(pyspark.__file__).parent / "work"
+    before = set(spark_work.iterdir()) if spark_work.exists() else set()
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+    environment.pop("SPARK_LOCAL_DIRS", None)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-W",
+            "ignore",
+            str(Path(__file__).with_name("cluster_program.py")),
+            str(work),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        env=environment,
+    )
+    # Spark leaves the logs of such a cluster inside its own package
+    for left in (set(spark_work.iterdir()) if spark_work.exists() else set()) - before:
+        shutil.rmtree(left, ignore_errors=True)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_executors_write_and_merge_without_the_drivers_process(seen):
+    changed = sum(2 * k for k in range(ROWS) if k % 4) - ROWS // 4
+    assert seen["plain"]["rows"] == [ROWS, SUM_K, changed]
+    assert seen["plain"]["snapshots"] == 2
+
+
+def test_failed_and_retried_tasks_write_every_row_once(seen):
+    assert seen["retried"]["rows"] == [ROWS, SUM_K, 2 * SUM_K]
+    assert (seen["retried"]["written"], seen["retried"]["snapshots"]) == (ROWS, 1)
+
+
+def test_speculative_attempts_write_every_row_once(seen):
+    assert seen["speculated"]["rows"] == [ROWS, SUM_K, 2 * SUM_K]
+    assert (seen["speculated"]["written"], seen["speculated"]["snapshots"]) == (ROWS, 1)
+
+
+def test_a_killed_executor_loses_and_doubles_nothing(seen):
+    assert seen["killed"]["was_killed"]
+    assert seen["killed"]["rows"] == [ROWS, SUM_K, 2 * SUM_K + ROWS]
+    assert seen["killed"]["snapshots"] == 2
+
+
+def test_the_data_source_works_from_executors(seen):
+    assert seen["source"]["rows"] == [ROWS, SUM_K, 2 * SUM_K]
+    assert seen["source"]["count"] == 10
+
+
+def test_attempts_that_did_not_count_leave_orphans_only(seen):
+    """More files lie on disk than are live; no table counts one of them."""
+    live = sum(case["live"] for case in seen.values() if isinstance(case, dict))
+    assert seen["files_on_disk"] >= live

@@ -35,7 +35,7 @@ class RowBuffer:
         return tuple(self._batches)
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Take rows; a very small slice of large buffers is copied, or it would keep all of them."""
+        """Take rows; a tiny slice of large buffers is copied, or it would keep all of them."""
         if batch.num_rows == 0:
             return
         held_bytes = batch.get_total_buffer_size()

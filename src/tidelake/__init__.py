@@ -17,7 +17,7 @@
 """
 
 from tidelake.catalog import Catalog
-from tidelake.catalog import open_catalog as open  # noqa: A004 -- the public name: tidelake.open
+from tidelake.catalog import open_catalog as open
 from tidelake.errors import (
     AlreadyExistsError,
     ClosedError,

@@ -135,7 +135,7 @@ def fields_from_spark(
 
     Examples
     --------
-    >>> struct = st.StructType.fromDDL("a int not null, b timestamp")
+    >>> struct = st.StructType().add("a", "integer", nullable=False).add("b", "timestamp")
     >>> [str(f.type) for f in fields_from_spark(struct)]
     ['INT NOT NULL', 'TIMESTAMP(6) WITH LOCAL TIME ZONE']
     """

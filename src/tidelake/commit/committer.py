@@ -54,6 +54,8 @@ __all__ = ["Committer"]
 INTERLEAVED_SNAPSHOTS_MAX = 100
 """Snapshots since the writer's base that are looked through for interleaved sequence numbers."""
 
+DYNAMIC = "dynamic"
+
 Place = tuple[bytes, int]
 
 
@@ -181,26 +183,16 @@ class Committer:
             A new file lies in a partition that is not overwritten.
         """
         new_files = added_entries(messages)
-        dynamic = partitions == "dynamic" and bool(self._paths.partition_keys)
-        predicate = partitions if isinstance(partitions, Predicate) else None
-        chosen = self._chosen(predicate) if predicate is not None else None
-        if chosen is not None:
-            self._check_inside(new_files, chosen)
-        if dynamic and not new_files.num_rows:
+        chosen = self._chosen(partitions, new_files)
+        if partitions == DYNAMIC and chosen is not None and not new_files.num_rows:
             return Committed()
-        if dynamic:
-            used = {new_files.partitions[i] for i in np.unique(new_files["partition_id"])}
-
-            def chosen(partition: bytes) -> bool:
-                return partition in used
 
         def plan(base: Snapshot | None) -> EntryTable:
             if base is None:
                 return new_files
             live = self.live_files(base)
             if chosen is not None:
-                wanted = np.array([chosen(p) for p in live.partitions], dtype=bool)
-                live = live.take(wanted[live["partition_id"]])
+                live = live.take(chosen(live.partitions)[live["partition_id"]])
             if not live.num_rows:
                 return new_files
             return EntryTable.concat([live.with_kind(FileKind.DELETE), new_files])
@@ -394,19 +386,36 @@ class Committer:
         ours = _sequences(new_files)
         return tuple(p for p, (low, _) in ours.items() if theirs.get(p, low - 1) >= low)
 
-    def _chosen(self, predicate: Predicate) -> Callable[[bytes], bool]:
-        schema = self._table_schema()
-        fields = [schema.field(k) for k in schema.partition_keys]
+    def _chosen(
+        self, partitions: Predicate | str | None, new_files: EntryTable
+    ) -> Callable[[Sequence[bytes]], np.ndarray] | None:
+        """Which of some partitions are overwritten, as a mask; None for the whole table."""
+        if isinstance(partitions, str) and partitions != DYNAMIC:
+            message = (
+                f"Overwrite of table '{self._table}': partitions='{partitions}' is not known. Give"
+                " a predicate, 'dynamic', or None for the whole table."
+            )
+            raise InvalidInputError(message, kind="overwrite_partition", table=self._table)
+        keys = self._paths.partition_keys
+        if partitions is None or (partitions == DYNAMIC and not keys):
+            return None
+        if isinstance(partitions, str):
+            used = frozenset(new_files.partitions)
+            return lambda found: np.array([p in used for p in found], dtype=bool)
+        if not keys:
+            message = f"Table '{self._table}' has no partitions: overwrite it whole."
+            raise InvalidInputError(message, kind="overwrite_partition", table=self._table)
+        schema, predicate = self._table_schema(), partitions
+        fields = [schema.field(k) for k in keys]
 
-        def chosen(partition: bytes) -> bool:
-            values = self._paths.partition_values(partition)
-            return bool(matching_partitions([values], fields, predicate)[0])
+        def chosen(found: Sequence[bytes]) -> np.ndarray:
+            values = [self._paths.partition_values(p) for p in found]
+            return matching_partitions(values, fields, predicate)
 
-        return chosen
-
-    def _check_inside(self, new_files: EntryTable, chosen: Callable[[bytes], bool]) -> None:
-        for partition in new_files.partitions:
-            if not chosen(partition):
+        for partition, inside in zip(
+            new_files.partitions, chosen(new_files.partitions), strict=True
+        ):
+            if not inside:
                 place = self._paths.partition_path(partition)
                 message = (
                     f"Overwrite of table '{self._table}': the rows hold partition {place}, which is"
@@ -414,6 +423,7 @@ class Committer:
                     " too."
                 )
                 raise InvalidInputError(message, kind="overwrite_partition", table=self._table)
+        return chosen
 
     def _table_schema(self) -> TableSchema:
         """The newest schema when this committer first needed it; keys never change."""

@@ -554,12 +554,27 @@ def test_rows_outside_a_static_overwrite_are_refused_before_anything_is_written(
     assert world.manifest_files() == before
 
 
+def test_a_word_that_is_not_known_does_not_overwrite_the_table():
+    world = partitioned_world()
+    with pytest.raises(InvalidInputError, match="'all' is not known"):
+        world.committer(2).overwrite([message("a1", place=(A, 0))], user="u", partitions="all")
+    assert world.names() == {"a0", "b0", "c0"}
+
+
 @pytest.mark.parametrize("partitions", [None, "dynamic"])
 def test_a_table_without_partitions_is_overwritten_whole(partitions):
     world = World(APPEND)
     world.committer(1).commit([message("a", "b")], user="u", identifier=1)
     world.committer(2).overwrite([message("c")], user="u", identifier=2, partitions=partitions)
     assert world.names() == {"c"}
+
+
+def test_a_predicate_on_a_table_without_partitions_is_refused():
+    world = World(APPEND)
+    world.committer(1).commit([message("a")], user="u", identifier=1)
+    with pytest.raises(InvalidInputError, match="has no partitions"):
+        world.committer(2).overwrite([], user="u", partitions=Compare("==", "p", "b"))
+    assert world.names() == {"a"}
 
 
 def test_an_overwrite_of_an_empty_table_adds_its_files():

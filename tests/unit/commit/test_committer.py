@@ -1,5 +1,7 @@
 """Commits make all of their files visible or none, once, whoever else commits."""
 
+import dataclasses
+
 import pytest
 from unit.commit.commit_world import (
     APPEND,
@@ -23,6 +25,7 @@ from tidelake.errors import (
 from tidelake.fileio import FaultMode, FaultyFileIO
 from tidelake.metadata import BATCH_IDENTIFIER, CommitKind, ManifestCache, SchemaLog, Snapshot
 from tidelake.metadata.live_set import manifest_files
+from tidelake.metadata.manifest import write_manifest_list
 from tidelake.telemetry import Env, ManualClock, SeededIds, SeededRng, SerialExecutor
 from tidelake.types import TableSchema, parse_type
 from tidelake.types.predicate import Compare
@@ -746,3 +749,111 @@ def test_the_cost_of_a_commit_does_not_grow_with_their_number():
 def test_batch_identifier_is_paimon_s():
     assert BATCH_IDENTIFIER == 9223372036854775807
     assert parse_type("BIGINT") == KEYED.fields[0].type.as_nullable()
+
+
+# -- rare turns
+def test_a_put_that_takes_effect_late_is_found_at_the_next_attempt():
+    world = World()
+
+    class Late(FaultyFileIO):
+        """The first put of a snapshot fails, and happens after it was looked for."""
+
+        late = None
+
+        def put_if_absent(self, path, data):
+            if self.late is None and "/snapshot-" in path:
+                self.late = path, data
+                raise StorageError("timed out", path=path)
+            return super().put_if_absent(path, data)
+
+        def read_bytes(self, path):
+            try:
+                return super().read_bytes(path)
+            finally:
+                if self.late and path == self.late[0] and not self._inner.exists(path):
+                    self._inner.put_if_absent(*self.late)
+
+    done = world.committer(fileio=Late(world.fileio)).commit([message("mine")], user="u")
+    assert [s.id for s in done] == [1]
+    assert not done.replayed
+    assert world.names() == {"mine"}
+    assert world.referenced_manifest_files() <= world.manifest_files()
+
+
+def test_a_compaction_in_doubt_that_gives_way_then_is_unknown():
+    world = World()
+    old = keyed("old", (1, 5))
+    world.committer(1).commit([message(old)], user="u", identifier=1)
+
+    class Doubtful(FaultyFileIO):
+        def put_if_absent(self, path, data):
+            if self.trace and not getattr(self, "failed", False):
+                self.failed = True
+                raise StorageError("timed out", path=path)
+            return super().put_if_absent(path, data)
+
+        def exists(self, path):
+            if getattr(self, "failed", False) and not getattr(self, "raced", False):
+                self.raced = True
+                world.committer(50).commit(
+                    [message(before=[old], after=[keyed("theirs", (1, 5), level=5)])], user="c"
+                )
+            return super().exists(path)
+
+    mine = [message(before=[old], after=[keyed("mine", (1, 5), level=5)])]
+    with pytest.raises(OutcomeUnknownError):
+        world.committer(9, fileio=Doubtful(world.fileio)).commit(mine, user="d")
+    assert world.names() == {"theirs"}
+
+
+def test_a_compaction_alone_raises_what_the_storage_says():
+    world = World()
+    old = keyed("old", (1, 5))
+    world.committer(1).commit([message(old)], user="u", identifier=1)
+    fileio = FaultyFileIO(world.fileio, dict.fromkeys(range(1, 99), FaultMode.EIO_BEFORE))
+    with pytest.raises(StorageError):
+        world.committer(9, fileio=fileio).commit(
+            [message(before=[old], after=[keyed("mine", (1, 5), level=5)])], user="d"
+        )
+
+
+def test_expired_snapshots_end_the_searches():
+    world = World()
+    for i in range(6):
+        file = data_file(f"f{i}", keys=(1, 5), sequences=(10 * i, 10 * i + 9))
+        world.committer(i).commit([message(file)], user=f"u{i}", identifier=1)
+    for snapshot_id in (1, 2, 3):
+        world.fileio.delete(world.paths.snapshot(snapshot_id))
+    committer = world.committer(20)
+    assert committer.filter_committed("u0", [1]) == [1]  # nothing is known of it any more
+    file = data_file("mine", keys=(1, 5), sequences=(45, 45))
+    done = committer.commit([message(file)], user="u9", identifier=1, base_snapshot_id=1)
+    assert done.interleaved == ((EMPTY_ROW, 0),)
+    assert not done.replayed
+
+
+def test_rows_of_append_tables_do_not_interleave():
+    world = World(APPEND)
+    for i in range(2):
+        done = world.committer(i).commit(
+            [message(f"f{i}")], user=f"u{i}", identifier=1, base_snapshot_id=0
+        )
+        assert done.interleaved == ()
+
+
+def test_manifests_that_do_not_say_their_buckets_are_read():
+    world = World()
+    world.committer(1).commit([message("a", place=(EMPTY_ROW, 1))], user="u", identifier=1)
+    snapshot = world.log.latest()
+    listed = manifest_files(world.fileio, world.paths, snapshot, ManifestCache(1 << 20))
+    names = ("min_bucket", "max_bucket", "min_level", "max_level")
+    old = [dataclasses.replace(m, **dict.fromkeys(names)) for m in listed]
+    name, size = write_manifest_list(world.fileio, world.paths, "manifest-list-old-0", old)
+    document = snapshot.to_document() | {
+        "id": 2,
+        "deltaManifestList": name,
+        "deltaManifestListSize": size,
+    }
+    world.log.publish(Snapshot.from_document(document, path="x"))
+    found = world.committer(2).live_files(world.log.latest(), bucket=1)
+    assert found["file_name"].to_pylist() == ["a"]

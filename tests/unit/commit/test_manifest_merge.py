@@ -4,7 +4,7 @@ import itertools
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from unit.metadata.made import added, deleted
+from unit.metadata.made import UNHURRIED, added, deleted
 
 from tidelake.commit.manifest_merge import MergeRule, merge_manifests, minor_start, wants_full
 from tidelake.metadata import EntryTable, ManifestFile
@@ -59,7 +59,7 @@ def entries_of(commands):
         yield commit
 
 
-@settings(max_examples=60, deadline=None)
+@settings(UNHURRIED, max_examples=60)
 @given(
     st.lists(st.lists(st.integers(-5, 3), min_size=1, max_size=4), max_size=25),
     st.sampled_from([20, 60, 10_000]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hypothesis import HealthCheck, settings
+
 from tidelake.codec.binary_row import serialize_row
 from tidelake.fileio import LocalFileIO
 from tidelake.metadata import (
@@ -14,6 +16,9 @@ from tidelake.metadata import (
 )
 from tidelake.metadata.data_file import EMPTY_ROW, EMPTY_STATS
 from tidelake.types import parse_type
+
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A busy machine is no reason for a test to fail."""
 
 BIGINT = parse_type("BIGINT")
 STRING = parse_type("STRING")

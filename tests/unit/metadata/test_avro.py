@@ -6,10 +6,12 @@ import random
 import zlib
 
 import fastavro
+import pyarrow as pa
 import pytest
 from backports import zstd
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from unit.metadata.made import UNHURRIED
 
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.metadata import avro
@@ -38,14 +40,14 @@ RECORDS = st.lists(
 CODECS = ["zstandard", "snappy", "deflate", "null"]
 
 
-@settings(max_examples=50)
+@settings(UNHURRIED, max_examples=50)
 @given(RECORDS, st.sampled_from(CODECS))
 def test_records_come_back_as_they_went_in(records, codec):
     data = encode_container(SCHEMA, records, codec=codec, name="m")
     assert decode_container(data, path="m") == records
 
 
-@settings(max_examples=25)
+@settings(UNHURRIED, max_examples=25)
 @given(RECORDS, st.sampled_from(["zstandard", "deflate", "null"]))
 def test_fastavro_reads_what_we_write_and_the_reverse(records, codec):
     ours = encode_container(SCHEMA, records, codec=codec, name="m")
@@ -158,12 +160,16 @@ def _record(kind):
     [
         (b"zstandard", zstd.compress),
         (b"deflate", lambda raw: zlib.compress(raw, wbits=-15)),
+        (b"snappy", lambda raw: pa.compress(raw, codec="snappy", asbytes=True) + bytes(4)),
+        (b"null", bytes),
     ],
 )
 def test_a_block_that_grows_beyond_measure_is_refused(codec, compress, monkeypatch):
     monkeypatch.setattr(avro, "RATIO_FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(avro, "RATIO_MAX", 4)
+    monkeypatch.setattr(avro, "BLOCK_BYTES_MAX", 4 << 20)
     bomb = compress(bytes(8 << 20))
-    with pytest.raises(CorruptError, match="grows to more"):
+    with pytest.raises(CorruptError, match="more than"):
         decode_container(_container(_record("bytes"), [(1, bomb)], codec), path="m")
 
 
@@ -186,6 +192,18 @@ def test_a_long_string_that_is_not_there_is_refused():
     payload = _varint(2**40)
     with pytest.raises(CorruptError):
         decode_container(_container(_record("string"), [(1, payload)]), path="m")
+
+
+def test_a_file_too_large_for_a_manifest_is_refused(monkeypatch):
+    monkeypatch.setattr(avro, "FILE_BYTES_MAX", 10)
+    with pytest.raises(CorruptError, match="more than 10"):
+        decode_container(_container(_record("long"), []), path="m")
+
+
+def test_a_snappy_block_s_checksum_is_checked():
+    data = encode_container(SCHEMA, [{"a": 1, "b": "x", "c": []}], codec="snappy", name="m")
+    with pytest.raises(CorruptError, match="checksum"):
+        decode_container(data[:-17] + bytes([data[-17] ^ 1]) + data[-16:], path="m")
 
 
 def test_too_many_records_are_refused(monkeypatch):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from unit.metadata.made import data_file
+from unit.metadata.made import UNHURRIED, data_file
 from unit.metadata.test_entry_table import FILES
 
 from tidelake.errors import CorruptError, UnsupportedError
@@ -20,7 +20,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "commit_message.txt"
 SEVERAL = st.lists(FILES, max_size=2).map(tuple)
 
 
-@settings(max_examples=40)
+@settings(UNHURRIED, max_examples=40)
 @given(
     st.builds(
         CommitMessage,
@@ -106,6 +106,7 @@ def test_another_layout_is_refused():
         from_bytes(sealed(b"", version=2))
 
 
+@UNHURRIED
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))
 def test_numbers_come_back(numbers):
     out = WireWriter(b"TEST", 1)

@@ -8,6 +8,7 @@ from unit.metadata.made import (
     EMPTY_ROW,
     PARTITIONED,
     PATHS,
+    UNHURRIED,
     added,
     deleted,
     fixture_tables,
@@ -96,7 +97,7 @@ def test_each_snapshot_of_java_folds_to_its_record_count(oracle_dir):
     assert count > 80
 
 
-@settings(max_examples=30)
+@settings(UNHURRIED, max_examples=30)
 @given(ENTRIES)
 def test_any_entry_is_written_and_read_back(entry):
     fileio = MemoryFileIO()

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.metadata.made import added
+from unit.metadata.made import UNHURRIED, added
 
 from tidelake.codec.binary_row import decode_row, serialize_row
 from tidelake.metadata import EntryTable
@@ -21,6 +21,7 @@ def stats_of(rows, types=TYPES):
     return low, high, stats.null_counts
 
 
+@UNHURRIED
 @given(
     st.lists(st.tuples(st.none() | st.text(max_size=3), st.none() | st.integers(-9, 9)), min_size=1)
 )

@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.metadata.made import EMPTY_ROW, PARTITIONED, PATHS, data_file, fixture_tables, partition
+from unit.metadata.made import (
+    EMPTY_ROW,
+    PARTITIONED,
+    PATHS,
+    UNHURRIED,
+    data_file,
+    fixture_tables,
+    partition,
+)
 
 from tidelake.codec.binary_row import serialize_row
 from tidelake.errors import CorruptError, UnsupportedError
@@ -58,6 +66,7 @@ def test_the_directories_of_a_java_table_are_found(oracle_dir):
     } == on_disk
 
 
+@UNHURRIED
 @given(st.text(max_size=20))
 def test_an_escaped_name_is_one_name_and_tells_values_apart(text):
     escaped = escape_name(text)

@@ -857,3 +857,12 @@ def test_manifests_that_do_not_say_their_buckets_are_read():
     world.log.publish(Snapshot.from_document(document, path="x"))
     found = world.committer(2).live_files(world.log.latest(), bucket=1)
     assert found["file_name"].to_pylist() == ["a"]
+
+
+def test_a_compaction_of_a_dropped_table_is_refused():
+    world = World()
+    old = keyed("old", (1, 5))
+    world.committer(1).commit([message(old)], user="u", identifier=1)
+    world.fileio.delete(world.paths.schema(0))
+    with pytest.raises(NotFoundError, match="has no schema"):
+        world.committer(2).commit([message(before=[old])], user="c")

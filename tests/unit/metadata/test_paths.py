@@ -128,3 +128,8 @@ def test_a_file_outside_the_table_is_refused():
 def test_bytes_that_are_no_partition_are_damage():
     with pytest.raises(CorruptError):
         PARTITIONED.partition_values(b"\0\0\0\1")
+
+
+def test_a_day_that_java_cannot_name_is_refused():
+    with pytest.raises(UnsupportedError, match="outside the years"):
+        partition_text(2_932_897, parse_type("DATE"), default_name="D", legacy=False)

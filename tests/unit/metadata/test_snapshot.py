@@ -11,6 +11,7 @@ from unit.metadata.made import PATHS, fixture_tables
 from tidelake.errors import CorruptError, NotFoundError, StorageError, UnsupportedError
 from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
 from tidelake.metadata import CommitKind, Snapshot, SnapshotLog
+from tidelake.metadata import snapshot as snapshot_module
 from tidelake.metadata.snapshot import JSON_BYTES_MAX
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "snapshot.json"
@@ -258,3 +259,40 @@ def test_every_field_of_a_snapshot_reaches_the_file():
     again = Snapshot.from_json(full.to_json())
     for field in dataclasses.fields(Snapshot):
         assert getattr(again, field.name) == getattr(full, field.name)
+
+
+def test_a_storage_whose_listing_stays_far_behind_is_called_inconsistent(monkeypatch):
+    monkeypatch.setattr(snapshot_module, "PROBES_MAX", 2)
+    inner, _ = log_of(9, hints=False)
+    fileio = FaultyFileIO(inner, dict.fromkeys(range(1, 50), FaultMode.EMPTY_LIST))
+    with pytest.raises(StorageError, match="inconsistent"):
+        SnapshotLog(fileio, PATHS).latest_id()
+
+
+def test_a_newest_snapshot_that_is_rolled_back_while_it_is_read_is_looked_for_again():
+    inner, _ = log_of(3)
+
+    class RolledBack(FaultyFileIO):
+        def read_bytes(self, path):
+            if path.endswith("snapshot-3"):
+                self._inner.delete(path)
+            return super().read_bytes(path)
+
+    assert SnapshotLog(RolledBack(inner), PATHS).latest().id == 2
+
+
+def test_a_newest_snapshot_that_is_never_there_is_missing():
+    class Lying(FaultyFileIO):
+        def exists(self, path):
+            return path.endswith("snapshot-9") or super().exists(path)
+
+    inner, _ = log_of(1)
+    inner.replace(PATHS.latest_hint, b"9")
+    with pytest.raises(NotFoundError, match="no snapshot 9"):
+        SnapshotLog(Lying(inner), PATHS).latest()
+
+
+def test_the_oldest_is_found_though_the_listing_is_empty():
+    inner, _ = log_of(4, first=5)
+    fileio = FaultyFileIO(inner, dict.fromkeys(range(1, 50), FaultMode.EMPTY_LIST))
+    assert SnapshotLog(fileio, PATHS).earliest_id() == 5

@@ -139,10 +139,14 @@ def near_names(name: str, candidates: Iterable[str]) -> str:
     --------
     >>> near_names("bukcet", ["bucket", "path"])
     " Did you mean 'bucket'?"
+    >>> near_names("ID", ["id", "idx"])
+    " Did you mean 'id'?"
     >>> near_names("x", ["bucket"])
     ''
     """
-    near = difflib.get_close_matches(name, list(candidates), n=3, cutoff=0.6)
+    known = list(candidates)
+    near = [n for n in known if n.casefold() == name.casefold()]
+    near = near or difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     if not near:
         return ""
     return " Did you mean " + " or ".join(f"'{n}'" for n in near) + "?"

@@ -96,6 +96,10 @@ class Catalog:
     def __repr__(self) -> str:
         return f"Catalog({self.warehouse!r})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # a cache stays where it is; the copy begins with an empty one
+        return (_unpickled, (self.warehouse, self.env, self.fileio))
+
     def create_database(self, name: str, *, if_exists: str = "error") -> None:
         """Make a database.
 
@@ -331,3 +335,7 @@ def _check_choice(value: str, argument: str) -> None:
     if value not in {"error", "ignore"}:
         message = f"{argument}='{value}' is not known: use 'error' or 'ignore'."
         raise InvalidInputError(message, kind="bad_argument", argument=argument)
+
+
+def _unpickled(warehouse: str, env: Env, fileio: FileIO) -> Catalog:
+    return Catalog(warehouse, env=env, fileio=fileio)

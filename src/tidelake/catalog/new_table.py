@@ -30,6 +30,8 @@ RESERVED_NAMES = frozenset(
 )
 RESERVED_PREFIX = "_KEY_"
 
+_GIVE_SCHEMA = "give a pyarrow.Schema"
+
 SEQUENCE_ROOTS_REFUSED = frozenset(
     {TypeRoot.BOOLEAN, TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.VARIANT}
 )
@@ -150,10 +152,13 @@ def _arrow_schema(columns: object, table: str) -> pa.Schema:
     if hasattr(columns, "to_arrow"):
         return columns.to_arrow().schema
     if isinstance(columns, (Sequence, Mapping)):
-        return pa.schema(columns)
-    raise _invalid(
-        f"cannot take its columns from a {type(columns).__name__}", "give a pyarrow.Schema", table
-    )
+        try:
+            return pa.schema(columns)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise _invalid(
+                f"cannot take its columns from {columns!r}: {error}", _GIVE_SCHEMA, table
+            ) from error
+    raise _invalid(f"cannot take its columns from a {type(columns).__name__}", _GIVE_SCHEMA, table)
 
 
 def _check_column_name(name: str, table: str) -> None:
@@ -207,6 +212,8 @@ def _check_keys(
 def _option_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(_option_text(part) for part in value)
     return str(value)
 
 

@@ -40,6 +40,7 @@ from tidelake.types.predicate import (
     conjoin,
     conjuncts,
     evaluate,
+    may_match,
 )
 from tidelake.types.values import storage_to_arrow
 
@@ -124,6 +125,8 @@ def matching_partitions(
     """
     if not partitions:
         return np.zeros(0, dtype=bool)
+    if not fields:  # a constant; a batch without columns would have no rows
+        return np.full(len(partitions), may_match(predicate, {}))
     columns = [
         storage_to_arrow([values[i] for values in partitions], field.type)
         for i, field in enumerate(fields)

@@ -55,6 +55,8 @@ def is_filter(target: object) -> bool:
     """Whether what is to be deleted is given as a predicate: text, a predicate, or tuples."""
     if isinstance(target, (str, Predicate)):
         return True
+    if isinstance(target, tuple) and target and isinstance(target[0], str):
+        return True  # one condition: ("v", ">", 1)
     return (
         isinstance(target, Sequence)
         and len(target) > 0

@@ -108,6 +108,9 @@ class TableHandle:
         """
         log = self.schemas
         schemas = {schema_id: log.load(schema_id) for schema_id in log.ids()}
+        if not schemas:
+            message = f"Table '{self.identifier}' has no schema any more: it was dropped meanwhile."
+            raise NotFoundError(message, kind="table_not_found", table=self.identifier)
         schema = self.schema
         if snapshot is not None:
             if snapshot.schema_id not in schemas:

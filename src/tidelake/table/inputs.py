@@ -1,8 +1,8 @@
 """Anything that holds rows, as a stream of Arrow batches in bounded pieces.
 
 Taken are: Arrow tables, batches, readers and datasets' scanners; everything that exports an Arrow C
-stream or array (Polars, DuckDB, ...); pandas data frames; lists of dicts; dicts of columns; and
-iterables of any of these.
+stream or array (Polars, DuckDB, ...); pandas data frames; dicts of one row, lists of them, dicts of
+columns; and iterables of any of these.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.errors import InvalidInputError
+from tidelake.table.python_values import changed_value
 from tidelake.types import DataField, RowKind
 from tidelake.types.arrow import to_arrow_type
 
@@ -59,13 +60,15 @@ def _batches(data: object, fields: Sequence[DataField], *, table: str) -> Iterat
     elif isinstance(data, pa.Table):
         yield from data.to_batches()
     elif _is_pandas(data):
-        yield from _from_pandas(data, fields).to_batches()
+        yield from _from_pandas(data, fields, table=table).to_batches()
     elif _is_lazy_frame(data):
         yield from _batches(data.collect(), fields, table=table)  # type: ignore[attr-defined]
     elif hasattr(data, "__arrow_c_stream__"):
         yield from pa.RecordBatchReader.from_stream(data)
     elif hasattr(data, "__arrow_c_array__"):
         yield pa.record_batch(data)
+    elif isinstance(data, Mapping) and _is_row(data):
+        yield from _from_rows([data], fields, table=table).to_batches()
     elif isinstance(data, Mapping):
         yield from _from_columns(data, fields, table=table).to_batches()
     elif isinstance(data, Sequence) and data and all(isinstance(r, Mapping) for r in data):
@@ -74,30 +77,37 @@ def _batches(data: object, fields: Sequence[DataField], *, table: str) -> Iterat
         for part in data:
             if part is data or isinstance(part, (str, bytes)):
                 raise _not_rows(part, table)
-            piece = [part] if isinstance(part, Mapping) and _is_row(part) else part
-            yield from _batches(piece, fields, table=table)
+            yield from _batches(part, fields, table=table)
     else:
         raise _not_rows(data, table)
 
 
-def _from_pandas(frame: Any, fields: Sequence[DataField]) -> pa.Table:
+def _from_pandas(frame: Any, fields: Sequence[DataField], *, table: str) -> pa.Table:
     """Take a data frame; whole numbers that pandas made floats for the sake of nulls come back."""
-    table = pa.Table.from_pandas(frame, preserve_index=False)
+    try:
+        rows = pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        reasons = ": ".join(str(reason) for reason in error.args)
+        message = f"The data frame for table '{table}' cannot be taken: {reasons}."
+        raise InvalidInputError(message, kind="bad_value", table=table) from error
     for field in fields:
-        place = table.schema.get_field_index(field.name)
-        if place < 0 or not pa.types.is_floating(table.schema.field(place).type):
+        place = rows.schema.get_field_index(field.name)
+        if place < 0 or not pa.types.is_floating(rows.schema.field(place).type):
             continue
         wanted = to_arrow_type(field.type)
-        column = table.column(place)
+        column = rows.column(place)
         if pa.types.is_integer(wanted) and column.null_count:
             with contextlib.suppress(pa.ArrowInvalid):  # not whole: refused with its column's name
-                table = table.set_column(place, field.name, column.cast(wanted))
-    return table
+                rows = rows.set_column(place, field.name, column.cast(wanted))
+    return rows
 
 
 def _is_row(part: Mapping[object, object]) -> bool:
     """Whether a dict is one row and not a dict of columns."""
-    return not any(isinstance(v, (list, np.ndarray, pa.Array)) for v in part.values())
+    scalars = (str, bytes, bytearray, memoryview, Mapping)
+    return len(part) > 0 and all(
+        isinstance(v, scalars) or not isinstance(v, Iterable) for v in part.values()
+    )
 
 
 def _is_pandas(data: object) -> bool:
@@ -131,22 +141,31 @@ def _from_columns(
     types = {f.name: to_arrow_type(f.type) for f in fields}
     arrays = []
     for name, values in columns.items():
+        if isinstance(values, (pa.Array, pa.ChunkedArray)):
+            arrays.append(values)
+            continue
+        wanted = types.get(name)
+        if wanted is not None and isinstance(values, (list, tuple)):
+            changed = changed_value(values, wanted)
+            if changed is not None:
+                raise _misfit(name, wanted, f"{changed!r} would be changed", table)
         try:
-            if isinstance(values, (pa.Array, pa.ChunkedArray)):
-                arrays.append(values)
-            else:
-                arrays.append(pa.array(values, type=types.get(name)))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            message = (
-                f"Column '{name}' of table '{table}' has type {types.get(name)}; a value given does"
-                f" not fit: {error}. Convert it first."
-            )
-            raise InvalidInputError(message, kind="bad_value", table=table, column=name) from error
+            arrays.append(pa.array(values, type=wanted))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise _misfit(name, wanted, str(error), table) from error
     try:
         return pa.table(dict(zip(columns, arrays, strict=True)))
     except pa.ArrowInvalid as error:
         message = f"The columns given for table '{table}' differ in length: {error}."
         raise InvalidInputError(message, kind="bad_value", table=table) from error
+
+
+def _misfit(name: str, wanted: pa.DataType | None, reason: str, table: str) -> InvalidInputError:
+    message = (
+        f"Column '{name}' of table '{table}' has type {wanted}; a value given does not fit:"
+        f" {reason}. Convert it first."
+    )
+    return InvalidInputError(message, kind="bad_value", table=table, column=name)
 
 
 def with_row_kinds(

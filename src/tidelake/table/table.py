@@ -23,6 +23,7 @@ from tidelake.options.declared.registry import BY_KEY
 from tidelake.scan import ReadContext, ScanPlan, plan_scan
 from tidelake.store import StoreContext
 from tidelake.table import _optional
+from tidelake.table.arguments import column_names, row_limit
 from tidelake.table.changes import TableChanges
 from tidelake.table.delete import delete_rows
 from tidelake.table.display import describe, describe_html
@@ -293,16 +294,14 @@ class Table:
         timestamp: Time | None,
         tag: str | None,
     ) -> tuple[TableScan, Snapshot | None]:
-        if limit is not None and (isinstance(limit, bool) or limit < 0):
-            message = f"limit must be a number from 0 on, not {limit!r}."
-            raise InvalidInputError(message, kind="bad_limit", table=self.identifier)
+        limit = row_limit(limit, table=self.identifier)
         snapshot = self._handle.time_travel.resolve(
             snapshot_id=snapshot_id, timestamp=timestamp, tag=tag, default=self._handle.options
         )
         travels = not (snapshot_id is None and timestamp is None and tag is None)
         context = self._handle.read_context(snapshot if travels else None)
         fields = context.schema.fields
-        names = context.schema.field_names if columns is None else tuple(columns)
+        names = column_names(columns, context.schema.field_names, table=self.identifier)
         context.fields(names)  # refuses unknown columns
         parsed = parse_filter(row_filter)
         predicate = None if parsed is None else bind(parsed, fields)
@@ -359,7 +358,7 @@ class Table:
 
     def count(self, **scan: Any) -> int:
         """Number of rows; metadata tells it where it can. Arguments as of :meth:`scan`."""
-        limit = scan.pop("limit", None)
+        limit = row_limit(scan.pop("limit", None), table=self.identifier)
         total = self.scan(**scan).count()
         return total if limit is None else min(limit, total)
 
@@ -438,7 +437,7 @@ class Table:
             )
             raise InvalidInputError(message, kind="changes_backwards", table=self.identifier)
         schema = self._handle.schema
-        names = schema.field_names if columns is None else tuple(columns)
+        names = column_names(columns, schema.field_names, table=self.identifier)
         for name in names:
             schema.field(name)
         parsed = parse_filter(filter)

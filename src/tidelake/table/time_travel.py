@@ -12,6 +12,7 @@ from tidelake.errors import InvalidInputError, NotFoundError, near_names
 from tidelake.metadata.snapshot import Snapshot, SnapshotLog
 from tidelake.metadata.tag import TagLog
 from tidelake.options import Options, declared
+from tidelake.table.arguments import whole_number
 
 __all__ = ["Moment", "Time", "TimeTravel", "timestamp_ms"]
 
@@ -35,11 +36,12 @@ def timestamp_ms(value: int | str | datetime) -> int:
     >>> timestamp_ms("1970-01-01T00:00:01Z"), timestamp_ms(datetime(1970, 1, 1, 1))
     (1000, 3600000)
     """
-    if isinstance(value, bool) or not isinstance(value, (int, str, datetime)):
+    number = whole_number(value)
+    if number is not None:
+        return number
+    if not isinstance(value, (str, datetime)):
         message = f"{value!r} is not a time: give a datetime, ISO 8601 text or ms since the epoch."
         raise InvalidInputError(message, kind="bad_timestamp")
-    if isinstance(value, int):
-        return value
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)
@@ -119,35 +121,38 @@ class TimeTravel:
 
     def at(self, moment: Moment) -> Snapshot | None:
         """The snapshot of a moment; None for id 0, the empty table before the first snapshot."""
-        if isinstance(moment, bool) or not isinstance(moment, (int, str, datetime)):
-            message = f"{moment!r} is no moment: give a snapshot id, a tag's name or a datetime."
-            raise InvalidInputError(message, kind="bad_moment", table=self._table)
         if isinstance(moment, str):
             return self.by_tag(moment)
         if isinstance(moment, datetime):
             return self.by_time(moment)
+        if whole_number(moment) is None:
+            message = f"{moment!r} is no moment: give a snapshot id, a tag's name or a datetime."
+            raise InvalidInputError(message, kind="bad_moment", table=self._table)
         return None if moment == 0 else self.by_id(moment)
 
     def by_id(self, snapshot_id: int) -> Snapshot:
         """The snapshot of that id, from a tag's copy where it has expired."""
-        if isinstance(snapshot_id, bool) or not isinstance(snapshot_id, int):
+        number = whole_number(snapshot_id)
+        if number is None:
             message = f"snapshot_id must be a whole number, not {snapshot_id!r}."
             raise InvalidInputError(message, kind="bad_moment", table=self._table)
         try:
-            return self._snapshots.load(snapshot_id)
+            return self._snapshots.load(number)
         except NotFoundError as error:
             for name in self._tags.names():
                 tagged = self._tags.load(name).snapshot
-                if tagged.id == snapshot_id:
+                if tagged.id == number:
                     return tagged
-            raise self._no_snapshot(snapshot_id) from error
+            raise self._no_snapshot(number) from error
 
     def by_tag(self, name: str) -> Snapshot:
         """The snapshot that a tag holds."""
         names = self._tags.names()
         if name not in names:
             known = f" The tags are: {', '.join(names)}." if names else " It has no tags."
-            message = f"Table '{self._table}' has no tag '{name}'.{near_names(name, names)}{known}"
+            near = near_names(str(name), names)
+            time = " To name a time, give a datetime." if _is_time(name) else ""
+            message = f"Table '{self._table}' has no tag '{name}'.{near}{known}{time}"
             raise NotFoundError(message, kind="tag_not_found", table=self._table, tag=name)
         return self._tags.load(name).snapshot
 
@@ -184,6 +189,14 @@ class TimeTravel:
         return NotFoundError(
             f"Table '{self._table}' {what}", kind=kind, table=self._table, snapshot=snapshot_id
         )
+
+
+def _is_time(text: object) -> bool:
+    try:
+        datetime.fromisoformat(str(text))
+    except ValueError:
+        return False
+    return True
 
 
 def _text_of(time_ms: int) -> str:

@@ -33,6 +33,7 @@ from tidelake.metadata.snapshot import BATCH_IDENTIFIER
 from tidelake.options import check_supported, declared
 from tidelake.scan import live_buckets
 from tidelake.scan.prune import matching_partitions
+from tidelake.table.arguments import whole_number
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import record_batches, with_row_kinds
 from tidelake.table.writer import BucketState, TableWriter
@@ -108,10 +109,11 @@ class CommitIdentity:
             )
             raise InvalidInputError(message, kind="commit_identity", table=handle.identifier)
         validate_name(user, "user")
-        if isinstance(identifier, bool) or not 0 <= identifier < BATCH_IDENTIFIER:
+        number = whole_number(identifier)
+        if number is None or not 0 <= number < BATCH_IDENTIFIER:
             message = f"commit_identifier must be a number from 0 on, not {identifier!r}."
             raise InvalidInputError(message, kind="commit_identity", table=handle.identifier)
-        return cls(user, identifier, once=True)
+        return cls(user, number, once=True)
 
 
 def check_writable(handle: TableHandle) -> None:

@@ -113,8 +113,13 @@ class TableWriter:
             A column is missing, unknown or of another type, a key is null, or rows of an append
             table are not inserts.
         """
-        if self._closed:
-            raise ClosedError(f"The writer of table '{self._table}' is closed.", kind="writer")
+        self._check_open()
+        if not isinstance(batch, (pa.RecordBatch, pa.Table)):
+            message = (
+                f"A {type(batch).__name__} does not hold rows for a writer of table"
+                f" '{self._table}': give an Arrow table or record batch."
+            )
+            raise InvalidInputError(message, kind="not_rows", table=self._table)
         schema = self._context.schema
         if kinds is not None and not schema.primary_keys and (kinds != RowKind.INSERT).any():
             message = (
@@ -175,6 +180,7 @@ class TableWriter:
 
     def compact(self, partition: bytes, bucket: int, *, full: bool) -> None:
         """Compact one bucket; its files are part of the next messages."""
+        self._check_open()
         writer = self._writers.get((partition, bucket))
         if writer is None:
             writer = self._writers[partition, bucket] = self._open(partition, bucket)
@@ -187,7 +193,13 @@ class TableWriter:
         -------
         list of CommitMessage
             Of the buckets that changed, in order of (partition, bucket).
+
+        Raises
+        ------
+        ClosedError
+            The writer was closed.
         """
+        self._check_open()
         keys = sorted(self._writers)
         messages = list(
             self._context.env.executor.map(lambda key: self._writers[key].prepare_commit(), keys)
@@ -198,7 +210,15 @@ class TableWriter:
         return [m for m in messages if not m.is_empty]
 
     def close(self) -> None:
-        """Let go of memory and spill files; what was prepared stays."""
+        """Let go of memory and spill files; what was prepared stays, whatever is called then."""
+        self._let_go()
+        self._handed_out.clear()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError(f"The writer of table '{self._table}' is closed.", kind="writer")
+
+    def _let_go(self) -> None:
         self._closed = True
         for writer in self._writers.values():
             writer.close()
@@ -207,11 +227,11 @@ class TableWriter:
             shutil.rmtree(self._context.spill_dir, ignore_errors=True)
 
     def abort(self) -> None:
-        """Give the write up and delete its files.
+        """Give the write up and delete its files; nothing happens after :meth:`close`.
 
         Requires: no commit of its messages took effect or may have taken effect.
         """
-        self.close()
+        self._let_go()
         for message in self._handed_out:
             before = {f.file_name for f in message.compact_before}
             # a file that a compaction only lifted to another level has its old name

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from tidelake.errors import CorruptError, NotFoundError, UnsupportedError, near_names
+from tidelake.errors import (
+    CorruptError,
+    NotFoundError,
+    TidelakeError,
+    UnsupportedError,
+    near_names,
+)
 from tidelake.types.data_type import DataType, parse_type, type_to_json
 
 __all__ = ["SCHEMA_VERSION", "DataField", "TableSchema"]
@@ -155,10 +161,18 @@ class TableSchema:
                 comment=document.get("comment"),
                 time_ms=int(document.get("timeMillis") or 0),
             )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            if isinstance(error, (CorruptError, NotFoundError, UnsupportedError)):
-                raise
-            message = f"Schema file {path} cannot be read: {error!r}. Restore it from a backup."
+        except UnsupportedError:
+            raise
+        except (
+            CorruptError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
+            reason = str(error) if isinstance(error, TidelakeError) else f"{error!r}."
+            message = f"Schema file {path} cannot be read: {reason} Restore it from a backup."
             raise CorruptError(message, kind="schema_file", path=path) from error
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -170,6 +170,9 @@ class col:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def __repr__(self) -> str:
+        return f"col({self.name!r})"
+
     def __eq__(self, other: object) -> Predicate:  # type: ignore[override]
         return Compare("==", self.name, other)
 

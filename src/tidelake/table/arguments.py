@@ -1,0 +1,67 @@
+"""Arguments as users give them, checked: counts, whole numbers, column names."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+from tidelake.errors import InvalidInputError
+
+__all__ = ["column_names", "row_limit", "whole_number"]
+
+ROW_LIMIT_MAX = 2**62
+"""More rows than any table has; Arrow takes no larger numbers."""
+
+
+def whole_number(value: object) -> int | None:
+    """Take an int or what stands for one, such as a numpy integer; None for anything else.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> whole_number(np.int64(3)), whole_number("3"), whole_number(True)
+    (3, None, None)
+    """
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type] # what is none raises
+    except TypeError:
+        return None
+
+
+def row_limit(limit: object, *, table: str) -> int | None:
+    """Check a limit; None stays None.
+
+    Raises
+    ------
+    InvalidInputError
+        It is not a whole number from 0 on.
+    """
+    if limit is None:
+        return None
+    number = whole_number(limit)
+    if number is None or number < 0:
+        message = f"limit must be a number from 0 on, not {limit!r}."
+        raise InvalidInputError(message, kind="bad_limit", table=table)
+    return min(number, ROW_LIMIT_MAX)
+
+
+def column_names(
+    columns: Sequence[str] | None, default: Sequence[str], *, table: str
+) -> tuple[str, ...]:
+    """Give the columns asked for, by default all; one name alone is one column.
+
+    Raises
+    ------
+    InvalidInputError
+        A column is named twice. Whether there is such a column is not looked at.
+    """
+    if columns is None:
+        return tuple(default)
+    names = (columns,) if isinstance(columns, str) else tuple(str(name) for name in columns)
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        message = f"columns= names '{twice[0]}' more than once; name each column once."
+        raise InvalidInputError(message, kind="column_twice", table=table, column=twice[0])
+    return names

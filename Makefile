@@ -94,7 +94,7 @@ types: setup ## mypy, strict
 	$(BIN)/mypy
 
 arch: setup ## the layer contracts
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 spelling: setup ## codespell
 	$(BIN)/codespell src tests docs bench scripts examples changes *.md pyproject.toml Makefile

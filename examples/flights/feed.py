@@ -1,4 +1,4 @@
-"""Writes the year: the schedule, then what became known, commit by commit; the weather, the planes."""
+"""Writes the year: the schedule, then what became known, commit by commit; weather and planes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TAGGED = pd.Timestamp("2013-07-05T18:00:00Z")
 
 @dataclass(slots=True)
 class Feed:
-    """What was written: seconds of each commit, and the snapshot that holds all up to an instant."""
+    """What was written: seconds of each commit, and the snapshot of each instant."""
 
     seconds: dict[int, float] = field(default_factory=dict)
     snapshot_at: dict[pd.Timestamp | None, int] = field(default_factory=dict)

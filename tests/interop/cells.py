@@ -81,7 +81,11 @@ def column_cells(column: pa.ChunkedArray) -> list[Cell]:
         return [None if v is None else _decimal_cell(v, kind.scale) for v in values]
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return [None if v is None else "s:" + v for v in values]
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+    if (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    ):
         return [None if v is None else "x:" + v.hex() for v in values]
     message = f"no text form for a cell of Arrow type {kind}"
     raise TypeError(message)
@@ -171,5 +175,7 @@ def _bag_minus(
 
 
 def _show(row: tuple[Cell, ...], columns: list[str]) -> str:
-    shown = [f"{name}={'null' if c is None else c[:40]}" for name, c in zip(columns, row, strict=True)]
+    shown = [
+        f"{name}={'null' if c is None else c[:40]}" for name, c in zip(columns, row, strict=True)
+    ]
     return ", ".join(shown[:4]) + (", .." if len(shown) > 4 else "")

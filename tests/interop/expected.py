@@ -1,8 +1,8 @@
 """What the real Paimon says is in the oracle's fixture tables, as cells.
 
 ``fixtures/expected/<case>.json`` holds queries with their Spark schema and rows; the value coding
-(``{"hex"}``, ``{"dec"}``, ``{"t"}``, ``{"f"}``) is turned into that of ``cells.py``. Only whole-table
-queries are taken: the current rows, and ``VERSION AS OF`` a snapshot or tag.
+(``{"hex"}``, ``{"dec"}``, ``{"t"}``, ``{"f"}``) is turned into that of ``cells.py``. Only
+whole-table queries are taken: the current rows, and ``VERSION AS OF`` a snapshot or tag.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _SPARK_TO_PAIMON = {
 class Expected:
     """The rows of a fixture table at one moment.
 
-    ``version`` is the option that selects the moment (empty: now); ``nested_column`` names the first
-    column of a nested type, for which there are no cells.
+    ``version`` is the option that selects the moment (empty: now); ``nested_column`` names the
+    first column of a nested type, for which there are no cells.
     """
 
     case: str
@@ -85,7 +85,9 @@ def expected_of(path: Path) -> Iterator[Expected]:
     case = json.loads(path.read_text(encoding="utf-8"))
     table = re.escape(case["table"])
     for query in case["queries"]:
-        found = re.fullmatch(rf"SELECT \* FROM {table}(?: VERSION AS OF ('?)(\w+)\1)?", query["query"])
+        found = re.fullmatch(
+            rf"SELECT \* FROM {table}(?: VERSION AS OF ('?)(\w+)\1)?", query["query"]
+        )
         if found is None or "error" in query:
             continue
         quote, version = found.groups()
@@ -93,13 +95,21 @@ def expected_of(path: Path) -> Iterator[Expected]:
         fields = query["schema"]["fields"]
         types = [_paimon_type(f["type"]) for f in fields]
         nested = next((f["name"] for f, t in zip(fields, types, strict=True) if t is None), None)
-        rows = () if nested else tuple(
-            tuple(value_cell(_value(v, t), t) for v, t in zip(row, types, strict=True))
-            for row in query["rows"]
+        rows = (
+            ()
+            if nested
+            else tuple(
+                tuple(value_cell(_value(v, t), t) for v, t in zip(row, types, strict=True))
+                for row in query["rows"]
+            )
         )
         yield Expected(
-            case["case"], case["table"], {key: version} if version else {},
-            tuple(f["name"] for f in fields), rows, nested,
+            case["case"],
+            case["table"],
+            {key: version} if version else {},
+            tuple(f["name"] for f in fields),
+            rows,
+            nested,
         )
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import pypaimon  # noqa: E402
-from interop.cells import table_cells  # noqa: E402
-from interop.protocol import Row, serve  # noqa: E402
+import pypaimon
+
+from interop.cells import table_cells
+from interop.protocol import Row, serve
 
 
 def _read(table_path: str, options: Mapping[str, str]) -> tuple[list[str], list[Row]]:

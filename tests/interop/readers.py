@@ -1,8 +1,8 @@
 """The other engines, each made ready on demand and asked through ``protocol.py``.
 
-Nothing is assumed to be installed: what a reader needs is fetched by its ordinary client (Maven for
-the Paimon jar, pip for a virtual environment) into ``.venv-oracle/`` of the checkout and kept there.
-A reader that cannot be made ready says why in one sentence; it is then shown as absent.
+Nothing is assumed to be installed: what a reader needs is fetched by its ordinary client (Maven
+for the Paimon jar, pip for a virtual environment) into ``.venv-oracle/`` of the checkout and kept
+there. A reader that cannot be made ready says why in one sentence; it is then shown as absent.
 
 ==============  ============================================================================
 reader          what it is

@@ -11,9 +11,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from interop.cells import table_cells  # noqa: E402
-from interop.protocol import Row, serve  # noqa: E402
-from pyspark.sql import DataFrame, SparkSession, functions  # noqa: E402
+from pyspark.sql import DataFrame, SparkSession, functions
+
+from interop.cells import table_cells
+from interop.protocol import Row, serve
 
 
 def _session(jar: str) -> SparkSession:

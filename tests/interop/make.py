@@ -1,0 +1,119 @@
+"""The cases' tables, made with Tidelake through its public face.
+
+``make_table`` takes a case's steps one by one and notes, for every snapshot that came into being,
+the rows the model says it has: a step that also compacted has two, and both must read the same.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import tidelake
+from interop.cases import Case, Delete, Model, Overwrite, Step, Tag, Values, Write
+from interop.cells import Cell
+from tidelake.types import DataField, parse_type
+from tidelake.types.arrow import to_arrow_schema
+
+_WIDE = decimal.Context(prec=60)
+_UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One state of a table: how a reader asks for it, and the rows that must be there."""
+
+    label: str
+    option: Mapping[str, str]
+    rows: list[tuple[Cell, ...]]
+
+
+@dataclass(slots=True)
+class Made:
+    """A table that was made."""
+
+    case: Case
+    path: Path
+    model: Model
+    moments: list[Moment] = field(default_factory=list)
+
+
+def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(kind):
+        factor = _UNIT_NS[kind.unit]
+        whole = [None if v is None else v // factor for v in values]
+        return pa.array(whole, pa.int64()).cast(kind)
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return pa.array(values, pa.int32()).cast(kind)
+    if pa.types.is_decimal(kind):
+        step = Decimal(1).scaleb(-kind.scale)
+        context_safe = [None if v is None else _quantized(v, step) for v in values]
+        return pa.array(context_safe, kind)
+    return pa.array(values, kind)
+
+
+def _quantized(value: Decimal, step: Decimal) -> Decimal:
+    return Decimal(f"{value:f}").quantize(step, context=_WIDE)
+
+
+def rows_to_arrow(schema: pa.Schema, rows: Sequence[Values]) -> pa.Table:
+    """Rows of a case as an Arrow table."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [_column(c, f.type) for c, f in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _take(table: tidelake.Table, schema: pa.Schema, step: Step, keys: Sequence[str]) -> None:
+    match step:
+        case Write(rows, kinds):
+            table.write(rows_to_arrow(schema, rows), row_kinds=kinds)
+        case Overwrite(rows, dynamic, partition):
+            whole = not dynamic and partition is None
+            target = table.copy({"dynamic-partition-overwrite": "false"}) if whole else table
+            arrow = rows_to_arrow(schema, rows)
+            target.write(arrow, mode="overwrite", partition=partition)
+        case Delete(keys_given, where):
+            if keys_given:
+                table.delete([dict(zip(keys, key, strict=True)) for key in keys_given])
+            if where is not None:
+                table.delete(tidelake.col(where[0]) == where[1])
+        case Tag(name):
+            table.create_tag(name)
+
+
+def make_table(warehouse: Path, case: Case) -> Made:
+    """Make a case's table, noting what every snapshot and tag must hold."""
+    fields = [
+        DataField(i, name, parse_type(text)) for i, (name, text) in enumerate(case.columns.items())
+    ]
+    catalog = tidelake.open(str(warehouse))
+    table = catalog.create_table(
+        f"db.{case.name}",
+        fields,
+        primary_keys=case.primary_keys,
+        partition_keys=case.partition_keys,
+        options=case.options,
+    )
+    schema = to_arrow_schema(fields)
+    made = Made(case, warehouse / "db.db" / case.name, Model(case))
+    seen = 0
+    for step in case.steps:
+        _take(table, schema, step, case.primary_keys)
+        made.model.apply(step)
+        rows = case.cells(made.model.rows())
+        newest = table.latest_snapshot_id or 0
+        for snapshot in range(seen + 1, newest + 1):
+            asked = {"scan.snapshot-id": str(snapshot)}
+            made.moments.append(Moment(f"snapshot {snapshot}", asked, rows))
+        seen = newest
+        if isinstance(step, Tag):
+            asked = {"scan.tag-name": step.name}
+            made.moments.append(Moment(f"tag {step.name}", asked, rows))
+    made.moments.append(Moment("now", {}, case.cells(made.model.rows())))
+    return made

@@ -1,0 +1,169 @@
+"""The check itself: cases x readers, and the oracle's own tables read by us."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tidelake
+from interop.cases import Case, Write
+from interop.cells import difference, table_cells
+from interop.expected import all_expected
+from interop.make import Made, make_table
+from interop.protocol import Answer, Request
+from interop.readers import READERS, AbsentError, Reader
+from tidelake.errors import UnsupportedError
+
+EQUAL, DIFFERS, CANNOT, ABSENT = "equal", "differs", "cannot", "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One cell of the matrix."""
+
+    case: str
+    reader: str
+    word: str
+    more: str = ""
+
+
+def _judge(made: Made, reader: str, answers: dict[str, Answer]) -> Verdict:
+    """All moments of one table as one reader saw them."""
+    case = made.case
+    if reader in case.left_out:
+        return Verdict(case.name, reader, CANNOT, case.left_out[reader])
+    columns = list(case.columns)
+    for moment in made.moments:
+        answer = answers[f"{case.name}|{moment.label}"]
+        if answer.error is not None:
+            expected = case.cannot.get(reader)
+            if expected is not None and re.search(expected, answer.error):
+                return Verdict(case.name, reader, CANNOT, expected)
+            return Verdict(case.name, reader, DIFFERS, f"{moment.label}: {answer.error[:300]}")
+        if answer.columns != columns:
+            more = f"{moment.label}: columns {answer.columns} instead of {columns}"
+            return Verdict(case.name, reader, DIFFERS, more)
+        wrong = difference(moment.rows, answer.rows, columns)
+        if wrong:
+            return Verdict(case.name, reader, DIFFERS, f"{moment.label}: {wrong}")
+    return Verdict(case.name, reader, EQUAL, f"{len(made.moments)} moments")
+
+
+def _ours(made: Made) -> dict[str, Answer]:
+    """What we read of our own table."""
+    table = tidelake.open(str(made.path.parents[1])).table(f"db.{made.path.name}")
+    answers = {}
+    for moment in made.moments:
+        snapshot = moment.option.get("scan.snapshot-id")
+        rows = table.to_arrow(
+            snapshot_id=None if snapshot is None else int(snapshot),
+            tag=moment.option.get("scan.tag-name"),
+        )
+        answers[f"{made.case.name}|{moment.label}"] = Answer(rows.column_names, table_cells(rows))
+    return answers
+
+
+def prepared(
+    names: Sequence[str], *, cached_only: Sequence[str] = ()
+) -> Iterator[Reader | Verdict]:
+    """The readers, made ready; a verdict of absence for one that cannot be."""
+    for name in names:
+        reader = READERS[name]()
+        if name in cached_only and not reader.is_cached():
+            yield Verdict("all", name, ABSENT, "not made ready here yet: run `make interop`")
+            continue
+        try:
+            reader.prepare()
+        except AbsentError as reason:
+            yield Verdict("all", name, ABSENT, str(reason))
+        else:
+            yield reader
+
+
+def read_by_others(
+    warehouse: Path, cases: Sequence[Case], readers: Sequence[Reader], say: Callable[[str], None]
+) -> list[Verdict]:
+    """Our tables as each reader reads them, ourselves first."""
+    tables = []
+    for case in cases:
+        tables.append(make_table(warehouse, case))
+        say(f"made {case.name}")
+    verdicts = [_judge(made, "tidelake", _ours(made)) for made in tables]
+    requests = [
+        Request(f"{made.case.name}|{moment.label}", str(made.path), moment.option)
+        for made in tables
+        for moment in made.moments
+    ]
+    for reader in readers:
+        say(f"{reader.title} reads")
+        answers = reader.ask(requests)
+        verdicts += [_judge(made, reader.name, answers) for made in tables]
+    return [*verdicts, *_written_by_others(warehouse, tables, readers, say)]
+
+
+def _written_by_others(
+    warehouse: Path, tables: Sequence[Made], readers: Sequence[Reader], say: Callable[[str], None]
+) -> list[Verdict]:
+    """Another engine upserts into a copy of our table; then we read it."""
+    verdicts = []
+    wanted = [made for made in tables if made.case.peer_rows]
+    for reader in readers:
+        if reader.name == "pypaimon":
+            continue  # its end of the protocol only reads
+        say(f"{reader.title} writes")
+        target = warehouse.parent / f"written-by-{reader.name}"
+        requests = []
+        for made in wanted:
+            place = target / "db.db" / made.path.name
+            shutil.copytree(made.path, place)
+            rows = tuple(("+I", *cells) for cells in made.case.cells(made.case.peer_rows))
+            requests.append(Request(made.case.name, str(place), op="write", rows=rows))
+        answers = reader.ask(requests)
+        for made in wanted:
+            name = f"{made.case.name}, then written by {reader.name}"
+            failed = answers[made.case.name].error
+            if failed:
+                verdicts.append(Verdict(name, "tidelake", DIFFERS, f"the write: {failed[:300]}"))
+                continue
+            made.model.apply(Write(made.case.peer_rows))
+            rows = tidelake.open(str(target)).table(f"db.{made.path.name}").to_arrow()
+            expected = made.case.cells(made.model.rows())
+            wrong = difference(expected, table_cells(rows), rows.column_names)
+            word, more = (DIFFERS, wrong) if wrong else (EQUAL, f"{rows.num_rows} rows")
+            verdicts.append(Verdict(name, "tidelake", word, more))
+    return verdicts
+
+
+def fixtures_read_by_us(oracle: Path, scratch: Path) -> list[Verdict]:
+    """The oracle's tables at every moment whose rows it lists."""
+    shutil.copytree(oracle / "fixtures" / "warehouse", scratch, dirs_exist_ok=True)
+    catalog = tidelake.open(str(scratch))
+    verdicts: dict[str, Verdict] = {}
+    moments: dict[str, int] = {}
+    for expected in all_expected(oracle / "fixtures"):
+        known = verdicts.get(expected.case)
+        if known is not None and known.word != EQUAL:
+            continue
+        snapshot = expected.version.get("scan.snapshot-id")
+        try:
+            rows = catalog.table(f"db.{expected.table}").to_arrow(
+                snapshot_id=None if snapshot is None else int(snapshot),
+                tag=expected.version.get("scan.tag-name"),
+            )
+        except UnsupportedError as refusal:
+            verdicts[expected.case] = Verdict(expected.case, "tidelake", CANNOT, refusal.message)
+            continue
+        if expected.nested_column is not None:
+            more = f"column {expected.nested_column} is nested and was read nevertheless"
+            verdicts[expected.case] = Verdict(expected.case, "tidelake", DIFFERS, more)
+            continue
+        wrong = difference(list(expected.rows), table_cells(rows), list(expected.columns))
+        moments[expected.case] = moments.get(expected.case, 0) + 1
+        word, more = EQUAL, f"{moments[expected.case]} moments"
+        if wrong:
+            word, more = DIFFERS, f"{expected.moment}: {wrong}"
+        verdicts[expected.case] = Verdict(expected.case, "tidelake", word, more)
+    return list(verdicts.values())

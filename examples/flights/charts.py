@@ -222,7 +222,9 @@ def destinations(frame: pd.DataFrame, airports: pd.DataFrame) -> str:
         thick = 0.7 + 6.3 * math.sqrt(row.flights / most)
         far = not inside(x, y)
         if far:  # Alaska and Hawaii lie outside the frame: show the way
-            shrink = min((centre_x - 58) / (centre_x - x), 1.0)
+            across = (centre_x - 58) / (centre_x - x) if x < 58 else 1.0
+            up = (centre_y - 46) / (centre_y - y) if y < 46 else 1.0
+            shrink = min(across, up, 1.0)
             x, y = centre_x + (x - centre_x) * shrink, centre_y + (y - centre_y) * shrink
         css = delay_class(delay)
         rays.append(

@@ -50,8 +50,8 @@ class Findings:
     Frames: ``hours`` (month, day, hour, flights, late_minutes), ``cancelled`` (month, day,
     cancelled), ``rain`` (month, day, inches), ``destinations`` (dest, flights, late_minutes),
     ``carriers`` (carrier, name, landed, late_minutes, scheduled, cancelled), ``cross`` (weather,
-    age, flights, late_minutes, seats), ``airports`` (faa, name, lat, lon). ``changes`` counts what became of flights
-    between two snapshots, in the order to be shown.
+    age, flights, late_minutes, seats), ``airports`` (faa, name, lat, lon). ``changes`` counts what
+    became of flights between two snapshots, in the order to be shown.
     """
 
     hours: pd.DataFrame

@@ -175,8 +175,8 @@ def test_an_untyped_column_of_nulls_takes_the_columns_type():
 
 def test_columns_must_be_those_of_the_table():
     fields = fields_of(name="STRING", age="INT")
-    with pytest.raises(InvalidInputError, match=r"'nam', which table 't' has not\. Did you mean"):
-        conform(pa.table({"nam": ["a"], "age": [1]}), fields, table="t")
+    with pytest.raises(InvalidInputError, match=r"'names', which table 't' has not\. Did you mean"):
+        conform(pa.table({"names": ["a"], "age": [1]}), fields, table="t")
     with pytest.raises(InvalidInputError, match="lacks the column 'age'"):
         conform(pa.table({"name": ["a"]}), fields, table="t")
     twice = pa.Table.from_arrays([pa.array(["a"])] * 2, names=["name", "name"])

@@ -154,7 +154,7 @@ def test_literals_of_another_type_are_refused_with_the_column(condition, words):
 
 @pytest.mark.parametrize(
     "condition",
-    [col("nam") == 1, ~col("nam").is_null(), (col("id") == 1) | col("nam").startswith("a")],
+    [col("names") == 1, ~col("names").is_null(), (col("id") == 1) | col("names").startswith("a")],
 )
 def test_an_unknown_column_is_refused_with_near_names(condition):
     with pytest.raises(NotFoundError, match="Did you mean 'name'"):

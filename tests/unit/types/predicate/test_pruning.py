@@ -91,7 +91,7 @@ def check_never_wrong(fields, columns, predicate, ranges):
         (col("open") < 10, False),
         (col("open") > 1000, True),
         (col("open").is_null(), True),
-        (col("s").startswith("abd"), True),
+        (col("s").startswith("abda"), True),
         (col("s").startswith("b"), False),
         (col("s").startswith("aa"), False),
         (col("s").startswith("ab"), True),

@@ -59,7 +59,10 @@ def open_catalog(
     return Catalog(_warehouse_path(warehouse), env=env or Env.system(), fileio=fileio)
 
 
-def _warehouse_path(warehouse: str | Path) -> str:
+def _warehouse_path(warehouse: object) -> str:
+    if not isinstance(warehouse, (str, Path)):
+        message = f"{warehouse!r} is no path of a warehouse: give a local directory."
+        raise InvalidInputError(message, kind="warehouse")
     text = str(warehouse)
     if text.startswith("file:"):
         text = "/" + text.removeprefix("file:").lstrip("/")

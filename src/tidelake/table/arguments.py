@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tidelake.errors import InvalidInputError
 
-__all__ = ["column_names", "row_limit", "whole_number"]
+__all__ = ["check_dict", "column_names", "row_limit", "whole_number"]
 
 ROW_LIMIT_MAX = 2**62
 """More rows than any table has; Arrow takes no larger numbers."""
@@ -28,6 +28,19 @@ def whole_number(value: object) -> int | None:
         return operator.index(value)  # type: ignore[arg-type] # what is none raises
     except TypeError:
         return None
+
+
+def check_dict(value: object, name: str, *, table: str) -> None:
+    """Refuse what does not map names to values.
+
+    Raises
+    ------
+    InvalidInputError
+        It is no mapping.
+    """
+    if not isinstance(value, Mapping):
+        message = f"{name}={value!r} is no dict: give names and values, as in {{'name': value}}."
+        raise InvalidInputError(message, kind="bad_argument", table=table)
 
 
 def row_limit(limit: object, *, table: str) -> int | None:

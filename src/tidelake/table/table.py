@@ -23,7 +23,7 @@ from tidelake.options.declared.registry import BY_KEY
 from tidelake.scan import ReadContext, ScanPlan, plan_scan
 from tidelake.store import StoreContext
 from tidelake.table import _optional
-from tidelake.table.arguments import column_names, row_limit
+from tidelake.table.arguments import check_dict, column_names, row_limit
 from tidelake.table.changes import TableChanges
 from tidelake.table.delete import delete_rows
 from tidelake.table.display import describe, describe_html
@@ -114,6 +114,7 @@ class Table:
         --------
         ``table.copy({"scan.snapshot-id": 3}).to_arrow()`` reads snapshot 3.
         """
+        check_dict(options, "options", table=self.identifier)
         text = {key: _option_text(value) for key, value in options.items()}
         check_new_table(text, table=self.identifier)
         for key, value in text.items():

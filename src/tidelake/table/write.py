@@ -33,7 +33,7 @@ from tidelake.metadata.snapshot import BATCH_IDENTIFIER
 from tidelake.options import check_supported, declared
 from tidelake.scan import live_buckets
 from tidelake.scan.prune import matching_partitions
-from tidelake.table.arguments import whole_number
+from tidelake.table.arguments import check_dict, whole_number
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import record_batches, with_row_kinds
 from tidelake.table.writer import BucketState, TableWriter
@@ -319,6 +319,7 @@ def static_partition(handle: TableHandle, partition: Mapping[str, object]) -> Pr
         A name is not a partition column, or none is given.
     """
     keys = handle.schema.partition_keys
+    check_dict(partition, "partition", table=handle.identifier)
     if not partition:
         message = (
             "partition= is empty: name at least one partition column, or leave it out to overwrite"

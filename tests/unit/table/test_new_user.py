@@ -199,6 +199,20 @@ def test_a_column_shows_its_name():
 # ---- tables and writers
 
 
+@pytest.mark.parametrize("warehouse", [None, 5, b"/tmp/w"])
+def test_a_warehouse_is_a_path(warehouse):
+    with pytest.raises(InvalidInputError, match="is no path"):
+        tidelake.open(warehouse)
+
+
+def test_a_partition_and_options_are_given_as_dicts(keyed):
+    with pytest.raises(InvalidInputError, match=r"partition='k=1' is no dict"):
+        keyed.write(ROWS, mode="overwrite", partition="k=1")
+    for options in (None, [("scan.snapshot-id", 1)], "scan.snapshot-id"):
+        with pytest.raises(InvalidInputError, match="no dict"):
+            keyed.copy(options)
+
+
 def test_a_dropped_table_is_not_an_empty_one(keyed, catalog):
     keyed.write(ROWS)
     catalog.drop_table("db.keyed")

@@ -5,6 +5,7 @@ Usage: ``python spark_dump.py REQUESTS ANSWERS PAIMON_SPARK_JAR``
 
 from __future__ import annotations
 
+import struct
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,10 +52,19 @@ def _cell_to_column(name: str, kind: str) -> functions.Column:
     if kind in {"timestamp", "timestamp_ntz"}:
         micros = functions.floor(body.cast("decimal(38,0)") / functions.lit(1000)).cast("bigint")
         return functions.timestamp_micros(micros).cast(kind)
-    if kind in {"float", "double"}:
-        message = f"cells of type {kind} are bits; no Spark expression makes them a value"
-        raise TypeError(message)
+    if kind in _FLOATS:
+        return text
     return (body if kind.startswith("decimal") else text).cast(kind)
+
+
+_FLOATS = {"float": ">f", "double": ">d"}
+
+
+def _plain(cell: str | None, kind: str) -> object:
+    """A cell as it goes into the session: floats from their bits, all else as its text."""
+    if cell is None or kind not in _FLOATS:
+        return cell
+    return struct.unpack(_FLOATS[kind], bytes.fromhex(cell.partition(":")[2]))[0]
 
 
 def main() -> None:
@@ -73,8 +83,10 @@ def main() -> None:
             message = "a DataFrame write has no row kinds"
             raise TypeError(message)
         kinds = dict(load(table, {}).dtypes)
-        text = ", ".join(f"`{name}` string" for name in kinds)
-        frame = session.createDataFrame([row[1:] for row in rows], text)
+        types = [kind if kind in _FLOATS else "string" for kind in kinds.values()]
+        text = ", ".join(f"`{name}` {kind}" for name, kind in zip(kinds, types, strict=True))
+        plain = [tuple(_plain(c, k) for c, k in zip(row[1:], types, strict=True)) for row in rows]
+        frame = session.createDataFrame(plain, text)
         frame = frame.select(*(_cell_to_column(n, k).alias(n) for n, k in kinds.items()))
         frame.write.format("paimon").mode("append").save(f"file:{table}")
         return len(rows)

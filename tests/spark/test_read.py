@@ -40,6 +40,15 @@ def test_raw_files_are_scanned_by_spark_and_others_merged(lake, half_merged):
     assert "parquet" not in plan_of(lake.table("db.t", filter="p = 2"))
 
 
+def test_a_lone_run_with_deletes_is_scanned_by_spark(spark, lake):
+    frame = spark.sql("SELECT id AS k, IF(id % 2 = 0, '-D', '+I') AS _row_kind FROM range(10)")
+    lake.create_table("db.t", "k bigint", primary_keys=["k"], options={"bucket": 1})
+    lake.write(frame, "db.t")
+    found = lake.table("db.t", filter="k < 6")
+    assert "MapInArrow" not in plan_of(found)
+    assert sorted(row.k for row in found.collect()) == [1, 3, 5]
+
+
 def test_both_halves_give_their_rows_once(lake, half_merged):
     found = sorted(tuple(row) for row in lake.table("db.t").collect())
     expected = [(k, k % 4, "new" if k % 4 == 2 else f"v{k}", k * 1.5) for k in range(200)]
@@ -94,6 +103,49 @@ def test_sparks_own_operations_work_on_top(lake, half_merged):
     assert [tuple(r) for r in found] == [(p, sum(range(p, 200, 4)), 50) for p in range(4)]
     joined = lake.table("db.t").join(lake.table("db.t", filter="k < 10"), "k")
     assert joined.count() == 10
+
+
+@pytest.fixture(params=["k", "text, day"])
+def layered(request, spark, lake):
+    """One large run per bucket under one or two small newer ones with updates, inserts, deletes."""
+    frame = spark.range(250_000).selectExpr(
+        "id AS k", "concat('key', id DIV 7) AS text",
+        "date_add(DATE '2000-01-01', int(id % 7)) AS day",
+        "id % 100 AS v",
+    )  # fmt: skip
+    keys = request.param.split(", ")
+    lake.create_table("db.t", frame, primary_keys=keys, options={"bucket": 2})
+    lake.write(frame, "db.t")
+    for number in (1, 2):
+        changes = frame.where(f"k % 200 = {number}").selectExpr(
+            "IF(k % 3 = 0, k + 250000, k) AS k", "IF(k % 3 = 0, concat(text, '+'), text) AS text",
+            "day", "-v AS v", "IF(k % 5 = 0, '-D', '+U') AS _row_kind",
+        )  # fmt: skip
+        lake.write(changes, "db.t")
+    return lake
+
+
+@pytest.mark.parametrize("snapshot_id", [2, 3])
+def test_large_runs_are_scanned_by_spark_under_newer_rows(layered, snapshot_id):
+    kernel = layered.catalog.table("db.t")
+    for columns, condition in [
+        (None, None),
+        (["v"], None),
+        (["v"], "v < 0"),
+        (["k", "day"], "text LIKE 'key1%' AND day = DATE '2000-01-03'"),
+        (["text"], "k = 1001 OR k = 1002 OR v = 99"),
+    ]:
+        frame = layered.table("db.t", columns, condition, snapshot_id=snapshot_id)
+        if condition is None:
+            plan = plan_of(frame)
+            assert "LeftAnti" in plan
+            assert ("MapInArrow" in plan) == (snapshot_id == 3)
+        rows = kernel.to_arrow(columns=columns, filter=condition, snapshot_id=snapshot_id)
+        found = frame.toArrow()
+        assert found.num_rows == rows.num_rows
+        order = [(name, "ascending") for name in rows.schema.names]
+        assert found.cast(rows.schema).sort_by(order).equals(rows.sort_by(order))
+        assert frame.count() == rows.num_rows
 
 
 def test_time_travel(spark, lake, half_merged):

@@ -1,15 +1,16 @@
-"""The native half of a read: raw data files through Spark's own Parquet scan.
+"""The native half of a read: data files through Spark's own Parquet scan.
 
 1. A file is *native* if Spark reads from it the very rows that the kernel would: Parquet, a path
    without characters that Spark takes for a pattern, a name that it does not skip, and columns
    whose types are the table's or widen without loss to them.
 2. Native files are grouped by how their columns map to the table's (one group per schema version,
    as a rule). Each group is one scan: the file's own schema given, nothing inferred, then renamed
-   and cast by a select. A column that the file's schema lacks is null.
+   and cast by a select. A column that the file's schema lacks is null. Where files hold deletes,
+   the scan keeps the rows of other kinds.
 3. The predicate is applied again by Spark, which pushes it into the row groups.
 
 Files have all their columns inside, those of the partition too; Spark's partition discovery does
-not run on explicit files with an explicit schema. See `docs/spark.md`.
+not run on explicit files with an explicit schema. Measured: `docs/spark.md`.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidelake.format import KIND_FIELD
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan import ReadContext, Split
 from tidelake.spark.expression import quoted
 from tidelake.spark.types import spark_schema, to_spark_type
-from tidelake.types import DataField, DataType, TypeRoot
+from tidelake.types import DataField, DataType, RowKind, TypeRoot
 
-__all__ = ["NativeGroup", "native_frame", "split_native"]
+__all__ = ["NativeFiles", "NativeGroup", "native_frame"]
 
 PATTERN_CHARACTERS = frozenset("[]{}*?\\:^")
 SKIPPED_PREFIXES = ("_", ".")
@@ -50,6 +52,8 @@ _READ_OPTIONS = {
 SourceFields = tuple[DataField | None, ...]
 """For each wanted column the file's own field; None where the file has none."""
 
+LIVE_KINDS = (int(RowKind.INSERT), int(RowKind.UPDATE_AFTER))
+
 
 @dataclass(frozen=True, slots=True)
 class NativeGroup:
@@ -61,64 +65,68 @@ class NativeGroup:
         The files' own fields, one per wanted column.
     paths : tuple of str
         The files.
+    live_only : bool
+        Whether the files may hold deletes, which are to be left out.
     """
 
     source: SourceFields
     paths: tuple[str, ...]
+    live_only: bool = False
 
 
-def split_native(
-    context: ReadContext,
-    splits: Sequence[Split],
-    fields: Sequence[DataField],
-    *,
-    case_sensitive: bool,
-) -> tuple[list[NativeGroup], list[Split]]:
-    """Part the splits into files for Spark's own scan and splits for the kernel.
+class NativeFiles:
+    """Collects the files of one scan that Spark may read, in groups.
 
     Parameters
     ----------
     context : ReadContext
         The table.
-    splits : sequence of Split
-        Of one plan.
     fields : sequence of DataField
-        The columns needed, those of the predicate included.
+        The columns needed.
     case_sensitive : bool
         Whether the session tells ``a`` from ``A``.
-
-    Returns
-    -------
-    (list of NativeGroup, list of Split)
     """
-    groups: dict[SourceFields, list[str]] = {}
-    rest: list[Split] = []
-    sources: dict[int, SourceFields | None] = {}
-    clear = case_sensitive or _names_differ(context, fields)
-    for split in splits:
-        if not (split.raw and clear):
-            rest.append(split)
-            continue
-        left: list[DataFileMeta] = []
-        for file in split.files:
-            path = context.paths.data_file(split.partition, split.bucket, file)
-            source = _source(context, file, fields, sources) if _readable_path(path) else None
-            if source is None:
-                left.append(file)
-            else:
-                groups.setdefault(source, []).append(path)
-        if left:
-            rest.append(
-                Split(
-                    split.snapshot_id,
-                    split.partition,
-                    split.bucket,
-                    split.total_buckets,
-                    ((tuple(left),),),
-                    raw=True,
-                )
+
+    def __init__(
+        self, context: ReadContext, fields: Sequence[DataField], *, case_sensitive: bool
+    ) -> None:
+        self._context = context
+        self._fields = tuple(fields)
+        self._clear = case_sensitive or _names_differ(context, fields)
+        self._sources: dict[int, SourceFields | None] = {}
+        self._paths: dict[tuple[SourceFields, bool], list[str]] = {}
+
+    def readable(self, split: Split, file: DataFileMeta) -> bool:
+        """Whether Spark reads the file as the kernel does."""
+        path = self._context.paths.data_file(split.partition, split.bucket, file)
+        return self._clear and _readable_path(path) and self._source(file) is not None
+
+    def add(self, split: Split, file: DataFileMeta, *, live_only: bool = False) -> None:
+        """Have a file read. Requires: it is readable."""
+        source = self._source(file)
+        assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
+        path = self._context.paths.data_file(split.partition, split.bucket, file)
+        self._paths.setdefault((source, live_only), []).append(path)
+
+    def groups(self) -> list[NativeGroup]:
+        """What was added, one group per scan."""
+        return [
+            NativeGroup(source, tuple(paths), live_only)
+            for (source, live_only), paths in self._paths.items()
+        ]
+
+    def _source(self, file: DataFileMeta) -> SourceFields | None:
+        """The file's own fields for the wanted columns; None where Spark may not read them."""
+        if file.schema_id not in self._sources:
+            schema = self._context.file_schema(file.schema_id, file_name=file.file_name)
+            by_id = {f.id: f for f in schema.fields}
+            source = tuple(by_id.get(f.id) for f in self._fields)
+            readable = any(s is not None for s in source) and all(
+                s is None or (_read_alike(s.type) and _widens(s.type, f.type))
+                for s, f in zip(source, self._fields, strict=True)
             )
-    return [NativeGroup(source, tuple(paths)) for source, paths in groups.items()], rest
+            self._sources[file.schema_id] = source if readable else None
+        return self._sources[file.schema_id]
 
 
 def native_frame(
@@ -141,10 +149,14 @@ def native_frame(
         Over these columns.
     """
     own = [f for f in group.source if f is not None]
-    reader = spark.read.schema(spark_schema(own)).options(**_READ_OPTIONS)
-    frame = reader.parquet(*group.paths)
-    if any(s is None or _changed(s, f) for s, f in zip(group.source, fields, strict=True)):
-        frame = frame.select(*(_mapped(s, f) for s, f in zip(group.source, fields, strict=True)))
+    if group.live_only:
+        own.append(KIND_FIELD)
+    frame = spark.read.schema(spark_schema(own)).options(**_READ_OPTIONS).parquet(*group.paths)
+    if group.live_only:
+        frame = frame.filter(F.col(KIND_FIELD.name).isin(*LIVE_KINDS))
+    pairs = list(zip(group.source, fields, strict=True))
+    if group.live_only or any(s is None or _changed(s, f) for s, f in pairs):
+        frame = frame.select(*(_mapped(s, f) for s, f in pairs))
     return frame if condition is None else frame.filter(condition)
 
 
@@ -153,9 +165,10 @@ def _changed(source: DataField, field: DataField) -> bool:
 
 
 def _mapped(source: DataField | None, field: DataField) -> Column:
-    wanted = to_spark_type(field.type)
+    if source is not None and not _changed(source, field):
+        return F.col(quoted(source.name))
     column = F.lit(None) if source is None else F.col(quoted(source.name))
-    return column.cast(wanted).alias(field.name)
+    return column.cast(to_spark_type(field.type)).alias(field.name)
 
 
 def _readable_path(path: str) -> bool:
@@ -175,25 +188,6 @@ def _names_differ(context: ReadContext, fields: Sequence[DataField]) -> bool:
         len({name.lower() for name in names}) == len(names)
         for names in (*schemas, [f.name for f in fields])
     )
-
-
-def _source(
-    context: ReadContext,
-    file: DataFileMeta,
-    fields: Sequence[DataField],
-    known: dict[int, SourceFields | None],
-) -> SourceFields | None:
-    """The file's own fields for the wanted columns; None where Spark may not read them."""
-    if file.schema_id not in known:
-        schema = context.file_schema(file.schema_id, file_name=file.file_name)
-        by_id = {f.id: f for f in schema.fields}
-        source = tuple(by_id.get(f.id) for f in fields)
-        readable = any(s is not None for s in source) and all(
-            s is None or (_read_alike(s.type) and _widens(s.type, f.type))
-            for s, f in zip(source, fields, strict=True)
-        )
-        known[file.schema_id] = source if readable else None
-    return known[file.schema_id]
 
 
 def _read_alike(data_type: DataType) -> bool:

@@ -1,9 +1,10 @@
 """A planned read as a DataFrame: native scans of raw files, ``mapInArrow`` over merging splits.
 
 1. The driver plans (:meth:`tidelake.table.Table.scan`): snapshot, pruned files, splits.
-2. Raw splits go to Spark's own Parquet scan (:mod:`tidelake.spark.native`); rows never meet Python.
-3. The other splits travel to the executors as bytes, packed into tasks of even weight as Spark
-   packs files. A task reads and merges its splits and gives Arrow batches of the wanted columns.
+2. What needs no merge goes to Spark's own Parquet scan (:mod:`tidelake.spark.halves`,
+   :mod:`tidelake.spark.native`); its rows never meet Python.
+3. The other splits travel to the executors as bytes, packed into tasks of even weight. A task reads
+   and merges its splits and gives Arrow batches of the wanted columns.
 4. The DataFrame is the union of both.
 
 Spark's optimiser cannot look into ``mapInArrow``: columns and filter must be said when the
@@ -20,12 +21,16 @@ from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from tidelake.options import declared
 from tidelake.scan import ReadContext, Split, read_split, split_from_bytes, split_to_bytes
+from tidelake.spark.expression import quoted
 from tidelake.spark.filter import to_column
-from tidelake.spark.native import NativeGroup, native_frame, split_native
+from tidelake.spark.halves import Halves, part, with_keys
+from tidelake.spark.native import native_frame
 from tidelake.spark.session import parallelism
 from tidelake.spark.types import spark_schema, to_spark_arrow
 from tidelake.table.read import TableScan
@@ -87,34 +92,57 @@ def frame_of(spark: SparkSession, scan: TableScan, *, table: str) -> DataFrame:
     """
     wanted = scan.context.fields(scan.columns)
     schema = spark_schema(wanted, table=table)
-    groups: list[NativeGroup] = []
-    splits = list(scan.plan.splits)
     needed = _needed(scan, wanted)
     condition = None if scan.predicate is None else to_column(scan.predicate, needed)
     if scan.predicate is None or condition is not None:
-        groups, splits = split_native(
+        halves = part(
             scan.context,
-            splits,
+            scan.plan.splits,
             needed,
             case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
         )
-    frames: list[DataFrame] = []
-    for group in groups:
-        frame = native_frame(spark, group, needed, condition)
-        frames.append(frame if len(needed) == len(wanted) else frame.drop(*_extra(needed, wanted)))
-    if splits:
-        task = SplitTask(scan.context, scan.columns, scan.predicate)
-        options = scan.context.options
-        cost = options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST)
-        most = options.get(declared.SOURCE_SPLIT_TARGET_SIZE)
-        count = _tasks_count(splits, most=most, cost=cost, cores=parallelism(spark))
-        packed = pack_tasks(splits, count=count, cost=cost)
-        blobs = [[split_to_bytes(s) for s in own] for own in packed]
-        numbers = spark.range(0, len(blobs), 1, len(blobs))
-        frames.append(numbers.mapInArrow(read_task(task, blobs), schema))
+    else:
+        halves = Halves([], [], [], list(scan.plan.splits))
+    frames = [native_frame(spark, group, needed, condition) for group in halves.plain]
+    if halves.base:
+        frames.append(_overlaid(spark, scan, halves, needed, condition))
+    frames = [f.select(*(quoted(c) for c in scan.columns)) for f in frames]
+    if halves.merged:
+        frames.append(_merged(spark, scan, halves.merged, schema))
     if not frames:
         return spark.createDataFrame([], schema)
     return reduce(DataFrame.unionAll, frames)
+
+
+def _overlaid(
+    spark: SparkSession,
+    scan: TableScan,
+    halves: Halves,
+    needed: Sequence[DataField],
+    condition: Column | None,
+) -> DataFrame:
+    """Rows of large runs that no newer run names."""
+    key_fields = scan.context.fields(scan.context.schema.primary_keys)
+    fields = with_keys(needed, key_fields)
+    base = [native_frame(spark, group, fields, condition) for group in halves.base]
+    keys = [native_frame(spark, group, key_fields, None) for group in halves.newer_keys]
+    hidden = F.broadcast(reduce(DataFrame.unionAll, keys))
+    names = [f.name for f in key_fields]
+    return reduce(DataFrame.unionAll, base).join(hidden, on=names, how="left_anti")
+
+
+def _merged(
+    spark: SparkSession, scan: TableScan, splits: Sequence[Split], schema: StructType
+) -> DataFrame:
+    """Rows of splits that the kernel reads on the executors."""
+    options = scan.context.options
+    cost = options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST)
+    most = options.get(declared.SOURCE_SPLIT_TARGET_SIZE)
+    count = _tasks_count(splits, most=most, cost=cost, cores=parallelism(spark))
+    task = SplitTask(scan.context, scan.columns, scan.predicate)
+    packed = pack_tasks(splits, count=count, cost=cost)
+    blobs = [[split_to_bytes(s) for s in own] for own in packed]
+    return spark.range(0, len(blobs), 1, len(blobs)).mapInArrow(read_task(task, blobs), schema)
 
 
 def read_task(
@@ -168,7 +196,3 @@ def _needed(scan: TableScan, wanted: Sequence[DataField]) -> tuple[DataField, ..
     names = {f.name for f in wanted}
     looked_at = columns_of(scan.predicate) if scan.predicate is not None else frozenset()
     return (*wanted, *scan.context.fields(tuple(sorted(looked_at - names))))
-
-
-def _extra(needed: Sequence[DataField], wanted: Sequence[DataField]) -> list[str]:
-    return [f.name for f in needed[len(wanted) :]]

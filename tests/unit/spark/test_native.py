@@ -11,7 +11,7 @@ from tidelake.metadata.data_file import EMPTY_STATS, DataFileMeta
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options
 from tidelake.scan import ReadContext, Split
-from tidelake.spark.native import split_native
+from tidelake.spark.halves import part
 from tidelake.telemetry import Env
 from tidelake.types import DataField, TableSchema, parse_type
 
@@ -43,7 +43,9 @@ def split_of(*files, raw=True):
 
 
 def native(context, *splits, names=("k", "v", "new"), case_sensitive=False):
-    return split_native(context, splits, context.fields(names), case_sensitive=case_sensitive)
+    halves = part(context, splits, context.fields(names), case_sensitive=case_sensitive)
+    assert (halves.base, halves.newer_keys) == ([], [])
+    return halves.plain, halves.merged
 
 
 def test_raw_parquet_files_of_the_same_schema_are_one_group():
@@ -53,11 +55,6 @@ def test_raw_parquet_files_of_the_same_schema_are_one_group():
         ("/w/db.db/t/bucket-0/data-1.parquet", "/w/db.db/t/bucket-0/data-2.parquet")
     ]
     assert rest == []
-
-
-def test_merge_splits_stay_with_the_kernel():
-    split = split_of(file_of(), raw=False)
-    assert native(context_of(), split) == ([], [split])
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,12 @@ def _avro(fileio, path):
     return list(fastavro.reader(io.BytesIO(fileio.read_bytes(path))))
 
 
-def _walk(fileio, path):
+def walk(fileio, path):
+    """Every file below a directory, with its size."""
     for status in fileio.list_dir(path):
         full = f"{path}/{status.name}"
         if status.is_dir:
-            yield from _walk(fileio, full)
+            yield from walk(fileio, full)
         else:
             yield full, status.size_bytes
 
@@ -39,7 +40,7 @@ def check_table(fileio, location: str, *, read_data: bool = True, newest_only: b
         return 0
     if ids != list(range(ids[0], ids[-1] + 1)):
         raise FsckError(f"snapshot ids are not contiguous: {ids}")
-    files = dict(_walk(fileio, location))
+    files = dict(walk(fileio, location))
     by_name: dict[str, list[tuple[str, int]]] = {}
     for path, size in files.items():
         by_name.setdefault(path.rsplit("/", 1)[1], []).append((path, size))

@@ -28,6 +28,7 @@ from tidelake.metadata import EntryTable, SnapshotLog
 from tidelake.metadata.data_file import FileKind
 from tidelake.store import LsmBucketWriter
 from tidelake.store.spill import SpillStack
+from tidelake.table.time_travel import TimeTravel
 from tidelake.types.predicate import Compare
 
 SEEDS = 12
@@ -131,11 +132,7 @@ def _counts_physical_rows(original):
 
 
 def _travels_to_latest(original):
-    def load(self, snapshot_id):
-        newest = max(self.ids())
-        return original(self, newest if newest > snapshot_id > 1 else snapshot_id)
-
-    return load
+    return lambda self, snapshot_id: original(self, max(snapshot_id, self._snapshots.latest_id()))
 
 
 def _compaction_forgets_a_run(original):
@@ -175,7 +172,7 @@ _PLANTED = {
     "a spilled run is lost": (SpillStack, "runs", _loses_spilled_rows),
     "removed files stay live": (EntryTable, "fold", _forgets_removed_files),
     "count counts physical rows": (table.Table, "count", _counts_physical_rows),
-    "time travel ends at the newest": (SnapshotLog, "load", _travels_to_latest),
+    "time travel ends at the newest": (TimeTravel, "by_id", _travels_to_latest),
     "a compaction step is skipped": (bucket_writer, "carry_out", _compaction_forgets_a_run),
     "reads keep deleted rows": (engine.Merged, "without_retracts", lambda _: lambda self: self),
     "files deleted though the outcome is unknown": (

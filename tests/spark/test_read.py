@@ -105,49 +105,6 @@ def test_sparks_own_operations_work_on_top(lake, half_merged):
     assert joined.count() == 10
 
 
-@pytest.fixture(params=["k", "text, day"])
-def layered(request, spark, lake):
-    """One large run per bucket under one or two small newer ones with updates, inserts, deletes."""
-    frame = spark.range(250_000).selectExpr(
-        "id AS k", "concat('key', id DIV 7) AS text",
-        "date_add(DATE '2000-01-01', int(id % 7)) AS day",
-        "id % 100 AS v",
-    )  # fmt: skip
-    keys = request.param.split(", ")
-    lake.create_table("db.t", frame, primary_keys=keys, options={"bucket": 2})
-    lake.write(frame, "db.t")
-    for number in (1, 2):
-        changes = frame.where(f"k % 200 = {number}").selectExpr(
-            "IF(k % 3 = 0, k + 250000, k) AS k", "IF(k % 3 = 0, concat(text, '+'), text) AS text",
-            "day", "-v AS v", "IF(k % 5 = 0, '-D', '+U') AS _row_kind",
-        )  # fmt: skip
-        lake.write(changes, "db.t")
-    return lake
-
-
-@pytest.mark.parametrize("snapshot_id", [2, 3])
-def test_large_runs_are_scanned_by_spark_under_newer_rows(layered, snapshot_id):
-    kernel = layered.catalog.table("db.t")
-    for columns, condition in [
-        (None, None),
-        (["v"], None),
-        (["v"], "v < 0"),
-        (["k", "day"], "text LIKE 'key1%' AND day = DATE '2000-01-03'"),
-        (["text"], "k = 1001 OR k = 1002 OR v = 99"),
-    ]:
-        frame = layered.table("db.t", columns, condition, snapshot_id=snapshot_id)
-        if condition is None:
-            plan = plan_of(frame)
-            assert "LeftAnti" in plan
-            assert ("MapInArrow" in plan) == (snapshot_id == 3)
-        rows = kernel.to_arrow(columns=columns, filter=condition, snapshot_id=snapshot_id)
-        found = frame.toArrow()
-        assert found.num_rows == rows.num_rows
-        order = [(name, "ascending") for name in rows.schema.names]
-        assert found.cast(rows.schema).sort_by(order).equals(rows.sort_by(order))
-        assert frame.count() == rows.num_rows
-
-
 def test_time_travel(spark, lake, half_merged):
     table = lake.catalog.table("db.t")
     first = (

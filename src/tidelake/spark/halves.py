@@ -5,9 +5,10 @@
    are left out by their kind.
 3. Everything else: merged by the kernel.
 
-Tried and left out (measured, docs/spark.md): to scan a large old run natively and hide the keys of
-the newer runs by a broadcast anti-join. The probes cost as much as the merge in Python, and for
-few columns more.
+Tried and left out: to scan a large old run natively and hide the keys of the newer runs by a
+broadcast anti-join. 5 M rows under 2 % newer ones, CPU against a plain scan: 1.4 to 1.6 x for six
+columns and 2.6 x for one, where the merge in Python took 1.4 to 1.7 x and 2.1 x; a probe of the
+hash table costs 0.2 us a row, the broadcast half a second.
 """
 
 from __future__ import annotations

@@ -116,6 +116,13 @@ def test_rows_are_put_in_order_and_cast(make):
     ]
 
 
+def bits_of(batch):
+    """A batch with floats as their bits: NaN equals NaN there, and -0.0 does not equal 0.0."""
+    as_bits = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
+    columns = [c.view(as_bits.get(c.type, c.type)) for c in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
 @given(st.data())
 def test_rows_of_the_right_types_pass_unchanged(data):
     types = data.draw(st.lists(st.sampled_from(SCALARS), min_size=1, max_size=4))
@@ -125,10 +132,22 @@ def test_rows_of_the_right_types_pass_unchanged(data):
         for f in fields
     ]
     batch = pa.RecordBatch.from_arrays(columns, schema=to_arrow_schema(fields))
-    assert conform(batch, fields, table="t").equals(batch)
+    rows = conform(batch, fields, table="t")
+    assert rows.schema == batch.schema
+    assert bits_of(rows).equals(bits_of(batch))
     sliced = batch.slice(1)
     turned = sliced.select([f.name for f in reversed(fields)])
-    assert conform(turned, fields, table="t").equals(sliced)
+    rows = conform(turned, fields, table="t")
+    assert rows.schema == batch.schema
+    assert bits_of(rows).equals(bits_of(sliced))
+
+
+def test_floats_pass_with_all_their_bits():
+    fields = fields_of(f="FLOAT", d="DOUBLE")
+    numbers = [float("nan"), -0.0, None, float("-inf")]
+    columns = [pa.array(numbers, pa.float32()), pa.array(numbers, pa.float64())]
+    batch = pa.RecordBatch.from_arrays(columns, schema=to_arrow_schema(fields))
+    assert bits_of(conform(batch, fields, table="t")).equals(bits_of(batch))
 
 
 @pytest.mark.parametrize(

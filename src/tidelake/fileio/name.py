@@ -22,6 +22,8 @@ _BAD_CATEGORIES = {
     "Zl": "a line separator",
     "Zp": "a paragraph separator",
 }
+# a column's name becomes part of a path only where it partitions, and is escaped there
+_FREE_OF_SLASHES = frozenset({"database", "table", "tag", "branch", "user"})
 _FREE_OF_DOTS = frozenset({"database", "table"})  # 'db.table' must split in one way only
 _FREE_OF_DOLLARS = frozenset({"database", "table", "branch"})  # 'table$files' is a system table
 
@@ -71,7 +73,7 @@ def _problem(name: object, what: str) -> str | None:
     if len(name) > NAME_BYTES_MAX:
         return f"is longer than {NAME_BYTES_MAX} bytes"
     for character in name:
-        if character in "/\\":
+        if character in "/\\" and what in _FREE_OF_SLASHES:
             return f"contains '{character}'"
         bad = _BAD_CATEGORIES.get(unicodedata.category(character))
         if bad is not None:

@@ -92,7 +92,17 @@ def test_a_wrong_table_is_refused_before_anything_is_written(
         (pa.schema({"_SEQUENCE_NUMBER": pa.int64()}), InvalidInputError, "data files use"),
         (pa.schema({"rowkind": pa.string()}), InvalidInputError, "data files use"),
         (pa.schema({"_row_kind": pa.string()}), InvalidInputError, "data files use"),
-        (pa.schema({"a/b": pa.string()}), InvalidInputError, "no valid column name"),
+        (pa.schema({"a\nb": pa.string()}), InvalidInputError, "no valid column name"),
+        (
+            pa.schema({"a": pa.timestamp("ns"), "b": pa.int8(), "c": pa.timestamp("us")}),
+            UnsupportedError,
+            r"'db.wrong' would mix .*\('a' TIMESTAMP\(9\)\).*\('c' TIMESTAMP\(6\)\).*make all",
+        ),
+        (
+            pa.schema({"a": pa.timestamp("ms", "UTC"), "b": pa.timestamp("ns", "UTC")}),
+            UnsupportedError,
+            "'b' .*'a' ",
+        ),
         (pa.schema({"a": pa.null()}), TidelakeError, "'a'"),
         (pa.schema({"a": pa.list_(pa.int64())}), UnsupportedError, "'a'"),
         (pa.schema({"a": pa.duration("s")}), TidelakeError, "'a'"),

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names
 from tidelake.fileio.name import validate_name
+from tidelake.format import check_timestamps
 from tidelake.options import Options, check_new_table, check_supported, declared
 from tidelake.types import DataField, TableSchema, TypeRoot
 from tidelake.types.arrow import fields_from_arrow, to_arrow_type
@@ -51,8 +52,8 @@ def first_schema(
 
     Parameters
     ----------
-    columns : pyarrow.Schema, or anything with one (``.schema`` or ``__arrow_c_schema__``), or
-        fields The columns.
+    columns : pyarrow.Schema, anything with one (``.schema``, ``__arrow_c_schema__``), or fields
+        The columns.
     table : str
         Full name, for messages.
     primary_keys, partition_keys : sequence of str
@@ -131,6 +132,7 @@ def _fields(columns: object, *, table: str) -> tuple[DataField, ...]:
                 " version cannot store yet: use scalar columns."
             )
             raise UnsupportedError(message, kind="type", table=table, column=field.name)
+    check_timestamps(fields, what=f"Table '{table}'")
     return fields
 
 

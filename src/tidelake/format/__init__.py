@@ -3,6 +3,7 @@
 from tidelake.format.data_file_reader import read_batches
 from tidelake.format.data_file_writer import DataFileFooter, DataFileWriter, open_writer
 from tidelake.format.format_options import FormatOptions, format_options
+from tidelake.format.parquet_schema import check_timestamps
 from tidelake.format.stats import ColumnStats
 from tidelake.format.system_fields import (
     KEY_PREFIX,
@@ -25,6 +26,7 @@ __all__ = [
     "DataFileFooter",
     "DataFileWriter",
     "FormatOptions",
+    "check_timestamps",
     "format_options",
     "is_system_name",
     "key_field",

@@ -27,6 +27,7 @@ from tidelake.types.arrow import to_arrow_type
 
 __all__ = [
     "FIELD_ID_KEY",
+    "check_timestamps",
     "delta_columns",
     "dictionary_columns",
     "parquet_arrow_schema",
@@ -62,6 +63,31 @@ def parquet_arrow_schema(fields: Sequence[DataField]) -> pa.Schema:
     )
 
 
+def check_timestamps(fields: Sequence[DataField], *, what: str) -> None:
+    """Refuse columns of which a part, and not all, would be INT96.
+
+    Parameters
+    ----------
+    fields : sequence of DataField
+        The columns of one table or file.
+    what : str
+        Which one that is, to begin the message with.
+
+    Raises
+    ------
+    UnsupportedError
+        The columns are named, and what to do.
+    """
+    fine, coarse = _timestamps(fields)
+    if fine and coarse:
+        message = (
+            f"{what} would mix timestamps finer than microseconds ({_listed(fine)}) with coarser"
+            f" ones ({_listed(coarse)}), which this version cannot write as Paimon does: make all"
+            " of them finer, pa.timestamp('ns'), or none, pa.timestamp('us')."
+        )
+        raise UnsupportedError(message, kind="timestamp_precision", column=fine[0].name)
+
+
 def uses_int96(fields: Sequence[DataField], *, path: str) -> bool:
     """Whether the file's timestamps are written as INT96.
 
@@ -70,17 +96,19 @@ def uses_int96(fields: Sequence[DataField], *, path: str) -> bool:
     UnsupportedError
         Only some of them would have to be.
     """
+    check_timestamps(fields, what=f"File {path}")
+    return bool(_timestamps(fields)[0])
+
+
+def _timestamps(fields: Sequence[DataField]) -> tuple[list[DataField], list[DataField]]:
+    """The timestamp columns that are INT96, and the others."""
     timestamps = [f for f in fields if f.type.root in _TIMESTAMPS]
     fine = [f for f in timestamps if (f.type.precision or 0) > _MICROS_PRECISION_MAX]
-    coarse = [f for f in timestamps if f not in fine]
-    if fine and coarse:
-        message = (
-            f"File {path} would mix {fine[0].type} in column '{fine[0].name}' with"
-            f" {coarse[0].type} in column '{coarse[0].name}', which this version cannot write as"
-            " Paimon does: give all timestamp columns a precision up to 6, or all one above."
-        )
-        raise UnsupportedError(message, kind="timestamp_precision", path=path, column=fine[0].name)
-    return bool(fine)
+    return fine, [f for f in timestamps if f not in fine]
+
+
+def _listed(fields: Sequence[DataField]) -> str:
+    return ", ".join(f"'{f.name}' {f.type.as_nullable()}" for f in fields)
 
 
 def delta_columns(fields: Sequence[DataField], sorted_columns: frozenset[str]) -> list[str]:

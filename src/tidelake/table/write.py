@@ -26,6 +26,7 @@ from tidelake.errors import (
     near_names,
 )
 from tidelake.fileio.name import validate_name
+from tidelake.format import check_timestamps
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.live_set import live_entries
@@ -124,6 +125,7 @@ def check_writable(handle: TableHandle) -> None:
         has_primary_key=bool(handle.schema.primary_keys),
         action="write",
     )
+    check_timestamps(handle.schema.fields, what=f"A data file of table '{handle.identifier}'")
 
 
 def write_rows(

@@ -7,7 +7,7 @@ import dataclasses
 import pyarrow as pa
 import pytest
 
-from tidelake import CorruptError
+from tidelake import CorruptError, UnsupportedError
 from tidelake.metadata import SchemaLog
 from tidelake.types import DataField, parse_type
 
@@ -85,3 +85,20 @@ def test_a_missing_schema_file_is_named(evolved, catalog):
     evolved.fileio.delete(evolved.paths.schema(0))
     with pytest.raises(CorruptError, match="schema-0"):
         catalog.table("db.e").to_arrow()
+
+
+def test_a_mix_of_timestamps_that_another_engine_made_is_refused_before_a_file_is(catalog):
+    table = catalog.create_table("db.mixed", pa.schema({"k": pa.int64(), "a": pa.timestamp("ns")}))
+    table.write([{"k": 1, "a": None}])
+    coarse = DataField(2, "b", parse_type("TIMESTAMP(6)"))
+    schema = dataclasses.replace(
+        table.table_schema,
+        id=1,
+        fields=(*table.table_schema.fields, coarse),
+        highest_field_id=2,
+    )
+    assert SchemaLog(table.fileio, table.paths).create(schema)
+    now = catalog.table("db.mixed")
+    assert now.to_arrow().to_pylist() == [{"k": 1, "a": None, "b": None}]
+    with pytest.raises(UnsupportedError, match=r"'db.mixed' would mix.*'a'.*'b'"):
+        now.write([{"k": 2, "a": None, "b": None}])

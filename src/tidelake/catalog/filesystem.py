@@ -14,7 +14,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tidelake.catalog.new_table import first_schema
+from tidelake.catalog.new_table import check_agrees, first_schema
 from tidelake.errors import AlreadyExistsError, InvalidInputError, NotFoundError, near_names
 from tidelake.fileio import FileIO, LocalFileIO
 from tidelake.fileio.name import validate_name
@@ -165,7 +165,9 @@ class Catalog:
         comment : str, optional
             A comment.
         if_exists : {'error', 'ignore'}
-            What to do where the table exists; ``'ignore'`` gives the table that is there.
+            What to do where the table exists; ``'ignore'`` gives the table that is there, if its
+            columns (in any order), keys and order of changes are those asked for. Other options
+            and the comment stay as they are.
 
         Returns
         -------
@@ -174,15 +176,31 @@ class Catalog:
         Raises
         ------
         InvalidInputError, UnsupportedError
-            What is wrong with names, columns, keys or options; nothing was written.
+            What is wrong with names, columns, keys or options, or how the table that is there
+            differs; nothing was written.
         AlreadyExistsError
             The table exists.
         """
         _check_choice(if_exists, "if_exists")
         database, name = _split(identifier)
         path = self._table_path(database, name)
+
+        def existing() -> Table:
+            if if_exists == "error":
+                raise self._exists(database, name)
+            found = self._load(database, name)
+            check_agrees(
+                found.table_schema,
+                schema,
+                table=identifier,
+                primary_keys=primary_keys,
+                partition_keys=partition_keys,
+                table_options=options or {},
+            )
+            return found
+
         if self._holds_table(path):
-            return self._existing(database, name, if_exists)
+            return existing()
         if self.fileio.list_dir(f"{path}/snapshot"):
             message = (
                 f"{path} holds what is left of table '{identifier}', which was being dropped:"
@@ -201,7 +219,7 @@ class Catalog:
         self.create_database(database, if_exists="ignore")
         paths = TablePaths.of(path, new_schema)
         if not SchemaLog(self.fileio, paths).create(new_schema):
-            return self._existing(database, name, if_exists)
+            return existing()
         return self._load(database, name)
 
     def table(self, identifier: str) -> Table | SystemTable:
@@ -265,14 +283,12 @@ class Catalog:
             )
         )
 
-    def _existing(self, database: str, name: str, if_exists: str) -> Table:
-        if if_exists == "ignore":
-            return self._load(database, name)
+    def _exists(self, database: str, name: str) -> AlreadyExistsError:
         message = (
             f"Table '{database}.{name}' exists; open it with table('{database}.{name}'), or pass"
             " if_exists='ignore'."
         )
-        raise AlreadyExistsError(message, kind="table_exists", table=f"{database}.{name}")
+        return AlreadyExistsError(message, kind="table_exists", table=f"{database}.{name}")
 
     def _holds_table(self, path: str) -> bool:
         return any(

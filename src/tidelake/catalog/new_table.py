@@ -1,4 +1,4 @@
-"""Checks what a user asks of a new table and makes its first schema of it.
+"""Checks what a user asks of a new table and makes its first schema of it, or compares it with one.
 
 1. Columns: names valid, distinct and not reserved; types that this version covers.
 2. Keys: they exist, hold no column twice; the primary key holds every partition column and at least
@@ -14,17 +14,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names
 from tidelake.fileio.name import validate_name
 from tidelake.format import check_timestamps
-from tidelake.options import Options, check_new_table, check_supported, declared
+from tidelake.options import Option, Options, check_new_table, check_supported, declared
 from tidelake.types import DataField, TableSchema, TypeRoot
 from tidelake.types.arrow import fields_from_arrow, to_arrow_type
 
-__all__ = ["first_schema"]
+__all__ = ["check_agrees", "first_schema"]
 
 RESERVED_NAMES = frozenset(
     {"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID", "_row_kind"}
@@ -36,6 +37,14 @@ _GIVE_SCHEMA = "give a pyarrow.Schema"
 SEQUENCE_ROOTS_REFUSED = frozenset(
     {TypeRoot.BOOLEAN, TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.VARIANT}
 )
+
+DECIDES_ROWS: tuple[Option[Any], ...] = (
+    declared.MERGE_ENGINE,
+    declared.SEQUENCE_FIELD,
+    declared.SEQUENCE_FIELD_SORT_ORDER,
+    declared.IGNORE_DELETE,
+)
+"""Options with which a table of the same columns and keys holds other rows."""
 
 
 def first_schema(
@@ -100,6 +109,69 @@ def first_schema(
     _check_buckets(schema, parsed, by_name, table)
     _check_sequence(schema, parsed, by_name, table)
     return schema
+
+
+def check_agrees(
+    existing: TableSchema,
+    columns: object,
+    *,
+    table: str,
+    primary_keys: Sequence[str],
+    partition_keys: Sequence[str],
+    table_options: Mapping[str, object],
+) -> None:
+    """Refuse to take a table for the one that was asked for, where it is another.
+
+    Columns must agree by name and type, whatever their order; keys; and the options of
+    :data:`DECIDES_ROWS`. Other options change how rows are kept and not which.
+
+    Parameters
+    ----------
+    existing : TableSchema
+        The table that is there.
+    columns, table, primary_keys, partition_keys, table_options
+        As of :func:`first_schema`.
+
+    Raises
+    ------
+    InvalidInputError
+        All that differs is named.
+    """
+    keys = _names(primary_keys, "primary key", table)
+    partitions = _names(partition_keys, "partition key", table)
+    asked = {
+        f.name: str(f.type.not_null() if f.name in keys else f.type)
+        for f in _fields(columns, table=table)
+    }
+    found = {f.name: str(f.type) for f in existing.fields}
+    differences = [
+        f"column '{name}' is {found.get(name, 'missing')}, not {asked.get(name, 'there')}"
+        for name in asked | found
+        if asked.get(name) != found.get(name)
+    ]
+    for what, own, wanted in (
+        ("primary key", existing.primary_keys, keys),
+        ("partition key", existing.partition_keys, partitions),
+    ):
+        if own != wanted:
+            differences.append(f"its {what} is {_key_text(own)}, not {_key_text(wanted)}")
+    new = Options.parse({str(k): _option_text(v) for k, v in table_options.items()}, table=table)
+    old = Options.parse(existing.options, table=table)
+    differences += [
+        f"option '{option.key}' is {old.get(option)!r}, not {new.get(option)!r}"
+        for option in DECIDES_ROWS
+        if old.get(option) != new.get(option)
+    ]
+    if differences:
+        message = (
+            f"Table '{table}' exists and is not the one asked for: {'; '.join(differences)}. Open"
+            f" it as it is with table('{table}'), or choose another name."
+        )
+        raise InvalidInputError(message, kind="table_differs", table=table)
+
+
+def _key_text(names: Sequence[str]) -> str:
+    return f"({', '.join(names)})" if names else "none"
 
 
 def _invalid(what: str, advice: str, table: str, **context: object) -> InvalidInputError:

@@ -59,6 +59,46 @@ def test_an_existing_table_is_an_error_or_kept(catalog):
         catalog.create_table("db.t", SCHEMA, if_exists="replace")
 
 
+KEYED = {"primary_keys": ["k"], "options": {"bucket": 1}}
+
+
+@pytest.mark.parametrize(
+    ("columns", "changed", "says"),
+    [
+        ({"k": pa.int64()}, {}, "column 'v' is STRING, not there"),
+        (
+            {"k": pa.int32(), "v": pa.string(), "w": pa.int8()},
+            {},
+            "'k' is BIGINT NOT NULL, not INT NOT NULL; column 'w' is missing, not TINYINT",
+        ),
+        (SCHEMA, {"primary_keys": ["k", "v"]}, r"primary key is \(k\), not \(k, v\)"),
+        (SCHEMA, {"primary_keys": []}, r"primary key is \(k\), not none"),
+        (SCHEMA, {"partition_keys": ["k"]}, r"partition key is none, not \(k\)"),
+        (
+            SCHEMA,
+            {"options": {"bucket": 1, "sequence.field": "v"}},
+            "option 'sequence.field' is None, not 'v'",
+        ),
+    ],
+)
+def test_a_table_that_differs_is_not_taken_for_the_one_asked_for(catalog, columns, changed, says):
+    made = catalog.create_table("db.t", SCHEMA, **KEYED)
+    with pytest.raises(InvalidInputError, match=rf"'db.t' exists and is not.*{says}.*table\('db.t"):
+        catalog.create_table("db.t", columns, **(KEYED | changed), if_exists="ignore")
+    assert catalog.table("db.t").table_schema == made.table_schema
+
+
+def test_a_table_that_is_only_kept_otherwise_is_taken(catalog):
+    catalog.create_table("db.t", SCHEMA, **KEYED)
+    turned = pa.schema([SCHEMA.field("v"), SCHEMA.field("k")])
+    for options in ({"bucket": 7}, {"bucket": 1, "write-only": True}, None):
+        again = catalog.create_table(
+            "db.t", turned, primary_keys="k", options=options, comment="c", if_exists="ignore"
+        )
+        assert dict(again.table_schema.options) == {"bucket": "1"}
+        assert again.schema.names == ["k", "v"]
+
+
 def test_missing_names_are_told_with_near_ones(catalog):
     catalog.create_table("shop.orders", SCHEMA)
     with pytest.raises(NotFoundError, match=r"Database 'shpo' does not exist.*Did you mean 'shop'"):

@@ -80,8 +80,9 @@ def check_kill(size: dict, seed: int | None) -> dict:
 def check_mutants(_: dict, __: int | None) -> dict:
     """Every planted bug must be caught."""
     caught = {}
-    for mutant in track(mutants.MUTANTS, description="planted bugs", console=CONSOLE):
-        caught[mutant.name] = mutants.hunt(mutant)
+    for mutant in mutants.MUTANTS:
+        by = caught[mutant.name] = mutants.hunt(mutant)
+        CONSOLE.print(f"{mutant.name:45} {by or '[red]not caught'}", soft_wrap=True)
     missed = [name for name, by in caught.items() if by is None]
     if missed:
         raise AssertionError(f"planted bugs that no check caught: {missed}")

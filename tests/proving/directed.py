@@ -6,7 +6,8 @@ from proving.fsck import check_table
 from proving.model import ModelTable
 from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
 from tidelake import col
-from tidelake.fileio import MemoryFileIO
+from tidelake.errors import OutcomeUnknownError
+from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
 
 
 def _rows(keys, tag: str, **values: object) -> list[dict]:
@@ -99,7 +100,78 @@ def check_count_with_deletes() -> None:
     assert table.to_arrow(snapshot_id=1).num_rows == 9
 
 
+def check_compaction_of_several_sections() -> None:
+    """Merging here, lifting there: every section of a compaction ends up in its result, once."""
+    options = {
+        "bucket": "1",
+        "target-file-size": "4 kb",
+        "num-sorted-run.compaction-trigger": "100",
+        "num-levels": "4",
+    }
+    near, far = range(400), range(10_000, 10_400)
+    table, model = _run(
+        options,
+        [
+            (_rows(near, "near"), None),  # overlapped by the last two: merged
+            (_rows(far, "far"), None),  # overlapped by nothing and large: lifted
+            (_rows(range(50, 60), "newer"), None),
+            (_rows(range(20_000, 20_400), "end-"), [k % 40 == 0 for k in range(400)]),
+            (_rows(range(20_100, 20_110), "newest"), None),
+        ],
+    )
+    before = table.system_table("files").to_arrow().to_pylist()
+    table.compact(full=True)
+    after = table.system_table("files").to_arrow().to_pylist()
+    assert {f["level"] for f in before} == {0}
+    assert {f["level"] for f in after} == {3}, sorted({f["level"] for f in after})
+    lifted = {f["file_path"] for f in before} & {f["file_path"] for f in after}
+    assert lifted, "no file was lifted"
+    assert len(after) > len(lifted), "nothing was merged"
+    assert content_of(table) == model.content(), "the compaction changed the table"
+    assert content_of(table, snapshot_id=5) == model.content(), "it changed an older snapshot"
+    check_table(table.fileio, LOCATION)
+
+
+def check_unknown_outcome() -> None:
+    """The snapshot is there, the put says error, and reading back fails: nothing is deleted."""
+    shape = Shape(("k",), (), None, (("bucket", "1"), ("num-sorted-run.compaction-trigger", "2")))
+    first, second = _rows(range(6), "a"), _rows(range(3, 9), "b")
+    model = ModelTable(shape.keys)
+    model.apply(first)
+    model.apply(second)
+
+    def prepared() -> MemoryFileIO:
+        fileio = MemoryFileIO()
+        shape.create(open_catalog(fileio, 1))
+        open_catalog(fileio, 2).table(NAME).write(arrow_of(shape, first))
+        return fileio
+
+    def write(fileio):
+        table = open_catalog(fileio, 3).table(NAME)
+        return table.write(arrow_of(shape, second), commit_user="job", commit_identifier=1)
+
+    trace = FaultyFileIO(prepared())
+    write(trace)
+    puts = [e.call for e in trace.trace if e.op == "put_if_absent" and "/snapshot-" in e.path]
+    assert len(puts) == 2, "the rows and a compaction"
+    unknown = 0
+    for put in puts:
+        inner = prepared()
+        reads = {put + tries: FaultMode.EIO_BEFORE for tries in range(1, 4)}
+        try:
+            write(FaultyFileIO(inner, {put: FaultMode.EIO_AFTER, **reads}))
+        except OutcomeUnknownError:
+            unknown += 1
+        check_table(inner, LOCATION)
+        assert content_of(open_catalog(inner, 4).table(NAME)) == model.content()
+        assert write(inner).already_committed
+        assert content_of(open_catalog(inner, 5).table(NAME)) == model.content()
+    assert unknown == 1, "of the rows; of a compaction after them nobody needs to hear"
+
+
 CHECKS = (
+    check_unknown_outcome,
+    check_compaction_of_several_sections,
     check_deletes_above_a_large_run,
     check_bounds_are_inclusive,
     check_value_statistics_do_not_resurrect,

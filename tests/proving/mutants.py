@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest import mock
 
 import numpy as np
@@ -40,6 +40,8 @@ class Mutant:
     """A planted bug."""
 
     name: str
+    caught_by: str
+    """The first check, in the order of :func:`hunt`, that notices it."""
     plant: Callable[[], contextlib.AbstractContextManager]
 
 
@@ -135,9 +137,29 @@ def _travels_to_latest(original):
     return lambda self, snapshot_id: original(self, max(snapshot_id, self._snapshots.latest_id()))
 
 
-def _compaction_forgets_a_run(original):
+def _skips_last_step(original):
     def carry_out(context, steps, picked, **named):
         return original(context, steps[:-1] or steps, picked, **named)
+
+    return carry_out
+
+
+def _loses_last_step(original):
+    def carry_out(context, steps, picked, **named):
+        done = original(context, steps[:-1] or steps, picked, **named)
+        return replace(done, before=picked.files)  # taken away, and not all of it written anew
+
+    return carry_out
+
+
+def _deletes_compacted(original):
+    def carry_out(context, steps, picked, *, path_of, **named):
+        done = original(context, steps, picked, path_of=path_of, **named)
+        kept = {file.file_name for file in done.after}
+        for file in done.before:
+            if file.file_name not in kept:
+                context.fileio.delete(path_of(file))
+        return done
 
     return carry_out
 
@@ -159,29 +181,80 @@ def _without_deletes(original):
     return merge_buffer
 
 
-_PLANTED = {
-    "publish replaces what is there": (MemoryFileIO, "put_if_absent", _publish_by_rename),
-    "no duplicate check": (own_commits.OwnCommits, "find", _never_ours),
-    "sequence numbers restart": (LsmBucketWriter, "__init__", _sequence_restarts),
-    "statistics prune too much": (plan, "may_match", _prunes_too_much),
-    "the older row wins": (engine.Deduplicate, "merge", _keeps_older),
-    "compaction always drops deletes": (compaction, "merge_runs", _always_drops_deletes),
-    "flush drops deletes": (bucket_writer, "merge_buffer", _without_deletes),
-    "sequence.field is ignored": (spec.MergeSpec, "of", _ignores_sequence_field),
-    "a hint is trusted": (SnapshotLog, "latest_id", _trusts_hint),
-    "a spilled run is lost": (SpillStack, "runs", _loses_spilled_rows),
-    "removed files stay live": (EntryTable, "fold", _forgets_removed_files),
-    "count counts physical rows": (table.Table, "count", _counts_physical_rows),
-    "time travel ends at the newest": (TimeTravel, "by_id", _travels_to_latest),
-    "a compaction step is skipped": (bucket_writer, "carry_out", _compaction_forgets_a_run),
-    "reads keep deleted rows": (engine.Merged, "without_retracts", lambda _: lambda self: self),
-    "files deleted though the outcome is unknown": (
-        write,
-        "OutcomeUnknownError",
-        lambda _: _NeverRaised,
+_PLANTED = (
+    # name; what catches it; where it is, and what stands there instead
+    (
+        "publish replaces what is there",
+        "check_two_writers",
+        (MemoryFileIO, "put_if_absent", _publish_by_rename),
     ),
-}
-MUTANTS = tuple(Mutant(name, _replace(*where)) for name, where in _PLANTED.items())
+    ("no duplicate check", "check_zombie", (own_commits.OwnCommits, "find", _never_ours)),
+    (
+        "files deleted though the outcome is unknown",
+        "check_unknown_outcome",
+        (write, "OutcomeUnknownError", lambda _: _NeverRaised),
+    ),
+    (
+        "sequence numbers restart",
+        "check_unknown_outcome",
+        (LsmBucketWriter, "__init__", _sequence_restarts),
+    ),
+    ("a hint is trusted", "check_hints", (SnapshotLog, "latest_id", _trusts_hint)),
+    ("removed files stay live", "check_two_writers", (EntryTable, "fold", _forgets_removed_files)),
+    ("the older row wins", "check_two_writers", (engine.Deduplicate, "merge", _keeps_older)),
+    (
+        "reads keep deleted rows",
+        "check_compaction_of_several_sections",
+        (engine.Merged, "without_retracts", lambda _: lambda self: self),
+    ),
+    (
+        "sequence.field is ignored",
+        "check_sequence_field",
+        (spec.MergeSpec, "of", _ignores_sequence_field),
+    ),
+    (
+        "flush drops deletes",
+        "check_deletes_above_a_large_run",
+        (bucket_writer, "merge_buffer", _without_deletes),
+    ),
+    (
+        "compaction always drops deletes",
+        "check_deletes_above_a_large_run",
+        (compaction, "merge_runs", _always_drops_deletes),
+    ),
+    (
+        "a compaction step is skipped",
+        "check_compaction_of_several_sections",
+        (bucket_writer, "carry_out", _skips_last_step),
+    ),
+    (
+        "a compaction step is lost",
+        "check_compaction_of_several_sections",
+        (bucket_writer, "carry_out", _loses_last_step),
+    ),
+    (
+        "compacted files are deleted",
+        "check_two_writers",
+        (bucket_writer, "carry_out", _deletes_compacted),
+    ),
+    ("a spilled run is lost", "check_spilled_write", (SpillStack, "runs", _loses_spilled_rows)),
+    (
+        "statistics prune too much",
+        "check_bounds_are_inclusive",
+        (plan, "may_match", _prunes_too_much),
+    ),
+    (
+        "count counts physical rows",
+        "check_count_with_deletes",
+        (table.Table, "count", _counts_physical_rows),
+    ),
+    (
+        "time travel ends at the newest",
+        "check_count_with_deletes",
+        (TimeTravel, "by_id", _travels_to_latest),
+    ),
+)
+MUTANTS = tuple(Mutant(name, check, _replace(*where)) for name, check, where in _PLANTED)
 
 
 def _some_faults() -> None:

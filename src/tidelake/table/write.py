@@ -28,8 +28,6 @@ from tidelake.errors import (
 from tidelake.fileio.name import validate_name
 from tidelake.format import check_timestamps
 from tidelake.metadata.data_file import CommitMessage
-from tidelake.metadata.entry_table import EntryTable
-from tidelake.metadata.live_set import live_entries
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER
 from tidelake.options import check_supported, declared
 from tidelake.scan import live_buckets
@@ -37,6 +35,7 @@ from tidelake.scan.prune import matching_partitions
 from tidelake.table.arguments import check_dict, whole_number
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import record_batches, with_row_kinds
+from tidelake.table.live_state import LiveState
 from tidelake.table.writer import BucketState, TableWriter
 from tidelake.types.predicate import Compare, IsNull, Predicate, conjoin
 from tidelake.types.values import storage_to_arrow, to_storage
@@ -62,7 +61,8 @@ class WriteResult:
     Parameters
     ----------
     snapshot_ids : tuple of int
-        The snapshots it made; none if there was nothing to write.
+        The snapshots it made: none if there was nothing to write, two where a compaction went with
+        the rows (the rows are in the first).
     rows : int
         Rows taken in.
     files : int
@@ -73,6 +73,10 @@ class WriteResult:
         The commit identity was committed before, so nothing was done.
     compactions_dropped : int
         Compactions that gave way to another writer's; the rows are safe, a later write compacts.
+    buckets_interleaved : int
+        Buckets of a primary-key table to which another writer committed while this one wrote. The
+        rows of both are there; of two rows of one key the larger sequence number wins, and not the
+        later commit.
     """
 
     snapshot_ids: tuple[int, ...] = ()
@@ -81,6 +85,7 @@ class WriteResult:
     bytes: int = 0
     already_committed: bool = False
     compactions_dropped: int = 0
+    buckets_interleaved: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +173,8 @@ def write_batches(
         batches,
         identity=identity,
         writer=lambda: new_writer(handle),
-        publish=lambda messages: handle.committer().commit(
-            messages, user=identity.user, identifier=identity.identifier
+        publish=lambda messages, base: handle.committer().commit(
+            messages, user=identity.user, identifier=identity.identifier, base_snapshot_id=base
         ),
     )
 
@@ -200,7 +205,7 @@ def overwrite_partitions(
         batches,
         identity=identity,
         writer=lambda: new_writer(handle, overwrite=True, static=static),
-        publish=lambda messages: handle.committer().overwrite(
+        publish=lambda messages, _: handle.committer().overwrite(
             messages,
             user=identity.user,
             identifier=identity.identifier,
@@ -215,7 +220,7 @@ def _write(
     *,
     identity: CommitIdentity,
     writer: Callable[[], TableWriter],
-    publish: Callable[[Sequence[CommitMessage]], Committed],
+    publish: Callable[[Sequence[CommitMessage], int | None], Committed],
 ) -> WriteResult:
     check_writable(handle)
     if identity.once and not handle.committer().filter_committed(
@@ -230,7 +235,7 @@ def _write(
     except BaseException:
         out.abort()
         raise
-    committed = _published(out, lambda: publish(messages))
+    committed = _published(out, lambda: publish(messages, out.base_snapshot_id))
     return _result(committed, messages, rows=out.rows_count)
 
 
@@ -259,6 +264,7 @@ def _result(committed: Committed, messages: Sequence[CommitMessage], *, rows: in
         files=len(files),
         bytes=sum(f.file_size_bytes for f in files),
         compactions_dropped=len(committed.gave_way),
+        buckets_interleaved=len(committed.interleaved),
     )
 
 
@@ -278,7 +284,7 @@ def new_writer(
     return TableWriter(
         handle.store_context(),
         table=handle.identifier,
-        state_of=_no_state if overwrite else _live_state(handle),
+        state_of=_no_state if overwrite else LiveState(handle),
         check_partition=None if static is None else _static_check(handle, static),
     )
 
@@ -286,30 +292,6 @@ def new_writer(
 def _no_state(partition: bytes, bucket: int) -> BucketState:
     del partition, bucket
     return BucketState()
-
-
-def _live_state(handle: TableHandle) -> Callable[[bytes, int], BucketState]:
-    """Look buckets up in the newest snapshot; it is read once, at the first look-up."""
-    live: EntryTable | None = None
-
-    def state(partition: bytes, bucket: int) -> BucketState:
-        nonlocal live
-        if live is None:
-            live = EntryTable.of([])
-            snapshot = handle.snapshots.latest()
-            if snapshot is not None:
-                live = live_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
-        if partition not in live.partitions:
-            return BucketState()
-        # columns are searched, and only this bucket's files become objects
-        of_partition = live["partition_id"] == live.partitions.index(partition)
-        if not of_partition.any():
-            return BucketState()
-        buckets = int(live["total_buckets"][of_partition][0])
-        own = live.take(of_partition & (live["bucket"] == bucket))
-        return BucketState(tuple(own.files()), buckets)
-
-    return state
 
 
 def static_partition(handle: TableHandle, partition: Mapping[str, object]) -> Predicate:
@@ -396,7 +378,10 @@ def compact_table(handle: TableHandle, *, full: bool) -> WriteResult:
     committed = _published(
         writer,
         lambda: handle.committer().commit(
-            messages, user=identity.user, identifier=identity.identifier
+            messages,
+            user=identity.user,
+            identifier=identity.identifier,
+            base_snapshot_id=writer.base_snapshot_id,
         ),
     )
     return _result(committed, messages, rows=0)

@@ -46,10 +46,14 @@ class BucketState:
     partition_buckets : int or None
         The number of buckets that the partition's live files were written with; None where it
         has none.
+    snapshot_id : int or None
+        The snapshot looked at, 0 for the empty table; the same for all buckets of a writer. None
+        for an overwrite.
     """
 
     files: tuple[DataFileMeta, ...] = ()
     partition_buckets: int | None = None
+    snapshot_id: int | None = None
 
 
 class TableWriter:
@@ -96,6 +100,8 @@ class TableWriter:
         self._closed = False
         self.rows_count = 0
         """Rows taken so far."""
+        self.base_snapshot_id: int | None = None
+        """The snapshot that the first bucket was opened on; None before, and for an overwrite."""
 
     def write(self, batch: pa.RecordBatch | pa.Table, kinds: np.ndarray | None = None) -> None:
         """Take rows.
@@ -160,6 +166,7 @@ class TableWriter:
                 self._check_partition(partition)
             self._known_partitions.add(partition)
         state = self._state_of(partition, bucket)
+        self.base_snapshot_id = state.snapshot_id
         known = state.partition_buckets
         if known is not None and known != self._buckets_count:
             place = context.paths.partition_path(partition) or "the table"

@@ -54,3 +54,24 @@ def test_a_reader_sees_one_state_while_writers_go_on(keyed):
     keyed.write([{"k": k, "v": "b", "n": 1} for k in range(100)], mode="overwrite")
     keyed.compact(full=True)
     assert {r["v"] for r in reader.read_all().to_pylist()} == {"a"}
+
+
+def test_a_write_that_another_one_overtook_says_so(catalog):
+    import pyarrow as pa
+
+    table = catalog.create_table(
+        "db.t", {"k": "int64", "v": "string"}, primary_keys=["k"], options={"bucket": 1}
+    )
+    table.write([{"k": 0, "v": "old"}])
+
+    def rows():
+        yield pa.record_batch({"k": [1, 2, 3], "v": ["mine"] * 3})
+        theirs = table.write([{"k": 1, "v": "theirs"}])  # after ours began, before ours ends
+        assert theirs.buckets_interleaved == 0
+
+    mine = table.write(rows())
+    assert mine.buckets_interleaved == 1
+    assert mine.snapshot_ids[0] == 3
+    assert {r["k"] for r in table.to_arrow().to_pylist()} == {0, 1, 2, 3}
+    assert table.write([{"k": 1, "v": "last"}]).buckets_interleaved == 0
+    assert table.to_arrow(filter="k = 1").to_pylist() == [{"k": 1, "v": "last"}]

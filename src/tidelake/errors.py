@@ -13,6 +13,7 @@ import difflib
 from collections.abc import Iterable
 
 __all__ = [
+    "TEXT_SHOWN_MAX",
     "AlreadyExistsError",
     "ClosedError",
     "ConflictError",
@@ -24,6 +25,7 @@ __all__ = [
     "TidelakeError",
     "UnsupportedError",
     "near_names",
+    "shortened",
 ]
 
 
@@ -118,6 +120,21 @@ class ClosedError(TidelakeError):
     """A writer, reader or session was used after it was closed."""
 
     default_kind = "closed"
+
+
+TEXT_SHOWN_MAX = 200
+"""Characters of a user's own text that a message repeats."""
+
+
+def shortened(text: str, length_max: int = TEXT_SHOWN_MAX) -> str:
+    """Cut a text that is too long for a message; an ellipsis stands for the rest.
+
+    Examples
+    --------
+    >>> shortened("a > 1 AND b IN (1, 2, 3, 4)", 12)
+    'a > 1 AND...'
+    """
+    return text if len(text) <= length_max else text[: length_max - 3] + "..."
 
 
 def near_names(name: str, candidates: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ import html
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from tidelake.errors import shortened
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.scan import ScanPlan
 
@@ -29,7 +30,7 @@ class ScanExplanation:
     columns : tuple of str
         The columns read.
     filter_text : str
-        The filter.
+        The filter, whole; it is shown shortened.
     limit : int or None
         The limit.
     """
@@ -49,7 +50,7 @@ class ScanExplanation:
         lines = [
             ("snapshot", self._snapshot_text()),
             ("columns", ", ".join(self.columns) or "none"),
-            ("filter", self.filter_text),
+            ("filter", shortened(self.filter_text)),
         ]
         if self.limit is not None:
             lines.append(("limit", f"{self.limit:,}"))

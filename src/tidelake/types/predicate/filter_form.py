@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidelake.errors import InvalidInputError
+from tidelake.errors import InvalidInputError, shortened
 from tidelake.types.predicate.node import (
     And,
     Compare,
@@ -87,19 +87,20 @@ def _condition(part: object) -> Predicate:
         return Compare(_COMPARISONS[word], name, value)
     if word in {"in", "not in"}:
         if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
-            message = f"The filter {part!r} needs a list of values behind '{op}'."
+            message = f"The filter {shortened(repr(part))} needs a list of values behind '{op}'."
             raise InvalidInputError(message, kind="filter_form", column=name)
         choice = In(name, tuple(value))
         return choice if word == "in" else Not(choice)
     message = (
-        f"'{op}' in the filter {part!r} is no operator. Use one of: = != < <= > >= in, 'not in'."
+        f"'{shortened(op)}' in the filter {shortened(repr(part))} is no operator. Use one of: = !="
+        " < <= > >= in, 'not in'."
     )
     raise InvalidInputError(message, kind="filter_form", column=name)
 
 
 def _refused(given: object) -> InvalidInputError:
     message = (
-        f"{given!r} is not a filter. Give SQL text (\"a > 1 AND b = 'x'\"), a condition"
-        " (col('a') > 1), or tuples ([('a', '>', 1), ('b', '=', 'x')])."
+        f"{shortened(repr(given))} is not a filter. Give SQL text (\"a > 1 AND b = 'x'\"), a"
+        " condition (col('a') > 1), or tuples ([('a', '>', 1), ('b', '=', 'x')])."
     )
     return InvalidInputError(message, kind="filter_form")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tidelake.errors import InvalidInputError
+from tidelake.errors import InvalidInputError, shortened
 
 __all__ = [
     "NEGATED",
@@ -215,7 +215,7 @@ class col:
 def _checked(other: object) -> Predicate:
     if not isinstance(other, Predicate):
         message = (
-            f"{other!r} is not a condition. Put each comparison in parentheses:"
+            f"{shortened(repr(other))} is not a condition. Put each comparison in parentheses:"
             " (col('a') > 1) & (col('b') == 2)."
         )
         raise InvalidInputError(message, kind="predicate_part")

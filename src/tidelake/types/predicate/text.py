@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidelake.errors import InvalidInputError
+from tidelake.errors import TEXT_SHOWN_MAX, InvalidInputError, shortened
 from tidelake.types.predicate.node import (
     Always,
     And,
@@ -123,7 +123,7 @@ class _Parser:
                 rest = _UNREADABLE.match(self._text, position)
                 assert rest is not None, "a sign that is no space"
                 is_quote = rest.group() in {"'", "`", '"'}
-                what = "a quote that is not closed" if is_quote else f"'{rest.group()}'"
+                what = "a quote that is not closed" if is_quote else f"'{shortened(rest.group())}'"
                 raise self._error(f"The filter has {what}, which cannot be read", position)
             assert match.lastgroup is not None, "one of the named groups matched"
             if match.lastgroup != "space":
@@ -159,7 +159,8 @@ class _Parser:
         line_start = self._text.rfind("\n", 0, position) + 1
         line_end = self._text.find("\n", position)
         line = self._text[line_start : line_end if line_end >= 0 else len(self._text)]
-        pointer = " " * (position - line_start) + "^"
+        line, place = _around(line, position - line_start)
+        pointer = " " * place + "^"
         message = f"{problem}:\n  {line}\n  {pointer}"
         return InvalidInputError(message, kind="filter_syntax", position=position)
 
@@ -167,7 +168,9 @@ class _Parser:
         token = self._token
         if token.kind == "end":
             return self._error(f"The filter ends where {what} is expected", token.position)
-        return self._error(f"The filter has {token.text} where {what} is expected", token.position)
+        return self._error(
+            f"The filter has {shortened(token.text)} where {what} is expected", token.position
+        )
 
     # --- grammar ---
 
@@ -367,7 +370,7 @@ class _Parser:
         body = self._take()
         value = _typed_literal(word, _unquoted(body.text))
         if value is None:
-            raise self._error(f"{body.text} is not a {word} literal", body.position)
+            raise self._error(f"{shortened(body.text)} is no {word} literal", body.position)
         return value
 
     def _number(self, token: _Token) -> int | float | decimal.Decimal:
@@ -376,6 +379,16 @@ class _Parser:
         if "e" in token.text.lower():
             return float(token.text)
         return decimal.Decimal(token.text) if "." in token.text else int(token.text)
+
+
+def _around(line: str, place: int) -> tuple[str, int]:
+    """The part of a long line around a place, and where the place is in it."""
+    if len(line) <= TEXT_SHOWN_MAX:
+        return line, place
+    start = max(0, min(place - TEXT_SHOWN_MAX // 2, len(line) - TEXT_SHOWN_MAX))
+    before = "..." if start else ""
+    after = "..." if start + TEXT_SHOWN_MAX < len(line) else ""
+    return before + line[start : start + TEXT_SHOWN_MAX] + after, place - start + len(before)
 
 
 def _unquoted(text: str) -> str:

@@ -43,3 +43,18 @@ def test_forms_of_a_filter(given_form, predicate):
 def test_what_is_no_filter_is_refused(given_form, words):
     with pytest.raises(InvalidInputError, match=words):
         parse_filter(given_form)
+
+
+@pytest.mark.parametrize(
+    "given_form",
+    [
+        [("a", "in", list(range(10_000))), 3],
+        [("a", "is", list(range(10_000)))],
+        [("a", "x" * 10_000, 1)],
+        ["x" * 10_000],
+    ],
+)
+def test_a_long_form_is_not_echoed_whole(given_form):
+    with pytest.raises(InvalidInputError) as caught:
+        parse_filter(given_form)
+    assert len(str(caught.value)) < 600

@@ -111,10 +111,10 @@ def test_text_is_read(text, predicate):
         ("a = 'x", 4, "a quote that is not closed"),
         ("a = 1; DROP", 5, "';', which cannot be read"),
         ("a = 12x", 4, "'12x', which cannot be read"),
-        ("a = DATE '2024-02-30'", 9, "not a DATE literal"),
-        ("a = TIMESTAMP 'now'", 14, "not a TIMESTAMP literal"),
-        ("a = TIMESTAMP '9999-12-31 23:00:00-10:00'", 14, "not a TIMESTAMP literal"),
-        ("a = X'0'", 5, "not a X literal"),
+        ("a = DATE '2024-02-30'", 9, "no DATE literal"),
+        ("a = TIMESTAMP 'now'", 14, "no TIMESTAMP literal"),
+        ("a = TIMESTAMP '9999-12-31 23:00:00-10:00'", 14, "no TIMESTAMP literal"),
+        ("a = X'0'", 5, "no X literal"),
         ("a = -'x'", 5, "a number is expected"),
         ("and = 1", 0, "and where a column is expected"),
         ("(" * 101 + "a" + ")" * 101, 101, "nested more than"),
@@ -129,8 +129,10 @@ def test_errors_point_at_the_place(text, position, words):
     assert caught.value.context["position"] == position
     line, pointer = caught.value.message.splitlines()[1:]
     line_start = text.rfind("\n", 0, position) + 1
-    assert line[2:] == text[line_start:].splitlines()[0] if text else line == "  "
-    assert pointer.index("^") - 2 == position - line_start
+    whole = text[line_start:].splitlines()[0] if text else ""
+    if len(whole) <= 200:
+        assert line == f"  {whole}"
+        assert pointer.index("^") - 2 == position - line_start
 
 
 NAMES = st.sampled_from(["a", "b c", "or", 'q"`x', "größe"])
@@ -225,3 +227,23 @@ def written(value):
             return f"{value:f}"
         case _:
             return str(value)
+
+
+def test_a_long_filter_is_shown_around_the_place_only():
+    values = ", ".join(map(str, range(5_000)))
+    for text, place in (
+        (f"a IN ({values}) AND b >", None),
+        (f"b ! AND a IN ({values})", "!"),
+        (f"a IN ({values}) AND b ! 3 AND a IN ({values})", "!"),
+    ):
+        with pytest.raises(InvalidInputError) as caught:
+            parse_filter(text)
+        problem, line, pointer = str(caught.value).splitlines()
+        assert len(problem) < 100
+        assert len(line) <= 210
+        assert "..." in line
+        at = pointer.index("^")
+        assert line[at:].startswith(place) if place else at == len(line)
+    with pytest.raises(InvalidInputError) as caught:
+        parse_filter(f"a = 1 '{'x' * 10_000}'")
+    assert len(str(caught.value)) < 700

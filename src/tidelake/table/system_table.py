@@ -16,12 +16,19 @@ from typing import Any
 import pyarrow as pa
 
 from tidelake.codec.binary_row import decode_row
-from tidelake.errors import NotFoundError, UnsupportedError, near_names
+from tidelake.errors import (
+    NotFoundError,
+    TidelakeError,
+    UnsupportedError,
+    near_names,
+    shortened,
+)
 from tidelake.metadata.data_file import EMPTY_ROW, DataFileMeta, FileSource
 from tidelake.metadata.live_set import manifest_files
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.scan import live_buckets
 from tidelake.table import _optional
+from tidelake.table.arguments import column_names, row_limit
 from tidelake.table.handle import TableHandle
 from tidelake.types import DataField, TableSchema, type_to_json
 from tidelake.types.arrow import fields_from_arrow
@@ -30,6 +37,9 @@ from tidelake.types.values import from_storage
 
 __all__ = ["SYSTEM_TABLES", "SystemTable"]
 
+SHOWN_MAX = 20
+"""Rows that a terminal shows."""
+CELL_WIDTH_MAX = 40
 _TIME = pa.timestamp("ms", tz="UTC")
 _LOCAL_TIME = pa.timestamp("ms")
 """What a manifest says of a file is the wall clock of its writer, of a zone that nobody knows."""
@@ -404,57 +414,118 @@ class SystemTable:
         filter: object = None,
         limit: int | None = None,
     ) -> pa.Table:
-        """The rows as an Arrow table."""
+        """The rows as an Arrow table.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            The columns wanted, in order; all by default.
+        filter : str, Predicate or list of tuples, optional
+            The rows wanted, as of :meth:`tidelake.Table.scan`.
+        limit : int, optional
+            The most rows wanted.
+
+        Raises
+        ------
+        NotFoundError
+            No such column; near names are told.
+        InvalidInputError
+            The filter or the limit is wrong.
+        """
         schema, rows_of = SYSTEM_TABLES[self.name]
+        limit = row_limit(limit, table=self.identifier)
+        names = column_names(columns, schema.names, table=self.identifier)
+        for name in names:
+            if name not in schema.names:
+                message = (
+                    f"'{self.identifier}' has no column '{name}'.{near_names(name, schema.names)}"
+                    f" Its columns are {', '.join(schema.names)}."
+                )
+                raise NotFoundError(message, kind="column_not_found", column=name)
+        flat = [f for f in schema if not pa.types.is_nested(f.type)]
+        fields = fields_from_arrow(pa.schema(flat))
+        parsed = parse_filter(filter)
+        predicate = None if parsed is None else bind(parsed, fields)
         table = pa.Table.from_pylist(rows_of(self.handle), schema=schema)
-        predicate = parse_filter(filter)
         if predicate is not None:
-            flat = [
-                name
-                for name, kind in zip(schema.names, schema.types, strict=True)
-                if not pa.types.is_nested(kind)
-            ]
-            fields = fields_from_arrow(table.select(flat).schema)
-            bound = bind(predicate, fields)
             table = pa.Table.from_batches(
-                [b.filter(evaluate(bound, b.select(flat), fields)) for b in table.to_batches()],
+                [
+                    b.filter(evaluate(predicate, b.select([f.name for f in flat]), fields))
+                    for b in table.to_batches()
+                ],
                 schema=schema,
             )
-        if columns is not None:
-            for name in columns:
-                if name not in schema.names:
-                    message = (
-                        f"'{self.identifier}' has no column '{name}'."
-                        f"{near_names(name, schema.names)}"
-                    )
-                    raise NotFoundError(message, kind="column_not_found", column=name)
-            table = table.select(list(columns))
-        return table if limit is None else table.slice(0, limit)
+        return table.select(names).slice(0, limit)
 
-    def to_pandas(self) -> Any:
-        """The rows as a pandas data frame."""
+    def to_batches(self, **scan: Any) -> pa.RecordBatchReader:
+        """The rows as a stream of batches; arguments as of :meth:`to_arrow`."""
+        return self.to_arrow(**scan).to_reader()
+
+    def to_pandas(self, **scan: Any) -> Any:
+        """The rows as a pandas data frame; arguments as of :meth:`to_arrow`."""
         _optional.load("pandas", for_what="to_pandas()")
-        return self.to_arrow().to_pandas()
+        return self.to_arrow(**scan).to_pandas()
 
-    def to_polars(self) -> Any:
-        """The rows as a Polars data frame."""
-        return _optional.load("polars", for_what="to_polars()").from_arrow(self.to_arrow())
+    def to_polars(self, **scan: Any) -> Any:
+        """The rows as a Polars data frame; arguments as of :meth:`to_arrow`."""
+        return _optional.load("polars", for_what="to_polars()").from_arrow(self.to_arrow(**scan))
 
-    def count(self) -> int:
-        """Number of rows."""
-        return self.to_arrow().num_rows
+    def to_duckdb(self, connection: Any = None, **scan: Any) -> Any:
+        """The rows as a DuckDB relation; other arguments as of :meth:`to_arrow`.
+
+        Parameters
+        ----------
+        connection : duckdb.DuckDBPyConnection, optional
+            Where the relation lives; DuckDB's default connection otherwise.
+        """
+        duckdb = _optional.load("duckdb", for_what="to_duckdb()")
+        rows = self.to_arrow(**scan)
+        return duckdb.from_arrow(rows) if connection is None else connection.from_arrow(rows)
+
+    def head(self, count: int = 10, **scan: Any) -> pa.Table:
+        """The first rows."""
+        return self.to_arrow(limit=count, **scan)
+
+    def count(self, **scan: Any) -> int:
+        """Number of rows; arguments as of :meth:`to_arrow`."""
+        return self.to_arrow(**scan).num_rows
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows, for everything that speaks Arrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        return f"{self.identifier}\n{self.to_arrow()}"
+        try:
+            table = self.to_arrow()
+        except TidelakeError as error:  # what cannot be read still shows
+            return f"System table {self.identifier}: cannot be read: {error}"
+        rows = "1 row" if table.num_rows == 1 else f"{table.num_rows:,} rows"
+        lines = [f"System table {self.identifier}, {rows}"]
+        cells = [table.column_names]
+        cells += [[_cell(v) for v in row.values()] for row in table.slice(0, SHOWN_MAX).to_pylist()]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines += [
+            "  " + "  ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)).rstrip()
+            for row in cells
+        ]
+        if table.num_rows > SHOWN_MAX:
+            lines.append(f"  and {table.num_rows - SHOWN_MAX:,} more (see to_arrow())")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        table = self.to_arrow()
+        try:
+            table = self.to_arrow()
+        except TidelakeError as error:
+            return (
+                f"<b>{html.escape(self.identifier)}</b>: cannot be read: {html.escape(str(error))}"
+            )
         head = "".join(f"<th>{html.escape(name)}</th>" for name in table.column_names)
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(str(v))}</td>" for v in row.values()) + "</tr>"
             for row in table.slice(0, 100).to_pylist()
         )
         return f"<b>{html.escape(self.identifier)}</b><table><tr>{head}</tr>{body}</table>"
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else shortened(str(value), CELL_WIDTH_MAX)

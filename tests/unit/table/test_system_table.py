@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from tidelake import NotFoundError
+from tidelake import NotFoundError, TidelakeError
 
 
 @pytest.fixture
@@ -88,3 +88,62 @@ def test_system_tables_go_where_tables_go(catalog, table):
     assert "<td>APPEND</td>" in system._repr_html_()
     with pytest.raises(NotFoundError, match="Did you mean 'commit_user'"):
         system.to_arrow(columns=["commit_usr"])
+
+
+def test_system_tables_take_the_arguments_of_tables(catalog, table):
+    import duckdb
+
+    system = catalog.table("db.t$snapshots")
+    wanted = {"columns": ["snapshot_id"], "filter": "total_record_count > 3"}
+    assert system.to_arrow(**wanted).to_pylist() == [{"snapshot_id": 2}]
+    assert system.to_arrow(columns="snapshot_id", limit=1).to_pylist() == [{"snapshot_id": 1}]
+    assert system.head(1).num_rows == 1
+    assert system.head(columns=["schema_id"]).to_pylist() == [{"schema_id": 0}] * 2
+    assert system.count(filter="snapshot_id = 1") == 1
+    assert system.to_pandas(**wanted)["snapshot_id"].tolist() == [2]
+    assert system.to_polars(**wanted)["snapshot_id"].to_list() == [2]
+    assert system.to_batches(**wanted).read_all().to_pylist() == [{"snapshot_id": 2}]
+    assert system.to_duckdb(**wanted).fetchall() == [(2,)]
+    with duckdb.connect() as connection:
+        relation = system.to_duckdb(connection)
+        assert relation.aggregate("max(snapshot_id)").fetchall() == [(2,)]
+    assert catalog.table("db.t$files").count(filter=[("record_count", "=", 3)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("scan", "says"),
+    [
+        ({"limit": -1}, "limit must be"),
+        ({"limit": "x"}, "limit must be"),
+        ({"columns": ["bucket", "bucket"]}, "more than once"),
+        ({"columns": ["buckets"]}, "Did you mean 'bucket'"),
+        ({"filter": "buckets = 1"}, "Did you mean 'bucket'"),
+        ({"filter": "bucket >"}, "ends where a value"),
+    ],
+)
+def test_wrong_arguments_are_refused_whether_there_are_rows_or_not(catalog, table, scan, says):
+    catalog.create_table("db.empty", table.schema)
+    for name in ("db.t$files", "db.empty$files"):
+        with pytest.raises(TidelakeError, match=says):
+            catalog.table(name).to_arrow(**scan)
+
+
+def test_a_system_table_shows_itself_in_lines(catalog, table):
+    lines = repr(catalog.table("db.t$tags")).splitlines()
+    assert lines[0] == "System table db.t$tags, 1 row"
+    assert lines[1].split() == [
+        "tag_name", "snapshot_id", "schema_id", "commit_time", "record_count",
+    ]  # fmt: skip
+    assert lines[2].split()[:3] == ["t1", "1", "0"]
+    many = repr(catalog.create_table("db.m", table.schema).system_table("options"))
+    assert many == "System table db.m$options, 0 rows\n  key  value"
+    for number in range(25):
+        table.create_tag(f"x{number:02}")
+    assert repr(catalog.table("db.t$tags")).endswith("and 6 more (see to_arrow())")
+
+
+def test_a_system_table_that_cannot_be_read_still_shows(catalog, table, tmp_path):
+    (tmp_path / "warehouse/db.db/t/tag/tag-t1").write_text("{")
+    tags = catalog.table("db.t$tags")
+    assert "cannot be read" in repr(tags)
+    assert "cannot be read" in tags._repr_html_()

@@ -21,6 +21,7 @@ import pyarrow as pa
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names
 from tidelake.fileio.name import validate_name
 from tidelake.format import check_timestamps
+from tidelake.metadata.partition_name import has_partition_text
 from tidelake.options import Option, Options, check_new_table, check_supported, declared
 from tidelake.types import DataField, TableSchema, TypeRoot
 from tidelake.types.arrow import fields_from_arrow, to_arrow_type
@@ -106,6 +107,7 @@ def first_schema(
         comment=comment,
         time_ms=time_ms,
     )
+    _check_partition_types(schema, parsed, table)
     _check_buckets(schema, parsed, by_name, table)
     _check_sequence(schema, parsed, by_name, table)
     return schema
@@ -232,7 +234,11 @@ def _arrow_schema(columns: object, table: str) -> pa.Schema:
             raise _invalid(
                 f"cannot take its columns from {columns!r}: {error}", _GIVE_SCHEMA, table
             ) from error
-    raise _invalid(f"cannot take its columns from a {type(columns).__name__}", _GIVE_SCHEMA, table)
+    raise _invalid(
+        f"cannot take its columns from an object of type {type(columns).__name__}",
+        _GIVE_SCHEMA,
+        table,
+    )
 
 
 def _check_column_name(name: str, table: str) -> None:
@@ -281,6 +287,19 @@ def _check_keys(
         )
     if len(by_name) == len(partitions):
         raise _invalid("has partition columns only", "add a column", table)
+
+
+def _check_partition_types(schema: TableSchema, parsed: Options, table: str) -> None:
+    legacy = parsed.get(declared.PARTITION_LEGACY_NAME)
+    for name in schema.partition_keys:
+        data_type = schema.field(name).type
+        if not has_partition_text(data_type, legacy=legacy):
+            message = (
+                f"Table '{table}' cannot be partitioned by '{name}' of type"
+                f" {data_type.as_nullable()}: Paimon names such directories in a way that depends"
+                " on the machine. Partition by a column of another type."
+            )
+            raise UnsupportedError(message, kind="partition_type", table=table, column=name)
 
 
 def _option_text(value: object) -> str:

@@ -144,7 +144,10 @@ class Committer:
         if kind not in {None, CommitKind.APPEND, CommitKind.COMPACT} or (
             kind is CommitKind.COMPACT and new_files.num_rows
         ):
-            message = f"Commit to table '{self._table}': kind {kind} does not go with new files."
+            message = (
+                f"Commit to table '{self._table}': kind {kind} does not go with these files. Leave"
+                " kind= out, and it follows from them."
+            )
             raise InvalidInputError(message, kind="commit_kind", table=self._table)
         interleaved: tuple[Place, ...] = ()
 

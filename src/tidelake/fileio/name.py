@@ -67,7 +67,7 @@ def validate_name(name: str, what: str) -> str:
 
 def _problem(name: object, what: str) -> str | None:
     if not isinstance(name, str):
-        return f"is a {type(name).__name__}, not a string"
+        return f"is of type {type(name).__name__}, not a string"
     if not name:
         return "is empty"
     if len(name) > NAME_BYTES_MAX:

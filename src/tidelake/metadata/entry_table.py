@@ -134,13 +134,14 @@ class EntryTable:
         if not tables:
             return cls.of([])
         numbers: dict[bytes, int] = {}
-        batches = []
-        place = COLUMNS.get_field_index("partition_id")
+        ids = []
         for table in tables:
             own = [numbers.setdefault(p, len(numbers)) for p in table.partitions]
-            ids = np.array(own, dtype=np.int32)[table["partition_id"]]
-            batches.append(table.batch.set_column(place, COLUMNS.field(place), pa.array(ids)))
-        return cls(pa.concat_batches(batches), tuple(numbers))
+            ids.append(np.array(own, dtype=np.int32)[table["partition_id"]])
+        batch = pa.concat_batches([table.batch for table in tables])
+        place = COLUMNS.get_field_index("partition_id")
+        column = pa.array(np.concatenate(ids))
+        return cls(batch.set_column(place, COLUMNS.field(place), column), tuple(numbers))
 
     @classmethod
     def fold(cls, tables: Iterable[EntryTable], *, where: str = "the table") -> EntryTable:
@@ -308,6 +309,9 @@ def _identity_codes(table: EntryTable) -> np.ndarray:
 def _rare_parts(table: EntryTable) -> np.ndarray | None:
     """Numbers of (extra files, embedded index, external path); None where no file has any."""
     extra, index, path = table["extra_files"], table["embedded_index"], table["external_path"]
+    count = table.num_rows
+    if not len(extra.flatten()) and index.null_count == count and path.null_count == count:
+        return None  # nearly always
     with_extra = pc.greater(pc.list_value_length(extra), 0)
     rare = pc.or_(pc.or_(with_extra, pc.is_valid(index)), pc.is_valid(path))
     rows = np.flatnonzero(rare.to_numpy(zero_copy_only=False))

@@ -426,7 +426,7 @@ def _check_versions(records: Sequence[dict[str, Any]], path: str) -> None:
     if versions:
         message = (
             f"File {path} has entries of version {sorted(versions)}; this library reads version"
-            f" {ENTRY_VERSION}."
+            f" {ENTRY_VERSION}. Upgrade tidelake."
         )
         raise UnsupportedError(message, kind="manifest_version", path=path)
 

@@ -23,7 +23,7 @@ import numpy as np
 from tidelake.errors import UnsupportedError
 from tidelake.types import DataType, TypeRoot
 
-__all__ = ["escape_name", "partition_text"]
+__all__ = ["escape_name", "has_partition_text", "partition_text"]
 
 _ESCAPED = frozenset(map(chr, range(0x20))) | frozenset("\"#%'*/:=?\\\x7f{}[]^")
 _NOT_BLANK = frozenset("\x85\xa0\u2007\u202f")
@@ -43,6 +43,20 @@ def escape_name(text: str) -> str:
     'a%3Db%2Fc%25d%27%5Bx%5D%7By%7D%5E~中 z'
     """
     return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in text)
+
+
+def has_partition_text(data_type: DataType, *, legacy: bool = True) -> bool:
+    """Whether values of a type can name a directory; see :func:`partition_text`.
+
+    Examples
+    --------
+    >>> from tidelake.types import parse_type
+    >>> has_partition_text(parse_type("DATE")), has_partition_text(parse_type("BYTES"))
+    (True, False)
+    """
+    if data_type.root is TypeRoot.TIMESTAMP_LTZ:
+        return legacy
+    return data_type.root not in {TypeRoot.BINARY, TypeRoot.VARBINARY}
 
 
 def partition_text(

@@ -70,11 +70,17 @@ class SchemaLog:
             )
             raise NotFoundError(message, kind="schema_not_found", schema=schema_id) from error
         if len(data) > JSON_BYTES_MAX:
-            message = f"Schema file {path} has {len(data)} bytes: it is no schema."
+            message = (
+                f"Schema file {path} has {len(data)} bytes: it is no schema. Restore it from a"
+                " backup."
+            )
             raise CorruptError(message, kind="schema_file", path=path)
         schema = TableSchema.from_json(data, path=path)
         if schema.id != schema_id:
-            message = f"Schema file {path} says it is schema {schema.id}: it was put there."
+            message = (
+                f"Schema file {path} says it is schema {schema.id}: it was put there. Restore the"
+                " right one from a backup."
+            )
             raise CorruptError(message, kind="schema_file", path=path)
         return schema
 

@@ -315,7 +315,10 @@ class SnapshotLog:
             raise self._missing(snapshot_id) from error
         snapshot = Snapshot.from_json(data, path=path)
         if snapshot.id != snapshot_id:
-            message = f"Snapshot file {path} says it is snapshot {snapshot.id}: it was put there."
+            message = (
+                f"Snapshot file {path} says it is snapshot {snapshot.id}: it was put there. Restore"
+                " the right one from a backup."
+            )
             raise CorruptError(message, kind="snapshot_file", path=path)
         return snapshot
 

@@ -108,11 +108,14 @@ class TagLog:
         The storage.
     paths : TablePaths
         The table's paths.
+    table : str, optional
+        Its name, for messages; its location by default.
     """
 
-    def __init__(self, fileio: FileIO, paths: TablePaths) -> None:
+    def __init__(self, fileio: FileIO, paths: TablePaths, *, table: str = "") -> None:
         self._fileio = fileio
         self._paths = paths
+        self._table = table or paths.location
 
     def names(self) -> list[str]:
         """Names of all tags, sorted."""
@@ -179,7 +182,7 @@ class TagLog:
         tag = Tag(name, snapshot, made_ms, time_retained_ms)
         if not self._fileio.put_if_absent(path, tag.to_json().encode()):
             message = (
-                f"Table {self._paths.location} has a tag '{name}' already: delete it first, or take"
+                f"Table '{self._table}' has a tag '{name}' already: delete it first, or take"
                 " another name."
             )
             raise AlreadyExistsError(message, kind="tag_exists", tag=name)
@@ -200,5 +203,5 @@ class TagLog:
         names = self.names()
         known = f" The tags are: {', '.join(names[:20])}." if names else " It has no tags."
         near = near_names(name, names)
-        message = f"Table {self._paths.location} has no tag '{name}'.{near}{known}"
+        message = f"Table '{self._table}' has no tag '{name}'.{near}{known}"
         return NotFoundError(message, kind="tag_not_found", tag=name)

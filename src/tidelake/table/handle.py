@@ -70,7 +70,7 @@ class TableHandle:
     @property
     def tags(self) -> TagLog:
         """The table's tags."""
-        return TagLog(self.fileio, self.paths)
+        return TagLog(self.fileio, self.paths, table=self.identifier)
 
     @property
     def schemas(self) -> SchemaLog:

@@ -120,9 +120,9 @@ def _is_lazy_frame(data: object) -> bool:
 
 def _not_rows(data: object, table: str) -> InvalidInputError:
     message = (
-        f"A {type(data).__module__}.{type(data).__qualname__} does not hold rows for table"
-        f" '{table}': give an Arrow table, batches or reader, a pandas or Polars frame, or a list"
-        " of dicts."
+        f"An object of type {type(data).__module__}.{type(data).__qualname__} does not hold rows"
+        f" for table '{table}': give an Arrow table, batches or reader, a pandas or Polars frame,"
+        " or a list of dicts."
     )
     return InvalidInputError(message, kind="not_rows", table=table)
 
@@ -224,7 +224,10 @@ def row_kind_names(kinds: pa.Array) -> pa.Array:
 
 
 def _kinds_count(count: int, table: str) -> InvalidInputError:
-    message = f"row_kinds holds {count:,} kinds, which is not the number of rows for '{table}'."
+    message = (
+        f"row_kinds holds {count:,} kinds, which is not the number of rows for table '{table}':"
+        " give one for each row."
+    )
     return InvalidInputError(message, kind="row_kind", table=table)
 
 

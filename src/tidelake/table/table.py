@@ -123,7 +123,7 @@ class Table:
             if fixed and value != self.options.raw.get(key):
                 message = (
                     f"Option '{key}' of table '{self.identifier}' says how its files are laid out"
-                    " and cannot be set for one use."
+                    " and cannot be set for one use: make a new table with it."
                 )
                 raise InvalidInputError(message, kind="option_fixed", option=key)
         return Table(self._handle.with_options(self._handle.options.updated(text)))
@@ -433,8 +433,8 @@ class Table:
         after = self._handle.snapshots.latest() if end is None else self._handle.time_travel.at(end)
         if (0 if before is None else before.id) > (0 if after is None else after.id):
             message = (
-                f"Changes run from an older to a newer moment, and {start!r} is newer than {end!r}:"
-                " swap them."
+                f"Changes of table '{self.identifier}' run from an older to a newer moment, and"
+                f" {start!r} is newer than {end!r}: swap them."
             )
             raise InvalidInputError(message, kind="changes_backwards", table=self.identifier)
         schema = self._handle.schema

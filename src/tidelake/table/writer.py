@@ -122,7 +122,7 @@ class TableWriter:
         self._check_open()
         if not isinstance(batch, (pa.RecordBatch, pa.Table)):
             message = (
-                f"A {type(batch).__name__} does not hold rows for a writer of table"
+                f"An object of type {type(batch).__name__} does not hold rows for a writer of table"
                 f" '{self._table}': give an Arrow table or record batch."
             )
             raise InvalidInputError(message, kind="not_rows", table=self._table)
@@ -223,7 +223,8 @@ class TableWriter:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise ClosedError(f"The writer of table '{self._table}' is closed.", kind="writer")
+            message = f"The writer of table '{self._table}' is closed; open a new one."
+            raise ClosedError(message, kind="writer")
 
     def _let_go(self) -> None:
         self._closed = True

@@ -187,7 +187,10 @@ def fields_from_arrow(schema: pa.Schema, *, not_null: Iterable[str] = ()) -> tup
     required = frozenset(not_null)
     _check_names_once(schema.names, "The Arrow schema")
     for name in sorted(required.difference(schema.names)):
-        message = f"Column '{name}' is not in the Arrow schema.{near_names(name, schema.names)}"
+        message = (
+            f"Column '{name}' is not in the Arrow schema.{near_names(name, schema.names)} Its"
+            f" columns are: {', '.join(schema.names)}."
+        )
         raise InvalidInputError(message, kind="column_missing", column=name)
     fields = []
     for position, field in enumerate(schema):

@@ -195,7 +195,7 @@ def parse_type(form: str | dict[str, Any], *, _depth: int = 0) -> DataType:
 def _parse_atomic(text: str) -> DataType:
     match = _ATOMIC.match(text.upper())
     if match is None:
-        raise CorruptError(f"'{text}' is not a Paimon type.", kind="bad_type")
+        raise _no_type(repr(text))
     name, nullable = match["name"], match["nn"] is None
     a = int(match["a"]) if match["a"] else None
     b = int(match["b"]) if match["b"] else None
@@ -219,7 +219,7 @@ def _parse_atomic(text: str) -> DataType:
         return DataType(root, nullable, precision=6 if a is None else a)
     if name in _UNSUPPORTED_NAMES:
         raise UnsupportedError(f"Type '{text}' is not supported by this version.", kind="type")
-    raise CorruptError(f"'{text}' is not a Paimon type.", kind="bad_type")
+    raise _no_type(repr(text))
 
 
 def _parse_nested(form: dict[str, Any], depth: int) -> DataType:
@@ -252,7 +252,12 @@ def _parse_nested(form: dict[str, Any], depth: int) -> DataType:
         if isinstance(error, (CorruptError, UnsupportedError)):
             raise
         raise CorruptError(f"The type {form!r} lacks a part: {error}.", kind="bad_type") from error
-    raise CorruptError(f"{form!r} is not a Paimon type.", kind="bad_type")
+    raise _no_type(repr(form))
+
+
+def _no_type(shown: str) -> CorruptError:
+    message = f"{shown} is not a Paimon type, such as INT, STRING, DECIMAL(10, 2) or TIMESTAMP(6)."
+    return CorruptError(message, kind="bad_type")
 
 
 def type_to_json(data_type: DataType) -> str | dict[str, Any]:

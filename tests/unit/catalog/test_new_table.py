@@ -8,7 +8,14 @@ import pytest
 from tidelake import InvalidInputError, TidelakeError, UnsupportedError
 
 SCHEMA = pa.schema(
-    {"p": pa.string(), "k": pa.int64(), "v": pa.string(), "f": pa.bool_(), "ts": pa.int64()}
+    {
+        "p": pa.string(),
+        "k": pa.int64(),
+        "v": pa.string(),
+        "f": pa.bool_(),
+        "ts": pa.int64(),
+        "b": pa.binary(),
+    }
 )
 
 
@@ -19,6 +26,7 @@ SCHEMA = pa.schema(
         ({"primary_keys": ["kk"], "options": {"bucket": 1}}, InvalidInputError, "Did you mean 'k'"),
         ({"primary_keys": ["k", "k"], "options": {"bucket": 1}}, InvalidInputError, "twice"),
         ({"partition_keys": ["x"]}, InvalidInputError, "no column 'x'"),
+        ({"partition_keys": ["b"]}, UnsupportedError, "partitioned by 'b' of type BYTES"),
         (
             {"primary_keys": ["k"], "partition_keys": ["p"], "options": {"bucket": 1}},
             UnsupportedError,

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tidelake import (
+    AlreadyExistsError,
     CorruptError,
     InvalidInputError,
     NotFoundError,
@@ -132,3 +133,16 @@ def test_files_with_a_row_count_other_than_the_manifest_says_are_corrupt(keyed, 
     files[0].write_bytes(files[1].read_bytes())
     with pytest.raises(CorruptError, match=files[0].name):
         keyed.to_arrow()
+
+
+def test_a_tag_twice_names_the_table_and_the_tag(keyed):
+    keyed.write([{"k": 1, "v": "a", "n": 1}])
+    keyed.create_tag("t1")
+    with pytest.raises(AlreadyExistsError, match=r"Table 'db.keyed' has a tag 't1' already"):
+        keyed.create_tag("t1")
+
+
+@pytest.mark.parametrize("thing", [7, 1.5, object()])
+def test_things_that_hold_no_rows_are_named_by_their_type(keyed, thing):
+    with pytest.raises(InvalidInputError, match=r"An object of type \S+ does not hold rows"):
+        keyed.write(thing)

@@ -5,6 +5,15 @@ from tidelake.table.read import TableScan
 from tidelake.table.system_table import SystemTable
 from tidelake.table.table import Table
 from tidelake.table.write import WriteResult
+from tidelake.table.write_session import WriteSession
 from tidelake.table.writer import TableWriter
 
-__all__ = ["SystemTable", "Table", "TableHandle", "TableScan", "TableWriter", "WriteResult"]
+__all__ = [
+    "SystemTable",
+    "Table",
+    "TableHandle",
+    "TableScan",
+    "TableWriter",
+    "WriteResult",
+    "WriteSession",
+]

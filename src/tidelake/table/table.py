@@ -33,6 +33,7 @@ from tidelake.table.read import TableScan
 from tidelake.table.system_table import SystemTable
 from tidelake.table.time_travel import Moment, Time
 from tidelake.table.write import CommitIdentity, WriteResult, compact_table, new_writer, write_rows
+from tidelake.table.write_session import WriteSession
 from tidelake.table.writer import TableWriter
 from tidelake.types import TableSchema
 from tidelake.types.arrow import to_arrow_schema
@@ -182,6 +183,30 @@ class Table:
             row_kinds=row_kinds,
             identity=CommitIdentity.of(self._handle, commit_user, commit_identifier),
         )
+
+    def writer(
+        self, *, commit_user: str | None = None, commit_identifier: int | None = None
+    ) -> WriteSession:
+        """Take rows little by little and commit them once, at the end of a ``with`` block.
+
+        Parameters
+        ----------
+        commit_user, commit_identifier : str and int, optional
+            See :meth:`write`.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, tidelake
+        >>> catalog = tidelake.open(tempfile.mkdtemp())
+        >>> table = catalog.create_table("db.t", pa.schema({"k": pa.int64()}))
+        >>> with table.writer() as out:
+        ...     out.write([{"k": 1}])
+        ...     out.write([{"k": 2}, {"k": 3}])
+        >>> out.result.rows, out.result.snapshot_ids
+        (3, (1,))
+        """
+        identity = CommitIdentity.of(self._handle, commit_user, commit_identifier)
+        return WriteSession(self._handle, identity=identity)
 
     def upsert(
         self,

@@ -44,6 +44,7 @@ __all__ = [
     "CommitIdentity",
     "WriteResult",
     "check_writable",
+    "commit_rows",
     "compact_table",
     "new_writer",
     "overwrite_partitions",
@@ -121,6 +122,10 @@ class CommitIdentity:
             raise InvalidInputError(message, kind="commit_identity", table=handle.identifier)
         return cls(user, number, once=True)
 
+    def is_committed(self, handle: TableHandle) -> bool:
+        """Whether a commit of this identity, if the caller gave it, was made before."""
+        return self.once and not handle.committer().filter_committed(self.user, [self.identifier])
+
 
 def check_writable(handle: TableHandle) -> None:
     """Refuse a table with options or columns that this version cannot write."""
@@ -173,8 +178,21 @@ def write_batches(
         batches,
         identity=identity,
         writer=lambda: new_writer(handle),
-        publish=lambda messages, base: handle.committer().commit(
-            messages, user=identity.user, identifier=identity.identifier, base_snapshot_id=base
+        commit=lambda out: commit_rows(handle, out, identity=identity),
+    )
+
+
+def commit_rows(
+    handle: TableHandle, writer: TableWriter, *, identity: CommitIdentity
+) -> WriteResult:
+    """Publish what a writer took, and let go of it."""
+    return _commit(
+        writer,
+        lambda messages: handle.committer().commit(
+            messages,
+            user=identity.user,
+            identifier=identity.identifier,
+            base_snapshot_id=writer.base_snapshot_id,
         ),
     )
 
@@ -205,11 +223,14 @@ def overwrite_partitions(
         batches,
         identity=identity,
         writer=lambda: new_writer(handle, overwrite=True, static=static),
-        publish=lambda messages, _: handle.committer().overwrite(
-            messages,
-            user=identity.user,
-            identifier=identity.identifier,
-            partitions=partitions,
+        commit=lambda out: _commit(
+            out,
+            lambda messages: handle.committer().overwrite(
+                messages,
+                user=identity.user,
+                identifier=identity.identifier,
+                partitions=partitions,
+            ),
         ),
     )
 
@@ -220,29 +241,32 @@ def _write(
     *,
     identity: CommitIdentity,
     writer: Callable[[], TableWriter],
-    publish: Callable[[Sequence[CommitMessage], int | None], Committed],
+    commit: Callable[[TableWriter], WriteResult],
 ) -> WriteResult:
     check_writable(handle)
-    if identity.once and not handle.committer().filter_committed(
-        identity.user, [identity.identifier]
-    ):
+    if identity.is_committed(handle):
         return WriteResult(already_committed=True)
     out = writer()
     try:
         for batch, kinds in batches:
             out.write(batch, kinds)
-        messages = out.prepare_commit()
     except BaseException:
         out.abort()
         raise
-    committed = _published(out, lambda: publish(messages, out.base_snapshot_id))
-    return _result(committed, messages, rows=out.rows_count)
+    return commit(out)
 
 
-def _published(writer: TableWriter, publish: Callable[[], Committed]) -> Committed:
+def _commit(
+    writer: TableWriter, publish: Callable[[Sequence[CommitMessage]], Committed]
+) -> WriteResult:
     """Publish, then let go of the writer; its files are deleted only if nothing became visible."""
     try:
-        committed = publish()
+        messages = writer.prepare_commit()
+    except BaseException:
+        writer.abort()
+        raise
+    try:
+        committed = publish(messages)
     except OutcomeUnknownError:
         writer.close()
         raise
@@ -253,14 +277,10 @@ def _published(writer: TableWriter, publish: Callable[[], Committed]) -> Committ
         writer.close()  # stopped at a moment that nobody knows: the files may be visible
         raise
     writer.close()
-    return committed
-
-
-def _result(committed: Committed, messages: Sequence[CommitMessage], *, rows: int) -> WriteResult:
     files = [f for m in messages for f in (*m.new_files, *m.compact_after)]
     return WriteResult(
         snapshot_ids=tuple(s.id for s in committed.snapshots),
-        rows=rows,
+        rows=writer.rows_count,
         files=len(files),
         bytes=sum(f.file_size_bytes for f in files),
         compactions_dropped=len(committed.gave_way),
@@ -371,17 +391,7 @@ def compact_table(handle: TableHandle, *, full: bool) -> WriteResult:
     try:
         for bucket in live_buckets(handle.read_context(), snapshot, manifests=handle.manifests):
             writer.compact(bucket.partition, bucket.bucket, full=full)
-        messages = writer.prepare_commit()
     except BaseException:
         writer.abort()
         raise
-    committed = _published(
-        writer,
-        lambda: handle.committer().commit(
-            messages,
-            user=identity.user,
-            identifier=identity.identifier,
-            base_snapshot_id=writer.base_snapshot_id,
-        ),
-    )
-    return _result(committed, messages, rows=0)
+    return commit_rows(handle, writer, identity=identity)

@@ -6,6 +6,7 @@ a null are undefined, as in Arrow; callers mask them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = [
     "Words",
     "contiguous",
     "fixed_values",
+    "joined",
     "longest_bytes",
     "string_words",
     "take_rows",
@@ -53,6 +55,41 @@ def contiguous(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> pa.Ar
         column = column.cast(large_type)
         return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], large_type)
     return column
+
+
+def joined(chunks: Sequence[pa.Array]) -> pa.Array:
+    """Give chunks as one array; those that are neighbours in memory are not copied.
+
+    A large batch that was cut into parts on its way in is put together for nothing.
+
+    Parameters
+    ----------
+    chunks : sequence of pyarrow.Array
+        At least one, of one type.
+
+    Examples
+    --------
+    >>> whole = pa.array([1, 2, 3, 4])
+    >>> joined([whole.slice(0, 1), whole.slice(1, 3)]).to_pylist()
+    [1, 2, 3, 4]
+    """
+    first = chunks[0]
+    if len(chunks) == 1:
+        return first
+    if first.type.num_fields or pa.types.is_dictionary(first.type):
+        return pa.concat_arrays(chunks)
+    memory = _addresses(first)
+    at = first.offset
+    for chunk in chunks:
+        if chunk.offset != at or _addresses(chunk) != memory:
+            return pa.concat_arrays(chunks)
+        at += len(chunk)
+    count = at - first.offset
+    return pa.Array.from_buffers(first.type, count, first.buffers(), offset=first.offset)
+
+
+def _addresses(array: pa.Array) -> list[int | None]:
+    return [None if buffer is None else buffer.address for buffer in array.buffers()]
 
 
 def valid_rows(array: pa.Array) -> npt.NDArray[np.bool_] | None:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from tidelake.codec.arrow_memory import joined
 from tidelake.codec.key_order import encode_keys, key_widths
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
 from tidelake.merge.engine import Merged, engine_of
@@ -83,7 +84,7 @@ def _parts(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> list[list[pa.R
 
 def _merge_part(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> pa.Table:
     rows = pa.Table.from_batches(batches)
-    columns = [pa.concat_arrays(rows.column(name).chunks) for name in spec.key_columns]
+    columns = [joined(rows.column(name).chunks) for name in spec.key_columns]
     keys = encode_keys(columns, spec.key_types, key_widths(columns, spec.key_types))
     kinds = np.concatenate([b.column(KIND_FIELD.name).to_numpy() for b in batches])
     segments = segments_of(

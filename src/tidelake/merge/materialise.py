@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from tidelake.codec.arrow_memory import take_rows
+from tidelake.codec.arrow_memory import joined, take_rows
 from tidelake.format import KIND_FIELD
 from tidelake.merge.engine import Merged
 
@@ -44,6 +44,6 @@ def gather(
         elif name == KIND_FIELD.name:
             arrays.append(pa.array(merged.kinds))
         else:
-            arrays.append(take_rows(pa.concat_arrays(rows.column(name).chunks), merged.rows))
+            arrays.append(take_rows(joined(rows.column(name).chunks), merged.rows))
     schema = pa.schema([rows.schema.field(name) for name in names])
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

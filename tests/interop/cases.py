@@ -232,6 +232,14 @@ def _composite_row(rng: random.Random, version: int) -> Values:
     )
 
 
+def _noise_rows(rng: random.Random, keys: Sequence[int]) -> list[Values]:
+    """Rows that hardly shrink."""
+    return [
+        (k, rng.random(), rng.randbytes(12), rng.randbytes(16).hex(), rng.randrange(9))
+        for k in keys
+    ]
+
+
 KV = {"k": "INT NOT NULL", "v": "STRING", "n": "INT"}
 AKV = {"k": "BIGINT", "v": "STRING", "n": "DOUBLE"}
 COMPOSITE = {
@@ -358,6 +366,9 @@ def all_cases() -> list[Case]:
         *(Case(f"compression_{name}", KV, _upserts(8, commits=2, keys_count=3000, per_commit=500), ("k",),
                options={"bucket": "1", "file.compression": name}, full_only=name in {"gzip", "none"})
           for name in ("snappy", "lz4", "gzip", "none")),
+        Case("compression_by_column", {"k": "BIGINT NOT NULL", "noise": "DOUBLE", "raw": "BYTES", "uuid": "STRING", "n": "INT"},
+             [Write(_noise_rows(rng, range(6_000))), Write(_noise_rows(rng, range(0, 6_000, 7)))],
+             ("k",), options={"bucket": "1"}, peer_rows=_noise_rows(rng, range(0, 6_000, 500))),
         Case("write_only", KV, _upserts(9, commits=12, keys_count=100, per_commit=30), ("k",),
              options={"bucket": "1", "write-only": "true"}, peer_rows=[(k, "peer", k) for k in range(40)]),
         Case("pk_large", COMPOSITE,

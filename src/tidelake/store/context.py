@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidelake.fileio import FileIO
+from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options
 from tidelake.telemetry import Env
-from tidelake.types import TableSchema
+from tidelake.types import DataField, TableSchema
 
 __all__ = ["StoreContext"]
 
@@ -40,3 +41,10 @@ class StoreContext:
     options: Options
     env: Env
     spill_dir: str | None = None
+
+    def file_fields(self, file: DataFileMeta) -> tuple[DataField, ...]:
+        """The columns that a file to be rewritten must have: one that lacks any is damaged.
+
+        None are known of a file with another schema; what it lacks was added later and is null.
+        """
+        return self.schema.fields if file.schema_id == self.schema.id else ()

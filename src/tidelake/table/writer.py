@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -96,6 +96,7 @@ class TableWriter:
         self._held: dict[tuple[bytes, int], int] = {}
         self._held_bytes = 0
         self._known_partitions: set[bytes] = set()
+        self._altered: set[tuple[bytes, int]] = set()
         self._handed_out: list[CommitMessage] = []
         self._closed = False
         self.rows_count = 0
@@ -176,6 +177,11 @@ class TableWriter:
                 f" 'bucket' back to {known}."
             )
             raise InvalidInputError(message, kind="buckets_changed", table=self._table)
+        if self._is_altered(state):
+            # rows of these columns may be added, but what is there must not be written anew
+            write_only = context.options.updated({declared.WRITE_ONLY.key: "true"})
+            context = replace(context, options=write_only)
+            self._altered.add((partition, bucket))
         opened = LsmBucketWriter if context.schema.primary_keys else AppendBucketWriter
         return opened(
             context,
@@ -185,12 +191,31 @@ class TableWriter:
             live_files=state.files,
         )
 
+    def _is_altered(self, state: BucketState) -> bool:
+        """Whether files have a newer schema, so perhaps columns that a compaction here would drop.
+
+        Another engine altered the table after it was opened here.
+        """
+        return any(file.schema_id > self._context.schema.id for file in state.files)
+
     def compact(self, partition: bytes, bucket: int, *, full: bool) -> None:
-        """Compact one bucket; its files are part of the next messages."""
+        """Compact one bucket; its files are part of the next messages.
+
+        Raises
+        ------
+        InvalidInputError
+            The table was altered since it was opened.
+        """
         self._check_open()
         writer = self._writers.get((partition, bucket))
         if writer is None:
             writer = self._writers[partition, bucket] = self._open(partition, bucket)
+        if (partition, bucket) in self._altered:
+            message = (
+                f"Table '{self._table}' was altered by another writer since it was opened, and a"
+                " compaction would drop its new columns: open it again."
+            )
+            raise InvalidInputError(message, kind="table_altered", table=self._table)
         writer.compact(full)
 
     def prepare_commit(self) -> list[CommitMessage]:

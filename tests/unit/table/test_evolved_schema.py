@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from tidelake import CorruptError, UnsupportedError
-from tidelake.metadata import SchemaLog
+from tidelake import CorruptError, InvalidInputError, UnsupportedError
+from tidelake.metadata import CommitMessage, SchemaLog
 from tidelake.types import DataField, parse_type
 
 
@@ -102,3 +103,64 @@ def test_a_mix_of_timestamps_that_another_engine_made_is_refused_before_a_file_i
     assert now.to_arrow().to_pylist() == [{"k": 1, "a": None, "b": None}]
     with pytest.raises(UnsupportedError, match=r"'db.mixed' would mix.*'a'.*'b'"):
         now.write([{"k": 2, "a": None, "b": None}])
+
+
+@pytest.mark.parametrize("trigger", [2, 5])
+def test_a_table_opened_before_an_alter_keeps_the_columns_of_newer_files(catalog, trigger):
+    """A compaction writes the columns that it knows: it must not touch files that have more."""
+    options = {"bucket": 1, "num-sorted-run.compaction-trigger": trigger}
+    stale = catalog.create_table(
+        "db.s", pa.schema({"k": pa.int64(), "a": pa.int32()}), primary_keys=["k"], options=options
+    )
+    stale.write([{"k": 0, "a": 0}])
+    added = DataField(2, "added", parse_type("STRING"))
+    schema = dataclasses.replace(
+        stale.table_schema, id=1, fields=(*stale.table_schema.fields, added), highest_field_id=2
+    )
+    assert SchemaLog(stale.fileio, stale.paths).create(schema)
+    now = catalog.table("db.s").copy({"write-only": True})
+    now.write([{"k": 1, "a": 1, "added": "x"}])
+    for number in range(2, 8):
+        stale.write([{"k": number, "a": number}])
+    assert rows(now, filter="k = 1") == [{"k": 1, "a": 1, "added": "x"}]
+    with pytest.raises(InvalidInputError, match=r"'db.s' was altered.*open it again"):
+        stale.compact(full=True)
+    assert rows(now, filter="k = 1") == [{"k": 1, "a": 1, "added": "x"}]
+    catalog.table("db.s").compact(full=True)
+    assert rows(now, filter="k = 1") == [{"k": 1, "a": 1, "added": "x"}]
+    assert now.count() == 8
+
+
+def test_compacting_a_file_without_a_column_of_its_schema_is_refused(catalog):
+    """Read as null, the column's values would be gone for good."""
+    for name, keys in (("keyed", ["k"]), ("append", [])):
+        table = catalog.create_table(
+            f"db.{name}",
+            pa.schema({"k": pa.int64(), "v": pa.string()}),
+            primary_keys=keys,
+            options={"bucket": 1, "bucket-key": "k"},
+        )
+        table.write([{"k": 1, "v": "a"}])
+        table.write([{"k": 1, "v": "b"}])
+        plan = table.plan()
+        (partition, bucket, total) = (plan.splits[0].partition, 0, 1)
+        snapshot = table.handle.snapshots.latest()
+        entries = table.new_committer().live_files(snapshot).to_entries()
+        file = entries[-1].file
+        path = table.paths.data_file(partition, bucket, file)
+        rows_there = pq.read_table(path).drop_columns(["v"])
+        other = table.paths.data_file(partition, bucket, "data-short.parquet")
+        pq.write_table(rows_there, other)
+        short = dataclasses.replace(
+            file,
+            file_name="data-short.parquet",
+            file_size_bytes=table.fileio.size(other),
+            min_sequence_number=5,
+            max_sequence_number=5,
+        )
+        message = CommitMessage(partition, bucket, total, new_files=(short,))
+        table.new_committer().commit([message], user="u", identifier=1)
+        with pytest.raises(CorruptError, match=r"data-short.*'v' is missing"):
+            table.to_arrow()
+        with pytest.raises(CorruptError, match=r"data-short.*'v' is missing"):
+            table.compact(full=True)

@@ -255,6 +255,7 @@ class AppendBucketWriter:
                 self._context.fileio,
                 path,
                 self._context.schema.fields,
+                file_fields=self._context.file_fields(file),
                 file_size_bytes=file.file_size_bytes,
                 row_count=file.row_count,
             ):

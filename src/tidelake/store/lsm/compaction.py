@@ -192,6 +192,7 @@ def _run_batches(
             context.fileio,
             path_of(file),
             fields,
+            file_fields=context.file_fields(file),
             file_size_bytes=file.file_size_bytes,
             row_count=file.row_count,
         )

@@ -319,3 +319,39 @@ def test_two_handles_see_each_others_commits(catalog, keyed, tmp_path):
     keyed.write([{"k": 1, "v": "a", "n": 1}])
     other.write([{"k": 1, "v": "b", "n": 2}])
     assert rows(keyed) == rows(other) == [{"k": 1, "v": "b", "n": 2}]
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_the_smaller_sequence_field_wins_where_it_descends(catalog, compacted):
+    schema = pa.schema({"k": pa.int64(), "v": pa.string(), "rank": pa.int32()})
+    options = {
+        "bucket": 1,
+        "sequence.field": "rank",
+        "sequence.field.sort-order": "descending",
+        "num-sorted-run.compaction-trigger": 100,
+    }
+    table = catalog.create_table("db.t", schema, primary_keys=["k"], options=options)
+
+    def settle():
+        if compacted:
+            table.compact(full=True)
+        return {r["k"]: r["v"] for r in table.to_arrow().to_pylist()}
+
+    table.write([{"k": k, "v": "five", "rank": 5} for k in range(4)])
+    table.write([{"k": 0, "v": "nine", "rank": 9}, {"k": 0, "v": "eight", "rank": 8}])
+    assert settle() == dict.fromkeys(range(4), "five")  # larger ranks came later and are older
+    table.write([{"k": 1, "v": "three", "rank": 3}, {"k": 1, "v": "four", "rank": 4}])
+    table.write([{"k": 2, "v": "five again", "rank": 5}])  # a tie: the later one
+    assert settle() == {0: "five", 1: "three", 2: "five again", 3: "five"}
+    table.write([{"k": 3, "v": None, "rank": 6}], row_kinds=["-D"])
+    assert settle()[3] == "five"
+    table.write([{"k": 3, "v": None, "rank": 2}], row_kinds=["-D"])
+    assert settle() == {0: "five", 1: "three", 2: "five again"}
+    table.compact(full=True)
+    assert settle() == {0: "five", 1: "three", 2: "five again"}
+    assert rows(table, filter="v = 'four' OR v = 'nine' OR k = 3") == []
+    last = table.latest_snapshot_id
+    changed = table.changes(1, last, columns=["k", "v"]).to_pylist()
+    assert {(r["_row_kind"], r["k"]) for r in changed} == {
+        ("-U", 1), ("+U", 1), ("-U", 2), ("+U", 2), ("-D", 3),
+    }  # fmt: skip

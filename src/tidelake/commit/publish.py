@@ -22,8 +22,12 @@ One attempt:
 5. Lost: remove this attempt's files, wait (longer each time, with chance), begin anew.
 
 From the moment an outcome is in doubt nothing is removed any more, and whatever ends the commit
-then is an :class:`OutcomeUnknownError`: the caller must not remove its data files. Shown for
-every call and every fault by ``tests/unit/commit/test_commit_faults.py``.
+then is an :class:`OutcomeUnknownError`: the caller must not remove its data files.
+
+Shown by ``tests/unit/commit/test_commit_faults.py``: each storage call of one commit fails in each
+mode while a rival commits right before each put; and by ``tests/proving/interleave.py``: two
+writers that compact, and a job and its twin of one identity, meet at the put. These are chosen
+moments, not all orders of all calls.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ demo: setup ## the main job: a year of real flights through Spark, with a report
 ##@ Tests
 .PHONY: test doctest golden spark interop
 test: doctest ## all tests, with the small sizes of the reliability checks
-	$(BIN)/pytest --numprocesses 2 --dist loadfile --ignore tests/spark --ignore tests/interop
+	$(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/spark --ignore tests/interop
 	$(BIN)/pytest tests/spark tests/interop
 
 doctest: setup ## the examples in the docstrings

@@ -5,8 +5,8 @@ from proving import episode, fsck
 
 from tidelake.fileio import MemoryFileIO
 
-SEEDS = 60  # 200 are the aim; the full size runs 5,000
-SEEDS_PER_TEST = 10
+SEEDS = 200  # the full size runs 5,000
+SEEDS_PER_TEST = 5
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))

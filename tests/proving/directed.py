@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proving.fsck import check_table
-from proving.model import ModelTable
+from proving.model import ModelTable, sorted_rows
 from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
 from tidelake import col
 from tidelake.errors import OutcomeUnknownError
@@ -86,9 +86,7 @@ def check_spilled_write() -> None:
         rows = _rows([k * 7919 % 6000 for k in range(6000)], "s")
         batches = arrow_of(shape, rows).to_batches(max_chunksize=500)
         table.write(iter(batches))
-        assert content_of(table, columns=["k"]) == sorted(
-            ({"k": k} for k in range(6000)), key=lambda r: repr(sorted(r.items()))
-        )
+        assert content_of(table, columns=["k"]) == sorted_rows({"k": k} for k in range(6000))
         check_table(fileio, LOCATION)
 
 

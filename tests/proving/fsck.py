@@ -125,7 +125,7 @@ def _check_levels(snapshot_id, live) -> None:
 
 
 def _check_data_file(fileio, path: str, file: dict) -> None:
-    table = pq.read_table(io.BytesIO(fileio.read_bytes(path)))
+    table = pq.ParquetFile(io.BytesIO(fileio.read_bytes(path))).read(use_threads=False)
     if table.num_rows != file["_ROW_COUNT"]:
         raise FsckError(f"{path}: {table.num_rows} rows, manifest says {file['_ROW_COUNT']}")
     if "_SEQUENCE_NUMBER" not in table.column_names:

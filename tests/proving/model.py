@@ -31,6 +31,7 @@ class ModelTable:
     appended: list[Row] = field(default_factory=list)
     arrival: int = 0
     by_snapshot: dict[int, list[Row]] = field(default_factory=dict)
+    _content: list[Row] | None = None
 
     def copy(self) -> ModelTable:
         return copy.deepcopy(self)
@@ -43,6 +44,7 @@ class ModelTable:
         return tuple(row[k] for k in self.partition_keys)
 
     def apply(self, rows: Iterable[Row], deletes: Iterable[bool] | None = None) -> None:
+        self._content = None
         rows = list(rows)
         flags = [False] * len(rows) if deletes is None else list(deletes)
         for row, is_delete in zip(rows, flags, strict=True):
@@ -73,14 +75,19 @@ class ModelTable:
         self.apply(rows)
 
     def content(self) -> list[Row]:
-        if not self.keys:
-            return sorted_rows(self.appended)
-        return sorted_rows(row for _, row in self.state.values() if row is not None)
+        """The rows, sorted; of an unchanged table the same list again."""
+        if self._content is None:
+            rows = (row for _, row in self.state.values() if row is not None)
+            self._content = sorted_rows(rows if self.keys else self.appended)
+        return self._content
 
     def committed(self, snapshot_id: int) -> None:
         self.by_snapshot[snapshot_id] = self.content()
 
 
 def sorted_rows(rows: Iterable[Row]) -> list[Row]:
-    """Rows in a stable order, so that two sets of rows compare as lists."""
-    return sorted((dict(r) for r in rows), key=lambda r: repr(sorted(r.items())))
+    """Rows in a stable order, so that two sets of rows compare as lists.
+
+    Requires: the columns of all rows come in one order.
+    """
+    return sorted(rows, key=repr)

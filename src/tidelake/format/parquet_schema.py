@@ -130,15 +130,16 @@ def dictionary_columns(table: pa.Table, candidates: Sequence[str]) -> list[str]:
     A dictionary for a column of mostly distinct values costs a fifth of the whole write and makes
     the file larger. The rule: of :data:`SAMPLE_ROWS` rows at most half are distinct.
     """
+    spread = table.select(list(candidates))
     step = max(1, table.num_rows // SAMPLE_ROWS)
-    sample = [
-        batch.take(pa.array(np.arange(0, batch.num_rows, step)))
-        for batch in table.select(list(candidates)).to_batches()
-    ]
-    rows = sum(batch.num_rows for batch in sample)
-    spread = pa.Table.from_batches(sample, schema=table.select(list(candidates)).schema)
+    if step > 1:
+        sample = [
+            batch.take(pa.array(np.arange(0, batch.num_rows, step)))
+            for batch in spread.to_batches()
+        ]
+        spread = pa.Table.from_batches(sample, schema=spread.schema)
     return [
         name
         for name in candidates
-        if 2 * pc.count_distinct(spread.column(name), mode="all").as_py() <= rows
+        if 2 * pc.count_distinct(spread.column(name), mode="all").as_py() <= spread.num_rows
     ]

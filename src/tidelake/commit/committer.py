@@ -223,15 +223,15 @@ class Committer:
             One ADD entry per file.
         """
         buckets = None if bucket is None else frozenset([bucket])
-        live = live_entries(
-            self._fileio, self._paths, snapshot, self._manifests, keep=_may_hold(buckets)
+        partitions = None if partition is None else frozenset([partition])
+        return live_entries(
+            self._fileio,
+            self._paths,
+            snapshot,
+            self._manifests,
+            keep=_may_hold(buckets),
+            rows=_rows_in(partitions, buckets) if partitions or buckets else None,
         )
-        mask = np.ones(live.num_rows, dtype=bool)
-        if partition is not None:
-            mask &= live["partition_id"] == live.partition_id(partition)
-        if bucket is not None:
-            mask &= live["bucket"] == bucket
-        return live if mask.all() else live.take(mask)
 
     def filter_committed(self, user: str, identifiers: Sequence[int]) -> list[int]:
         """Those of a user's identifiers that are not committed yet, for a restart.
@@ -350,20 +350,18 @@ class Committer:
     ) -> dict[Place, list[ManifestEntry]]:
         if base is None:
             return {}
+        partitions = frozenset(c.partition for c in todo)
+        buckets = frozenset(c.bucket for c in todo)
         live = live_entries(
             self._fileio,
             self._paths,
             base,
             self._manifests,
-            keep=_may_hold(frozenset(c.bucket for c in todo)),
+            keep=_may_hold(buckets),
+            rows=_rows_in(partitions, buckets),
         )
-        places = {c.place for c in todo}
-        partitions = {partition for partition, _ in places}
-        wanted = np.array([p in partitions for p in live.partitions], dtype=bool)
-        buckets = np.array([bucket for _, bucket in places])
-        mask = wanted[live["partition_id"]] & np.isin(live["bucket"], buckets)
         by_place: dict[Place, list[ManifestEntry]] = {}
-        for entry in live.take(mask).to_entries():
+        for entry in live.to_entries():
             by_place.setdefault((entry.partition, entry.bucket), []).append(entry)
         return by_place
 
@@ -468,3 +466,20 @@ def _may_hold(buckets: frozenset[int] | None) -> Callable[[ManifestFile], bool] 
         return manifest.min_bucket <= high and low <= manifest.max_bucket
 
     return keep
+
+
+def _rows_in(
+    partitions: frozenset[bytes] | None, buckets: frozenset[int] | None
+) -> Callable[[EntryTable], np.ndarray]:
+    """Positions of the entries of some partitions (None: all) and some buckets (None: all)."""
+
+    def rows(table: EntryTable) -> np.ndarray:
+        mask = np.ones(table.num_rows, dtype=bool)
+        if partitions is not None:
+            known = np.array([p in partitions for p in table.partitions], dtype=bool)
+            mask &= known[table["partition_id"]]
+        if buckets is not None:
+            mask &= np.isin(table["bucket"], list(buckets))
+        return np.flatnonzero(mask)
+
+    return rows

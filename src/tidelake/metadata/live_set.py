@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from tidelake.fileio import FileIO
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.entry_table import EntryTable
@@ -61,6 +63,7 @@ def live_entries(
     manifests: ManifestCache,
     *,
     keep: Callable[[ManifestFile], bool] | None = None,
+    rows: Callable[[EntryTable], np.ndarray] | None = None,
 ) -> EntryTable:
     """The live files of a snapshot.
 
@@ -73,6 +76,10 @@ def live_entries(
     keep : callable, optional
         Whether a manifest may hold entries that are wanted. It must decide by what ADD and DELETE
         of a file have in common (partition and bucket); entries that are not wanted come too.
+    rows : callable, optional
+        Positions of a manifest's entries that are wanted. It must decide by the same, and `keep`
+        must keep every manifest that has any. The others are not folded, so a few buckets cost
+        what they hold.
 
     Returns
     -------
@@ -88,7 +95,10 @@ def live_entries(
     wanted = [f for f in files if keep is None or keep(f)]
     where = f"snapshot {snapshot.id} of {paths.location}"
     tables = read_manifests(fileio, paths, wanted, manifests)
-    if len(wanted) == len(files):
+    if rows is not None:
+        chosen = ((table, rows(table)) for table in tables)
+        tables = [table.take(positions) for table, positions in chosen if len(positions)]
+    if rows is not None or len(wanted) == len(files):
         return EntryTable.fold(tables, where=where)
     # A manifest that is wanted may delete a file of another bucket whose ADD stands in one that is
     # not: such a DELETE is left over, and says nothing of the buckets that are wanted.

@@ -6,7 +6,7 @@
    that a write into one bucket does not pay for the others' files.
 3. A write into many buckets folds everything once instead (:data:`SEPARATE_LOOK_UPS_MAX`).
 
-Cost at 20,000 files: 3 ms for a bucket, 26 ms for all.
+Cost at 20,000 files in 20 manifests: 1 ms for one bucket, 7 ms to fold all.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from tidelake.table.writer import BucketState
 
 __all__ = ["LiveState"]
 
-SEPARATE_LOOK_UPS_MAX = 8
+SEPARATE_LOOK_UPS_MAX = 4
 """Buckets that are folded by themselves; the next look-up folds the whole table."""
+
+NO_ENTRIES = EntryTable.of([])
 
 
 class LiveState:
@@ -81,4 +83,6 @@ class LiveState:
             rows = np.flatnonzero(mask)
             if len(rows):
                 found.append(table.take(rows))
-        return EntryTable.fold(found, where=self._where)
+        if not found:
+            return NO_ENTRIES
+        return found[0] if self._folded else EntryTable.fold(found, where=self._where)

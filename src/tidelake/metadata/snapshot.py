@@ -37,6 +37,8 @@ JSON_BYTES_MAX = 16 << 20
 HINT_BYTES_MAX = 32
 PROBES_MAX = 10_000
 """Ids tried one by one after an old listing, before the storage is called inconsistent."""
+HINT_PROBES_MAX = 32
+"""Ids tried one by one after the hint, before the directory is listed."""
 LATEST_TRIES = 3
 """The newest snapshot may be rolled back between finding and reading it."""
 
@@ -265,8 +267,12 @@ class SnapshotLog:
     def latest_id(self) -> int | None:
         """Id of the newest snapshot; None where there is none."""
         hint = self._hint(self._paths.latest_hint)
-        if hint is not None and self._exists(hint) and not self._exists(hint + 1):
-            return hint
+        if hint is not None and self._exists(hint):
+            # ids have no gaps; where others commit the hint is a few behind, and a look at each
+            # costs less than a listing of all
+            for newest in range(hint, hint + HINT_PROBES_MAX):
+                if not self._exists(newest + 1):
+                    return newest
         newest = max(self.ids(), default=0)
         oldest = self._hint(self._paths.earliest_hint) if newest == 0 else None
         for known in (hint, oldest):  # a listing may even be empty for a moment

@@ -156,8 +156,18 @@ def test_the_hint_of_the_oldest_is_believed_while_older_ones_are_being_removed()
     assert log.earliest_id() == 4
 
 
+@pytest.mark.parametrize(("behind", "listings"), [(0, 0), (1, 0), (31, 0), (32, 1), (99, 1)])
+def test_a_hint_that_is_a_little_behind_spares_the_listing(behind, listings):
+    inner, _ = log_of(100)
+    inner.replace(PATHS.latest_hint, str(100 - behind).encode())
+    fileio = FaultyFileIO(inner)
+    assert SnapshotLog(fileio, PATHS).latest_id() == 100
+    assert [e.op for e in fileio.trace].count("list_dir") == listings
+
+
 @pytest.mark.parametrize("mode", [FaultMode.STALE_LIST, FaultMode.EMPTY_LIST])
-def test_an_old_listing_is_looked_through(mode):
+def test_an_old_listing_is_looked_through(mode, monkeypatch):
+    monkeypatch.setattr(snapshot_module, "HINT_PROBES_MAX", 1)
     inner = MemoryFileIO()
     calls = len(_publishing(inner).trace)
     for call in range(calls + 1, calls + 8):

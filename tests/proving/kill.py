@@ -16,6 +16,9 @@ from proving.fsck import check_table
 SCHEMA = pa.schema([("k", pa.int64()), ("run", pa.int32()), ("i", pa.int64()), ("v", pa.string())])
 KEYS = 200
 ROWS = 40
+COMMITS_MAX = 6
+"""Fewer commits than this are waited for before a kill."""
+FIRST_COMMIT_SECONDS = 0.2
 
 
 def _rows(run: int, i: int) -> list[dict]:
@@ -64,11 +67,16 @@ def kills(directory: Path, *, count: int, seed: int) -> dict:
         )
         assert child.stdout is not None
         child.stdout.readline()
-        time.sleep(rng.uniform(0.0, 0.25))
+        # some commits, then a part of one, however fast the machine is
+        seen, began = rng.randrange(COMMITS_MAX), time.perf_counter()
+        for _ in range(seen):
+            child.stdout.readline()
+        one = (time.perf_counter() - began) / seen if seen else FIRST_COMMIT_SECONDS
+        time.sleep(rng.uniform(0.0, 1.5 * one))
         child.kill()
         rest = child.stdout.read().split()
         child.wait()
-        acknowledged = len(rest)
+        acknowledged = seen + len(rest)
         commits += acknowledged
         for i in range(acknowledged):
             state.update({row["k"]: (run, i) for row in _rows(run, i)})

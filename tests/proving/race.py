@@ -10,18 +10,29 @@ import pyarrow as pa
 
 import tidelake
 from proving.fsck import check_table
+from tidelake.errors import ConflictError
+
+WRITES_MAX = 100
+"""Times that one row is written; a commit whose attempts all lose their race says so."""
 
 SCHEMA = pa.schema([("who", pa.int32()), ("i", pa.int64()), ("v", pa.string())])
 
 
 def worker(warehouse: str, who: int, commits: int) -> None:
-    """Commit `commits` rows one by one; print the acknowledged ones."""
+    """Commit `commits` rows one by one; print the acknowledged ones, and `!` for each refusal."""
     table = tidelake.open(warehouse).table("db.race")
     for i in range(commits):
         row = pa.Table.from_pylist([{"who": who, "i": i, "v": f"{who}-{i}"}], schema=SCHEMA)
-        table.write(row, commit_user=f"w{who}", commit_identifier=i)
-        sys.stdout.write(f"{i}\n")
-        sys.stdout.flush()
+        for _ in range(WRITES_MAX):
+            try:
+                table.write(row, commit_user=f"w{who}", commit_identifier=i)
+            except ConflictError:
+                sys.stdout.write("!\n")
+            else:
+                sys.stdout.write(f"{i}\n")
+                break
+            finally:
+                sys.stdout.flush()
 
 
 def race(directory: Path, *, processes: int, commits: int, options: dict[str, str]) -> dict:
@@ -38,12 +49,16 @@ def race(directory: Path, *, processes: int, commits: int, options: dict[str, st
         )
         for who in range(processes)
     ]
-    acknowledged = set()
+    said = [child.communicate()[0].split() for child in children]  # all end before one is judged
     for who, child in enumerate(children):
-        out, _ = child.communicate()
         if child.returncode != 0:
             raise AssertionError(f"writer {who} failed with exit code {child.returncode}")
-        acknowledged |= {(who, int(line)) for line in out.split()}
+    refused = sum(lines.count("!") for lines in said)
+    acknowledged = {
+        (who, int(line)) for who, lines in enumerate(said) for line in lines if line != "!"
+    }
+    if len(acknowledged) != each * processes:
+        raise AssertionError(f"{each * processes - len(acknowledged)} commits never got through")
     table = catalog.table("db.race")
     rows = [(r["who"], r["i"]) for r in table.to_arrow(columns=["who", "i"]).to_pylist()]
     lost = acknowledged - set(rows)
@@ -55,6 +70,7 @@ def race(directory: Path, *, processes: int, commits: int, options: dict[str, st
     return {
         "processes": processes,
         "commits": len(acknowledged),
+        "refused_and_written_again": refused,
         "snapshots": table.latest_snapshot_id,
         "files": files,
         "lost": 0,

@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -29,30 +30,52 @@ AGGREGATES = [
     "max(t)",
 ]
 TICKS = os.sysconf("SC_CLK_TCK")
+LOOK_SECONDS = 0.5
 
 
-def tree_cpu() -> float:
-    """CPU seconds of this process and every descendant, ended children included."""
-    parents: dict[int, int] = {}
-    used: dict[int, float] = {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-        except (OSError, IndexError):
-            continue
-        parents[int(entry.name)] = int(fields[1])
-        used[int(entry.name)] = sum(int(x) for x in fields[11:15]) / TICKS
-    mine, total = {os.getpid()}, 0.0
-    grown = True
-    while grown:
-        more = {pid for pid, parent in parents.items() if parent in mine} - mine
-        grown = bool(more)
-        mine |= more
-    for pid in mine:
-        total += used.get(pid, 0.0)
-    return total
+class TreeCpu:
+    """CPU seconds of this process and all that descend from it, those that have ended included.
+
+    PySpark's daemon ignores SIGCHLD, so the time of a Python worker that ends (Spark ends idle ones
+    after a minute) is in nobody's account: a thread looks again and again and remembers.
+    """
+
+    def __init__(self) -> None:
+        self.used: dict[int, float] = {}
+        self.lock = threading.Lock()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def seconds(self) -> float:
+        """Used up to now."""
+        with self.lock:
+            self._look()
+            return sum(self.used.values())
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(LOOK_SECONDS)
+            self.seconds()
+
+    def _look(self) -> None:
+        parents: dict[int, int] = {}
+        used: dict[int, float] = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            except (OSError, IndexError):
+                continue
+            parents[int(entry.name)] = int(fields[1])
+            used[int(entry.name)] = (int(fields[11]) + int(fields[12])) / TICKS
+        mine = {os.getpid()}
+        grown = True
+        while grown:
+            more = {pid for pid, parent in parents.items() if parent in mine} - mine
+            grown = bool(more)
+            mine |= more
+        for pid in mine:
+            self.used[pid] = max(used.get(pid, 0.0), self.used.get(pid, 0.0))
 
 
 class Common:
@@ -177,13 +200,15 @@ class Paimon(Common):
 
 def main() -> None:
     """Answer commands until stdin ends."""
+    tree = TreeCpu()
     engine = Tidelake() if ENGINE == "tidelake" else Paimon()
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         name, *arguments = json.loads(line)
-        cpu, began = tree_cpu(), time.perf_counter()
+        cpu, began = tree.seconds(), time.perf_counter()
         answer = getattr(engine, name)(*arguments)
-        figures = {"wall": time.perf_counter() - began, "cpu": tree_cpu() - cpu, "answer": answer}
+        wall = time.perf_counter() - began
+        figures = {"wall": wall, "cpu": tree.seconds() - cpu, "answer": answer}
         print(json.dumps(figures), flush=True)
 
 

@@ -6,7 +6,8 @@
 2. Native files are grouped by how their columns map to the table's (one group per schema version,
    as a rule). Each group is one scan: the file's own schema given, nothing inferred, then renamed
    and cast by a select. A column that the file's schema lacks is null. Where files hold deletes,
-   the scan keeps the rows of other kinds.
+   the scan keeps the rows of other kinds; where newer runs replace rows of theirs, the others
+   (:mod:`tidelake.spark.overlay`).
 3. The predicate is applied again by Spark, which pushes it into the row groups.
 
 Files have all their columns inside, those of the partition too; Spark's partition discovery does
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -26,6 +27,7 @@ from tidelake.format import KIND_FIELD
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan import ReadContext, Split
 from tidelake.spark.expression import quoted
+from tidelake.spark.overlay import FILES_COUNT_MAX, is_visible
 from tidelake.spark.types import spark_schema, to_spark_type
 from tidelake.types import DataField, DataType, RowKind, TypeRoot
 
@@ -35,6 +37,7 @@ PATTERN_CHARACTERS = frozenset("[]{}*?\\:^")
 SKIPPED_PREFIXES = ("_", ".")
 SKIPPED_SUFFIX = "_COPYING_"
 FRACTION_DIGITS_MAX = 6
+METADATA_COLUMN = "_metadata"
 _INTEGERS = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
 _TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _BYTES = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
@@ -67,11 +70,25 @@ class NativeGroup:
         The files.
     live_only : bool
         Whether the files may hold deletes, which are to be left out.
+    overlays : tuple of Split
+        Where newer runs replace rows of these files: for each file a split of it and of those runs.
     """
 
     source: SourceFields
     paths: tuple[str, ...]
     live_only: bool = False
+    overlays: tuple[Split, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _OverlaidFiles:
+    """Files of one scan under newer runs: few, and of different sizes."""
+
+    paths: dict[int, str]
+    overlays: list[Split]
+
+    def has_room(self, file: DataFileMeta) -> bool:
+        return len(self.paths) < FILES_COUNT_MAX and file.file_size_bytes not in self.paths
 
 
 class NativeFiles:
@@ -95,11 +112,16 @@ class NativeFiles:
         self._clear = case_sensitive or _names_differ(context, fields)
         self._sources: dict[int, SourceFields | None] = {}
         self._paths: dict[tuple[SourceFields, bool], list[str]] = {}
+        self._overlaid: dict[tuple[SourceFields, bool], list[_OverlaidFiles]] = {}
 
-    def readable(self, split: Split, file: DataFileMeta) -> bool:
-        """Whether Spark reads the file as the kernel does."""
+    def readable(self, split: Split, file: DataFileMeta, *, with_metadata: bool = False) -> bool:
+        """Whether Spark reads the file as the kernel does, and, if asked, rows' positions too."""
         path = self._context.paths.data_file(split.partition, split.bucket, file)
-        return self._clear and _readable_path(path) and self._source(file) is not None
+        source = self._source(file) if self._clear and _readable_path(path) else None
+        if source is None:
+            return False
+        names = [f.name.lower() for f in source if f is not None]
+        return not (with_metadata and METADATA_COLUMN in names)
 
     def add(self, split: Split, file: DataFileMeta, *, live_only: bool = False) -> None:
         """Have a file read. Requires: it is readable."""
@@ -108,12 +130,34 @@ class NativeFiles:
         path = self._context.paths.data_file(split.partition, split.bucket, file)
         self._paths.setdefault((source, live_only), []).append(path)
 
+    def add_overlaid(
+        self, split: Split, file: DataFileMeta, newer: Sequence[tuple[DataFileMeta, ...]]
+    ) -> None:
+        """Have those rows of a file read that no run of `newer` replaces. Requires: readable."""
+        source = self._source(file)
+        assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
+        path = self._context.paths.data_file(split.partition, split.bucket, file)
+        overlay = replace(split, sections=(((file,), *newer),))
+        scans = self._overlaid.setdefault((source, file.delete_row_count != 0), [])
+        scan = next((s for s in scans if s.has_room(file)), None)
+        if scan is None:
+            scan = _OverlaidFiles({}, [])
+            scans.append(scan)
+        scan.paths[file.file_size_bytes] = path
+        scan.overlays.append(overlay)
+
     def groups(self) -> list[NativeGroup]:
         """What was added, one group per scan."""
-        return [
+        plain = [
             NativeGroup(source, tuple(paths), live_only)
             for (source, live_only), paths in self._paths.items()
         ]
+        overlaid = [
+            NativeGroup(source, tuple(scan.paths.values()), live_only, tuple(scan.overlays))
+            for (source, live_only), scans in self._overlaid.items()
+            for scan in scans
+        ]
+        return plain + overlaid
 
     def _source(self, file: DataFileMeta) -> SourceFields | None:
         """The file's own fields for the wanted columns; None where Spark may not read them."""
@@ -131,6 +175,7 @@ class NativeFiles:
 
 def native_frame(
     spark: SparkSession,
+    context: ReadContext,
     group: NativeGroup,
     fields: Sequence[DataField],
     condition: Column | None,
@@ -141,6 +186,8 @@ def native_frame(
     ----------
     spark : SparkSession
         Where.
+    context : ReadContext
+        The table.
     group : NativeGroup
         The files.
     fields : sequence of DataField
@@ -152,6 +199,8 @@ def native_frame(
     if group.live_only:
         own.append(KIND_FIELD)
     frame = spark.read.schema(spark_schema(own)).options(**_READ_OPTIONS).parquet(*group.paths)
+    if group.overlays:
+        frame = frame.filter(is_visible(spark, frame, context, group.overlays))
     if group.live_only:
         frame = frame.filter(F.col(KIND_FIELD.name).isin(*LIVE_KINDS))
     pairs = list(zip(group.source, fields, strict=True))

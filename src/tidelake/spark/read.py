@@ -105,7 +105,9 @@ def frame_of(spark: SparkSession, scan: TableScan, *, table: str) -> DataFrame:
         )
     else:
         halves = Halves([], list(scan.plan.splits))
-    frames = [native_frame(spark, group, needed, condition) for group in halves.native]
+    frames = [
+        native_frame(spark, scan.context, group, needed, condition) for group in halves.native
+    ]
     if len(needed) > len(wanted):
         frames = [frame.select(*(quoted(c) for c in scan.columns)) for frame in frames]
     if halves.merged:

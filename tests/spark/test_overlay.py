@@ -1,0 +1,218 @@
+"""Large runs scanned by Spark under newer ones: the rows must be those of the kernel's merge."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tidelake.spark import halves, overlay
+from tidelake.store.lsm import keyed_file
+from tidelake.types import DataField, parse_type
+
+ROWS = 1_000
+WRITE_ONLY = {"write-only": "true"}  # runs stay as they were written
+
+
+@pytest.fixture(autouse=True)
+def _small_runs_are_large(monkeypatch):
+    rule = halves.OverlayRule(rows_min=1, columns_min=1)
+    monkeypatch.setattr(halves, "OverlayRule", lambda: rule)
+
+
+def fields_of(**types):
+    return [DataField(i, name, parse_type(text)) for i, (name, text) in enumerate(types.items())]
+
+
+def plan_of(frame):
+    return frame._jdf.queryExecution().executedPlan().toString()
+
+
+def in_order(rows):
+    """As text: a NaN is equal to none."""
+    return sorted(map(repr, rows))
+
+
+def check(lake, table, *, overlaid=True, **scan):
+    """Spark's rows are the kernel's, and came the way they should."""
+    frame = lake.table("db.t", **scan)
+    assert ("row_index" in plan_of(frame)) == overlaid
+    expected = [tuple(row.values()) for row in table.to_arrow(**scan).to_pylist()]
+    found = [tuple(row) for row in frame.collect()]
+    assert in_order(found) == in_order(expected)
+    return frame
+
+
+@pytest.fixture
+def numbers(lake):
+    """A large run of even keys with holes in its values, then updates, inserts and deletes."""
+    table = lake.catalog.create_table(
+        "db.t",
+        fields_of(k="BIGINT NOT NULL", v="STRING", x="DOUBLE"),
+        primary_keys=["k"],
+        options={"bucket": 3, **WRITE_ONLY},
+    )
+    keys = np.arange(ROWS) * 2
+    values = pa.array([None if k % 10 == 0 else f"v{k}" for k in keys])
+    x = pa.array([math.nan if k % 6 == 0 else float(k) for k in keys])
+    table.write(pa.table({"k": keys, "v": values, "x": x}))
+    for number in range(2):
+        changed = pa.array([0, 2, 500 + number, 502, 700, 1998, 2001])
+        kinds = ["+I", "+U", "+I", "+I", "-D", "-D" if number else "+I", "+I"]
+        rows = {"k": changed, "v": [f"n{number}"] * 7, "x": [math.nan, None, 1.0, 2, 3, 4, 5]}
+        table.write(pa.table(rows), row_kinds=kinds)
+    return table
+
+
+def test_rows_are_the_kernels(lake, numbers):
+    frame = check(lake, numbers)
+    assert frame.count() == numbers.to_arrow().num_rows
+    check(lake, numbers, columns=["x"])
+    check(lake, numbers, columns=["v", "k"])
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "x > 100",
+        "NOT (x > 100)",
+        "v = 'n0'",
+        "v = 'v2'",
+        "v IS NULL",
+        "k >= 400 AND k < 504",
+        "k = 700",
+    ],
+)
+def test_a_filter_brings_no_replaced_row_to_light(lake, numbers, condition):
+    for columns in (None, ["v"]):
+        found = lake.table("db.t", columns=columns, filter=condition)
+        expected = numbers.to_arrow(columns=columns, filter=condition).to_pylist()
+        rows = [tuple(row) for row in found.collect()]
+        assert in_order(rows) == in_order(tuple(r.values()) for r in expected)
+
+
+def test_every_moment_can_be_read(lake, numbers):
+    check(lake, numbers, snapshot_id=1, overlaid=False)
+    check(lake, numbers, snapshot_id=2)
+    check(lake, numbers, snapshot_id=3)
+
+
+def test_sparks_row_reader_counts_rows_alike(spark, lake, numbers):
+    for name in ("enableVectorizedReader", "filterPushdown"):
+        key = f"spark.sql.parquet.{name}"
+        before = spark.conf.get(key)
+        spark.conf.set(key, "false")
+        try:
+            check(lake, numbers, filter="k > 300 AND x < 1500")
+        finally:
+            spark.conf.set(key, before)
+
+
+def test_frames_can_be_joined_and_used_again(lake, numbers):
+    frame = lake.table("db.t", columns=["k"])
+    count = numbers.to_arrow().num_rows
+    assert frame.join(lake.table("db.t"), "k").count() == count
+    assert frame.unionAll(frame).count() == 2 * count
+    assert frame.where("k < 10").count() == sum(k < 10 for k in numbers.to_arrow()["k"].to_pylist())
+
+
+def test_many_files_with_many_row_groups(lake, monkeypatch):
+    """Files of one run, more than one scan takes, some of one size."""
+    small = keyed_file.format_options
+    monkeypatch.setattr(
+        keyed_file, "format_options", lambda o: dataclasses.replace(small(o), row_group_rows=70)
+    )
+    monkeypatch.setattr(overlay, "FILES_COUNT_MAX", 3)
+    monkeypatch.setattr(overlay, "TASK_ROWS", ROWS)
+    monkeypatch.setattr("tidelake.spark.native.FILES_COUNT_MAX", 3)
+    table = lake.catalog.create_table(
+        "db.t",
+        fields_of(p="INT NOT NULL", k="BIGINT NOT NULL", v="BIGINT"),
+        primary_keys=["p", "k"],
+        partition_keys=["p"],
+        options={"bucket": 2, **WRITE_ONLY},
+    )
+    for p in range(4):
+        n = ROWS if p else 0
+        keys = np.arange(n)
+        table.write(pa.table({"p": pa.array([p] * n, pa.int32()), "k": keys, "v": keys * 10}))
+        keys = np.arange(0, ROWS, 37)
+        p_column = pa.array([p] * len(keys), pa.int32())
+        table.write(
+            pa.table({"p": p_column, "k": keys, "v": -keys}),
+            row_kinds=["-D" if k % 2 else "+I" for k in keys],
+        )
+    frame = check(lake, table)
+    assert plan_of(frame).count("FileScan parquet") >= 3
+    check(lake, table, filter="k >= 500 AND k < 600")
+    check(lake, table, filter="p = 2 AND v < 3000")
+
+
+def test_composite_keys_of_any_length(lake):
+    table = lake.catalog.create_table(
+        "db.t",
+        fields_of(a="STRING NOT NULL", d="DOUBLE NOT NULL", v="INT"),
+        primary_keys=["a", "d"],
+        options={"bucket": 2, **WRITE_ONLY},
+    )
+    texts = ["x" * (i % 40) + chr(97 + i % 7) for i in range(ROWS)]
+    doubles = [math.nan if i % 9 == 0 else -0.0 if i % 9 == 1 else float(i) for i in range(ROWS)]
+    numbers = pa.array(range(ROWS), pa.int32())
+    table.write(pa.table({"a": texts, "d": doubles, "v": numbers}))
+    longer = "y" * 300
+    table.write(
+        pa.table(
+            {
+                "a": [*texts[:50], "b", longer, "b\0"],
+                "d": [*(0.0 if d == 0 else d for d in doubles[:50]), 1.0, 2.0, 3.0],
+                "v": pa.array(range(-53, 0), pa.int32()),
+            }
+        )
+    )
+    frame = check(lake, table)
+    assert frame.count() > ROWS / 2
+
+
+def test_a_large_run_with_deletes_of_its_own(lake):
+    table = lake.catalog.create_table(
+        "db.t",
+        fields_of(k="BIGINT NOT NULL", v="STRING"),
+        primary_keys=["k"],
+        options={"bucket": 1, **WRITE_ONLY},
+    )
+    kinds = ["-D" if k % 5 == 0 else "+I" for k in range(ROWS)]
+    table.write(pa.table({"k": range(ROWS), "v": ["old"] * ROWS}), row_kinds=kinds)
+    table.write(pa.table({"k": [0, 1, 2], "v": ["new"] * 3}), row_kinds=["+I", "-D", "+I"])
+    check(lake, table)
+
+
+@pytest.mark.parametrize(
+    "options", [{"sequence.field": "s"}, {"ignore-delete": "true"}], ids=["sequence", "deletes"]
+)
+def test_where_the_newer_run_does_not_always_win_the_kernel_merges(lake, options):
+    table = lake.catalog.create_table(
+        "db.t",
+        fields_of(k="BIGINT NOT NULL", s="BIGINT", v="STRING"),
+        primary_keys=["k"],
+        options={"bucket": 1, **options, **WRITE_ONLY},
+    )
+    table.write(pa.table({"k": range(ROWS), "s": [10] * ROWS, "v": ["old"] * ROWS}))
+    rows = {"k": [1, 2, 3], "s": [5, 15, 20], "v": ["late", "new", "gone"]}
+    table.write(pa.table(rows), row_kinds=["+I", "+I", "-D"])
+    check(lake, table, overlaid=False)
+
+
+def test_a_column_of_the_name_that_spark_gives_its_metadata(lake):
+    table = lake.catalog.create_table(
+        "db.t",
+        fields_of(k="BIGINT NOT NULL", _metadata="STRING"),
+        primary_keys=["k"],
+        options={"bucket": 1, **WRITE_ONLY},
+    )
+    table.write(pa.table({"k": range(ROWS), "_metadata": ["old"] * ROWS}))
+    table.write(pa.table({"k": [1], "_metadata": ["new"]}))
+    check(lake, table, overlaid=False)
+    check(lake, table, columns=["k"])

@@ -1,10 +1,11 @@
 """Run a reliability check at a chosen size and print its figures.
 
 Usage: python scripts/reliability.py {faults,sim,race,kill,mutants,all} [--size small|full]
-       [--seed N]
+       [--seed N] [--minutes M]
 
-`sim` takes one seed with --seed (an exact replay) or a range by size. Figures are printed as one
-JSON line per check, so that they can be put into docs/reliability.md.
+`sim` takes one seed with --seed (an exact replay) or a range by size, from which --minutes cuts off
+what is not done then. Figures are printed as one JSON line per check, so that they can be put into
+docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,23 +44,35 @@ def check_faults(_: dict, __: int | None) -> dict:
     return {"scenarios": len(faults.scenarios()), "runs": len(runs), "violations": 0}
 
 
-def _one_seed(job: tuple[int, int]) -> int:
-    episode.run_seed(*job)
-    return job[0]
+def _one_seed(job: tuple[int, int]) -> str | None:
+    try:
+        episode.run_seed(*job)
+    except episode.ModelMismatch as error:
+        return str(error)
+    return None
 
 
 def check_sim(size: dict, seed: int | None) -> dict:
-    """Seeded episodes against the dict; a failing seed is named and replays exactly."""
-    seeds: Iterable[int] = [seed] if seed is not None else range(size["seeds"])
-    jobs = [(s, size["steps"]) for s in seeds]
+    """Seeded episodes against the dict; failing seeds are named and replay exactly."""
     if seed is not None:
-        _one_seed(jobs[0])
-    else:
-        with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
-            done = pool.imap_unordered(_one_seed, jobs, chunksize=4)
-            for _ in track(done, total=len(jobs), description="seeds", console=CONSOLE):
-                pass
-    return {"seeds": len(jobs), "steps": len(jobs) * size["steps"], "violations": 0}
+        episode.run_seed(seed, size["steps"])
+        return {"seeds": [seed], "steps": size["steps"], "violations": 0}
+    jobs = [(s, size["steps"]) for s in range(size["seeds"])]
+    until = time.monotonic() + 60 * size["minutes"]
+    violations: list[str] = []
+    done = 0
+    with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
+        outcomes = pool.imap(_one_seed, jobs, chunksize=4)
+        for outcome in track(outcomes, total=len(jobs), description="seeds", console=CONSOLE):
+            done += 1
+            if outcome is not None:
+                CONSOLE.print(outcome, markup=False)
+                violations.append(outcome)
+            if time.monotonic() > until:
+                break
+    if violations:
+        raise AssertionError("\n".join(violations))
+    return {"seeds": f"0 to {done - 1}", "steps": done * size["steps"], "violations": 0}
 
 
 def check_race(size: dict, _: int | None) -> dict:
@@ -106,10 +118,12 @@ def main() -> None:
     parser.add_argument("check", choices=[*CHECKS, "all"])
     parser.add_argument("--size", choices=list(SIZES), default="small")
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--minutes", type=float, default=24 * 60)
     arguments = parser.parse_args()
+    size = SIZES[arguments.size] | {"minutes": arguments.minutes}
     for name in CHECKS if arguments.check == "all" else [arguments.check]:
         began, cpu = time.perf_counter(), time.process_time()
-        figures = CHECKS[name](SIZES[arguments.size], arguments.seed)
+        figures = CHECKS[name](size, arguments.seed)
         figures |= {
             "seconds": round(time.perf_counter() - began, 1),
             "cpu_seconds": round(time.process_time() - cpu, 1),

@@ -224,5 +224,10 @@ def _difference(got, expected) -> str:
 
 
 def run_seed(seed: int, steps: int = 50) -> None:
-    """Run one seed; the error names it."""
-    Episode(seed).run(steps)
+    """Run one seed; whatever goes wrong, the error names it."""
+    try:
+        Episode(seed).run(steps)
+    except ModelMismatch:
+        raise
+    except Exception as error:
+        raise ModelMismatch(f"seed {seed}: {error!r}") from error

@@ -56,6 +56,10 @@ __all__ = [
 BLOCK_ENTRIES = 1_000
 """Entries of one Avro block: some 100 KiB, a good size for zstd and a fine step for rolling."""
 NAME_LENGTH_MAX = 4_096
+TABLE_BYTES = 24 << 10
+LIST_ROW_BYTES = 1_500
+"""What a cached manifest takes beside its values, and a row of a list: measured, of one entry each.
+Where commits are small the cache is full of such, and their values are a fiftieth of them."""
 CODEC = "zstandard"
 
 T = TypeVar("T")
@@ -149,7 +153,7 @@ class ManifestCache:
             if expected is not None and len(data) != expected.file_size_bytes:
                 raise _resized(path, len(data), expected.file_size_bytes)
             table = decode_manifest(data, path=path)
-            return table, table.nbytes
+            return table, table.nbytes + TABLE_BYTES
 
         table = self._get(path, load)
         if expected is not None:
@@ -172,13 +176,13 @@ class ManifestCache:
 
         def load() -> tuple[tuple[ManifestFile, ...], int]:
             files = read_manifest_list(fileio, paths, name, size_bytes=size_bytes)
-            return files, 500 * (len(files) + 1)
+            return files, LIST_ROW_BYTES * (len(files) + 1)
 
         return self._get(paths.manifest(name), load)
 
     def keep(self, path: str, table: EntryTable) -> None:
         """Keep a table that was just written, so that it need not be read back."""
-        self._put(path, table, table.nbytes)
+        self._put(path, table, table.nbytes + TABLE_BYTES)
 
     def _get(self, path: str, load: Callable[[], tuple[T, int]]) -> T:
         with self._lock:

@@ -3,7 +3,8 @@
 1. Batches gather until they fill a row group (:class:`FormatOptions`); memory is that of one row
    group in Arrow form plus its encoded columns.
 2. The first row group decides which columns get a dictionary, and which are worth compressing.
-3. Statistics are gathered per row group; page checksums and a page index are written.
+3. Statistics are gathered per row group; page checksums and a page index are written. The file's
+   own statistics leave FLOAT and DOUBLE columns out (:func:`footer_columns`).
 4. ``close`` gives the exact size: Java finds the footer by the size in the manifest.
 """
 
@@ -22,6 +23,7 @@ from tidelake.format.format_options import FormatOptions, parquet_codec
 from tidelake.format.parquet_schema import (
     delta_columns,
     dictionary_columns,
+    footer_columns,
     parquet_arrow_schema,
     uses_int96,
 )
@@ -256,6 +258,7 @@ class DataFileWriter:
             store_decimal_as_integer=True,
             store_schema=False,
             write_time_adjusted_to_utc=True,
+            write_statistics=footer_columns(self._fields),
             write_page_index=True,
             write_page_checksum=True,
             metadata_collector=self._footers,

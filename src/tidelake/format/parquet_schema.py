@@ -30,6 +30,7 @@ __all__ = [
     "check_timestamps",
     "delta_columns",
     "dictionary_columns",
+    "footer_columns",
     "parquet_arrow_schema",
     "uses_int96",
 ]
@@ -38,6 +39,7 @@ FIELD_ID_KEY = b"PARQUET:field_id"
 SAMPLE_ROWS = 4096
 
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+_FLOATING = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 _MICROS_PRECISION_MAX = 6
 _DELTA_ROOTS = _TIMESTAMPS | {
     TypeRoot.TINYINT,
@@ -122,6 +124,16 @@ def delta_columns(fields: Sequence[DataField], sorted_columns: frozenset[str]) -
         and f.type.root in _DELTA_ROOTS
         and not (f.type.root in _TIMESTAMPS and (f.type.precision or 0) > _MICROS_PRECISION_MAX)
     ]
+
+
+def footer_columns(fields: Sequence[DataField]) -> list[str]:
+    """Give the columns whose bounds go into the file itself: all but FLOAT and DOUBLE.
+
+    Arrow leaves NaN out of bounds, and other readers (parquet-mr, so Spark and Java Paimon; DuckDB)
+    take NaN as greater than every number: a row group of 1.0 and NaN, bounds 1.0 to 1.0, would be
+    skipped for ``d > 100``. Whether NaN will come is not known when the file is opened.
+    """
+    return [f.name for f in fields if f.type.root not in _FLOATING]
 
 
 def dictionary_columns(table: pa.Table, candidates: Sequence[str]) -> list[str]:

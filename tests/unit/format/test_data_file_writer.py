@@ -84,7 +84,10 @@ def test_only_encodings_that_every_paimon_reads_are_used():
 def test_pages_have_checksums_and_indexes_and_no_arrow_schema():
     files, _ = write(sample_batch(), scalar_fields())
     file = parquet_of(files)
-    assert file.metadata.row_group(0).column(3).has_column_index
+    columns = [file.metadata.row_group(0).column(i) for i in range(len(scalar_fields()))]
+    floating = {i for i, f in enumerate(scalar_fields()) if str(f.type) in {"FLOAT", "DOUBLE"}}
+    assert {i for i, c in enumerate(columns) if not c.has_column_index} == floating
+    assert {i for i, c in enumerate(columns) if c.statistics is None} == floating
     assert file.metadata.metadata is None
     data = bytearray(files.read_bytes(PATH))
     page = data.index(b"a longer text")
@@ -119,6 +122,19 @@ def test_other_engines_read_the_same_values(tmp_path, compression):
     assert types["c7"] == "INT32"
     assert types["c8"] == "INT64"
     assert types["c9"] == "FIXED_LEN_BYTE_ARRAY"
+
+
+@pytest.mark.parametrize("type_", ["FLOAT", "DOUBLE"])
+@pytest.mark.parametrize("row_group_rows", [1_000_000, 2])
+def test_duckdb_finds_a_nan_which_is_greater_than_all_numbers(tmp_path, type_, row_group_rows):
+    """Bounds that leave NaN out made it skip the row group, here the only or the second one."""
+    path = str(tmp_path / "a.parquet")
+    fields = [field(0, "d", type_), field(1, "i", "INT")]
+    batch = batch_of(fields, [[1.0, 2.0, 1.0, float("nan")], [1, 2, 3, 4]])
+    options = FormatOptions(row_group_rows=row_group_rows)
+    write(batch, fields, files=LocalFileIO(), path=path, options=options)
+    found = duckdb.sql(f"select i from read_parquet('{path}') where d > 100").fetchall()
+    assert found == [(4,)]
 
 
 def test_the_footer_tells_exact_size_and_rows(tmp_path):

@@ -109,9 +109,17 @@ def test_one_row_of_a_key_survives_when_tasks_share_buckets(spark, lake, place):
     assert sorted(map(tuple, lake.table("db.t").collect())) == sorted(map(tuple, found))
 
 
-def test_overwrite_replaces_the_whole_table(spark, lake, place):
+def test_overwrite_replaces_the_partitions_that_rows_come_for(spark, lake, place):
     frame = lake.table("db.t", filter="p = 1 AND k < 10")
     frame.write.format("tidelake").mode("overwrite").save(place)
+    assert {row.k for row in lake.table("db.t", filter="p = 1").collect()} == {1, 4, 7}
+    assert lake.table("db.t").count() == 43
+
+
+def test_overwrite_replaces_the_whole_table_where_it_is_told_so(spark, lake, place):
+    frame = lake.table("db.t", filter="p = 1 AND k < 10")
+    writer = frame.write.format("tidelake").option("dynamic-partition-overwrite", "false")
+    writer.mode("overwrite").save(place)
     assert {row.k for row in lake.table("db.t").collect()} == {1, 4, 7}
 
 

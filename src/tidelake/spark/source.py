@@ -13,14 +13,14 @@ because the API has no column pruning and no clustering before a write:
   bucket has a run per task until a later write compacts it. Tasks do not compact here: two would
   take the same files.
 
-Options: ``path`` (``load``/``save``) or ``warehouse`` and ``table``; to read ``columns``,
-``filter``, ``snapshot-id``, ``timestamp``, ``tag``. Mode ``overwrite`` replaces the whole table.
+The options are those of :mod:`tidelake.spark.source_options`; any other is refused. Mode
+``overwrite`` replaces what :meth:`tidelake.spark.Lake.write` does: the partitions that rows come
+for, unless the option ``dynamic-partition-overwrite`` is false.
 """
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -43,6 +43,7 @@ from tidelake.options import declared
 from tidelake.scan import split_from_bytes, split_to_bytes
 from tidelake.spark.filter import from_spark_filters
 from tidelake.spark.read import SplitTask, split_batches
+from tidelake.spark.source_options import Place, ReadOptions, WriteOptions
 from tidelake.spark.types import spark_schema
 from tidelake.spark.write import publish
 from tidelake.spark.write_task import WriteTask, write_batches
@@ -56,8 +57,6 @@ from tidelake.types.predicate import conjoin, parse_filter
 
 __all__ = ["TidelakeSource"]
 
-DATABASE_SUFFIX = ".db"
-
 
 class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no types here
     """The data source; Spark makes one per read or write."""
@@ -69,22 +68,29 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
 
     def schema(self) -> StructType:
         """The columns that a read gives."""
-        table = _open(self.options)
-        scan = _scan(table, self.options, (), columns=_column_option(self.options))
+        options = ReadOptions.of(self.options)
+        table = _open(options.place)
+        scan = _scan(table, options, (), columns=options.columns)
         return spark_schema(scan.context.fields(scan.columns), table=table.identifier)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read."""
-        return TidelakeReader(dict(self.options), schema)
+        return TidelakeReader(ReadOptions.of(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001
         """A batch write."""
-        handle = _open(self.options).handle
+        options = WriteOptions.of(self.options)
+        table = _open(options.place)
+        dynamic = options.dynamic_partition_overwrite
+        if dynamic is not None:
+            table = table.copy({declared.DYNAMIC_PARTITION_OVERWRITE.key: dynamic})
+        handle = table.handle
         check_writable(handle)
+        identity = CommitIdentity.of(handle, options.commit_user, options.commit_identifier)
         data = [f for f in schema.fields if f.name != ROW_KIND_COLUMN]
         arrow = pyspark_arrow_schema(StructType(data), timezone="UTC")
         conform(arrow.empty_table(), handle.schema.fields, table=handle.identifier)
-        return TidelakeWriter(handle, overwrite=overwrite)
+        return TidelakeWriter(handle, overwrite=overwrite, identity=identity)
 
 
 @dataclass
@@ -99,13 +105,13 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
 
     Parameters
     ----------
-    options : dict of str to str
+    options : ReadOptions
         The user's options.
     schema : StructType
         The columns that Spark was told of.
     """
 
-    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._columns = schema.names
         self._filters: list[Filter] = []
@@ -123,7 +129,7 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
 
     def _planned(self) -> TableScan:
         if self._scan is None:
-            table = _open(self._options)
+            table = _open(self._options.place)
             self._scan = _scan(table, self._options, self._filters, columns=self._columns)
         return self._scan
 
@@ -159,16 +165,21 @@ class TidelakeWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark ca
     handle : TableHandle
         The table.
     overwrite : bool
-        Whether the rows replace the whole table.
+        Whether the rows replace what is there: the partitions that they come for, or all.
+    identity : CommitIdentity
+        Who commits; of an identity that was committed before nothing is written.
     """
 
-    def __init__(self, handle: TableHandle, *, overwrite: bool) -> None:
+    def __init__(self, handle: TableHandle, *, overwrite: bool, identity: CommitIdentity) -> None:
         self._handle = handle
         self._overwrite = overwrite
-        self._identity = CommitIdentity.of(handle, None, None)
+        self._identity = identity
+        self._is_committed = identity.is_committed(handle)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows."""
+        if self._is_committed:
+            return TaskMessages(())
         options = self._handle.options.updated({declared.WRITE_ONLY.key: "true"})
         task = WriteTask.of(
             self._handle.with_options(options), overwrite=self._overwrite, static=None
@@ -178,12 +189,17 @@ class TidelakeWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark ca
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make all tasks' rows visible at once."""
+        if self._is_committed:
+            return
+        dynamic = bool(self._handle.schema.partition_keys) and self._handle.options.get(
+            declared.DYNAMIC_PARTITION_OVERWRITE
+        )
         publish(
             self._handle,
             _read_messages(messages),
             identity=self._identity,
             overwrite=self._overwrite,
-            partitions=None,
+            partitions="dynamic" if self._overwrite and dynamic else None,
         )
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -199,58 +215,28 @@ def _read_messages(messages: Sequence[WriterCommitMessage | None]) -> list[Commi
     ]
 
 
-def _open(options: Mapping[str, str]) -> Table:
-    """The table that the options name."""
-    path, warehouse, name = (options.get(key) for key in ("path", "warehouse", "table"))
-    if path is not None and warehouse is None and name is None:
-        warehouse, name = _place(path)
-    if warehouse is None or name is None or (path is not None and options.get("table")):
-        message = (
-            "format('tidelake') needs the table's directory, as in load('/warehouse/db.db/table'),"
-            " or option('warehouse', ...) together with option('table', 'db.table')."
-        )
-        raise InvalidInputError(message, kind="source_options")
-    found = open_catalog(warehouse).table(name)
+def _open(place: Place) -> Table:
+    """The table of that name."""
+    found = open_catalog(place.warehouse).table(place.table)
     if not isinstance(found, Table):
-        message = f"'{name}' is a system table: read it with tl.table('{name}')."
-        raise InvalidInputError(message, kind="system_table", table=name)
+        message = f"'{place.table}' is a system table: read it with tl.table('{place.table}')."
+        raise InvalidInputError(message, kind="system_table", table=place.table)
     return found
-
-
-def _place(path: str) -> tuple[str, str]:
-    """Warehouse and name of a table's directory."""
-    database_path, table = posixpath.split(path.rstrip("/"))
-    warehouse, database = posixpath.split(database_path)
-    if not (warehouse and table and database.endswith(DATABASE_SUFFIX)):
-        message = (
-            f"'{path}' is not the directory of a table, which is <warehouse>/<database>.db/<table>."
-        )
-        raise InvalidInputError(message, kind="source_path", path=path)
-    return warehouse, f"{database.removesuffix(DATABASE_SUFFIX)}.{table}"
-
-
-def _column_option(options: Mapping[str, str]) -> list[str] | None:
-    text = options.get("columns")
-    return None if text is None else [part.strip() for part in text.split(",")]
 
 
 def _scan(
     table: Table,
-    options: Mapping[str, str],
+    options: ReadOptions,
     filters: Sequence[Filter],
     *,
     columns: Sequence[str] | None,
 ) -> TableScan:
-    snapshot_id = options.get("snapshot-id")
-    if snapshot_id is not None and not snapshot_id.isdecimal():
-        message = f"Option 'snapshot-id' must be a number, not '{snapshot_id}'."
-        raise InvalidInputError(message, kind="source_options")
-    asked = parse_filter(options.get("filter"))
+    asked = parse_filter(options.filter)
     offered = from_spark_filters(filters, table.table_schema.fields)
     return table.scan(
         columns=columns,
         filter=conjoin([p for p in (asked, offered) if p is not None]),
-        snapshot_id=None if snapshot_id is None else int(snapshot_id),
-        timestamp=options.get("timestamp"),
-        tag=options.get("tag"),
+        snapshot_id=options.snapshot_id,
+        timestamp=options.timestamp,
+        tag=options.tag,
     )

@@ -1,10 +1,11 @@
 """What is refused, and why: options of a new table, and options that are not covered.
 
-Two checks with two questions:
+Three checks with three questions:
 
 - :func:`check_new_table`: did the user write what they meant? A key that Paimon 1.3.1 does not
   know is an error with near names, a bad value too. It runs on what a user passes, never on what
   a table has on disk.
+- :func:`check_one_use`: would the option, set for one use, contradict the files there are?
 - :func:`check_supported`: would ignoring an option change the result? It runs on every table that
   is made, read or written, before the first byte.
 """
@@ -22,12 +23,12 @@ from tidelake.options.later_option import later_option_of
 from tidelake.options.option import Action, Coverage, Option, Support
 from tidelake.options.table_options import Options
 
-__all__ = ["check_new_table", "check_supported"]
+__all__ = ["check_new_table", "check_one_use", "check_supported"]
 
 DYNAMIC_BUCKETS = -1
 POSTPONE_BUCKETS = -2
 
-_ALIASES = {alias for option in BY_KEY.values() for alias in option.fallback_keys}
+_BY_ALIAS = {alias: option for option in BY_KEY.values() for alias in option.fallback_keys}
 
 
 def check_new_table(mapping: Mapping[str, object], *, table: str) -> None:
@@ -60,7 +61,7 @@ def check_new_table(mapping: Mapping[str, object], *, table: str) -> None:
             )
             raise InvalidInputError(message, kind="option_value", option=key, table=table)
         texts[key] = value
-        if key in BY_KEY or key in _ALIASES or pattern_of(key) or later_option_of(key):
+        if key in BY_KEY or key in _BY_ALIAS or pattern_of(key) or later_option_of(key):
             continue
         message = (
             f"Table {table}: unknown option '{key}'.{near_names(key, BY_KEY)}"
@@ -68,6 +69,39 @@ def check_new_table(mapping: Mapping[str, object], *, table: str) -> None:
         )
         raise InvalidInputError(message, kind="unknown_option", option=key, table=table)
     Options.parse(texts, table=table)
+
+
+def check_one_use(mapping: Mapping[str, str], current: Options, *, table: str) -> Options:
+    """Check options that are set for one use of a table, and give the table's with them.
+
+    Parameters
+    ----------
+    mapping : mapping of str to str
+        The options for this use, under their keys or older ones.
+    current : Options
+        The table's options.
+    table : str
+        The table's name, for messages.
+
+    Raises
+    ------
+    InvalidInputError
+        As of :func:`check_new_table`; or an option decides how files are laid out or which row of
+        a key is the newest, and would have another value than the files were written with.
+    """
+    check_new_table(mapping, table=table)
+    updated = current.updated(mapping)
+    for key in mapping:
+        option = BY_KEY.get(key) or _BY_ALIAS.get(key)
+        if option is None or (option.mutable and option is not layout.BUCKET):
+            continue
+        if updated.get(option) != current.get(option):
+            message = (
+                f"Option '{key}' of table '{table}' says how its files are laid out or merged and"
+                " cannot be set for one use: make a new table with it."
+            )
+            raise InvalidInputError(message, kind="option_fixed", option=key, table=table)
+    return updated
 
 
 def check_supported(

@@ -18,8 +18,7 @@ from tidelake.fileio import FileIO
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import Snapshot
-from tidelake.options import Options, check_new_table, declared
-from tidelake.options.declared.registry import BY_KEY
+from tidelake.options import Options, check_one_use
 from tidelake.scan import ReadContext, ScanPlan, plan_scan
 from tidelake.store import StoreContext
 from tidelake.table import _optional
@@ -117,17 +116,8 @@ class Table:
         """
         check_dict(options, "options", table=self.identifier)
         text = {key: _option_text(value) for key, value in options.items()}
-        check_new_table(text, table=self.identifier)
-        for key, value in text.items():
-            option = BY_KEY.get(key)
-            fixed = key == declared.BUCKET.key or (option is not None and not option.mutable)
-            if fixed and value != self.options.raw.get(key):
-                message = (
-                    f"Option '{key}' of table '{self.identifier}' says how its files are laid out"
-                    " and cannot be set for one use: make a new table with it."
-                )
-                raise InvalidInputError(message, kind="option_fixed", option=key)
-        return Table(self._handle.with_options(self._handle.options.updated(text)))
+        updated = check_one_use(text, self.options, table=self.identifier)
+        return Table(self._handle.with_options(updated))
 
     # ---- write
 

@@ -19,6 +19,39 @@ JAVA_DURATIONS_MS = {
     "PT1H": 3_600_000,
 }
 
+JAVA_IMMUTABLE = {
+    "aggregation.remove-record-on-delete",
+    "bucket-function.type",
+    "bucket-key",
+    "data-evolution.enabled",
+    "data-file.path-directory",
+    "force-lookup",
+    "ignore-delete",
+    "ignore-update-before",
+    "index-file-in-data-file-dir",
+    "merge-engine",
+    "partial-update.remove-record-on-delete",
+    "partial-update.remove-record-on-sequence-group",
+    "partition",
+    "primary-key",
+    "rowkind.field",
+}
+"""The options that carry ``@Immutable`` in ``CoreOptions`` of Paimon 1.3.1."""
+
+FIXED_HERE = {
+    "dynamic-bucket.initial-buckets",  # immutable in Java from 2.0 on: buckets are hashed by it
+    "row-tracking.enabled",  # likewise: files written without it carry no row ids
+    "sequence.field",  # a compaction under another one drops values that are newer
+    "sequence.field.sort-order",  # likewise
+}
+"""Options that Java lets change although files that are there contradict the new value."""
+
+
+def test_options_that_may_not_change_are_java_s_and_four_more():
+    fixed = {option.key for option in declared.BY_KEY.values() if not option.mutable}
+    assert not JAVA_IMMUTABLE & FIXED_HERE
+    assert fixed == JAVA_IMMUTABLE | FIXED_HERE
+
 
 def test_every_key_of_paimon_1_3_1_is_declared_and_no_other():
     assert len(JAVA) == 232

@@ -65,12 +65,14 @@ SEQUENCE_FIELD: Final = text(
     None,
     "Columns, comma-separated, that decide which row of a key is newest; the order of arrival if "
     "unset.",
+    mutable=False,
 )
 SEQUENCE_FIELD_SORT_ORDER: Final = enumeration(
     "sequence.field.sort-order",
     "ascending",
     ("ascending", "descending"),
     "Whether the largest or the smallest sequence.field is the newest.",
+    mutable=False,
 )
 IGNORE_DELETE: Final = boolean(
     "ignore-delete",

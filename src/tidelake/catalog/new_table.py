@@ -23,6 +23,7 @@ from tidelake.fileio.name import validate_name
 from tidelake.format import check_timestamps
 from tidelake.metadata.partition_name import has_partition_text
 from tidelake.options import Option, Options, check_new_table, check_supported, declared
+from tidelake.table.time_travel import option_moment
 from tidelake.types import DataField, TableSchema, TypeRoot
 from tidelake.types.arrow import fields_from_arrow, to_arrow_type
 
@@ -95,6 +96,7 @@ def first_schema(
     check_new_table(text_options, table=table)
     parsed = Options.parse(text_options, table=table)
     check_supported(parsed, table=table, has_primary_key=bool(keys), action="create")
+    option_moment(parsed, table=table)  # refuses moments that contradict each other
     schema = TableSchema(
         id=0,
         fields=tuple(

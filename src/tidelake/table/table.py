@@ -30,7 +30,7 @@ from tidelake.table.explain import ScanExplanation
 from tidelake.table.handle import TableHandle
 from tidelake.table.read import TableScan
 from tidelake.table.system_table import SystemTable
-from tidelake.table.time_travel import Moment, Time
+from tidelake.table.time_travel import Moment, Time, option_moment
 from tidelake.table.write import CommitIdentity, WriteResult, compact_table, new_writer, write_rows
 from tidelake.table.write_session import WriteSession
 from tidelake.table.writer import TableWriter
@@ -112,11 +112,12 @@ class Table:
 
         Examples
         --------
-        ``table.copy({"scan.snapshot-id": 3}).to_arrow()`` reads snapshot 3.
+        ``table.copy({"scan.snapshot-id": 3}).to_arrow()`` reads snapshot 3, with its columns.
         """
         check_dict(options, "options", table=self.identifier)
         text = {key: _option_text(value) for key, value in options.items()}
         updated = check_one_use(text, self.options, table=self.identifier)
+        option_moment(updated, table=self.identifier)  # refuses moments that contradict each other
         return Table(self._handle.with_options(updated))
 
     # ---- write
@@ -314,7 +315,8 @@ class Table:
         snapshot = self._handle.time_travel.resolve(
             snapshot_id=snapshot_id, timestamp=timestamp, tag=tag, default=self._handle.options
         )
-        travels = not (snapshot_id is None and timestamp is None and tag is None)
+        asked = not (snapshot_id is None and timestamp is None and tag is None)
+        travels = asked or bool(option_moment(self.options, table=self.identifier))
         context = self._handle.read_context(snapshot if travels else None)
         fields = context.schema.fields
         names = column_names(columns, context.schema.field_names, table=self.identifier)

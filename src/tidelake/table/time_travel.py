@@ -7,6 +7,7 @@ snapshot that was committed at or before it.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from tidelake.errors import InvalidInputError, NotFoundError, near_names
 from tidelake.metadata.snapshot import Snapshot, SnapshotLog
@@ -14,13 +15,76 @@ from tidelake.metadata.tag import TagLog
 from tidelake.options import Options, declared
 from tidelake.table.arguments import whole_number
 
-__all__ = ["Moment", "Time", "TimeTravel", "timestamp_ms"]
+__all__ = ["Moment", "Time", "TimeTravel", "option_moment", "timestamp_ms"]
 
 Time = int | str | datetime
 """Milliseconds since the epoch, ISO 8601 text, or a datetime."""
 
 Moment = int | str | datetime
 """A snapshot's id, a tag's name, or a time."""
+
+
+_OPTION_ARGUMENTS = {
+    declared.SCAN_SNAPSHOT_ID: "snapshot_id",
+    declared.SCAN_TAG_NAME: "tag",
+    declared.SCAN_TIMESTAMP_MILLIS: "timestamp",
+    declared.SCAN_TIMESTAMP: "timestamp",
+}
+"""Options that name a moment, and the argument that each stands for."""
+
+_MODE_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "from-snapshot": ("snapshot_id", "tag"),
+    "from-snapshot-full": ("snapshot_id",),
+    "from-timestamp": ("timestamp",),
+    "latest-full": (),
+    "full": (),
+    "latest": (),
+}
+"""What kinds of moment a ``scan.mode`` begins at; of the empty ones, at the newest snapshot."""
+
+
+def option_moment(options: Options, *, table: str) -> dict[str, object]:
+    """The moment that a table's options name, as the argument of a read; empty for the newest.
+
+    Parameters
+    ----------
+    options : Options
+        ``scan.snapshot-id``, ``scan.tag-name``, ``scan.timestamp-millis``, ``scan.timestamp`` and
+        ``scan.mode`` count.
+    table : str
+        The table, for messages.
+
+    Raises
+    ------
+    InvalidInputError
+        Two options name a moment, or ``scan.mode`` asks for one that none names.
+
+    Examples
+    --------
+    >>> option_moment(Options.parse({"scan.snapshot-id": "3"}), table="db.t")
+    {'snapshot_id': 3}
+    """
+    said = [option for option in _OPTION_ARGUMENTS if options.is_set(option)]
+    if len(said) > 1:
+        raise _two_moments(f"the options {', '.join(option.key for option in said)}", table)
+    given: dict[str, object] = {_OPTION_ARGUMENTS[o]: options.get(o) for o in said}
+    mode = options.get(declared.SCAN_MODE)
+    wanted = _MODE_ARGUMENTS.get(mode)
+    if wanted is None or (not wanted and not given) or set(given) & set(wanted):
+        return given
+    keys = [o.key for o, argument in _OPTION_ARGUMENTS.items() if argument in wanted]
+    if given:
+        said_text = f"and '{said[0].key}' says another moment: unset one of them."
+    else:
+        said_text = "and no option says which moment."
+    need = f" It goes with {' or '.join(keys)}." if keys else ""
+    message = f"Table '{table}': option 'scan.mode' is '{mode}' {said_text}{need}"
+    raise InvalidInputError(message, kind="scan_mode", table=table, option="scan.mode")
+
+
+def _two_moments(what: str, table: str) -> InvalidInputError:
+    message = f"Give one of {what}: each names a moment of table '{table}'."
+    return InvalidInputError(message, kind="two_moments", table=table)
 
 
 def timestamp_ms(value: int | str | datetime) -> int:
@@ -87,13 +151,12 @@ class TimeTravel:
         snapshot_id, timestamp, tag
             At most one of them.
         default : Options, optional
-            The table's options: ``scan.snapshot-id``, ``scan.tag-name``, ``scan.timestamp-millis``
-            and ``scan.timestamp`` count where no argument is given.
+            The table's options, which count where no argument is given: :func:`option_moment`.
 
         Raises
         ------
         InvalidInputError
-            More than one is given.
+            More than one is given, or the options contradict each other.
         NotFoundError
             There is no such snapshot or tag (near names are offered), it has expired (the range
             that is there is named), or the time lies before the first snapshot.
@@ -101,16 +164,10 @@ class TimeTravel:
         given = {"snapshot_id": snapshot_id, "timestamp": timestamp, "tag": tag}
         said = [name for name, value in given.items() if value is not None]
         if len(said) > 1:
-            message = (
-                f"Give one of {', '.join(said)}: each names a moment of table '{self._table}'."
-            )
-            raise InvalidInputError(message, kind="two_moments", table=self._table)
+            raise _two_moments(", ".join(said), self._table)
         if not said and default is not None:
-            snapshot_id = default.get(declared.SCAN_SNAPSHOT_ID)
-            tag = default.get(declared.SCAN_TAG_NAME)
-            timestamp = default.get(declared.SCAN_TIMESTAMP_MILLIS)
-            if timestamp is None:
-                timestamp = default.get(declared.SCAN_TIMESTAMP)
+            asked: dict[str, Any] = option_moment(default, table=self._table)
+            return self.resolve(**asked)
         if snapshot_id is not None:
             return self.by_id(snapshot_id)
         if tag is not None:

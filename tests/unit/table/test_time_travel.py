@@ -1,0 +1,108 @@
+"""Moments that options name: one of them, and read as the arguments read it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pyarrow as pa
+import pytest
+
+from tidelake.errors import InvalidInputError, NotFoundError
+from tidelake.metadata import SchemaLog
+from tidelake.types import DataField, parse_type
+
+
+@pytest.fixture
+def two(keyed):
+    """Two snapshots, the first with one row and a tag."""
+    keyed.write([{"k": 1, "v": "a", "n": 0}])
+    keyed.create_tag("first")
+    keyed.write([{"k": 2, "v": "b", "n": 0}])
+    return keyed
+
+
+def evolve(table):
+    """Add a column as another engine does; gives the names of the columns before."""
+    old = table.table_schema
+    fields = (*old.fields, DataField(3, "later", parse_type("INT")))
+    new = dataclasses.replace(old, id=1, fields=fields, highest_field_id=3)
+    assert SchemaLog(table.fileio, table.paths).create(new)
+    return list(old.field_names)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scan.snapshot-id": 1, "scan.tag-name": "first"},
+        {"scan.snapshot-id": 1, "scan.tag-name": "missing"},
+        {"scan.snapshot-id": 1, "scan.timestamp-millis": 5},
+        {"scan.tag-name": "first", "scan.timestamp": "2026-01-01"},
+        {"scan.timestamp-millis": 5, "scan.timestamp": "2026-01-01"},
+        {"scan.snapshot-id": 1, "log.scan.timestamp-millis": 5},
+    ],
+    ids=" and ".join,
+)
+def test_two_moments_in_options_are_refused(two, options):
+    with pytest.raises(InvalidInputError, match=r"Give one of the options scan\.") as caught:
+        two.copy(options)
+    assert caught.value.kind == "two_moments"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"scan.mode": "from-snapshot"}, r"scan\.snapshot-id or scan\.tag-name"),
+        ({"scan.mode": "from-snapshot-full"}, r"scan\.snapshot-id"),
+        ({"scan.mode": "from-timestamp"}, r"scan\.timestamp-millis or scan\.timestamp"),
+        ({"scan.mode": "from-timestamp", "scan.snapshot-id": 1}, "says another moment"),
+        ({"scan.mode": "from-snapshot", "scan.timestamp-millis": 5}, "says another moment"),
+        ({"scan.mode": "latest", "scan.snapshot-id": 1}, "unset one of them"),
+    ],
+    ids=str,
+)
+def test_a_scan_mode_without_its_moment_is_refused(two, options, says):
+    with pytest.raises(InvalidInputError, match=says) as caught:
+        two.copy(options)
+    assert caught.value.kind == "scan_mode"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scan.mode": "from-snapshot", "scan.snapshot-id": 1},
+        {"scan.mode": "from-snapshot", "scan.tag-name": "first"},
+        {"scan.mode": "from-snapshot-full", "scan.snapshot-id": 1},
+    ],
+    ids=str,
+)
+def test_a_scan_mode_with_its_moment_reads_it(two, options):
+    assert two.copy(options).count() == 1
+
+
+def test_a_tag_that_is_missing_is_an_error(two):
+    with pytest.raises(NotFoundError, match="'frist'.*Did you mean 'first'"):
+        two.copy({"scan.tag-name": "frist"}).to_arrow()
+
+
+def test_an_argument_comes_before_the_options(two):
+    assert two.copy({"scan.snapshot-id": 1}).count(snapshot_id=2) == 2
+
+
+def test_options_give_the_columns_of_the_moment_as_the_arguments_do(two, catalog):
+    names = evolve(two)
+    again = catalog.table("db.keyed")
+    assert again.to_arrow().column_names == [*names, "later"]
+    assert again.to_arrow(snapshot_id=1).column_names == names
+    for options in ({"scan.snapshot-id": 1}, {"scan.tag-name": "first"}):
+        moment = again.copy(options)
+        assert moment.to_arrow().column_names == names
+        assert moment.to_arrow().equals(again.to_arrow(snapshot_id=1))
+
+
+def test_a_new_table_with_two_moments_is_refused(catalog):
+    with pytest.raises(InvalidInputError, match=r"Give one of the options"):
+        catalog.create_table(
+            "db.t",
+            pa.schema({"k": pa.int64()}),
+            options={"scan.snapshot-id": 1, "scan.tag-name": "x"},
+        )

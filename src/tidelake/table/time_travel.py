@@ -12,7 +12,7 @@ from typing import Any
 from tidelake.errors import InvalidInputError, NotFoundError, near_names
 from tidelake.metadata.snapshot import Snapshot, SnapshotLog
 from tidelake.metadata.tag import TagLog
-from tidelake.options import Options, declared
+from tidelake.options import Option, Options, declared
 from tidelake.table.arguments import whole_number
 
 __all__ = ["Moment", "Time", "TimeTravel", "option_moment", "timestamp_ms"]
@@ -24,7 +24,7 @@ Moment = int | str | datetime
 """A snapshot's id, a tag's name, or a time."""
 
 
-_OPTION_ARGUMENTS = {
+_OPTION_ARGUMENTS: dict[Option[Any], str] = {
     declared.SCAN_SNAPSHOT_ID: "snapshot_id",
     declared.SCAN_TAG_NAME: "tag",
     declared.SCAN_TIMESTAMP_MILLIS: "timestamp",

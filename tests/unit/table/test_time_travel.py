@@ -80,7 +80,7 @@ def test_a_scan_mode_with_its_moment_reads_it(two, options):
 
 
 def test_a_tag_that_is_missing_is_an_error(two):
-    with pytest.raises(NotFoundError, match="'frist'.*Did you mean 'first'"):
+    with pytest.raises(NotFoundError, match=r"'frist'.*Did you mean 'first'"):
         two.copy({"scan.tag-name": "frist"}).to_arrow()
 
 

@@ -23,6 +23,7 @@ from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.schema_log import SchemaLog
 from tidelake.options import Options
 from tidelake.table import SystemTable, Table, TableHandle
+from tidelake.table.arguments import check_location
 from tidelake.table.handle import MANIFEST_CACHE_BYTES
 from tidelake.telemetry import Env
 
@@ -216,6 +217,8 @@ class Catalog:
             comment=comment,
             time_ms=self.env.clock.now_ms(),
         )
+        parsed = Options.parse(new_schema.options, table=identifier)
+        check_location(parsed, path, table=identifier)
         self.create_database(database, if_exists="ignore")
         paths = TablePaths.of(path, new_schema)
         if not SchemaLog(self.fileio, paths).create(new_schema):

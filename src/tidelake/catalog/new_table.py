@@ -18,11 +18,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelake.errors import InvalidInputError, UnsupportedError, near_names
+from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
 from tidelake.fileio.name import validate_name
 from tidelake.format import check_timestamps
 from tidelake.metadata.partition_name import has_partition_text
-from tidelake.options import Option, Options, check_new_table, check_supported, declared
+from tidelake.options import (
+    Option,
+    Options,
+    check_new_table,
+    check_supported,
+    declared,
+    option_texts,
+)
+from tidelake.options.key_pattern import AGGREGATE_FUNCTIONS, columns_in
 from tidelake.table.time_travel import option_moment
 from tidelake.types import DataField, TableSchema, TypeRoot
 from tidelake.types.arrow import fields_from_arrow, to_arrow_type
@@ -70,7 +78,7 @@ def first_schema(
     primary_keys, partition_keys : sequence of str
         Column names.
     table_options : mapping
-        Options; values that are not text are written as text.
+        Options; values that are not text are written as text, None is not set.
     comment : str, optional
         The table's comment.
     time_ms : int
@@ -92,7 +100,7 @@ def first_schema(
         for name in names:
             _check_exists(name, what, by_name, table)
     _check_keys(keys, partitions, by_name, table)
-    text_options = {str(k): _option_text(v) for k, v in table_options.items()}
+    text_options = option_texts(table_options)
     check_new_table(text_options, table=table)
     parsed = Options.parse(text_options, table=table)
     check_supported(parsed, table=table, has_primary_key=bool(keys), action="create")
@@ -112,6 +120,7 @@ def first_schema(
     _check_partition_types(schema, parsed, table)
     _check_buckets(schema, parsed, by_name, table)
     _check_sequence(schema, parsed, by_name, table)
+    _check_field_options(text_options, by_name, table)
     return schema
 
 
@@ -159,7 +168,7 @@ def check_agrees(
     ):
         if own != wanted:
             differences.append(f"its {what} is {_key_text(own)}, not {_key_text(wanted)}")
-    new = Options.parse({str(k): _option_text(v) for k, v in table_options.items()}, table=table)
+    new = Options.parse(option_texts(table_options), table=table)
     old = Options.parse(existing.options, table=table)
     differences += [
         f"option '{option.key}' is {old.get(option)!r}, not {new.get(option)!r}"
@@ -304,12 +313,30 @@ def _check_partition_types(schema: TableSchema, parsed: Options, table: str) -> 
             raise UnsupportedError(message, kind="partition_type", table=table, column=name)
 
 
-def _option_text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
-        return ",".join(_option_text(part) for part in value)
-    return str(value)
+def _check_field_options(
+    text_options: Mapping[str, str], by_name: Mapping[str, DataField], table: str
+) -> None:
+    """Refuse options of columns that are not there, and aggregate functions that are none."""
+    for key, value in text_options.items():
+        columns = columns_in(key)
+        if columns is not None and columns not in by_name:
+            for name in columns.split(","):
+                _check_exists(name.strip(), f"option '{shortened(key)}'", by_name, table)
+        if columns is not None and key.endswith(".sequence-group"):
+            for name in value.split(","):
+                _check_exists(name.strip(), f"option '{shortened(key)}'", by_name, table)
+        aggregates = columns is not None and key.endswith(".aggregate-function")
+        if (
+            aggregates or key == declared.FIELDS_DEFAULT_AGGREGATE_FUNCTION.key
+        ) and value not in AGGREGATE_FUNCTIONS:
+            raise _invalid(
+                f"has the option '{shortened(key)}' = '{shortened(value)}', which is no aggregate"
+                f" function.{near_names(value, AGGREGATE_FUNCTIONS)} There are"
+                f" {', '.join(AGGREGATE_FUNCTIONS)}",
+                "name one of them",
+                table,
+                option=key,
+            )
 
 
 def _check_buckets(

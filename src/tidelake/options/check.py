@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tidelake.errors import InvalidInputError, UnsupportedError, near_names
+from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
 from tidelake.options.declared import layout
 from tidelake.options.declared.registry import BY_KEY
+from tidelake.options.given import option_text, option_texts
 from tidelake.options.key_pattern import pattern_of
 from tidelake.options.later_option import later_option_of
 from tidelake.options.option import Action, Coverage, Option, Support
@@ -57,27 +58,31 @@ def check_new_table(mapping: Mapping[str, object], *, table: str) -> None:
         if not isinstance(value, str):
             message = (
                 f"Table {table}: option '{key}' has the value {value!r}; values are texts, write"
-                f" '{key}': '{_as_text(value)}'."
+                f" '{key}': '{option_text(value)}'."
             )
             raise InvalidInputError(message, kind="option_value", option=key, table=table)
         texts[key] = value
-        if key in BY_KEY or key in _BY_ALIAS or pattern_of(key) or later_option_of(key):
-            continue
-        message = (
-            f"Table {table}: unknown option '{key}'.{near_names(key, BY_KEY)}"
-            " docs/options.md lists every option."
-        )
-        raise InvalidInputError(message, kind="unknown_option", option=key, table=table)
+        _check_key(key, table)
     Options.parse(texts, table=table)
 
 
-def check_one_use(mapping: Mapping[str, str], current: Options, *, table: str) -> Options:
+def _check_key(key: str, table: str) -> None:
+    if key in BY_KEY or key in _BY_ALIAS or pattern_of(key) or later_option_of(key):
+        return
+    message = (
+        f"Table {table}: unknown option '{shortened(key)}'.{near_names(key, BY_KEY)}"
+        " docs/options.md lists every option."
+    )
+    raise InvalidInputError(message, kind="unknown_option", option=key, table=table)
+
+
+def check_one_use(mapping: Mapping[str, object], current: Options, *, table: str) -> Options:
     """Check options that are set for one use of a table, and give the table's with them.
 
     Parameters
     ----------
-    mapping : mapping of str to str
-        The options for this use, under their keys or older ones.
+    mapping : mapping
+        The options for this use, under their keys or older ones; None unsets one.
     current : Options
         The table's options.
     table : str
@@ -89,9 +94,14 @@ def check_one_use(mapping: Mapping[str, str], current: Options, *, table: str) -
         As of :func:`check_new_table`; or an option decides how files are laid out or which row of
         a key is the newest, and would have another value than the files were written with.
     """
-    check_new_table(mapping, table=table)
-    updated = current.updated(mapping)
-    for key in mapping:
+    texts = option_texts(mapping)
+    check_new_table(texts, table=table)
+    names = [str(key) for key in mapping]
+    for key in names:
+        _check_key(key, table)
+    kept = {key: value for key, value in current.raw.items() if key not in names}
+    updated = Options.parse({**kept, **texts}, table=current.table)
+    for key in names:
         option = BY_KEY.get(key) or _BY_ALIAS.get(key)
         if option is None or (option.mutable and option is not layout.BUCKET):
             continue
@@ -145,7 +155,8 @@ def check_supported(
         ):
             value = options.get(option)
             neutral = (option.default, "", *option.coverage.accepted)
-            if value not in neutral and value != {}:
+            folded = value.lower() if isinstance(value, str) else value  # words go in any case
+            if value not in neutral and folded not in neutral and value != {}:
                 _refuse(table, key, _given(options, option), option.reason)
     for key, given in options.raw.items():
         if key in BY_KEY:
@@ -160,10 +171,6 @@ def check_supported(
             and _is_refused(pattern.coverage, has_primary_key=has_primary_key, action=action)
         ):
             _refuse(table, key, given, pattern.coverage.reason)
-
-
-def _as_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _is_refused(coverage: Coverage, *, has_primary_key: bool, action: Action) -> bool:

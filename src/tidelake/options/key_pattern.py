@@ -12,7 +12,31 @@ from dataclasses import dataclass
 
 from tidelake.options.option import ON_WRITE, Coverage, no_effect, partly
 
-__all__ = ["PATTERNS", "KeyPattern", "pattern_of"]
+__all__ = ["AGGREGATE_FUNCTIONS", "PATTERNS", "KeyPattern", "columns_in", "pattern_of"]
+
+AGGREGATE_FUNCTIONS = (
+    "bool_and",
+    "bool_or",
+    "collect",
+    "first_non_null_value",
+    "first_not_null_value",
+    "first_value",
+    "hll_sketch",
+    "last_non_null_value",
+    "last_value",
+    "listagg",
+    "max",
+    "merge_map",
+    "min",
+    "nested_update",
+    "primary-key",
+    "product",
+    "rbm32",
+    "rbm64",
+    "sum",
+    "theta_sketch",
+)
+"""What ``fields.<column>.aggregate-function`` may name: the aggregators of Paimon 1.3.1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +155,18 @@ PATTERNS = (
     ),
 )
 """Every family, the more special before the more general."""
+
+
+def columns_in(key: str) -> str | None:
+    """Give what stands for the column, or several with commas, in a key ``fields.<column>.*``.
+
+    Examples
+    --------
+    >>> columns_in("fields.a,b.sequence-group"), columns_in("bucket")
+    ('a,b', None)
+    """
+    matched = re.fullmatch(rf"fields\.(.+)\.({_AGGREGATION_KEYS}|sequence-group|stats-mode)", key)
+    return None if matched is None else matched.group(1)
 
 
 def pattern_of(key: str) -> KeyPattern | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+import posixpath
 from collections.abc import Mapping, Sequence
 
-from tidelake.errors import InvalidInputError
+from tidelake.errors import InvalidInputError, shortened
+from tidelake.options import Options, declared
 
-__all__ = ["check_dict", "column_names", "row_limit", "whole_number"]
+__all__ = ["check_dict", "check_location", "column_names", "row_limit", "whole_number"]
 
 ROW_LIMIT_MAX = 2**62
 """More rows than any table has; Arrow takes no larger numbers."""
@@ -41,6 +43,26 @@ def check_dict(value: object, name: str, *, table: str) -> None:
     if not isinstance(value, Mapping):
         message = f"{name}={value!r} is no dict: give names and values, as in {{'name': value}}."
         raise InvalidInputError(message, kind="bad_argument", table=table)
+
+
+def check_location(options: Options, location: str, *, table: str) -> None:
+    """Refuse an option ``path`` that is not where the table is.
+
+    Raises
+    ------
+    InvalidInputError
+        It is another place.
+    """
+    given = options.get(declared.PATH)
+    if given is None:
+        return
+    path = "/" + given.removeprefix("file:").lstrip("/") if given.startswith("file:") else given
+    if posixpath.normpath(path) != posixpath.normpath(location):
+        message = (
+            f"Table '{table}' is at {location}, and option 'path' is '{shortened(given)}': leave it"
+            " out, the catalog's warehouse and the table's name say where it is."
+        )
+        raise InvalidInputError(message, kind="option_path", table=table, option="path")
 
 
 def row_limit(limit: object, *, table: str) -> int | None:

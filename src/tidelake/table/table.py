@@ -22,7 +22,7 @@ from tidelake.options import Options, check_one_use
 from tidelake.scan import ReadContext, ScanPlan, plan_scan
 from tidelake.store import StoreContext
 from tidelake.table import _optional
-from tidelake.table.arguments import check_dict, column_names, row_limit
+from tidelake.table.arguments import check_dict, check_location, column_names, row_limit
 from tidelake.table.changes import TableChanges
 from tidelake.table.delete import delete_rows
 from tidelake.table.display import describe, describe_html
@@ -110,13 +110,15 @@ class Table:
     def copy(self, options: Mapping[str, object]) -> Table:
         """The same table with some options set otherwise for this use; nothing is stored.
 
+        An option that is None is unset.
+
         Examples
         --------
         ``table.copy({"scan.snapshot-id": 3}).to_arrow()`` reads snapshot 3, with its columns.
         """
         check_dict(options, "options", table=self.identifier)
-        text = {key: _option_text(value) for key, value in options.items()}
-        updated = check_one_use(text, self.options, table=self.identifier)
+        updated = check_one_use(options, self.options, table=self.identifier)
+        check_location(updated, self.paths.location, table=self.identifier)
         option_moment(updated, table=self.identifier)  # refuses moments that contradict each other
         return Table(self._handle.with_options(updated))
 
@@ -505,7 +507,3 @@ class Table:
 
     def _repr_html_(self) -> str:
         return describe_html(self._handle)
-
-
-def _option_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

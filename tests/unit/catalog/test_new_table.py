@@ -38,6 +38,27 @@ SCHEMA = pa.schema(
             "partition columns only",
         ),
         ({"options": {"bukcet": 1}}, InvalidInputError, "Did you mean 'bucket'"),
+        ({"options": {"path": "/elsewhere/t"}}, InvalidInputError, "leave it out"),
+        ({"options": {"file.compression": "brotli"}}, UnsupportedError, "file.compression"),
+        ({"options": {"file.compression": "lzo"}}, UnsupportedError, "file.compression"),
+        (
+            {"options": {"fields.vv.aggregate-function": "sum"}},
+            InvalidInputError,
+            "no column 'vv'.*Did you mean 'v'",
+        ),
+        ({"options": {"fields.v,tss.sequence-group": "k"}}, InvalidInputError, "no column 'tss'"),
+        ({"options": {"fields.ts.sequence-group": "kk"}}, InvalidInputError, "no column 'kk'"),
+        ({"options": {"fields.vv.stats-mode": "none"}}, InvalidInputError, "no column 'vv'"),
+        (
+            {"options": {"fields.v.aggregate-function": "summ"}},
+            InvalidInputError,
+            "Did you mean 'sum'",
+        ),
+        (
+            {"options": {"fields.default-aggregate-function": "lastvalue"}},
+            InvalidInputError,
+            "Did you mean 'last_value'",
+        ),
         ({"options": {"bucket": "many"}}, InvalidInputError, "'bucket'"),
         ({"options": {"bucket": 0}}, InvalidInputError, "bucket"),
         ({"options": {"bucket": 3}}, InvalidInputError, "bucket-key"),
@@ -141,3 +162,29 @@ def test_columns_are_taken_from_many_things(catalog):
         assert made.schema.names == ["a", "b"]
         assert made.write(table).rows == 1
         assert made.to_arrow().to_pylist() == [{"a": 1, "b": "x"}]
+
+
+def test_options_of_columns_that_are_there_are_kept(catalog):
+    options = {
+        "fields.v.aggregate-function": "sum",
+        "fields.ts,k.sequence-group": "v,f",
+        "fields.v.stats-mode": "none",
+        "fields.default-aggregate-function": "last_non_null_value",
+    }
+    assert dict(catalog.create_table("db.t", SCHEMA, options=options).options.raw) == options
+
+
+def test_an_option_that_is_none_is_not_set(catalog):
+    options = {"bucket": None, "write-only": True, "bucket-key": None}
+    table = catalog.create_table("db.t", SCHEMA, options=options)
+    assert dict(table.options.raw) == {"write-only": "true"}
+    assert dict(table.copy({"write-only": None}).options.raw) == {}
+
+
+def test_the_path_of_the_table_itself_may_be_given(catalog):
+    path = f"{catalog.warehouse}/db.db/t"
+    for name, given in {"t": path, "u": "file:" + path[:-1] + "u/"}.items():
+        table = catalog.create_table(f"db.{name}", SCHEMA, options={"path": given})
+        assert table.copy({"path": given}).count() == 0
+        with pytest.raises(InvalidInputError, match="leave it out"):
+            table.copy({"path": "/elsewhere"})

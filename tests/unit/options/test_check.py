@@ -165,7 +165,11 @@ def test_every_refused_option_is_refused_for_some_value():
         if option.support not in (Support.REFUSED, Support.PARTLY):
             continue
         other = [c for c in option.choices if c not in (option.default, *option.coverage.accepted)]
-        formats = {"file.format": "orc", "manifest.format": "json"}
+        formats = {
+            "file.format": "orc",
+            "manifest.format": "json",
+            "file.compression": "brotli",
+        }
         text = (
             formats.get(option.key)
             or (other and other[0])
@@ -177,6 +181,19 @@ def test_every_refused_option_is_refused_for_some_value():
                 has_primary_key=option.coverage.tables != "append",
                 action=sorted(option.coverage.actions)[0],
             )
+
+
+@pytest.mark.parametrize("codec", ["ZSTD", "Snappy", "lz4", "none"])
+def test_a_codec_is_taken_in_any_case(codec):
+    supported({"file.compression": codec})
+
+
+@pytest.mark.parametrize("codec", ["brotli", "LZO"])
+def test_a_codec_that_is_not_written_is_refused_for_writes_and_read(codec):
+    for action in ("create", "write"):
+        with pytest.raises(UnsupportedError, match=r"'file\.compression' = .* is refused"):
+            supported({"file.compression": codec}, action=action)
+    supported({"file.compression": codec}, action="read")
 
 
 def test_tables_of_real_paimon_have_only_known_keys(oracle_dir):

@@ -49,3 +49,14 @@ def test_a_compaction_keeps_the_value_that_the_table_calls_newest(catalog):
         table.copy({"sequence.field.sort-order": "descending"}).compact(full=True)
     table.compact(full=True)
     assert table.to_arrow()["v"].to_pylist() == ["new"]
+
+
+def test_an_option_that_is_none_is_unset_for_the_use(keyed):
+    keyed.write([{"k": 1, "v": "a", "n": 0}])
+    keyed.write([{"k": 2, "v": "b", "n": 0}])
+    then = keyed.copy({"scan.snapshot-id": 1})
+    assert (then.count(), then.copy({"scan.snapshot-id": None}).count()) == (1, 2)
+    with pytest.raises(InvalidInputError, match=r"unknown option 'scan\.snapshots'"):
+        keyed.copy({"scan.snapshots": None})
+    with pytest.raises(InvalidInputError, match="'bucket'"):
+        keyed.copy({"bucket": None})

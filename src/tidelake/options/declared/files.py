@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidelake.options.option import (
+    ON_WRITE,
     boolean,
     integer,
     mapping,
@@ -71,6 +72,11 @@ FILE_COMPRESSION: Final = text(
     "file.compression",
     "zstd",
     "Compression of new data files.",
+    partly(
+        "Parquet files are not written with it here; use 'zstd'",
+        accepted=("zstd", "snappy", "lz4", "lz4_raw", "gzip", "none", "uncompressed"),
+        on=ON_WRITE,
+    ),
     pattern=_CODECS,
 )
 FILE_COMPRESSION_ZSTD_LEVEL: Final = integer(

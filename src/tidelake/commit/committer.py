@@ -41,7 +41,6 @@ from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.live_set import delta_entries, live_entries
 from tidelake.metadata.manifest import ManifestCache, ManifestFile
 from tidelake.metadata.paths import TablePaths
-from tidelake.metadata.schema_log import SchemaLog
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot, SnapshotLog
 from tidelake.options import Options
 from tidelake.scan.prune import matching_partitions
@@ -68,6 +67,9 @@ class Committer:
         The storage.
     paths : TablePaths
         The table's paths.
+    schema : TableSchema
+        The schema that the table was opened with: a commit to another table that has its place now
+        is refused.
     options : Options
         The table's options.
     env : Env
@@ -83,6 +85,7 @@ class Committer:
         fileio: FileIO,
         paths: TablePaths,
         *,
+        schema: TableSchema,
         options: Options,
         env: Env,
         manifests: ManifestCache,
@@ -95,7 +98,7 @@ class Committer:
         self._manifests = manifests
         self._table = table
         self._log = SnapshotLog(fileio, paths)
-        self._schema: TableSchema | None = None
+        self._schema = schema
 
     def commit(
         self,
@@ -135,6 +138,8 @@ class Committer:
             The messages cannot be one commit.
         ConflictError
             All attempts lost their race; nothing became visible.
+        NotFoundError
+            The table was dropped, and perhaps created anew; nothing became visible.
         StorageError
             The storage failed; nothing became visible.
         OutcomeUnknownError
@@ -302,6 +307,7 @@ class Committer:
         return Publisher(
             self._fileio,
             self._paths,
+            schema=self._schema,
             options=self._options,
             env=self._env,
             manifests=self._manifests,
@@ -331,7 +337,7 @@ class Committer:
         """Entries of the compactions that fit the base; the errors of the others in `gave_way`."""
         gave_way.clear()
         live = self._live_by_place(todo, base)
-        schema = self._table_schema()
+        schema = self._schema
         types = [schema.field(k).type for k in schema.trimmed_primary_keys]
         entries: list[ManifestEntry] = []
         for compaction in todo:
@@ -371,7 +377,7 @@ class Committer:
         """Buckets to which others added rows, no older than ours, since the writer's base."""
         if base is None or base_snapshot_id is None or base.id <= base_snapshot_id:
             return ()
-        if not self._table_schema().primary_keys:
+        if not self._schema.primary_keys:
             return ()
         first = max(base_snapshot_id, base.id - INTERLEAVED_SNAPSHOTS_MAX) + 1
         theirs: dict[Place, int] = {}
@@ -406,7 +412,7 @@ class Committer:
         if not keys:
             message = f"Table '{self._table}' has no partitions: overwrite it whole."
             raise InvalidInputError(message, kind="overwrite_partition", table=self._table)
-        schema, predicate = self._table_schema(), partitions
+        schema, predicate = self._schema, partitions
         fields = [schema.field(k) for k in keys]
 
         def chosen(found: Sequence[bytes]) -> np.ndarray:
@@ -425,16 +431,6 @@ class Committer:
                 )
                 raise InvalidInputError(message, kind="overwrite_partition", table=self._table)
         return chosen
-
-    def _table_schema(self) -> TableSchema:
-        """The newest schema when this committer first needed it; keys never change."""
-        if self._schema is None:
-            schema = SchemaLog(self._fileio, self._paths).latest()
-            if schema is None:
-                message = f"Table '{self._table}' has no schema: it was dropped."
-                raise NotFoundError(message, kind="table_not_found", table=self._table)
-            self._schema = schema
-        return self._schema
 
 
 def _sequences(table: EntryTable) -> dict[Place, tuple[int, int]]:

@@ -5,7 +5,7 @@ One attempt:
 1. Take the newest snapshot as base. Is this commit in its history already? Then that is the answer.
 2. Ask for the entries against this very base; conflicts are found here.
 3. Write the delta manifests (the first attempt) or take those again; merge the base's manifests if
-   they have become many; write the base list.
+   they have become many; write the base list. See that the table is still the one that was opened.
 4. Put ``snapshot-(base + 1)`` if it is absent, then read it back. It is ours if user, identifier,
    kind and both lists' names are equal:
 
@@ -56,10 +56,11 @@ from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.live_set import live_entries, manifest_files
 from tidelake.metadata.manifest import ManifestCache, ManifestFile
 from tidelake.metadata.paths import TablePaths
-from tidelake.metadata.schema_log import SchemaLog
+from tidelake.metadata.schema_log import SchemaLog, dropped
 from tidelake.metadata.snapshot import CommitKind, Snapshot, SnapshotLog
 from tidelake.options import Options, declared
 from tidelake.telemetry import Env
+from tidelake.types import TableSchema
 
 __all__ = ["Publisher", "Request"]
 
@@ -104,8 +105,8 @@ class Publisher:
 
     Parameters
     ----------
-    fileio, paths, options, env, manifests
-        The table and what it needs.
+    fileio, paths, schema, options, env, manifests
+        The table as it was opened and what it needs.
     own : OwnCommits
         Finds snapshots of this commit.
     files : NewMetadata
@@ -114,11 +115,12 @@ class Publisher:
         For messages.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the table as it was opened, and one commit
         self,
         fileio: FileIO,
         paths: TablePaths,
         *,
+        schema: TableSchema,
         options: Options,
         env: Env,
         manifests: ManifestCache,
@@ -128,6 +130,7 @@ class Publisher:
     ) -> None:
         self._fileio = fileio
         self._paths = paths
+        self._schema = schema
         self._options = options
         self._env = env
         self._manifests = manifests
@@ -152,6 +155,8 @@ class Publisher:
         ConflictError
             The request's plan conflicts with the newest snapshot, or all attempts lost their race.
             Nothing was committed.
+        NotFoundError
+            The table was dropped, and perhaps created anew. Nothing was committed.
         StorageError
             The storage failed before publishing. Nothing was committed.
         OutcomeUnknownError
@@ -194,6 +199,8 @@ class Publisher:
                     self._files.discard_delta()
                 delta = entries, self._files.write_delta(entries, schema_id=schema_id)
             snapshot = self._build(request, base, entries, delta[1], schema_id)
+            # as late as can be: ids of a table created anew would fit, its columns would not
+            SchemaLog(self._fileio, self._paths).check_same(self._schema, table=self._table)
             outcome = self._put(snapshot)
             if outcome is _Outcome.PUBLISHED:
                 self._files.keep_all()
@@ -269,8 +276,7 @@ class Publisher:
     def _schema_id(self) -> int:
         schema_id = SchemaLog(self._fileio, self._paths).latest_id()
         if schema_id is None:
-            message = f"Table '{self._table}' has no schema any more: it was dropped meanwhile."
-            raise NotFoundError(message, kind="table_not_found", table=self._table)
+            raise dropped(self._table)
         return schema_id
 
     def _put(self, snapshot: Snapshot) -> _Outcome:

@@ -2,6 +2,9 @@
 
 There is no hint: the newest schema is the largest number of the listing, and, as a listing may be
 old, the numbers after it are tried. Source: ``docs/format/schema.md``.
+
+A table that was dropped and created anew begins with schema 0 and the same field ids. Who opened
+the one before tells them apart by the schema it was opened with (:meth:`SchemaLog.check_same`).
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import JSON_BYTES_MAX, numbered
 from tidelake.types import TableSchema
 
-__all__ = ["SchemaLog"]
+__all__ = ["SchemaLog", "check_same_table", "dropped"]
 
 SCHEMAS_MAX = 100_000
 
@@ -84,7 +87,59 @@ class SchemaLog:
             raise CorruptError(message, kind="schema_file", path=path)
         return schema
 
+    def check_same(self, opened: TableSchema, *, table: str) -> None:
+        """Refuse a table that is not the one that was opened; reads one small file.
+
+        Parameters
+        ----------
+        opened : TableSchema
+            The schema that it was opened with.
+        table : str
+            The table's name, for messages.
+
+        Raises
+        ------
+        NotFoundError
+            It was dropped, and perhaps created anew.
+        """
+        try:
+            stored = self.load(opened.id)
+        except NotFoundError as error:
+            if self.ids():
+                raise _recreated(table) from error
+            raise dropped(table) from error
+        check_same_table(stored, opened, table=table)
+
     def create(self, schema: TableSchema) -> bool:
         """Write a schema under its id; False, and nothing done, if the id is taken."""
         path = self._paths.schema(schema.id)
         return self._fileio.put_if_absent(path, schema.to_json().encode())
+
+
+def check_same_table(stored: TableSchema, opened: TableSchema, *, table: str) -> None:
+    """Refuse a schema file that is not the one that a table was opened with.
+
+    Options do not count: they may be set otherwise for one use.
+
+    Raises
+    ------
+    NotFoundError
+        The table was dropped and created anew.
+    """
+    if _marks(stored) != _marks(opened):
+        raise _recreated(table)
+
+
+def dropped(table: str) -> NotFoundError:
+    """The error for a table without schemas."""
+    message = f"Table '{table}' has no schema any more: it was dropped meanwhile."
+    return NotFoundError(message, kind="table_not_found", table=table)
+
+
+def _marks(schema: TableSchema) -> tuple[object, ...]:
+    return schema.id, schema.fields, schema.partition_keys, schema.primary_keys, schema.time_ms
+
+
+def _recreated(table: str) -> NotFoundError:
+    message = f"Table '{table}' was dropped and created anew since it was opened: open it again."
+    return NotFoundError(message, kind="table_recreated", table=table)

@@ -11,7 +11,7 @@ from tidelake.errors import NotFoundError
 from tidelake.fileio import FileIO
 from tidelake.metadata.manifest import ManifestCache
 from tidelake.metadata.paths import TablePaths
-from tidelake.metadata.schema_log import SchemaLog
+from tidelake.metadata.schema_log import SchemaLog, check_same_table, dropped
 from tidelake.metadata.snapshot import Snapshot, SnapshotLog
 from tidelake.metadata.tag import TagLog
 from tidelake.options import Options, check_supported
@@ -104,13 +104,16 @@ class TableHandle:
         Raises
         ------
         NotFoundError
-            The snapshot's schema is gone.
+            The snapshot's schema is gone; the table was dropped, and perhaps created anew.
         """
         log = self.schemas
         schemas = {schema_id: log.load(schema_id) for schema_id in log.ids()}
         if not schemas:
-            message = f"Table '{self.identifier}' has no schema any more: it was dropped meanwhile."
-            raise NotFoundError(message, kind="table_not_found", table=self.identifier)
+            raise dropped(self.identifier)
+        if self.schema.id in schemas:
+            check_same_table(schemas[self.schema.id], self.schema, table=self.identifier)
+        else:  # a listing may be old
+            log.check_same(self.schema, table=self.identifier)
         schema = self.schema
         if snapshot is not None:
             if snapshot.schema_id not in schemas:
@@ -141,6 +144,7 @@ class TableHandle:
         return Committer(
             self.fileio,
             self.paths,
+            schema=self.schema,
             options=self.options,
             env=self.env,
             manifests=self.manifests,

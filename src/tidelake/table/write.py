@@ -2,7 +2,7 @@
 
 Each is one commit (a compaction beside it makes a second snapshot) and follows one shape:
 
-1. The table's options are checked, before the first byte.
+1. The table's options are checked, before the first byte, and that it is the table that was opened.
 2. With a commit identity that was committed before, nothing is done.
 3. Rows go through a :class:`~tidelake.table.writer.TableWriter`. If that fails its files are
    deleted and nothing is visible.
@@ -299,8 +299,14 @@ def new_writer(
         The rows replace what is there: sequence numbers begin anew, nothing is compacted with it.
     static : Predicate, optional
         On partition columns; rows for other partitions are refused.
+
+    Raises
+    ------
+    NotFoundError
+        The table was dropped, and perhaps created anew, since it was opened.
     """
     check_writable(handle)
+    handle.schemas.check_same(handle.schema, table=handle.identifier)
     return TableWriter(
         handle.store_context(),
         table=handle.identifier,

@@ -54,6 +54,7 @@ class World:
         return Committer(
             fileio or self.fileio,
             self.paths,
+            schema=self.schema,
             options=self.options,
             env=env or Env.seeded(seed),
             manifests=ManifestCache(1 << 24),

@@ -4,9 +4,10 @@
    metadata, on any table.
 2. On a primary-key table, other predicates read the matching rows of the newest snapshot and write
    them back as ``-D``.
-3. Keys are written as ``-D`` rows as they are, the other columns null. Where that cannot be (a
-   column is NOT NULL) or would not count (``sequence.field``: a null loses against every value),
-   the keys' present rows are read and written as ``-D`` instead; keys without a row need no delete.
+3. Of rows that are given only the key columns count: they are written as ``-D`` rows, the other
+   columns null. Where that cannot be (a column is NOT NULL) or would not count (``sequence.field``:
+   a null, or an older value given, loses), the keys' present rows are read and written as ``-D``
+   instead; keys without a row need no delete.
 4. On an append table a row has no key to be found by: other predicates are refused.
 """
 
@@ -115,11 +116,12 @@ def _delete_matching(
 
 def _rows(handle: TableHandle, predicate: Predicate | None) -> Iterator[pa.RecordBatch]:
     """All columns of the newest snapshot's rows that match."""
+    snapshot = handle.snapshots.latest()
     context = handle.read_context()
     columns = handle.schema.field_names
     plan = plan_scan(
         context,
-        handle.snapshots.latest(),
+        snapshot,
         manifests=handle.manifests,
         predicate=predicate,
     )
@@ -134,16 +136,15 @@ def _as_deletes(rows: Iterator[pa.RecordBatch]) -> Batches:
 def _key_deletes(handle: TableHandle, keys: object) -> Batches:
     schema = handle.schema
     key_fields = [schema.field(name) for name in schema.primary_keys]
+    others = [f for f in schema.fields if f.name not in schema.primary_keys]
     sequence = frozenset(MergeSpec.of(schema, handle.options).sequence_columns)
+    present = any(not f.type.nullable or f.name in sequence for f in others)
+    not_keys = frozenset(f.name for f in others)
     for batch in record_batches(keys, schema.fields, table=handle.identifier):
-        names = set(batch.schema.names)
-        given = [f for f in schema.fields if f.name in names or f.name in schema.primary_keys]
-        rows = conform(batch, given, table=handle.identifier)
-        lacking = [f for f in schema.fields if f.name not in names]
-        if any(not f.type.nullable or f.name in sequence for f in lacking):
-            yield from _as_deletes(
-                _present_rows(handle, rows.select(schema.primary_keys), key_fields)
-            )
+        own = batch.select([name for name in batch.schema.names if name not in not_keys])
+        rows = conform(own, key_fields, table=handle.identifier)
+        if present:
+            yield from _as_deletes(_present_rows(handle, rows, key_fields))
         else:
             yield from _as_deletes(iter([_with_nulls(rows, schema.fields)]))
 

@@ -92,6 +92,38 @@ def test_delete_by_keys_counts_against_a_sequence_field(catalog):
     assert rows(table) == [{"k": 2, "v": "b", "ts": 10}]
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [{"k": 1, "v": "a", "ts": 5}],
+        [{"k": 1, "ts": None}],
+        [{"k": 1, "v": None}],
+        pa.table({"ts": [0], "k": [1]}),
+        pa.table({"k": [1], "v": ["a"], "ts": ["no number: only the key counts"]}),
+    ],
+)
+def test_delete_of_whole_rows_takes_their_keys(catalog, keys):
+    """An older sequence.field in them let the delete lose against the row, without a word."""
+    schema = pa.schema({"k": pa.int64(), "v": pa.string(), "ts": pa.int64()})
+    table = catalog.create_table(
+        "db.t", schema, primary_keys=["k"], options={"bucket": 1, "sequence.field": "ts"}
+    )
+    table.write([{"k": 1, "v": "a", "ts": 10}, {"k": 2, "v": "b", "ts": 10}])
+    assert table.delete(keys).rows == 1
+    assert rows(table) == [{"k": 2, "v": "b", "ts": 10}]
+
+
+def test_delete_of_rows_with_an_unknown_or_without_a_key_column_is_refused(keyed):
+    keyed.write([{"k": 1, "v": "x", "n": 1}])
+    with pytest.raises(InvalidInputError, match="'kk'"):
+        keyed.delete([{"k": 1, "kk": 1}])
+    with pytest.raises(InvalidInputError, match="'k'"):
+        keyed.delete([{"v": "x"}])
+    with pytest.raises(InvalidInputError, match="'k'"):
+        keyed.delete([{"k": None, "v": "x"}])
+    assert keyed.count() == 1
+
+
 def test_the_larger_sequence_field_wins(catalog):
     schema = pa.schema({"k": pa.int64(), "v": pa.string(), "ts": pa.int64()})
     table = catalog.create_table(

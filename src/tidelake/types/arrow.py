@@ -44,6 +44,8 @@ __all__ = [
 MS_PER_DAY = 86_400_000
 NANOS_PER_UNIT = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 DECIMAL_PRECISION_MAX = 38
+INTEGER_DIGITS_MAX = 20
+"""Of an unsigned integer of 64 bits."""
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
@@ -319,6 +321,11 @@ def _cast_column(
     try:
         if pa.types.is_dictionary(column.type):
             column = column.cast(source)
+        if pa.types.is_integer(source) and pa.types.is_decimal(arrow_type):
+            # a narrow decimal is refused by the integer's type, through a wide one by the values
+            digits = INTEGER_DIGITS_MAX + arrow_type.scale
+            if arrow_type.precision < digits:
+                column = column.cast(pa.decimal256(digits, arrow_type.scale))
         result = column.cast(arrow_type, safe=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         message = (

@@ -201,3 +201,20 @@ def test_columns_must_be_those_of_the_table():
     twice = pa.Table.from_arrays([pa.array(["a"])] * 2, names=["name", "name"])
     with pytest.raises(InvalidInputError, match="more than once"):
         conform(twice, fields, table="t")
+
+
+@pytest.mark.parametrize(
+    ("type_text", "arrow_type"),
+    [
+        ("DECIMAL(5, 2)", pa.int64()),
+        ("DECIMAL(5, 2)", pa.uint64()),
+        ("DECIMAL(3, 0)", pa.int32()),
+        ("DECIMAL(38, 35)", pa.int64()),
+    ],
+)
+def test_integers_that_fit_a_decimal_are_taken(type_text, arrow_type):
+    fields = [DataField(0, "d", parse_type(type_text))]
+    column = pa.array([1, 999, None]).cast(arrow_type)
+    assert conform(pa.table({"d": column}), fields, table="db.t")["d"].to_pylist() == [1, 999, None]
+    with pytest.raises(InvalidInputError, match=r"'d' .* does not fit"):
+        conform(pa.table({"d": pa.array([1000])}), fields, table="db.t")

@@ -12,6 +12,7 @@ from tidelake.types.predicate.node import (
     Not,
     Or,
     Predicate,
+    check_nesting,
     conjoin,
 )
 from tidelake.types.predicate.text import parse_text
@@ -43,7 +44,7 @@ def parse_filter(given: object) -> Predicate | None:
     Raises
     ------
     InvalidInputError
-        Not a filter; for text the message points at the place.
+        Not a filter, or nested too deep; for text the message points at the place.
 
     Examples
     --------
@@ -52,10 +53,12 @@ def parse_filter(given: object) -> Predicate | None:
     >>> print(parse_filter("a > 1 OR b IS NULL"))
     a > 1 OR b IS NULL
     """
-    if given is None or isinstance(given, Predicate):
-        return given
-    if isinstance(given, str):
-        return parse_text(given)
+    if given is None:
+        return None
+    if isinstance(given, (Predicate, str)):
+        predicate = parse_text(given) if isinstance(given, str) else given
+        check_nesting(predicate)
+        return predicate
     if _is_condition(given):
         return _condition(given)
     if not isinstance(given, (list, tuple)) or not given:

@@ -15,6 +15,7 @@ from tidelake.errors import InvalidInputError, shortened
 
 __all__ = [
     "NEGATED",
+    "NESTING_MAX",
     "OPERATORS",
     "Always",
     "And",
@@ -26,6 +27,7 @@ __all__ = [
     "Or",
     "Predicate",
     "StartsWith",
+    "check_nesting",
     "col",
     "columns_of",
     "conjoin",
@@ -34,6 +36,8 @@ __all__ = [
 
 NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 OPERATORS = frozenset(NEGATED)
+NESTING_MAX = 128
+"""Levels of AND, OR and NOT in a condition; pickling and printing recurse several times a level."""
 
 
 class Predicate:
@@ -192,7 +196,13 @@ class col:
         return Compare(">=", self.name, other)
 
     def isin(self, values: Iterable[object]) -> Predicate:
-        """Equal to one of the values."""
+        """Equal to one of the values, which are a list or another iterable, and no text."""
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            message = (
+                f"isin({shortened(repr(values))}) of column '{shortened(self.name)}' needs a list:"
+                f" write isin([{shortened(repr(values))}])."
+            )
+            raise InvalidInputError(message, kind="predicate_values", column=self.name)
         return In(self.name, tuple(values))
 
     def is_null(self) -> Predicate:
@@ -224,6 +234,33 @@ def _checked(other: object) -> Predicate:
 
 def _disjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
     return predicate.parts if isinstance(predicate, Or) else (predicate,)
+
+
+def check_nesting(predicate: Predicate) -> None:
+    """Refuse a condition that is nested too deep for the functions that recurse over it.
+
+    Raises
+    ------
+    InvalidInputError
+        More than :data:`NESTING_MAX` levels.
+    """
+    level: list[Predicate] = [predicate]
+    for _ in range(NESTING_MAX + 1):
+        below: dict[int, Predicate] = {}  # a part that is shared counts once
+        for node in level:
+            match node:
+                case And(parts) | Or(parts):
+                    below.update((id(part), part) for part in parts)
+                case Not(part):
+                    below[id(part)] = part
+        if not below:
+            return
+        level = list(below.values())
+    message = (
+        f"The condition is nested more than {NESTING_MAX} levels deep. Join alternatives of one"
+        " column by isin([...]), and parts of one kind without other kinds between them."
+    )
+    raise InvalidInputError(message, kind="predicate_nested")
 
 
 def columns_of(predicate: Predicate | None) -> frozenset[str]:

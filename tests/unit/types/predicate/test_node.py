@@ -67,3 +67,9 @@ def test_text_shows_how_parts_bind():
 def test_predicates_travel():
     predicate = ~((A | B) & col("d").startswith("x") & col("e").isin([1, None]))
     assert pickle.loads(pickle.dumps(predicate)) == predicate
+
+
+@pytest.mark.parametrize("values", ["ab", b"ab", 3, None])
+def test_isin_takes_a_list_and_no_text(values):
+    with pytest.raises(InvalidInputError, match=r"write isin\(\["):
+        col("v").isin(values)

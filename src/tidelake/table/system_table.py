@@ -11,12 +11,13 @@ import html
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from tidelake.codec.binary_row import decode_row
 from tidelake.errors import (
+    InvalidInputError,
     NotFoundError,
     TidelakeError,
     UnsupportedError,
@@ -30,6 +31,7 @@ from tidelake.scan import live_buckets
 from tidelake.table import _optional
 from tidelake.table.arguments import column_names, row_limit
 from tidelake.table.handle import TableHandle
+from tidelake.table.time_travel import Time
 from tidelake.types import DataField, TableSchema, type_to_json
 from tidelake.types.arrow import fields_from_arrow
 from tidelake.types.predicate import bind, evaluate, parse_filter
@@ -149,7 +151,8 @@ LATER_TABLES = frozenset(
 Row = Mapping[str, Any]
 
 
-def _snapshots(handle: TableHandle) -> list[Row]:
+def _snapshots(handle: TableHandle, snapshot: Snapshot | None) -> list[Row]:
+    del snapshot
     log = handle.snapshots
     return [_snapshot_row(log.load(snapshot_id)) for snapshot_id in log.ids()]
 
@@ -172,8 +175,7 @@ def _snapshot_row(s: Snapshot) -> Row:
     }
 
 
-def _files(handle: TableHandle) -> list[Row]:
-    snapshot = handle.snapshots.latest()
+def _files(handle: TableHandle, snapshot: Snapshot | None) -> list[Row]:
     if snapshot is None:
         return []
     context = handle.read_context()
@@ -256,7 +258,8 @@ def _map_text(pairs: Mapping[str, object]) -> str:
     return "{" + ", ".join(shown) + "}"
 
 
-def _schemas(handle: TableHandle) -> list[Row]:
+def _schemas(handle: TableHandle, snapshot: Snapshot | None) -> list[Row]:
+    del snapshot
     log = handle.schemas
     return [_schema_row(log.load(schema_id)) for schema_id in sorted(log.ids())]
 
@@ -278,11 +281,13 @@ def _schema_row(schema: TableSchema) -> Row:
     }
 
 
-def _options(handle: TableHandle) -> list[Row]:
+def _options(handle: TableHandle, snapshot: Snapshot | None) -> list[Row]:
+    del snapshot
     return [{"key": key, "value": value} for key, value in sorted(handle.schema.options.items())]
 
 
-def _tags(handle: TableHandle) -> list[Row]:
+def _tags(handle: TableHandle, snapshot: Snapshot | None) -> list[Row]:
+    del snapshot
     log = handle.tags
     rows: list[Row] = []
     for name in sorted(log.names()):
@@ -299,8 +304,7 @@ def _tags(handle: TableHandle) -> list[Row]:
     return rows
 
 
-def _partitions(handle: TableHandle) -> list[Row]:
-    snapshot = handle.snapshots.latest()
+def _partitions(handle: TableHandle, snapshot: Snapshot | None) -> list[Row]:
     if snapshot is None or not handle.schema.partition_keys:
         return []
     files_of: dict[bytes, list[DataFileMeta]] = {}
@@ -321,8 +325,7 @@ def _totals(files: Sequence[DataFileMeta]) -> Row:
     }
 
 
-def _buckets(handle: TableHandle) -> list[Row]:
-    snapshot = handle.snapshots.latest()
+def _buckets(handle: TableHandle, snapshot: Snapshot | None) -> list[Row]:
     if snapshot is None:
         return []
     return [
@@ -335,8 +338,7 @@ def _buckets(handle: TableHandle) -> list[Row]:
     ]
 
 
-def _manifests(handle: TableHandle) -> list[Row]:
-    snapshot = handle.snapshots.latest()
+def _manifests(handle: TableHandle, snapshot: Snapshot | None) -> list[Row]:
     if snapshot is None:
         return []
     listed = manifest_files(handle.fileio, handle.paths, snapshot, handle.manifests)
@@ -356,7 +358,12 @@ def _manifests(handle: TableHandle) -> list[Row]:
     ]
 
 
-SYSTEM_TABLES: Mapping[str, tuple[pa.Schema, Callable[[TableHandle], list[Row]]]] = {
+OF_ONE_SNAPSHOT = frozenset({"files", "partitions", "buckets", "manifests"})
+"""System tables that show one snapshot; the others are the same whatever moment is read."""
+
+RowsOf = Callable[[TableHandle, Snapshot | None], list[Row]]
+
+SYSTEM_TABLES: Mapping[str, tuple[pa.Schema, RowsOf]] = {
     "snapshots": (SNAPSHOTS, _snapshots),
     "files": (FILES, _files),
     "schemas": (SCHEMAS, _schemas),
@@ -413,6 +420,9 @@ class SystemTable:
         columns: Sequence[str] | None = None,
         filter: object = None,
         limit: int | None = None,
+        snapshot_id: int | None = None,
+        timestamp: Time | None = None,
+        tag: str | None = None,
     ) -> pa.Table:
         """The rows as an Arrow table.
 
@@ -424,14 +434,18 @@ class SystemTable:
             The rows wanted, as of :meth:`tidelake.Table.scan`.
         limit : int, optional
             The most rows wanted.
+        snapshot_id, timestamp, tag
+            At most one, of ``$files``, ``$partitions``, ``$buckets`` and ``$manifests``: the
+            moment to show, the newest snapshot by default.
 
         Raises
         ------
         NotFoundError
-            No such column; near names are told.
+            No such column, snapshot or tag; near names are told.
         InvalidInputError
-            The filter or the limit is wrong.
+            The filter, the limit or the moment is wrong.
         """
+        snapshot = self._snapshot(snapshot_id, timestamp, tag)
         schema, rows_of = SYSTEM_TABLES[self.name]
         limit = row_limit(limit, table=self.identifier)
         names = column_names(columns, schema.names, table=self.identifier)
@@ -446,7 +460,7 @@ class SystemTable:
         fields = fields_from_arrow(pa.schema(flat))
         parsed = parse_filter(filter)
         predicate = None if parsed is None else bind(parsed, fields)
-        table = pa.Table.from_pylist(rows_of(self.handle), schema=schema)
+        table = pa.Table.from_pylist(rows_of(self.handle, snapshot), schema=schema)
         if predicate is not None:
             table = pa.Table.from_batches(
                 [
@@ -456,6 +470,37 @@ class SystemTable:
                 schema=schema,
             )
         return table.select(names).slice(0, limit)
+
+    def _snapshot(
+        self, snapshot_id: int | None, timestamp: Time | None, tag: str | None
+    ) -> Snapshot | None:
+        if self.name in OF_ONE_SNAPSHOT:
+            return self.handle.time_travel.resolve(
+                snapshot_id=snapshot_id,
+                timestamp=timestamp,
+                tag=tag,
+                default=self.handle.options,
+            )
+        if not (snapshot_id is None and timestamp is None and tag is None):
+            message = (
+                f"'{self.identifier}' is not of one moment: leave snapshot_id, timestamp and tag"
+                f" out. Of one moment are {', '.join(sorted(OF_ONE_SNAPSHOT))}."
+            )
+            raise InvalidInputError(message, kind="system_table", name=self.name)
+        return None
+
+    def _only_read(self, *args: object, **more: object) -> NoReturn:
+        """Refuse what only a table of rows can."""
+        del args, more
+        message = (
+            f"'{self.identifier}' is a system table, made of metadata whenever it is read: it has"
+            " to_arrow(), to_batches(), to_pandas(), to_polars(), to_duckdb(), head() and count()."
+            f" For all else open '{self.handle.identifier}'."
+        )
+        raise UnsupportedError(message, kind="system_table", name=self.name)
+
+    write = writer = upsert = delete = compact = create_tag = delete_tag = _only_read
+    scan = plan = explain = copy = changes = changes_batches = _only_read
 
     def to_batches(self, **scan: Any) -> pa.RecordBatchReader:
         """The rows as a stream of batches; arguments as of :meth:`to_arrow`."""

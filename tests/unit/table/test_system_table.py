@@ -7,7 +7,13 @@ import json
 import pyarrow as pa
 import pytest
 
-from tidelake import NotFoundError, TidelakeError
+from tidelake import (
+    CorruptError,
+    InvalidInputError,
+    NotFoundError,
+    TidelakeError,
+    UnsupportedError,
+)
 
 
 @pytest.fixture
@@ -147,3 +153,48 @@ def test_a_system_table_that_cannot_be_read_still_shows(catalog, table, tmp_path
     tags = catalog.table("db.t$tags")
     assert "cannot be read" in repr(tags)
     assert "cannot be read" in tags._repr_html_()
+
+
+def test_the_history_of_a_table_that_lost_a_snapshot_names_it(keyed):
+    for k in range(5):
+        keyed.write([{"k": k, "v": "x", "n": k}])
+    keyed.fileio.delete(keyed.paths.snapshot(3))
+    with pytest.raises(CorruptError, match="snapshot-3 is gone"):
+        keyed.history()
+    keyed.fileio.delete(keyed.paths.snapshot(5))
+    for use in (keyed.to_arrow, lambda: keyed.write([{"k": 9, "v": "x", "n": 9}])):
+        with pytest.raises(CorruptError, match="snapshot-5 is gone"):
+            use()
+
+
+@pytest.mark.parametrize("name", ["files", "partitions", "buckets", "manifests"])
+def test_what_a_snapshot_holds_can_be_seen_at_any_moment(catalog, table, name):
+    system = catalog.table(f"db.t${name}")
+    assert (system.count(), system.count(snapshot_id=1), system.count(tag="t1")) == (2, 1, 1)
+    assert table.copy({"scan.snapshot-id": 1}).system_table(name).count() == 1
+    with pytest.raises(InvalidInputError, match="Give one of"):
+        system.to_arrow(snapshot_id=1, tag="t1")
+
+
+@pytest.mark.parametrize("name", ["snapshots", "schemas", "options", "tags"])
+def test_what_is_of_no_moment_says_so(catalog, table, name):
+    with pytest.raises(InvalidInputError, match="not of one moment"):
+        catalog.table(f"db.t${name}").to_arrow(snapshot_id=1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: t.write([{"a": 1}]),
+        lambda t: t.writer(),
+        lambda t: t.delete("a = 1"),
+        lambda t: t.compact(full=True),
+        lambda t: t.scan(columns=["a"]),
+        lambda t: t.explain(),
+        lambda t: t.changes(1),
+        lambda t: t.copy({}),
+    ],
+)
+def test_a_system_table_is_only_read(catalog, table, call):
+    with pytest.raises(UnsupportedError, match=r"db\.t\$files' is a system table.*open 'db\.t'"):
+        call(catalog.table("db.t$files"))

@@ -6,9 +6,13 @@ What a snapshot file says is in :class:`Snapshot`; which ones there are is in :c
    is created by put-if-absent and never changed.
 2. The files LATEST and EARLIEST hold an id as text. They save a listing and are believed only as
    far as the snapshots themselves bear them out: LATEST if its snapshot is there and the next one
-   is not, EARLIEST if its snapshot is there. A hint that is missing, stale, ahead or garbage costs
-   a listing.
+   is not, EARLIEST if its snapshot is there. A hint that is missing, stale or garbage costs a
+   listing.
 3. A listing may be old (object stores): from the largest id found the ids after it are tried.
+4. Hints are written after their snapshot (a rollback of Java's writes them before it removes any),
+   so a LATEST that is still ahead after a second look says that the newest snapshot was lost. That
+   is an error: its id would be given to another commit. A hint that is more than
+   :data:`HINT_AHEAD_MAX` ahead counts as garbage.
 
 Source: ``docs/format/snapshot.md``; files written by Java Paimon 1.3.1 and 2.1. The file is written
 so that all three read it: all keys of 1.3.1, in its order, `null` where it writes null.
@@ -17,6 +21,7 @@ so that all three read it: all keys of 1.3.1, in its order, `null` where it writ
 from __future__ import annotations
 
 import enum
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -39,6 +44,8 @@ PROBES_MAX = 10_000
 """Ids tried one by one after an old listing, before the storage is called inconsistent."""
 HINT_PROBES_MAX = 32
 """Ids tried one by one after the hint, before the directory is listed."""
+HINT_AHEAD_MAX = 32
+"""A hint that is further ahead of all snapshots was never one of theirs."""
 LATEST_TRIES = 3
 """The newest snapshot may be rolled back between finding and reading it."""
 
@@ -265,15 +272,32 @@ class SnapshotLog:
         self._paths = paths
 
     def latest_id(self) -> int | None:
-        """Id of the newest snapshot; None where there is none."""
-        hint = self._hint(self._paths.latest_hint)
+        """Id of the newest snapshot; None where there is none.
+
+        Raises
+        ------
+        CorruptError
+            The newest snapshot's file is gone; it is named.
+        """
+        for _ in range(LATEST_TRIES):
+            hint = self._hint(self._paths.latest_hint)
+            newest = self._newest(hint)
+            ahead = 0 if hint is None else hint - (newest or 0)
+            if not 0 < ahead <= HINT_AHEAD_MAX:
+                return newest
+            assert hint is not None
+            if self._hint(self._paths.latest_hint) == hint and not self._exists(hint):
+                raise self._gone(hint, newest)
+        return newest
+
+    def _newest(self, hint: int | None) -> int | None:
         if hint is not None and self._exists(hint):
             # ids have no gaps; where others commit the hint is a few behind, and a look at each
             # costs less than a listing of all
             for newest in range(hint, hint + HINT_PROBES_MAX):
                 if not self._exists(newest + 1):
                     return newest
-        newest = max(self.ids(), default=0)
+        newest = max(self._listed(), default=0)
         oldest = self._hint(self._paths.earliest_hint) if newest == 0 else None
         for known in (hint, oldest):  # a listing may even be empty for a moment
             if known is not None and known > newest and self._exists(known):
@@ -293,14 +317,29 @@ class SnapshotLog:
         hint = self._hint(self._paths.earliest_hint)
         if hint is not None and self._exists(hint):
             return hint
-        ids = self.ids()
+        ids = self._listed()
         if ids:
             return ids[0]
         latest = self.latest_id()  # the listing may be old
         return None if latest is None else self._oldest_before(latest)
 
     def ids(self) -> list[int]:
-        """Ids of the snapshot files, ascending."""
+        """Ids of the snapshot files, ascending.
+
+        Raises
+        ------
+        CorruptError
+            One between the others is gone; it is named.
+        """
+        ids = self._listed()
+        for before, after in itertools.pairwise(ids):
+            # asked once more: snapshots may expire, or be rolled back, while they are listed
+            gap = before + 1
+            if gap != after and all(map(self._exists, (before, after))) and not self._exists(gap):
+                raise self._gap(gap, before, after)
+        return ids
+
+    def _listed(self) -> list[int]:
         names = (status.name for status in self._fileio.list_dir(self._paths.snapshot_dir))
         return sorted(i for name in names if (i := numbered(name, "snapshot-")) is not None)
 
@@ -435,6 +474,24 @@ class SnapshotLog:
         except (NotFoundError, StorageError, CorruptError):
             return None
         return int(text) if text.isdigit() and int(text) > 0 else None
+
+    def _gone(self, snapshot_id: int, newest: int | None) -> CorruptError:
+        path, hint = self._paths.snapshot(snapshot_id), self._paths.latest_hint
+        there = "and there is none" if newest is None else f"and the newest there is {newest}"
+        message = (
+            f"Snapshot file {path} is gone: {hint} names snapshot {snapshot_id}, which was written"
+            f" before, {there}. Restore the file from a backup; or, to go on without what was"
+            f" committed since, delete {hint}."
+        )
+        return CorruptError(message, kind="snapshot_gone", path=path)
+
+    def _gap(self, snapshot_id: int, before: int, after: int) -> CorruptError:
+        path = self._paths.snapshot(snapshot_id)
+        message = (
+            f"Snapshot file {path} is gone, between snapshots {before} and {after} which are there."
+            " Restore it from a backup; the newest snapshot can be read and written without it."
+        )
+        return CorruptError(message, kind="snapshot_gone", path=path)
 
     def _missing(self, snapshot_id: int) -> NotFoundError:
         earliest, latest = self.earliest_id(), self.latest_id()

@@ -142,12 +142,85 @@ def test_a_failing_hint_does_not_fail_what_was_published():
 def test_no_hint_leads_astray(hint, which):
     fileio, log = log_of(3, first=3, hints=False)
     path = f"{PATHS.snapshot_dir}/{which}"
+    if (which, hint) == ("LATEST", b"6"):
+        return  # a hint a little ahead says that a snapshot is gone: a test of its own, below
     if hint is not None:
         fileio.replace(path, hint)
     assert log.latest_id() == 5
     if hint in {None, b"", b"99", b"-1", b"0", b"garbage", b"6"} or which == "LATEST":
         assert log.earliest_id() == 3
     assert log.ids() == [3, 4, 5]
+
+
+@pytest.mark.parametrize("gone", [[3], [2, 3], [1, 2, 3]])
+def test_a_newest_snapshot_that_is_gone_is_damage_and_named(gone):
+    """A hint is written after its snapshot; the id of one that is gone was given out once more."""
+    fileio, log = log_of(3)
+    for snapshot_id in gone:
+        fileio.delete(PATHS.snapshot(snapshot_id))
+    for look in (log.latest_id, log.latest, lambda: log.load(3), lambda: log.at_or_before(0)):
+        with pytest.raises(CorruptError, match="snapshot-3 is gone") as caught:
+            look()
+        assert caught.value.kind == "snapshot_gone"
+        assert f"delete {PATHS.latest_hint}" in str(caught.value)
+    fileio.delete(PATHS.latest_hint)
+    assert log.latest_id() == (3 - len(gone) or None)
+
+
+@pytest.mark.parametrize("then", [b"2", b"", None])
+def test_a_hint_that_another_writer_takes_back_is_no_damage(then):
+    """Java's rollback writes the hint first, then removes the newer snapshots."""
+    inner, _ = log_of(3)
+
+    class RolledBack(FaultyFileIO):
+        def exists(self, path):
+            if path.endswith("snapshot-3") and inner.exists(path):
+                inner.delete(PATHS.latest_hint)
+                if then is not None:
+                    inner.replace(PATHS.latest_hint, then)
+                inner.delete(path)
+            return super().exists(path)
+
+    assert SnapshotLog(RolledBack(inner), PATHS).latest_id() == 2
+
+
+def test_a_snapshot_that_is_seen_late_is_no_damage():
+    inner, _ = log_of(3)
+
+    class Late(FaultyFileIO):
+        asked = 0
+
+        def exists(self, path):
+            self.asked += path.endswith("snapshot-3")
+            return super().exists(path) and not (path.endswith("snapshot-3") and self.asked < 2)
+
+    assert SnapshotLog(Late(inner), PATHS).latest_id() == 3
+
+
+def test_a_gap_in_the_middle_is_damage_and_named():
+    fileio, log = log_of(5)
+    fileio.delete(PATHS.snapshot(3))
+    assert log.latest_id() == 5
+    with pytest.raises(CorruptError, match="snapshot-3 is gone, between snapshots 2 and 4"):
+        log.ids()
+    with pytest.raises(NotFoundError, match="no snapshot 3"):
+        log.load(3)
+
+
+def test_a_listing_taken_while_snapshots_expire_is_no_damage():
+    """It may hold 1, removed since, and lack 2, removed before the listing came to it."""
+    inner, _ = log_of(4)
+    for snapshot_id in (1, 2):
+        inner.delete(PATHS.snapshot(snapshot_id))
+    listed = MemoryFileIO()
+    for snapshot_id in (1, 3, 4):
+        listed.write_once(PATHS.snapshot(snapshot_id), b"")
+
+    class Expiring(FaultyFileIO):
+        def list_dir(self, path):
+            return listed.list_dir(path)
+
+    assert SnapshotLog(Expiring(inner), PATHS).ids() == [1, 3, 4]
 
 
 def test_the_hint_of_the_oldest_is_believed_while_older_ones_are_being_removed():
@@ -285,6 +358,7 @@ def test_a_newest_snapshot_that_is_rolled_back_while_it_is_read_is_looked_for_ag
     class RolledBack(FaultyFileIO):
         def read_bytes(self, path):
             if path.endswith("snapshot-3"):
+                self._inner.replace(PATHS.latest_hint, b"2")
                 self._inner.delete(path)
             return super().read_bytes(path)
 

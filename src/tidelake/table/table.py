@@ -432,9 +432,9 @@ class Table:
 
         Parameters
         ----------
-        start, end : int, str or datetime
-            A snapshot id (0: before the first), a tag, or a time; `end` is the newest snapshot by
-            default.
+        start, end : int, str, datetime or date
+            A snapshot id (0: before the first), a tag, or a time (also as ISO 8601 text that no tag
+            has as its name); `end` is the newest snapshot by default.
         columns : sequence of str, optional
             The columns wanted beside ``_row_kind``.
         filter : optional

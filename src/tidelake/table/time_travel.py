@@ -6,10 +6,12 @@ snapshot that was committed at or before it.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
-from tidelake.errors import InvalidInputError, NotFoundError, near_names
+import numpy as np
+
+from tidelake.errors import InvalidInputError, NotFoundError, near_names, shortened
 from tidelake.metadata.snapshot import Snapshot, SnapshotLog
 from tidelake.metadata.tag import TagLog
 from tidelake.options import Option, Options, declared
@@ -17,11 +19,11 @@ from tidelake.table.arguments import whole_number
 
 __all__ = ["Moment", "Time", "TimeTravel", "option_moment", "timestamp_ms"]
 
-Time = int | str | datetime
-"""Milliseconds since the epoch, ISO 8601 text, or a datetime."""
+Time = int | str | date | np.datetime64
+"""Milliseconds since the epoch, ISO 8601 text, a datetime, or a date, which means its midnight."""
 
-Moment = int | str | datetime
-"""A snapshot's id, a tag's name, or a time."""
+Moment = int | str | date | np.datetime64
+"""A snapshot's id, a tag's name, or a time (text that no tag has as its name: ISO 8601)."""
 
 
 _OPTION_ARGUMENTS: dict[Option[Any], str] = {
@@ -87,13 +89,14 @@ def _two_moments(what: str, table: str) -> InvalidInputError:
     return InvalidInputError(message, kind="two_moments", table=table)
 
 
-def timestamp_ms(value: int | str | datetime) -> int:
+def timestamp_ms(value: Time) -> int:
     """Milliseconds since the epoch of a time.
 
     Parameters
     ----------
-    value : int, str or datetime
-        Milliseconds; ISO 8601 text; or a datetime. Without a time zone, UTC is meant.
+    value : int, str, datetime, date or numpy.datetime64
+        Milliseconds; ISO 8601 text; a datetime; or a date, which means its midnight. Without a
+        time zone, UTC is meant.
 
     Examples
     --------
@@ -103,14 +106,22 @@ def timestamp_ms(value: int | str | datetime) -> int:
     number = whole_number(value)
     if number is not None:
         return number
+    if isinstance(value, np.datetime64) and not np.isnat(value):
+        return int(value.astype("datetime64[ms]").astype(np.int64))
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
     if not isinstance(value, (str, datetime)):
-        message = f"{value!r} is not a time: give a datetime, ISO 8601 text or ms since the epoch."
+        message = (
+            f"{shortened(repr(value))} is not a time: give a datetime, ISO 8601 text or ms since"
+            " the epoch."
+        )
         raise InvalidInputError(message, kind="bad_timestamp")
     if isinstance(value, str):
+        text = value
         try:
-            value = datetime.fromisoformat(value)
+            value = datetime.fromisoformat(text)
         except ValueError as error:
-            message = f"'{value}' is not a time: write it as 2024-03-01T12:00:00Z."
+            message = f"'{shortened(text)}' is not a time: write it as 2024-03-01T12:00:00Z."
             raise InvalidInputError(message, kind="bad_timestamp") from error
     if value.tzinfo is None:
         value = value.replace(tzinfo=UTC)
@@ -140,7 +151,7 @@ class TimeTravel:
         self,
         *,
         snapshot_id: int | None = None,
-        timestamp: int | str | datetime | None = None,
+        timestamp: Time | None = None,
         tag: str | None = None,
         default: Options | None = None,
     ) -> Snapshot | None:
@@ -179,11 +190,16 @@ class TimeTravel:
     def at(self, moment: Moment) -> Snapshot | None:
         """The snapshot of a moment; None for id 0, the empty table before the first snapshot."""
         if isinstance(moment, str):
+            if _is_time(moment) and moment not in self._tags.names():
+                return self.by_time(moment)
             return self.by_tag(moment)
-        if isinstance(moment, datetime):
+        if isinstance(moment, (date, np.datetime64)):
             return self.by_time(moment)
         if whole_number(moment) is None:
-            message = f"{moment!r} is no moment: give a snapshot id, a tag's name or a datetime."
+            message = (
+                f"{shortened(repr(moment))} is no moment: give a snapshot id, a tag's name or a"
+                " time."
+            )
             raise InvalidInputError(message, kind="bad_moment", table=self._table)
         return None if moment == 0 else self.by_id(moment)
 
@@ -191,7 +207,8 @@ class TimeTravel:
         """The snapshot of that id, from a tag's copy where it has expired."""
         number = whole_number(snapshot_id)
         if number is None:
-            message = f"snapshot_id must be a whole number, not {snapshot_id!r}."
+            shown = shortened(repr(snapshot_id))
+            message = f"snapshot_id must be a whole number, not {shown}."
             raise InvalidInputError(message, kind="bad_moment", table=self._table)
         try:
             return self._snapshots.load(number)
@@ -206,14 +223,16 @@ class TimeTravel:
         """The snapshot that a tag holds."""
         names = self._tags.names()
         if name not in names:
-            known = f" The tags are: {', '.join(names)}." if names else " It has no tags."
+            listed = shortened(", ".join(names))
+            known = f" The tags are: {listed}." if names else " It has no tags."
             near = near_names(str(name), names)
-            time = " To name a time, give a datetime." if _is_time(name) else ""
-            message = f"Table '{self._table}' has no tag '{name}'.{near}{known}{time}"
+            time = " To name a time, pass it as timestamp=." if _is_time(name) else ""
+            shown = shortened(str(name))
+            message = f"Table '{self._table}' has no tag '{shown}'.{near}{known}{time}"
             raise NotFoundError(message, kind="tag_not_found", table=self._table, tag=name)
         return self._tags.load(name).snapshot
 
-    def by_time(self, moment: int | str | datetime) -> Snapshot:
+    def by_time(self, moment: Time) -> Snapshot:
         """The newest snapshot committed at or before a time."""
         at_ms = timestamp_ms(moment)
         earliest_id = self._snapshots.earliest_id()

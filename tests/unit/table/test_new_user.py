@@ -181,8 +181,8 @@ def test_a_tag_is_text(keyed):
     keyed.write(ROWS)
     with pytest.raises(NotFoundError, match="no tag '5'"):
         keyed.count(tag=5)
-    with pytest.raises(NotFoundError, match="give a datetime"):
-        keyed.changes("2024-03-01 12:00:00")
+    with pytest.raises(NotFoundError, match="pass it as timestamp="):
+        keyed.count(tag="2024-03-01 12:00:00")
 
 
 def test_a_condition_in_one_tuple_deletes_as_it_reads(keyed):

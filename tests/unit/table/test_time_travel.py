@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -106,3 +108,32 @@ def test_a_new_table_with_two_moments_is_refused(catalog):
             pa.schema({"k": pa.int64()}),
             options={"scan.snapshot-id": 1, "scan.tag-name": "x"},
         )
+
+
+def test_a_time_may_be_text_a_datetime_a_date_or_of_numpy(two):
+    ms = two.handle.snapshots.load(1).time_ms
+    moment = dt.datetime.fromtimestamp(ms / 1000, tz=dt.UTC)
+    later = two.handle.snapshots.load(2).time_ms
+    assert ms <= later
+    expected = 1 if ms < later else 2
+    for time in (ms, moment, moment.isoformat(), np.datetime64(ms, "ms"), np.datetime64(ms, "ms")):
+        assert two.count(timestamp=time) == expected
+    tomorrow = moment.date() + dt.timedelta(days=1)
+    for time in (tomorrow, np.datetime64(tomorrow), np.datetime64(tomorrow, "ns")):
+        assert two.count(timestamp=time) == 2
+    with pytest.raises(NotFoundError, match="lies before snapshot 1"):
+        two.count(timestamp=dt.date(2020, 1, 1))
+    with pytest.raises(InvalidInputError, match="NaT"):
+        two.count(timestamp=np.datetime64("NaT"))
+
+
+def test_changes_take_times_as_text_where_no_tag_has_the_name(two):
+    tomorrow = (dt.datetime.now(tz=dt.UTC) + dt.timedelta(days=1)).isoformat()
+    for end in (tomorrow, dt.date.fromisoformat(tomorrow[:10]), np.datetime64(tomorrow[:10])):
+        assert two.changes(1, end)["k"].to_pylist() == [2]
+    two.create_tag("2020-01-01", snapshot_id=1)
+    assert two.changes(0, "2020-01-01")["k"].to_pylist() == [1]
+    with pytest.raises(NotFoundError, match="lies before snapshot 1"):
+        two.changes(0, "2020-01-02")
+    with pytest.raises(NotFoundError, match="no tag 'yesterday'"):
+        two.changes("yesterday")

@@ -15,7 +15,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tidelake.catalog.new_table import check_agrees, first_schema
-from tidelake.errors import AlreadyExistsError, InvalidInputError, NotFoundError, near_names
+from tidelake.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    NotFoundError,
+    near_names,
+    shortened,
+)
 from tidelake.fileio import FileIO, LocalFileIO
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.manifest import ManifestCache
@@ -62,7 +68,7 @@ def open_catalog(
 
 def _warehouse_path(warehouse: object) -> str:
     if not isinstance(warehouse, (str, Path)):
-        message = f"{warehouse!r} is no path of a warehouse: give a local directory."
+        message = f"{shortened(repr(warehouse))} is no path of a warehouse: give a local directory."
         raise InvalidInputError(message, kind="warehouse")
     text = str(warehouse)
     if text.startswith("file:"):
@@ -233,8 +239,9 @@ class Catalog:
         NotFoundError
             There is no such database or table; near names are offered.
         """
-        base, dollar, system = identifier.partition("$")
-        database, name = _split(base)
+        text = identifier if isinstance(identifier, str) else ""
+        base, dollar, system = text.partition("$")
+        database, name = _split(base if text else identifier)
         table = self._load(database, name)
         return table.system_table(system) if dollar else table
 
@@ -329,6 +336,14 @@ class Catalog:
 
     def _no_table(self, database: str, name: str) -> NotFoundError:
         self._existing_database(database)
+        path = self._table_path(database, name)
+        if self.fileio.list_dir(f"{path}/snapshot"):
+            message = (
+                f"Table '{database}.{name}' has snapshots, but no schema: {path}/schema/ is empty."
+                f" If it was being dropped, finish with drop_table('{database}.{name}'); otherwise"
+                " bring its schema files back."
+            )
+            return NotFoundError(message, kind="schema_missing", table=f"{database}.{name}")
         known = self.list_tables(database)
         message = (
             f"Table '{name}' does not exist in database '{database}'."
@@ -347,7 +362,8 @@ def _listed(names: Sequence[str]) -> str:
 def _split(identifier: str) -> tuple[str, str]:
     """Take ``"database.table"`` apart."""
     if not isinstance(identifier, str) or identifier.count(".") != 1:
-        message = f"{identifier!r} is no table name: write it as 'database.table'."
+        shown = shortened(repr(identifier))
+        message = f"{shown} is no table name: write it as 'database.table'."
         raise InvalidInputError(message, kind="bad_identifier", table=identifier)
     database, _, name = identifier.partition(".")
     return validate_name(database, "database"), validate_name(name, "table")
@@ -355,7 +371,7 @@ def _split(identifier: str) -> tuple[str, str]:
 
 def _check_choice(value: str, argument: str) -> None:
     if value not in {"error", "ignore"}:
-        message = f"{argument}='{value}' is not known: use 'error' or 'ignore'."
+        message = f"{argument}='{shortened(str(value))}' is not known: use 'error' or 'ignore'."
         raise InvalidInputError(message, kind="bad_argument", argument=argument)
 
 

@@ -196,7 +196,7 @@ def _names(names: Sequence[str], what: str, table: str) -> tuple[str, ...]:
     given = (names,) if isinstance(names, str) else tuple(names)
     for name in given:
         if given.count(name) > 1:
-            raise _invalid(f"names '{name}' twice in its {what}", "name it once", table)
+            raise _invalid(f"names '{shortened(name)}' twice in its {what}", "name it once", table)
     return given
 
 
@@ -243,7 +243,9 @@ def _arrow_schema(columns: object, table: str) -> pa.Schema:
             return pa.schema(columns)
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise _invalid(
-                f"cannot take its columns from {columns!r}: {error}", _GIVE_SCHEMA, table
+                f"cannot take its columns from {shortened(repr(columns))}: {error}",
+                _GIVE_SCHEMA,
+                table,
             ) from error
     raise _invalid(
         f"cannot take its columns from an object of type {type(columns).__name__}",
@@ -266,8 +268,8 @@ def _check_column_name(name: str, table: str) -> None:
 def _check_exists(name: str, what: str, by_name: Mapping[str, DataField], table: str) -> None:
     if name not in by_name:
         raise _invalid(
-            f"has no column '{name}', which its {what} names.{near_names(name, by_name)} Its"
-            f" columns are {', '.join(by_name)}",
+            f"has no column '{shortened(name)}', which its {what} names."
+            f"{near_names(name, by_name)} Its columns are {', '.join(by_name)}",
             "name one of them",
             table,
             column=name,

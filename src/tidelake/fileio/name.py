@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from tidelake.errors import InvalidInputError
+from tidelake.errors import InvalidInputError, shortened
 
 __all__ = ["NAME_BYTES_MAX", "validate_name"]
 
@@ -61,7 +61,7 @@ def validate_name(name: str, what: str) -> str:
     problem = _problem(name, what)
     if problem is None:
         return name
-    message = f"{name!r} is no valid {what} name: it {problem}. Choose another name."
+    message = f"{shortened(repr(name))} is no valid {what} name: it {problem}. Choose another name."
     raise InvalidInputError(message, kind="bad_name", name=name, what=what)
 
 

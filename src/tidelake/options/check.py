@@ -57,8 +57,8 @@ def check_new_table(mapping: Mapping[str, object], *, table: str) -> None:
     for key, value in mapping.items():
         if not isinstance(value, str):
             message = (
-                f"Table {table}: option '{key}' has the value {value!r}; values are texts, write"
-                f" '{key}': '{option_text(value)}'."
+                f"Table {table}: option '{key}' has the value {shortened(repr(value))}; values are"
+                f" texts, write '{key}': '{shortened(option_text(value))}'."
             )
             raise InvalidInputError(message, kind="option_value", option=key, table=table)
         texts[key] = value
@@ -188,7 +188,7 @@ def _given(options: Options, option: Option[Any]) -> str:
 
 
 def _refuse(table: str, key: str, given: str, reason: str) -> None:
-    message = f"Table {table}: option '{key}' = '{given}' is refused: {reason}."
+    message = f"Table {table}: option '{key}' = '{shortened(given)}' is refused: {reason}."
     raise UnsupportedError(message, kind="option_unsupported", option=key, table=table)
 
 

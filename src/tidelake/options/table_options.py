@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-from tidelake.errors import InvalidInputError
+from tidelake.errors import InvalidInputError, shortened
 from tidelake.options.declared.registry import BY_KEY
 from tidelake.options.option import Kind, Option
 from tidelake.options.text_value import parse_value
@@ -74,7 +74,8 @@ class Options:
             try:
                 values[key] = parse_value(option, given)
             except ValueError as error:
-                message = f"{_of(table)}ption '{stored_key}' is '{given}' but must be {error}."
+                shown = shortened(given)
+                message = f"{_of(table)}ption '{stored_key}' is '{shown}' but must be {error}."
                 raise InvalidInputError(
                     message, kind="option_value", option=stored_key, table=table
                 ) from error

@@ -41,7 +41,8 @@ def check_dict(value: object, name: str, *, table: str) -> None:
         It is no mapping.
     """
     if not isinstance(value, Mapping):
-        message = f"{name}={value!r} is no dict: give names and values, as in {{'name': value}}."
+        shown = shortened(repr(value))
+        message = f"{name}={shown} is no dict: give names and values, as in {{'name': value}}."
         raise InvalidInputError(message, kind="bad_argument", table=table)
 
 
@@ -77,7 +78,7 @@ def row_limit(limit: object, *, table: str) -> int | None:
         return None
     number = whole_number(limit)
     if number is None or number < 0:
-        message = f"limit must be a number from 0 on, not {limit!r}."
+        message = f"limit must be a number from 0 on, not {shortened(repr(limit))}."
         raise InvalidInputError(message, kind="bad_limit", table=table)
     return min(number, ROW_LIMIT_MAX)
 
@@ -97,6 +98,6 @@ def column_names(
     names = (columns,) if isinstance(columns, str) else tuple(str(name) for name in columns)
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        message = f"columns= names '{twice[0]}' more than once; name each column once."
+        message = f"columns= names '{shortened(twice[0])}' more than once; name each column once."
         raise InvalidInputError(message, kind="column_twice", table=table, column=twice[0])
     return names

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.errors import InvalidInputError
+from tidelake.errors import InvalidInputError, shortened
 from tidelake.table.python_values import changed_value
 from tidelake.types import DataField, RowKind
 from tidelake.types.arrow import to_arrow_type
@@ -148,11 +148,11 @@ def _from_columns(
         if wanted is not None and isinstance(values, (list, tuple)):
             changed = changed_value(values, wanted)
             if changed is not None:
-                raise _misfit(name, wanted, f"{changed!r} would be changed", table)
+                raise _misfit(name, wanted, f"{shortened(repr(changed))} would be changed", table)
         try:
             arrays.append(pa.array(values, type=wanted))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise _misfit(name, wanted, str(error), table) from error
+            raise _misfit(name, wanted, shortened(str(error)), table) from error
     try:
         return pa.table(dict(zip(columns, arrays, strict=True)))
     except pa.ArrowInvalid as error:

@@ -26,7 +26,7 @@ from typing import Literal, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.errors import InvalidInputError, UnsupportedError, near_names
+from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
 from tidelake.types.data_type import STRING_LENGTH_MAX, DataType, TypeRoot
 from tidelake.types.schema import DataField
 
@@ -190,8 +190,8 @@ def fields_from_arrow(schema: pa.Schema, *, not_null: Iterable[str] = ()) -> tup
     _check_names_once(schema.names, "The Arrow schema")
     for name in sorted(required.difference(schema.names)):
         message = (
-            f"Column '{name}' is not in the Arrow schema.{near_names(name, schema.names)} Its"
-            f" columns are: {', '.join(schema.names)}."
+            f"Column '{shortened(name)}' is not in the Arrow schema."
+            f"{near_names(name, schema.names)} Its columns are: {', '.join(schema.names)}."
         )
         raise InvalidInputError(message, kind="column_missing", column=name)
     fields = []
@@ -282,7 +282,9 @@ def _arrow_schema_of(fields: Sequence[DataField], table: str) -> pa.Schema:
 def _check_names_once(names: Sequence[str], what: str) -> None:
     if len(set(names)) != len(names):
         twice = sorted({n for n in names if names.count(n) > 1})
-        message = f"{what} has the column '{twice[0]}' more than once; name each column once."
+        message = (
+            f"{what} has the column '{shortened(twice[0])}' more than once; name each column once."
+        )
         raise InvalidInputError(message, kind="column_twice", column=twice[0])
 
 
@@ -292,7 +294,7 @@ def _check_columns(names: Sequence[str], wanted: Sequence[str], table: str) -> N
     extra = [n for n in names if n not in wanted]
     if extra:
         message = (
-            f"The data has the column '{extra[0]}', which table '{table}' has not."
+            f"The data has the column '{shortened(extra[0])}', which table '{table}' has not."
             f"{near_names(extra[0], wanted)} The table's columns are: {', '.join(wanted)}."
         )
         raise InvalidInputError(message, kind="column_unknown", table=table, column=extra[0])

@@ -18,6 +18,7 @@ from tidelake.errors import (
     TidelakeError,
     UnsupportedError,
     near_names,
+    shortened,
 )
 from tidelake.types.data_type import DataType, parse_type, type_to_json
 
@@ -85,7 +86,7 @@ class TableSchema:
             if candidate.name == name:
                 return candidate
         message = (
-            f"Column '{name}' does not exist.{near_names(name, self.field_names)}"
+            f"Column '{shortened(name)}' does not exist.{near_names(name, self.field_names)}"
             f" The columns are: {', '.join(self.field_names)}."
         )
         raise NotFoundError(message, kind="column_not_found", column=name)

@@ -185,3 +185,18 @@ def test_a_storage_that_is_not_covered_is_refused():
         tidelake.open("s3://bucket/warehouse")
     with pytest.raises(InvalidInputError, match="empty"):
         tidelake.open("")
+
+
+def test_a_table_without_schema_files_says_that_they_are_gone(catalog):
+    table = catalog.create_table("db.t", pa.schema({"k": pa.int64()}))
+    table.write([{"k": 1}])
+    catalog.fileio.delete_dir(table.paths.schema_dir)
+    with pytest.raises(NotFoundError, match=r"has snapshots, but no schema: .*/t/schema/ is empty"):
+        catalog.table("db.t")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "db." + "x" * 5000, "db.\x00" * 2000, ("x",) * 2000])
+def test_names_are_shortened_in_messages(catalog, name):
+    with pytest.raises(InvalidInputError) as caught:
+        catalog.table(name)
+    assert len(str(caught.value)) < 400

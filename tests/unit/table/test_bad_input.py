@@ -11,6 +11,7 @@ from tidelake import (
     InvalidInputError,
     NotFoundError,
     TidelakeError,
+    col,
 )
 
 GOOD = [{"k": 1, "v": "a", "n": 1}]
@@ -146,3 +147,30 @@ def test_a_tag_twice_names_the_table_and_the_tag(keyed):
 def test_things_that_hold_no_rows_are_named_by_their_type(keyed, thing):
     with pytest.raises(InvalidInputError, match=r"An object of type \S+ does not hold rows"):
         keyed.write(thing)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t, long: t.to_arrow(columns=[long]),
+        lambda t, long: t.to_arrow(columns=[long, long]),
+        lambda t, long: t.to_arrow(filter=col(long) > 1),
+        lambda t, long: t.to_arrow(limit=long),
+        lambda t, long: t.to_arrow(tag=long),
+        lambda t, long: t.to_arrow(timestamp=long),
+        lambda t, long: t.to_arrow(snapshot_id=long),
+        lambda t, long: t.changes(long),
+        lambda t, long: t.write([{"k": 1, "v": "a", "n": 1, long: 1}]),
+        lambda t, long: t.write([{"k": 1, "v": "a", "n": long}]),
+        lambda t, long: t.copy({long: 1}),
+        lambda t, long: t.copy({"bucket": long}),
+        lambda t, long: t.copy({"write-buffer-size": long}),
+        lambda t, long: t.copy(long),
+        lambda t, long: t.create_tag(long),
+    ],
+)
+def test_what_is_long_is_shortened_in_messages(keyed, call):
+    keyed.write([{"k": 1, "v": "a", "n": 1}])
+    with pytest.raises(TidelakeError) as caught:
+        call(keyed, "x" * 10_000)
+    assert len(str(caught.value)) < 700

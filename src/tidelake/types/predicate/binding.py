@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from tidelake.errors import InvalidInputError, NotFoundError, near_names
+from tidelake.errors import InvalidInputError, NotFoundError, near_names, shortened
 from tidelake.types.data_type import DataType, TypeRoot
 from tidelake.types.predicate.node import (
     Always,
@@ -105,7 +105,7 @@ def _type_of(name: str, types: Mapping[str, DataType]) -> DataType:
         return types[name]
     except KeyError:
         message = (
-            f"The filter names the column '{name}', which does not exist."
+            f"The filter names the column '{shortened(name)}', which does not exist."
             f"{near_names(name, types)} The columns are: {', '.join(types)}."
         )
         raise NotFoundError(message, kind="column_not_found", column=name) from None

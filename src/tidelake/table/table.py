@@ -12,15 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelake.commit import Committer
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import Options, check_one_use
-from tidelake.scan import ReadContext, ScanPlan, plan_scan
-from tidelake.store import StoreContext
+from tidelake.scan import ScanPlan, plan_scan
 from tidelake.table import _optional
 from tidelake.table.arguments import check_dict, check_location, column_names, row_limit
 from tidelake.table.changes import TableChanges
@@ -31,9 +29,8 @@ from tidelake.table.handle import TableHandle
 from tidelake.table.read import TableScan
 from tidelake.table.system_table import SystemTable
 from tidelake.table.time_travel import Moment, Time, option_moment
-from tidelake.table.write import CommitIdentity, WriteResult, compact_table, new_writer, write_rows
+from tidelake.table.write import CommitIdentity, WriteResult, compact_table, write_rows
 from tidelake.table.write_session import WriteSession
-from tidelake.table.writer import TableWriter
 from tidelake.types import TableSchema
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import bind, parse_filter
@@ -255,19 +252,6 @@ class Table:
         """Merge sorted runs in every bucket that needs it, or with `full` all files of each."""
         return compact_table(self._handle, full=full)
 
-    def new_writer(self, user: str | None = None, *, overwrite: bool = False) -> TableWriter:
-        """A writer for one task; its messages go to :meth:`new_committer`."""
-        del user  # data files do not carry it
-        return new_writer(self._handle, overwrite=overwrite)
-
-    def new_committer(self) -> Committer:
-        """What makes the messages of writers visible."""
-        return self._handle.committer()
-
-    def store_context(self) -> StoreContext:
-        """What bucket writers need, as a picklable value."""
-        return self._handle.store_context()
-
     # ---- read
 
     def scan(
@@ -337,10 +321,6 @@ class Table:
     def plan(self, **scan: Any) -> ScanPlan:
         """The splits of a read; arguments as of :meth:`scan`."""
         return self.scan(**scan).plan
-
-    def read_context(self, snapshot: Snapshot | None = None) -> ReadContext:
-        """What reading splits needs, as a picklable value."""
-        return self._handle.read_context(snapshot)
 
     def to_batches(self, **scan: Any) -> pa.RecordBatchReader:
         """The rows as a stream of batches in bounded memory; arguments as of :meth:`scan`."""

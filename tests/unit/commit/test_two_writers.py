@@ -14,6 +14,7 @@ import pytest
 
 import tidelake
 from tidelake.fileio import MemoryFileIO
+from tidelake.table.write import new_writer
 from tidelake.telemetry import Env
 
 SCHEMA = pa.schema([("k", pa.int64()), ("who", pa.string())])
@@ -40,7 +41,7 @@ def test_rows_of_both_are_there_and_no_compaction_changes_what_is_read(seed):
     possible = {}
     identifier = 0
     for turn in range(5):
-        writers = [table.new_writer("job") for _ in range(2)]
+        writers = [new_writer(table.handle) for _ in range(2)]
         messages = []
         last = {}
         for number, writer in enumerate(writers):
@@ -54,7 +55,7 @@ def test_rows_of_both_are_there_and_no_compaction_changes_what_is_read(seed):
         for number in rng.sample([0, 1], 2):
             identifier += 1
             before = rows_of(table)
-            done = table.new_committer().commit(
+            done = table.handle.committer().commit(
                 messages[number], user=f"job{number}", identifier=identifier
             )
             assert done.snapshots[0].commit_kind == "APPEND"
@@ -82,26 +83,26 @@ def _same_before_and_after(table, snapshot_id):
 def test_jobs_on_different_buckets_do_not_touch_each_other():
     table = new_table(1, bucket="2")
     for round_number in range(6):
-        writers = [table.new_writer("job") for _ in range(2)]
+        writers = [new_writer(table.handle) for _ in range(2)]
         prepared = []
         for number, writer in enumerate(writers):
             writer.write(batch(range(number, 40, 2), f"{round_number}.{number}"))
             prepared.append(writer.prepare_commit())
         for number, messages in enumerate(prepared):
-            table.new_committer().commit(messages, user=f"job{number}", identifier=round_number)
+            table.handle.committer().commit(messages, user=f"job{number}", identifier=round_number)
         assert rows_of(table) == {k: f"{round_number}.{k % 2}" for k in range(40)}
 
 
 def _two_jobs(table, first, second, *, deletes=()):
     """Both begin from one snapshot; `first` commits, then `second`, which compacts what it saw."""
-    one, two = table.new_writer("one"), table.new_writer("two")
+    one, two = new_writer(table.handle), new_writer(table.handle)
     one.write(batch(first, "first"))
     rows = batch(second, "second")
     two.write(rows, np.array([3 if k in deletes else 0 for k in sorted(second)], dtype=np.int8))
     two.compact(bytes(12), 0, full=True)
     ours, theirs = two.prepare_commit(), one.prepare_commit()
-    table.new_committer().commit(theirs, user="one", identifier=1)
-    return table.new_committer().commit(ours, user="two", identifier=1)
+    table.handle.committer().commit(theirs, user="one", identifier=1)
+    return table.handle.committer().commit(ours, user="two", identifier=1)
 
 
 def test_a_compaction_does_not_settle_a_tie_with_a_file_it_did_not_see():

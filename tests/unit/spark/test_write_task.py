@@ -43,7 +43,7 @@ def test_messages_of_a_task_make_its_rows_visible(table):
         WriteTask.of(table.handle, overwrite=False, static=None), batch_of([1, 2]), batch_of([3])
     )
     assert (answer.rows_count, answer.errors) == (3, ())
-    table.new_committer().commit(answer.messages, user="me", identifier=1)
+    table.handle.committer().commit(answer.messages, user="me", identifier=1)
     assert table.count() == 3
 
 
@@ -54,7 +54,7 @@ def test_kinds_travel_as_bytes(table):
         WriteTask.of(table.handle, overwrite=False, static=None),
         batch_of([2], _row_kind=pa.array(kinds)),
     )
-    table.new_committer().commit(answer.messages, user="me", identifier=1)
+    table.handle.committer().commit(answer.messages, user="me", identifier=1)
     assert table.to_arrow()["k"].to_pylist() == [1]
 
 

@@ -145,7 +145,7 @@ def test_compacting_a_file_without_a_column_of_its_schema_is_refused(catalog):
         plan = table.plan()
         (partition, bucket, total) = (plan.splits[0].partition, 0, 1)
         snapshot = table.handle.snapshots.latest()
-        entries = table.new_committer().live_files(snapshot).to_entries()
+        entries = table.handle.committer().live_files(snapshot).to_entries()
         file = entries[-1].file
         path = table.paths.data_file(partition, bucket, file)
         rows_there = pq.read_table(path).drop_columns(["v"])
@@ -159,7 +159,7 @@ def test_compacting_a_file_without_a_column_of_its_schema_is_refused(catalog):
             max_sequence_number=5,
         )
         message = CommitMessage(partition, bucket, total, new_files=(short,))
-        table.new_committer().commit([message], user="u", identifier=1)
+        table.handle.committer().commit([message], user="u", identifier=1)
         with pytest.raises(CorruptError, match=r"data-short.*'v' is missing"):
             table.to_arrow()
         with pytest.raises(CorruptError, match=r"data-short.*'v' is missing"):

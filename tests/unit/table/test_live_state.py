@@ -30,7 +30,7 @@ def table(catalog):
             for p in PARTITIONS
             for b in (0, 1)
         ]
-        table.new_committer().commit(files, user="u", identifier=number)
+        table.handle.committer().commit(files, user="u", identifier=number)
     table.delete("p = 'p2'")
     return table
 
@@ -47,7 +47,7 @@ def test_each_bucket_has_the_files_of_the_snapshot(table, repeats):
     one_by_one = [LiveState(table.handle)(partition(p), b) for p, b in places]
     together = LiveState(table.handle)
     for (p, b), alone in zip(places, one_by_one, strict=True):
-        live = table.new_committer().live_files(snapshot, partition(p), b)
+        live = table.handle.committer().live_files(snapshot, partition(p), b)
         assert names(alone) == sorted(live["file_name"].to_pylist())
         assert alone.partition_buckets == (None if p in {"p2", "new"} else BUCKETS)
         assert alone.snapshot_id == snapshot.id

@@ -14,6 +14,7 @@ import pytest
 
 import tidelake
 from tidelake import ClosedError, InvalidInputError, NotFoundError, col
+from tidelake.table.write import new_writer
 
 ROWS = [{"k": k, "v": f"v{k}", "n": k} for k in range(4)]
 INDIA = dt.timezone(dt.timedelta(hours=5, minutes=30))
@@ -247,9 +248,9 @@ def test_a_schema_file_with_a_broken_type_is_named(keyed, tmp_path):
 
 
 def test_a_closed_writer_gives_nothing_and_takes_nothing_away(keyed):
-    writer = keyed.new_writer()
+    writer = new_writer(keyed.handle)
     writer.write(pa.table({"k": [1], "v": ["a"], "n": [1]}))
-    keyed.new_committer().commit(writer.prepare_commit(), user="me", identifier=1)
+    keyed.handle.committer().commit(writer.prepare_commit(), user="me", identifier=1)
     writer.close()
     with pytest.raises(ClosedError):
         writer.prepare_commit()
@@ -260,7 +261,7 @@ def test_a_closed_writer_gives_nothing_and_takes_nothing_away(keyed):
 
 
 def test_a_writer_takes_batches_only(keyed):
-    writer = keyed.new_writer()
+    writer = new_writer(keyed.handle)
     with pytest.raises(InvalidInputError, match="does not hold rows"):
         writer.write(ROWS)
     writer.abort()

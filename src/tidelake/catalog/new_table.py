@@ -30,7 +30,7 @@ from tidelake.options import (
     declared,
     option_texts,
 )
-from tidelake.options.key_pattern import AGGREGATE_FUNCTIONS, columns_in
+from tidelake.options.key_pattern import columns_in
 from tidelake.table.time_travel import option_moment
 from tidelake.types import DataField, TableSchema, TypeRoot
 from tidelake.types.arrow import fields_from_arrow, to_arrow_type
@@ -318,7 +318,7 @@ def _check_partition_types(schema: TableSchema, parsed: Options, table: str) -> 
 def _check_field_options(
     text_options: Mapping[str, str], by_name: Mapping[str, DataField], table: str
 ) -> None:
-    """Refuse options of columns that are not there, and aggregate functions that are none."""
+    """Refuse options of columns that are not there."""
     for key, value in text_options.items():
         columns = columns_in(key)
         if columns is not None and columns not in by_name:
@@ -327,18 +327,6 @@ def _check_field_options(
         if columns is not None and key.endswith(".sequence-group"):
             for name in value.split(","):
                 _check_exists(name.strip(), f"option '{shortened(key)}'", by_name, table)
-        aggregates = columns is not None and key.endswith(".aggregate-function")
-        if (
-            aggregates or key == declared.FIELDS_DEFAULT_AGGREGATE_FUNCTION.key
-        ) and value not in AGGREGATE_FUNCTIONS:
-            raise _invalid(
-                f"has the option '{shortened(key)}' = '{shortened(value)}', which is no aggregate"
-                f" function.{near_names(value, AGGREGATE_FUNCTIONS)} There are"
-                f" {', '.join(AGGREGATE_FUNCTIONS)}",
-                "name one of them",
-                table,
-                option=key,
-            )
 
 
 def _check_buckets(

@@ -17,9 +17,10 @@ from typing import Any
 
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
 from tidelake.options.declared import layout
+from tidelake.options.declared.merge import FIELDS_DEFAULT_AGGREGATE_FUNCTION
 from tidelake.options.declared.registry import BY_KEY
 from tidelake.options.given import option_text, option_texts
-from tidelake.options.key_pattern import pattern_of
+from tidelake.options.key_pattern import AGGREGATE_FUNCTIONS, columns_in, pattern_of
 from tidelake.options.later_option import later_option_of
 from tidelake.options.option import Action, Coverage, Option, Support
 from tidelake.options.table_options import Options
@@ -63,6 +64,7 @@ def check_new_table(mapping: Mapping[str, object], *, table: str) -> None:
             raise InvalidInputError(message, kind="option_value", option=key, table=table)
         texts[key] = value
         _check_key(key, table)
+        _check_aggregate(key, value, table)
     Options.parse(texts, table=table)
 
 
@@ -74,6 +76,19 @@ def _check_key(key: str, table: str) -> None:
         " docs/options.md lists every option."
     )
     raise InvalidInputError(message, kind="unknown_option", option=key, table=table)
+
+
+def _check_aggregate(key: str, value: str, table: str) -> None:
+    names_one = key == FIELDS_DEFAULT_AGGREGATE_FUNCTION.key or (
+        columns_in(key) is not None and key.endswith(".aggregate-function")
+    )
+    if names_one and value not in AGGREGATE_FUNCTIONS:
+        message = (
+            f"Table {table}: option '{shortened(key)}' is '{shortened(value)}', which is no"
+            f" aggregate function.{near_names(value, AGGREGATE_FUNCTIONS)} Use one of"
+            f" {', '.join(AGGREGATE_FUNCTIONS)}."
+        )
+        raise InvalidInputError(message, kind="option_value", option=key, table=table)
 
 
 def check_one_use(mapping: Mapping[str, object], current: Options, *, table: str) -> Options:

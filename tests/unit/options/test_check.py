@@ -51,7 +51,7 @@ def test_a_misspelt_key_is_refused_with_near_names(key, near):
     ],
 )
 def test_keys_of_a_family_and_older_keys_are_known(key):
-    check_new_table({key: "true"}, table="db.t")
+    check_new_table({key: "sum" if key.endswith(".aggregate-function") else "true"}, table="db.t")
 
 
 def test_a_value_that_is_no_text_is_refused_with_the_text_to_write():
@@ -181,6 +181,15 @@ def test_every_refused_option_is_refused_for_some_value():
                 has_primary_key=option.coverage.tables != "append",
                 action=sorted(option.coverage.actions)[0],
             )
+
+
+@pytest.mark.parametrize(
+    "key", ["fields.price.aggregate-function", "fields.default-aggregate-function"]
+)
+def test_an_aggregate_function_that_is_none_is_refused_with_near_names(key):
+    check_new_table({key: "last_value"}, table="db.t")
+    with pytest.raises(InvalidInputError, match="Did you mean 'last_value'"):
+        check_new_table({key: "lastvalue"}, table="db.t")
 
 
 @pytest.mark.parametrize("codec", ["ZSTD", "Snappy", "lz4", "none"])

@@ -122,8 +122,7 @@ CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM: Final = integer(
 PATH: Final = text(
     "path",
     None,
-    "The table's folder.",
-    no_effect("the catalog decides where a table lives; stored values are kept"),
+    "The table's folder. The catalog decides it: another one is refused, a stored one is kept.",
 )
 TYPE: Final = enumeration(
     "type",

@@ -147,6 +147,10 @@ class FaultyFileIO:
             lambda: self._inner.write_once(path, data[: len(data) // 2]),
         )
 
+    def sync_dir(self, path: str) -> None:
+        """Make the names in a directory durable."""
+        self._call("sync_dir", path, lambda: self._inner.sync_dir(path))
+
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Publish a file; torn, it leaves half a temporary file and nothing under the name."""
         self._remember(path)

@@ -3,8 +3,10 @@
 What a :class:`FileIO` promises is what every storage that can hold a table gives, no more:
 
 1. A file is written once, by :meth:`FileIO.open_output` or :meth:`FileIO.write_once`, and is whole
-   and durable when the call that closes it returns. From the opening until then its name is
-   taken and what others would read under it is not defined; unique names keep others away.
+   and durable when the call that closes it returns; the name of one that was opened survives a
+   power loss after :meth:`FileIO.sync_dir`, so that a directory of many files is synced once. From
+   the opening until then its name is taken and what others would read under it is not defined;
+   unique names keep others away.
 2. :meth:`FileIO.put_if_absent` is the one compare-and-set: of all who put the same name at most
    one succeeds, and whoever reads the name sees the winner's bytes whole. Publishing a snapshot
    rests on it alone.
@@ -70,7 +72,7 @@ class OutputFile(Protocol):
         ...
 
     def close(self) -> None:
-        """Make the file whole, durable and visible; nothing happens the second time."""
+        """Make the file whole and visible and its bytes durable; not twice."""
         ...
 
     def abort(self) -> None:
@@ -94,11 +96,18 @@ class FileIO(Protocol):
         ...
 
     def open_output(self, path: str) -> OutputFile:
-        """Open a new file; ``AlreadyExistsError`` where the name is taken."""
+        """Open a new file; ``AlreadyExistsError`` where the name is taken.
+
+        Its name, and those of directories that come with it, are durable after :meth:`sync_dir`.
+        """
         ...
 
     def write_once(self, path: str, data: bytes) -> None:
-        """Write a whole new file; ``AlreadyExistsError`` where the name is taken."""
+        """Write a whole new file, its name durable; ``AlreadyExistsError`` where it is taken."""
+        ...
+
+    def sync_dir(self, path: str) -> None:
+        """Make the names in a directory durable, whoever put them there."""
         ...
 
     def put_if_absent(self, path: str, data: bytes) -> bool:

@@ -86,24 +86,25 @@ class LocalFileIO:
             raise _translated(error, path, "open") from error
 
     def open_output(self, path: str) -> _LocalOutputFile:
-        """Open a new file; it is durable when closed."""
-        check_path(path)
-        try:
-            return _LocalOutputFile(path, self._create(path))
-        except FileExistsError as error:
-            raise name_taken(path) from error
-        except OSError as error:
-            raise _translated(error, path, "create") from error
+        """Open a new file; its bytes are durable when closed, its name after ``sync_dir``."""
+        return self._open(path, sync_name=False)
 
     def write_once(self, path: str, data: bytes) -> None:
         """Write a whole new file, durably."""
-        output = self.open_output(path)
+        output = self._open(path, sync_name=True)
         try:
             output.write(data)
             output.close()
         except TidelakeError:
             output.abort()
             raise
+
+    def sync_dir(self, path: str) -> None:
+        """Make the names in a directory durable."""
+        try:
+            _sync_dir(check_path(path))
+        except OSError as error:
+            raise _translated(error, path, "sync") from error
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Publish a file by a hard link, atomically and durably."""
@@ -210,11 +211,21 @@ class LocalFileIO:
         except OSError as error:
             raise _translated(error, path, "create") from error
 
-    def _create(self, path: str) -> int:
+    def _open(self, path: str, *, sync_name: bool) -> _LocalOutputFile:
+        check_path(path)
+        try:
+            descriptor = self._create(path, sync=sync_name)
+        except FileExistsError as error:
+            raise name_taken(path) from error
+        except OSError as error:
+            raise _translated(error, path, "create") from error
+        return _LocalOutputFile(path, descriptor, sync_name=sync_name)
+
+    def _create(self, path: str, *, sync: bool = True) -> int:
         try:
             return os.open(path, _CREATE, 0o666)
         except FileNotFoundError:
-            _make_dirs(parent_of(path))
+            _make_dirs(parent_of(path), sync=sync)
             return os.open(path, _CREATE, 0o666)
 
     def _write_temporary(self, path: str, data: bytes, *, sync: bool) -> str:
@@ -237,10 +248,11 @@ class LocalFileIO:
 
 
 class _LocalOutputFile:
-    """A new local file; buffered, synced with its directory when closed."""
+    """A new local file; buffered, synced when closed, its name too where asked."""
 
-    def __init__(self, path: str, descriptor: int) -> None:
+    def __init__(self, path: str, descriptor: int, *, sync_name: bool = False) -> None:
         self._path = path
+        self._sync_name = sync_name
         self._file = open(descriptor, "wb", buffering=WRITE_BUFFER_BYTES)  # noqa: SIM115
         self._length = 0
         self._whole = False
@@ -273,7 +285,8 @@ class _LocalOutputFile:
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
-            _sync_dir(parent_of(self._path))
+            if self._sync_name:
+                _sync_dir(parent_of(self._path))
         except OSError as error:
             raise _translated(error, self._path, "write") from error
         self._whole = True
@@ -288,8 +301,8 @@ class _LocalOutputFile:
         self._whole = True
 
 
-def _make_dirs(path: str) -> None:
-    """Make missing directories from the top, each synced into its parent."""
+def _make_dirs(path: str, *, sync: bool = True) -> None:
+    """Make missing directories from the top; with `sync` each is durable."""
     missing = []
     while not os.path.isdir(path):
         missing.append(path)
@@ -299,7 +312,8 @@ def _make_dirs(path: str) -> None:
             os.mkdir(directory)
         if not os.path.isdir(directory):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
-        _sync_dir(parent_of(directory))
+        if sync:
+            _sync_dir(parent_of(directory))
 
 
 def _sync_dir(path: str) -> None:

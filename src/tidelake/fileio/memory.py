@@ -78,6 +78,9 @@ class MemoryFileIO:
         if not self.put_if_absent(path, data):
             raise name_taken(path)
 
+    def sync_dir(self, path: str) -> None:
+        """Nothing is durable here."""
+
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Publish a file; False where the name is taken."""
         with self._lock:

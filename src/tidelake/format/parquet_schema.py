@@ -15,6 +15,7 @@ Source: files written by Java Paimon 1.3.1; ``docs/format/data-file.md``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,8 @@ __all__ = [
 
 FIELD_ID_KEY = b"PARQUET:field_id"
 SAMPLE_ROWS = 4096
+SCHEMAS_KEPT = 64
+"""Parquet schemas kept; all files of a table have the same."""
 
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _FLOATING = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
@@ -50,7 +53,8 @@ _DELTA_ROOTS = _TIMESTAMPS | {
 }
 
 
-def parquet_arrow_schema(fields: Sequence[DataField]) -> pa.Schema:
+@lru_cache(maxsize=SCHEMAS_KEPT)
+def parquet_arrow_schema(fields: tuple[DataField, ...]) -> pa.Schema:
     """Give the Arrow schema from which Arrow makes Paimon's Parquet schema."""
     return pa.schema(
         [

@@ -23,6 +23,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -87,6 +88,7 @@ class StatsMode:
     prefix_length: int | None = None
 
     @classmethod
+    @lru_cache(maxsize=16)
     def parse(cls, text: str) -> StatsMode:
         """Read a value of ``metadata.stats-mode``.
 

@@ -234,6 +234,8 @@ class EntryTable:
 
     def files(self) -> list[DataFileMeta]:
         """The files as objects; 5 us each, so for the few that are needed."""
+        if not self.num_rows:
+            return []
         columns = {name: self.batch.column(name).to_pylist() for name in COLUMNS.names}
         for name in _SEQUENCES:
             columns[name] = [None if v is None else tuple(v) for v in columns[name]]

@@ -53,7 +53,7 @@ class SpillStack:
     """
 
     def __init__(self, directory: str, *, name: str, options: Options, join: Join) -> None:
-        self._directory = Path(directory)
+        self._directory = directory
         self._name = name
         self._write_options = pa.ipc.IpcWriteOptions(compression=_codec(options))
         self._join = join
@@ -96,10 +96,10 @@ class SpillStack:
         self._runs.clear()
 
     def _write(self, batches: Iterable[pa.RecordBatch], *, tier: int) -> _Run:
-        path = self._directory / f"{self._name}-{self._count}.arrow"
+        path = Path(self._directory, f"{self._name}-{self._count}.arrow")
         self._count += 1
         try:
-            self._directory.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             with pa.OSFile(str(path), "wb") as sink:
                 writer: pa.RecordBatchStreamWriter | None = None
                 for batch in batches:

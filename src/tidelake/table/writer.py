@@ -7,7 +7,8 @@
 3. All writers share one memory budget, ``write-buffer-size``. When it is used up, the writers that
    hold most give theirs up first: they spill to local disk or, where that is switched off, flush a
    data file. A write into hundreds of buckets so stays inside the budget.
-4. :meth:`TableWriter.prepare_commit` flushes everything; its messages go to a committer.
+4. :meth:`TableWriter.prepare_commit` flushes everything, then makes the new files' names durable,
+   each directory once; its messages go to a committer.
 
 Nothing is visible before the commit. After :meth:`TableWriter.abort` the files are gone.
 """
@@ -16,13 +17,14 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import ClosedError, InvalidInputError, StorageError
+from tidelake.fileio import parent_of
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.options import declared
 from tidelake.store import AppendBucketWriter, LsmBucketWriter, MemoryBudget, StoreContext
@@ -97,6 +99,7 @@ class TableWriter:
         self._held_bytes = 0
         self._known_partitions: set[bytes] = set()
         self._altered: set[tuple[bytes, int]] = set()
+        self._states: dict[tuple[bytes, int], BucketState] = {}
         self._handed_out: list[CommitMessage] = []
         self._closed = False
         self.rows_count = 0
@@ -166,7 +169,7 @@ class TableWriter:
             if self._check_partition is not None:
                 self._check_partition(partition)
             self._known_partitions.add(partition)
-        state = self._state_of(partition, bucket)
+        state = self._states[partition, bucket] = self._state_of(partition, bucket)
         self.base_snapshot_id = state.snapshot_id
         known = state.partition_buckets
         if known is not None and known != self._buckets_count:
@@ -239,7 +242,29 @@ class TableWriter:
         for key, message in zip(keys, messages, strict=True):
             self._account(key, self._writers[key])
             self._handed_out.append(message)
-        return [m for m in messages if not m.is_empty]
+        changed = [m for m in messages if not m.is_empty]
+        directories = sorted({d for m in changed for d in self._new_names(m)})
+        for _ in self._context.env.executor.map(self._context.fileio.sync_dir, directories):
+            pass
+        return changed
+
+    def _new_names(self, message: CommitMessage) -> Iterator[str]:
+        """The directories in which a name may be new: files', and what came into being with them.
+
+        Where a bucket or a partition has files that were committed, its directory was made durable
+        then, whoever made it. Another writer may have made it just now and not be so far yet.
+        """
+        paths, state = self._context.paths, self._states[message.partition, message.bucket]
+        directory = paths.bucket_dir(message.partition, message.bucket)
+        if message.new_files or message.compact_after:
+            yield directory
+        if not state.files:
+            directory = parent_of(directory)
+            yield directory
+        if state.partition_buckets is None:
+            while len(directory) > len(paths.location):
+                directory = parent_of(directory)
+                yield directory
 
     def close(self) -> None:
         """Let go of memory and spill files; what was prepared stays, whatever is called then."""

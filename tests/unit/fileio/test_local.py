@@ -71,6 +71,27 @@ def test_losing_between_look_and_link_gives_false(files, root, monkeypatch):
     assert len(files.list_dir(root)) == 1
 
 
+def test_a_directory_of_new_files_is_synced_when_asked(files, root, monkeypatch):
+    synced = []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(_name_of(fd)), fsync(fd)))
+    for name in ("x", "y"):
+        output = files.open_output(f"{root}/d/e/{name}")
+        output.write(b"1")
+        output.close()
+    assert synced == [f"{root}/d/e/x", f"{root}/d/e/y"]
+    files.sync_dir(f"{root}/d/e")
+    assert synced[2:] == [f"{root}/d/e"]
+    files.write_once(f"{root}/f/z", b"1")
+    assert synced[3:] == [root, f"{root}/f/z", f"{root}/f"]
+    with pytest.raises(StorageError, match="sync"):
+        files.sync_dir(f"{root}/none")
+
+
+def _name_of(descriptor):
+    return os.readlink(f"/proc/self/fd/{descriptor}")
+
+
 def test_a_full_disk_is_named_and_leaves_nothing(files, root, monkeypatch):
     monkeypatch.setattr(os, "fsync", _failing(errno.ENOSPC))
     with pytest.raises(StorageError) as caught:

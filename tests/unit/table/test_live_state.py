@@ -8,7 +8,7 @@ from unit.metadata.made import data_file, partition
 
 from tidelake.metadata import CommitMessage
 from tidelake.metadata.entry_table import EntryTable
-from tidelake.table.live_state import SEPARATE_LOOK_UPS_MAX, LiveState
+from tidelake.table.live_state import FOLDED_LOOK_UPS_MAX, SEPARATE_LOOK_UPS_MAX, LiveState
 
 PARTITIONS = [f"p{i}" for i in range(6)]
 BUCKETS = 3
@@ -39,11 +39,12 @@ def names(state):
     return sorted(f.file_name for f in state.files)
 
 
-@pytest.mark.parametrize("repeats", [1, 2])
+@pytest.mark.parametrize("repeats", [1, 2, 4])
 def test_each_bucket_has_the_files_of_the_snapshot(table, repeats):
     snapshot = table.handle.snapshots.latest()
     places = [(p, b) for p in [*PARTITIONS, "new"] for b in range(BUCKETS)] * repeats
     assert len(places) > SEPARATE_LOOK_UPS_MAX
+    assert (len(places) > FOLDED_LOOK_UPS_MAX) == (repeats == 4)
     one_by_one = [LiveState(table.handle)(partition(p), b) for p, b in places]
     together = LiveState(table.handle)
     for (p, b), alone in zip(places, one_by_one, strict=True):

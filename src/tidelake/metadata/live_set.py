@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tidelake.errors import CorruptError, NotFoundError
 from tidelake.fileio import FileIO
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.entry_table import EntryTable
@@ -25,12 +26,8 @@ def manifest_files(
     fileio: FileIO, paths: TablePaths, snapshot: Snapshot, manifests: ManifestCache
 ) -> tuple[ManifestFile, ...]:
     """The manifests of a snapshot's state, in the order they are to be folded."""
-    base = manifests.manifest_list(
-        fileio,
-        paths,
-        snapshot.base_manifest_list,
-        size_bytes=snapshot.base_manifest_list_size_bytes,
-    )
+    name, size_bytes = snapshot.base_manifest_list, snapshot.base_manifest_list_size_bytes
+    base = _manifest_list(fileio, paths, snapshot, manifests, name=name, size_bytes=size_bytes)
     return base + delta_manifests(fileio, paths, snapshot, manifests)
 
 
@@ -38,12 +35,27 @@ def delta_manifests(
     fileio: FileIO, paths: TablePaths, snapshot: Snapshot, manifests: ManifestCache
 ) -> tuple[ManifestFile, ...]:
     """The manifests that a snapshot added itself."""
-    return manifests.manifest_list(
-        fileio,
-        paths,
-        snapshot.delta_manifest_list,
-        size_bytes=snapshot.delta_manifest_list_size_bytes,
-    )
+    name, size_bytes = snapshot.delta_manifest_list, snapshot.delta_manifest_list_size_bytes
+    return _manifest_list(fileio, paths, snapshot, manifests, name=name, size_bytes=size_bytes)
+
+
+def _manifest_list(
+    fileio: FileIO,
+    paths: TablePaths,
+    snapshot: Snapshot,
+    manifests: ManifestCache,
+    *,
+    name: str,
+    size_bytes: int | None,
+) -> tuple[ManifestFile, ...]:
+    """One of a snapshot's lists; an error names the snapshot's file too, for it may be that."""
+    try:
+        return manifests.manifest_list(fileio, paths, name, size_bytes=size_bytes)
+    except (NotFoundError, CorruptError) as error:
+        path = paths.snapshot(snapshot.id)
+        message = f"{error} Snapshot file {path} refers to it: one of the two may be damaged."
+        context = {**error.context, "snapshot": path}
+        raise type(error)(message, kind=error.kind, **context) from error
 
 
 def read_manifests(

@@ -30,7 +30,7 @@ from tidelake.metadata.avro import (
     decode_parts,
     encode_container,
 )
-from tidelake.metadata.data_file import FileKind, ManifestEntry, SimpleStats
+from tidelake.metadata.data_file import FileKind, SimpleStats
 from tidelake.metadata.entry_table import COLUMNS, EntryTable, number_partitions
 from tidelake.metadata.manifest_schema import (
     ENTRY_SCHEMA,
@@ -47,7 +47,6 @@ __all__ = [
     "ManifestCache",
     "ManifestFile",
     "read_manifest_list",
-    "write_manifest",
     "write_manifest_list",
     "write_manifests",
     "write_unique",
@@ -206,43 +205,6 @@ class ManifestCache:
             while self._bytes > self._bytes_max:
                 _, (_, freed) = self._kept.popitem(last=False)
                 self._bytes -= freed
-
-
-def write_manifest(
-    fileio: FileIO,
-    paths: TablePaths,
-    name: str,
-    entries: EntryTable | Sequence[ManifestEntry],
-    *,
-    schema_id: int,
-    codec: str = CODEC,
-) -> ManifestFile:
-    """Write one manifest.
-
-    Parameters
-    ----------
-    fileio, paths
-        The table.
-    name : str
-        A unique file name.
-    entries : EntryTable or sequence of ManifestEntry
-        What to write; at least one.
-    schema_id : int
-        The schema of the partition columns.
-    codec : str
-        Avro's name of the compression.
-
-    Returns
-    -------
-    ManifestFile
-        The row for the manifest list.
-    """
-    table = entries if isinstance(entries, EntryTable) else EntryTable.of(entries)
-    return next(
-        write_manifests(
-            fileio, paths, iter([name]), table, schema_id=schema_id, bytes_max=None, codec=codec
-        )
-    )
 
 
 def write_manifests(

@@ -8,6 +8,7 @@ from tidelake.codec.binary_row import serialize_row
 from tidelake.fileio import LocalFileIO
 from tidelake.metadata import (
     DataFileMeta,
+    EntryTable,
     FileKind,
     ManifestEntry,
     SchemaLog,
@@ -15,6 +16,7 @@ from tidelake.metadata import (
     TablePaths,
 )
 from tidelake.metadata.data_file import EMPTY_ROW, EMPTY_STATS
+from tidelake.metadata.manifest import write_manifests
 from tidelake.types import parse_type
 
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -62,6 +64,15 @@ def added(name="data-1.parquet", *, place=(EMPTY_ROW, 0), total_buckets=1, **fie
 
 def deleted(name="data-1.parquet", *, place=(EMPTY_ROW, 0), total_buckets=1, **fields):
     return ManifestEntry(FileKind.DELETE, *place, total_buckets, data_file(name, **fields))
+
+
+def write_manifest(fileio, paths, name, entries, *, schema_id, codec="null"):
+    """One manifest, whatever its size."""
+    table = entries if isinstance(entries, EntryTable) else EntryTable.of(entries)
+    (file,) = write_manifests(
+        fileio, paths, iter([name]), table, schema_id=schema_id, bytes_max=None, codec=codec
+    )
+    return file
 
 
 def fixture_tables(oracle_dir):

@@ -13,20 +13,27 @@ from unit.metadata.made import (
     deleted,
     fixture_tables,
     partition,
+    write_manifest,
 )
 from unit.metadata.test_entry_table import ENTRIES
 
 from tidelake.codec.binary_row import decode_row
 from tidelake.errors import AlreadyExistsError, CorruptError, NotFoundError, UnsupportedError
 from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
-from tidelake.metadata import EntryTable, ManifestCache, ManifestFile, SnapshotLog
+from tidelake.metadata import (
+    CommitKind,
+    EntryTable,
+    ManifestCache,
+    ManifestFile,
+    Snapshot,
+    SnapshotLog,
+)
 from tidelake.metadata.avro import decode_container, encode_container
 from tidelake.metadata.live_set import live_entries, manifest_files
 from tidelake.metadata.manifest import (
     TABLE_BYTES,
     decode_manifest,
     read_manifest_list,
-    write_manifest,
     write_manifest_list,
     write_manifests,
     write_unique,
@@ -288,3 +295,19 @@ def test_a_snapshot_s_manifests_are_those_of_both_lists(oracle_dir):
     base = read_manifest_list(fileio, paths, snapshot.base_manifest_list)
     delta = read_manifest_list(fileio, paths, snapshot.delta_manifest_list)
     assert names == [m.file_name for m in (*base, *delta)]
+
+
+@pytest.mark.parametrize("which", ["base_manifest_list", "delta_manifest_list"])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("manifest-list-0", NotFoundError), ("../list", CorruptError)]
+)
+def test_a_snapshot_whose_list_is_not_there_is_named(which, name, expected):
+    """One flipped bit of the name in the snapshot's file: the list is where it always was."""
+    fileio = MemoryFileIO()
+    write_manifest_list(fileio, PATHS, "list", [])
+    lists = {"base_manifest_list": "list", "delta_manifest_list": "list", which: name}
+    damaged = Snapshot(7, 0, commit_user="u", commit_identifier=1, commit_kind=CommitKind.APPEND,
+                       time_ms=0, **lists)  # fmt: skip
+    with pytest.raises(expected, match=f"{PATHS.snapshot(7)} refers to it") as caught:
+        manifest_files(fileio, PATHS, damaged, ManifestCache(1 << 20))
+    assert caught.value.context["snapshot"] == PATHS.snapshot(7)

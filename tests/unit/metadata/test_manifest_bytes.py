@@ -9,10 +9,10 @@ from pathlib import Path
 
 import fastavro
 import pytest
-from unit.metadata.made import PARTITIONED, added, deleted, partition
+from unit.metadata.made import PARTITIONED, added, deleted, partition, write_manifest
 
 from tidelake.fileio import MemoryFileIO
-from tidelake.metadata.manifest import write_manifest, write_manifest_list
+from tidelake.metadata.manifest import write_manifest_list
 from tidelake.metadata.manifest_schema import ENTRY_SCHEMA, LIST_SCHEMA
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -40,6 +40,7 @@ from tidelake.spark.write_task import ANSWER_SCHEMA, TaskAnswer, WriteTask, writ
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN
 from tidelake.table.write import CommitIdentity, WriteResult, check_writable, static_partition
+from tidelake.table.writer import delete_new_files
 from tidelake.types import RowKind
 from tidelake.types.arrow import conform
 from tidelake.types.predicate import Predicate
@@ -100,7 +101,7 @@ def write_frame(
     except TidelakeError:
         # the committer's promise: no row became visible. Any other exception may have come at a
         # moment that nobody knows, so the files stay
-        discard(handle, answer.messages)
+        delete_new_files(handle.fileio, handle.paths, answer.messages)
         raise
     return _result(committed, answer)
 
@@ -131,18 +132,6 @@ def publish(
             partitions=partitions,
         )
     return committer.commit(messages, user=identity.user, identifier=identity.identifier)
-
-
-def discard(handle: TableHandle, messages: Sequence[CommitMessage]) -> None:
-    """Delete the files of a write that was given up before its commit began to publish."""
-    for message in messages:
-        new = {f.file_name for f in message.new_files}
-        # a compaction may move a live file to another level without rewriting it
-        live = {f.file_name for f in message.compact_before} - new
-        for file in (*message.new_files, *message.compact_after):
-            if file.file_name not in live:
-                path = handle.paths.data_file(message.partition, message.bucket, file)
-                handle.fileio.delete(path)
 
 
 def _result(committed: Committed, answer: TaskAnswer) -> WriteResult:

@@ -17,22 +17,23 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import ClosedError, InvalidInputError, StorageError
-from tidelake.fileio import parent_of
+from tidelake.fileio import FileIO, parent_of
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
+from tidelake.metadata.paths import TablePaths
 from tidelake.options import declared
 from tidelake.store import AppendBucketWriter, LsmBucketWriter, MemoryBudget, StoreContext
 from tidelake.table.route import Router
 from tidelake.types import RowKind
 from tidelake.types.arrow import conform
 
-__all__ = ["BucketState", "TableWriter"]
+__all__ = ["BucketState", "TableWriter", "delete_new_files"]
 
 BucketWriter = LsmBucketWriter | AppendBucketWriter
 
@@ -290,13 +291,20 @@ class TableWriter:
         Requires: no commit of its messages took effect or may have taken effect.
         """
         self._let_go()
-        for message in self._handed_out:
-            before = {f.file_name for f in message.compact_before}
-            # a file that a compaction only lifted to another level has its old name
-            made = {f.file_name for f in message.compact_after} - before
-            made |= {f.file_name for f in message.new_files}
-            for name in sorted(made):
-                path = self._context.paths.data_file(message.partition, message.bucket, name)
-                with contextlib.suppress(StorageError):  # an orphan is in nobody's way
-                    self._context.fileio.delete(path)
+        delete_new_files(self._context.fileio, self._context.paths, self._handed_out)
         self._handed_out.clear()
+
+
+def delete_new_files(fileio: FileIO, paths: TablePaths, messages: Iterable[CommitMessage]) -> None:
+    """Delete the files that some messages brought. One that cannot be stays: an orphan is no harm.
+
+    Requires: no commit of the messages took effect or may have taken effect.
+    """
+    for message in messages:
+        before = {f.file_name for f in message.compact_before}
+        # a file that a compaction only lifted to another level has its old name
+        made = {f.file_name for f in message.compact_after} - before
+        made |= {f.file_name for f in message.new_files}
+        for name in sorted(made):
+            with contextlib.suppress(StorageError):
+                fileio.delete(paths.data_file(message.partition, message.bucket, name))

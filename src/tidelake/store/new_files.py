@@ -1,4 +1,4 @@
-"""The data files that one writer makes: their names, and which of them nobody knows.
+"""The data files that one writer makes: their names, and what its next commit message says of them.
 
 Names are ``<prefix><uuid>-<i>.parquet`` with one uuid per writer, so no two writers ever meet.
 A file that a commit message names belongs to the commit from then on: it may be visible, and the
@@ -7,11 +7,11 @@ writer never deletes it. Any other file is known to the writer alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from tidelake.errors import StorageError
-from tidelake.metadata.data_file import DataFileMeta
+from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.options.declared import DATA_FILE_PREFIX
 from tidelake.store.context import StoreContext
 
@@ -39,6 +39,9 @@ class NewFiles:
         self._prefix = context.options.get(DATA_FILE_PREFIX)
         self._count = 0
         self._unknown: dict[str, str] = {}
+        self._new: list[DataFileMeta] = []
+        self._before: list[DataFileMeta] = []
+        self._after: list[DataFileMeta] = []
 
     def next_file(self) -> tuple[str, str]:
         """Give the name and the path of the next file; it counts as made."""
@@ -48,10 +51,40 @@ class NewFiles:
         self._unknown[name] = path
         return name, path
 
-    def hand_out(self, files: Iterable[DataFileMeta]) -> None:
-        """Note that a commit message names these files."""
-        for file in files:
-            self._unknown.pop(file.file_name, None)
+    def add(self, files: Iterable[DataFileMeta]) -> None:
+        """Note files of new rows for the next message."""
+        self._new.extend(files)
+
+    @property
+    def has_new(self) -> bool:
+        """Whether the next message names files of new rows."""
+        return bool(self._new)
+
+    def compact(self, before: Iterable[DataFileMeta], after: Sequence[DataFileMeta]) -> None:
+        """Note for the next message that files were replaced by others."""
+        for file in before:
+            # what this writer compacted before and nobody has seen is not worth a mention
+            if file in self._after:
+                self._after.remove(file)
+            else:
+                self._before.append(file)
+        self._after.extend(after)
+
+    def hand_out(self, *, total_buckets: int) -> CommitMessage:
+        """Give the message of what was noted since the last one; its files are known now."""
+        message = CommitMessage(
+            self._partition,
+            self._bucket,
+            total_buckets,
+            new_files=tuple(self._new),
+            compact_before=tuple(self._before),
+            compact_after=tuple(self._after),
+        )
+        for files in (self._new, self._before, self._after):
+            for file in files:
+                self._unknown.pop(file.file_name, None)
+            files.clear()
+        return message
 
     def delete_unknown(self) -> None:
         """Delete the files that no commit message names.

@@ -98,9 +98,6 @@ class AppendBucketWriter:
         self._out = self._rolling(first_sequence, FileSource.APPEND)
         self._draining = False  # stays set when a write failed half-way
         self._compacting: RollingWriter | None = None  # to be given up if it failed half-way
-        self._new_files: list[DataFileMeta] = []
-        self._compact_before: list[DataFileMeta] = []
-        self._compact_after: list[DataFileMeta] = []
         self._closed = False
 
     @property
@@ -174,20 +171,9 @@ class AppendBucketWriter:
             Its files belong to the commit from now on.
         """
         self.flush()
-        if self._ordered and not self._write_only and self._new_files:
+        if self._ordered and not self._write_only and self._files.has_new:
             self._compact_neighbours()
-        message = CommitMessage(
-            self._partition,
-            self._bucket,
-            self._total_buckets,
-            new_files=tuple(self._new_files),
-            compact_before=tuple(self._compact_before),
-            compact_after=tuple(self._compact_after),
-        )
-        for files in (self._new_files, self._compact_before, self._compact_after):
-            self._files.hand_out(files)
-            files.clear()
-        return message
+        return self._files.hand_out(total_buckets=self._total_buckets)
 
     def close(self) -> None:
         """Let go of memory, spilled rows and files that no message names."""
@@ -232,7 +218,7 @@ class AppendBucketWriter:
         self._draining = True
         written = self._out.close()
         self._draining = False
-        self._new_files.extend(written)
+        self._files.add(written)
         self._live += written
 
     def _compact_neighbours(self) -> None:
@@ -262,13 +248,7 @@ class AppendBucketWriter:
                 self._compacting.write(rows)
         written = self._compacting.close()
         self._live = (*(f for f in self._live if f not in files), *written)
-        for file in files:
-            # what this writer compacted before and nobody has seen is not worth a mention
-            if file in self._compact_after:
-                self._compact_after.remove(file)
-            else:
-                self._compact_before.append(file)
-        self._compact_after.extend(written)
+        self._files.compact(files, written)
 
     def _rolling(self, first_sequence: int, source: FileSource) -> RollingWriter:
         def open_file(rows_before: int) -> AppendFile:

@@ -95,9 +95,6 @@ class LsmBucketWriter:
                 join=lambda runs: merge_runs(runs, self._spec, drop_deletes=False),
             )
         self._writing: RollingWriter | None = None  # to be given up if a write failed half-way
-        self._new_files: list[DataFileMeta] = []
-        self._compact_before: list[DataFileMeta] = []
-        self._compact_after: list[DataFileMeta] = []
         self._closed = False
 
     @property
@@ -180,18 +177,7 @@ class LsmBucketWriter:
             Its files belong to the commit from now on.
         """
         self.flush()
-        message = CommitMessage(
-            self._partition,
-            self._bucket,
-            self._total_buckets,
-            new_files=tuple(self._new_files),
-            compact_before=tuple(self._compact_before),
-            compact_after=tuple(self._compact_after),
-        )
-        for files in (self._new_files, self._compact_before, self._compact_after):
-            self._files.hand_out(files)
-            files.clear()
-        return message
+        return self._files.hand_out(total_buckets=self._total_buckets)
 
     def close(self) -> None:
         """Let go of memory, spilled rows and files that no message names."""
@@ -232,7 +218,7 @@ class LsmBucketWriter:
         for batch in rows:
             out.write(batch)
         written = out.close()
-        self._new_files.extend(written)
+        self._files.add(written)
         self._levels = self._levels.updated((), written)
         self._buffer.clear()
         if spilled is not None:
@@ -257,13 +243,7 @@ class LsmBucketWriter:
             rolling=lambda: self._rolling(level=picked.output_level, source=FileSource.COMPACT),
         )
         self._levels = self._levels.updated(done.before, done.after)
-        for file in done.before:
-            # what this writer compacted before and nobody has seen is not worth a mention
-            if file in self._compact_after:
-                self._compact_after.remove(file)
-            else:
-                self._compact_before.append(file)
-        self._compact_after.extend(done.after)
+        self._files.compact(done.before, done.after)
 
     def _path_of(self, file: DataFileMeta) -> str:
         return self._context.paths.data_file(self._partition, self._bucket, file)

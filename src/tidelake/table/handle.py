@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -90,7 +91,8 @@ class TableHandle:
             schema=self.schema,
             options=self.options,
             env=self.env,
-            spill_dir=f"{tempfile.gettempdir()}/tidelake-spill-{self.env.ids.uuid()}",
+            # the process too: those that replay one seed draw the same ids, side by side
+            spill_dir=f"{tempfile.gettempdir()}/tidelake-spill-{os.getpid()}-{self.env.ids.uuid()}",
         )
 
     def read_context(self, snapshot: Snapshot | None = None) -> ReadContext:

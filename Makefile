@@ -71,8 +71,8 @@ mutants: setup ## planted bugs, each of which the checks above must catch
 
 ##@ Speed
 .PHONY: bench bench-small
-bench: setup ## the benchmarks at full size, as paired ratios
-	$(BIN)/python bench/run.py --size full
+bench: setup ## the benchmarks at full size, as paired ratios, into docs/benchmarks.md
+	$(BIN)/python bench/run.py --size full --write
 
 bench-small: setup ## the kernel's benchmarks at small size: asserts the answers, not the times
 	$(BIN)/python bench/run.py kernel --size small

@@ -117,6 +117,8 @@ def _written_by_others(
         target = warehouse.parent / f"written-by-{reader.name}"
         requests = []
         for made in wanted:
+            if reader.name in made.case.peer_left_out:
+                continue
             place = target / "db.db" / made.path.name
             shutil.copytree(made.path, place)
             rows = tuple(("+I", *cells) for cells in made.case.cells(made.case.peer_rows))
@@ -124,6 +126,10 @@ def _written_by_others(
         answers = reader.ask(requests)
         for made in wanted:
             name = f"{made.case.name}, then written by {reader.name}"
+            if reader.name in made.case.peer_left_out:
+                why = made.case.peer_left_out[reader.name]
+                verdicts.append(Verdict(name, "tidelake", CANNOT, why))
+                continue
             failed = answers[made.case.name].error
             if failed:
                 verdicts.append(Verdict(name, "tidelake", DIFFERS, f"the write: {failed[:300]}"))

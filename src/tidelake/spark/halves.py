@@ -46,7 +46,7 @@ class OverlayRule:
         Rows that the large runs of a read must have together: below, a merge costs less than one
         more Spark job.
     rows_max : int
-        Rows that they may have: each is a bit of a task's description.
+        Rows that they may have: each is a bit that the driver holds and every task is given.
     times_newer_min : int
         How many times as many rows a large run must have as the newer runs together.
     files_max : int

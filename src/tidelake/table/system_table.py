@@ -28,8 +28,8 @@ from tidelake.metadata.data_file import EMPTY_ROW, DataFileMeta, FileSource
 from tidelake.metadata.live_set import manifest_files
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.scan import live_buckets
-from tidelake.table import _optional
 from tidelake.table.arguments import column_names, row_limit
+from tidelake.table.conversions import Conversions
 from tidelake.table.handle import TableHandle
 from tidelake.table.time_travel import Time
 from tidelake.types import DataField, TableSchema, type_to_json
@@ -376,7 +376,7 @@ SYSTEM_TABLES: Mapping[str, tuple[pa.Schema, RowsOf]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class SystemTable:
+class SystemTable(Conversions):
     """One system table of a table; it is read anew at every call.
 
     Parameters
@@ -505,31 +505,6 @@ class SystemTable:
     def to_batches(self, **scan: Any) -> pa.RecordBatchReader:
         """The rows as a stream of batches; arguments as of :meth:`to_arrow`."""
         return self.to_arrow(**scan).to_reader()
-
-    def to_pandas(self, **scan: Any) -> Any:
-        """The rows as a pandas data frame; arguments as of :meth:`to_arrow`."""
-        _optional.load("pandas", for_what="to_pandas()")
-        return self.to_arrow(**scan).to_pandas()
-
-    def to_polars(self, **scan: Any) -> Any:
-        """The rows as a Polars data frame; arguments as of :meth:`to_arrow`."""
-        return _optional.load("polars", for_what="to_polars()").from_arrow(self.to_arrow(**scan))
-
-    def to_duckdb(self, connection: Any = None, **scan: Any) -> Any:
-        """The rows as a DuckDB relation; other arguments as of :meth:`to_arrow`.
-
-        Parameters
-        ----------
-        connection : duckdb.DuckDBPyConnection, optional
-            Where the relation lives; DuckDB's default connection otherwise.
-        """
-        duckdb = _optional.load("duckdb", for_what="to_duckdb()")
-        rows = self.to_arrow(**scan)
-        return duckdb.from_arrow(rows) if connection is None else connection.from_arrow(rows)
-
-    def head(self, count: int = 10, **scan: Any) -> pa.Table:
-        """The first rows."""
-        return self.to_arrow(limit=count, **scan)
 
     def count(self, **scan: Any) -> int:
         """Number of rows; arguments as of :meth:`to_arrow`."""

@@ -19,9 +19,9 @@ from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import Options, check_one_use
 from tidelake.scan import ScanPlan, plan_scan
-from tidelake.table import _optional
 from tidelake.table.arguments import check_dict, check_location, column_names, row_limit
 from tidelake.table.changes import TableChanges
+from tidelake.table.conversions import Conversions
 from tidelake.table.delete import delete_rows
 from tidelake.table.display import describe, describe_html
 from tidelake.table.explain import ScanExplanation
@@ -38,7 +38,7 @@ from tidelake.types.predicate import bind, parse_filter
 __all__ = ["Table"]
 
 
-class Table:
+class Table(Conversions):
     """One table of a catalog. Picklable; safe to use from several threads.
 
     Made by :meth:`tidelake.Catalog.table` and :meth:`tidelake.Catalog.create_table`.
@@ -329,32 +329,6 @@ class Table:
     def to_arrow(self, **scan: Any) -> pa.Table:
         """The rows as an Arrow table; arguments as of :meth:`scan`."""
         return self.scan(**scan).table()
-
-    def to_pandas(self, **scan: Any) -> Any:
-        """The rows as a pandas data frame; arguments as of :meth:`scan`."""
-        _optional.load("pandas", for_what="to_pandas()")
-        return self.to_arrow(**scan).to_pandas()
-
-    def to_polars(self, **scan: Any) -> Any:
-        """The rows as a Polars data frame; arguments as of :meth:`scan`."""
-        polars = _optional.load("polars", for_what="to_polars()")
-        return polars.from_arrow(self.to_arrow(**scan))
-
-    def to_duckdb(self, connection: Any = None, **scan: Any) -> Any:
-        """The rows as a DuckDB relation; other arguments as of :meth:`scan`.
-
-        Parameters
-        ----------
-        connection : duckdb.DuckDBPyConnection, optional
-            Where the relation lives; DuckDB's default connection otherwise.
-        """
-        duckdb = _optional.load("duckdb", for_what="to_duckdb()")
-        rows = self.to_arrow(**scan)
-        return duckdb.from_arrow(rows) if connection is None else connection.from_arrow(rows)
-
-    def head(self, count: int = 10, **scan: Any) -> pa.Table:
-        """The first rows that are found, in no particular order."""
-        return self.to_arrow(limit=count, **scan)
 
     def count(self, **scan: Any) -> int:
         """Number of rows; metadata tells it where it can. Arguments as of :meth:`scan`."""

@@ -158,7 +158,7 @@ def check_agrees(
     }
     found = {f.name: str(f.type) for f in existing.fields}
     differences = [
-        f"column '{name}' is {found.get(name, 'missing')}, not {asked.get(name, 'there')}"
+        _column_difference(name, found.get(name), asked.get(name))
         for name in asked | found
         if asked.get(name) != found.get(name)
     ]
@@ -181,6 +181,15 @@ def check_agrees(
             f" it as it is with table('{table}'), or choose another name."
         )
         raise InvalidInputError(message, kind="table_differs", table=table)
+
+
+def _column_difference(name: str, found: str | None, asked: str | None) -> str:
+    shown = shortened(name)
+    if found is None:
+        return f"it has no column '{shown}'"
+    if asked is None:
+        return f"it has a column '{shown}' more"
+    return f"column '{shown}' is {found}, not {asked}"
 
 
 def _key_text(names: Sequence[str]) -> str:

@@ -1,10 +1,8 @@
 """Checks what a user asks of a new table and makes its first schema of it, or compares it with one.
 
-1. Columns: names valid, distinct and not reserved; types that this version covers.
-2. Keys: they exist, hold no column twice; the primary key holds every partition column and at least
-   one other; its columns become NOT NULL.
-3. Options: known, well-formed, covered (``options.check_new_table``, ``check_supported``), and
-   their columns (``bucket-key``, ``sequence.field``) exist and fit.
+1. Columns, keys and the options that name columns obey :mod:`tidelake.table.schema_rules`; the
+   columns of the primary key become NOT NULL.
+2. Options are known, well-formed and covered (``options.check_new_table``, ``check_supported``).
 
 Source: Paimon's ``SchemaValidation`` and ``Schema`` (1.3.1). Nothing is written here.
 """
@@ -18,10 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
-from tidelake.fileio.name import validate_name
-from tidelake.format import check_timestamps
-from tidelake.metadata.partition_name import has_partition_text
+from tidelake.errors import InvalidInputError, shortened
 from tidelake.options import (
     Option,
     Options,
@@ -30,23 +25,20 @@ from tidelake.options import (
     declared,
     option_texts,
 )
-from tidelake.options.key_pattern import columns_in
+from tidelake.table.schema_rules import (
+    check_columns,
+    check_layout,
+    check_twice,
+    check_types,
+    invalid_schema,
+)
 from tidelake.table.time_travel import option_moment
-from tidelake.types import DataField, TableSchema, TypeRoot
-from tidelake.types.arrow import fields_from_arrow, to_arrow_type
+from tidelake.types import DataField, TableSchema
+from tidelake.types.arrow import fields_from_arrow
 
 __all__ = ["check_agrees", "first_schema"]
 
-RESERVED_NAMES = frozenset(
-    {"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID", "_row_kind"}
-)
-RESERVED_PREFIX = "_KEY_"
-
 _GIVE_SCHEMA = "give a pyarrow.Schema"
-
-SEQUENCE_ROOTS_REFUSED = frozenset(
-    {TypeRoot.BOOLEAN, TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.VARIANT}
-)
 
 DECIDES_ROWS: tuple[Option[Any], ...] = (
     declared.MERGE_ENGINE,
@@ -92,14 +84,7 @@ def first_schema(
     keys = _names(primary_keys, "primary key", table)
     partitions = _names(partition_keys, "partition key", table)
     fields = _fields(columns, table=table)
-    by_name = {f.name: f for f in fields}
-    _check_twice([f.name for f in fields], table)
-    for name in by_name:
-        _check_column_name(name, table)
-    for what, names in (("primary key", keys), ("partition key", partitions)):
-        for name in names:
-            _check_exists(name, what, by_name, table)
-    _check_keys(keys, partitions, by_name, table)
+    check_columns(fields, primary_keys=keys, partition_keys=partitions, table=table)
     text_options = option_texts(table_options)
     check_new_table(text_options, table=table)
     parsed = Options.parse(text_options, table=table)
@@ -117,10 +102,7 @@ def first_schema(
         comment=comment,
         time_ms=time_ms,
     )
-    _check_partition_types(schema, parsed, table)
-    _check_buckets(schema, parsed, by_name, table)
-    _check_sequence(schema, parsed, by_name, table)
-    _check_field_options(text_options, by_name, table)
+    check_layout(schema, parsed, table=table)
     return schema
 
 
@@ -196,16 +178,13 @@ def _key_text(names: Sequence[str]) -> str:
     return f"({', '.join(names)})" if names else "none"
 
 
-def _invalid(what: str, advice: str, table: str, **context: object) -> InvalidInputError:
-    message = f"Table '{table}' {what}: {advice}."
-    return InvalidInputError(message, kind="bad_schema", table=table, **context)
-
-
 def _names(names: Sequence[str], what: str, table: str) -> tuple[str, ...]:
     given = (names,) if isinstance(names, str) else tuple(names)
     for name in given:
         if given.count(name) > 1:
-            raise _invalid(f"names '{shortened(name)}' twice in its {what}", "name it once", table)
+            raise invalid_schema(
+                f"names '{shortened(name)}' twice in its {what}", "name it once", table
+            )
     return given
 
 
@@ -214,26 +193,12 @@ def _fields(columns: object, *, table: str) -> tuple[DataField, ...]:
         fields = tuple(columns)
     else:
         schema = _arrow_schema(columns, table)
-        _check_twice(schema.names, table)
+        check_twice(schema.names, table)
         fields = fields_from_arrow(schema)
     if not fields:
-        raise _invalid("has no columns", "give at least one", table)
-    for field in fields:
-        to_arrow_type(field.type)  # refuses the types that are not covered
-        if field.type.is_nested or field.type.root is TypeRoot.VARIANT:
-            message = (
-                f"Column '{field.name}' of table '{table}' has type {field.type}, which this"
-                " version cannot store yet: use scalar columns."
-            )
-            raise UnsupportedError(message, kind="type", table=table, column=field.name)
-    check_timestamps(fields, what=f"Table '{table}'")
+        raise invalid_schema("has no columns", "give at least one", table)
+    check_types(fields, table=table)
     return fields
-
-
-def _check_twice(names: Sequence[str], table: str) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise _invalid(f"has column '{twice[0]}' twice", "name each column once", table)
 
 
 def _arrow_schema(columns: object, table: str) -> pa.Schema:
@@ -251,161 +216,13 @@ def _arrow_schema(columns: object, table: str) -> pa.Schema:
         try:
             return pa.schema(columns)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            raise _invalid(
+            raise invalid_schema(
                 f"cannot take its columns from {shortened(repr(columns))}: {error}",
                 _GIVE_SCHEMA,
                 table,
             ) from error
-    raise _invalid(
+    raise invalid_schema(
         f"cannot take its columns from an object of type {type(columns).__name__}",
         _GIVE_SCHEMA,
         table,
     )
-
-
-def _check_column_name(name: str, table: str) -> None:
-    validate_name(name, "column")
-    if name in RESERVED_NAMES or name.upper().startswith(RESERVED_PREFIX):
-        raise _invalid(
-            f"cannot have a column '{name}', a name that data files use themselves",
-            "choose another name",
-            table,
-            column=name,
-        )
-
-
-def _check_exists(name: str, what: str, by_name: Mapping[str, DataField], table: str) -> None:
-    if name not in by_name:
-        raise _invalid(
-            f"has no column '{shortened(name)}', which its {what} names."
-            f"{near_names(name, by_name)} Its columns are {', '.join(by_name)}",
-            "name one of them",
-            table,
-            column=name,
-        )
-
-
-def _check_keys(
-    keys: tuple[str, ...],
-    partitions: tuple[str, ...],
-    by_name: Mapping[str, DataField],
-    table: str,
-) -> None:
-    if not keys:
-        return
-    outside = [name for name in partitions if name not in keys]
-    if outside:
-        message = (
-            f"Table '{table}' is partitioned by '{outside[0]}', which is not part of its primary"
-            f" key ({', '.join(keys)}): a key could then move between partitions, which this"
-            f" version does not cover. Add '{outside[0]}' to the primary key."
-        )
-        raise UnsupportedError(message, kind="cross_partition", table=table, column=outside[0])
-    if set(keys) <= set(partitions):
-        raise _invalid(
-            "has a primary key of partition columns only, so each partition would hold one row",
-            "add another column to the primary key",
-            table,
-        )
-    if len(by_name) == len(partitions):
-        raise _invalid("has partition columns only", "add a column", table)
-
-
-def _check_partition_types(schema: TableSchema, parsed: Options, table: str) -> None:
-    legacy = parsed.get(declared.PARTITION_LEGACY_NAME)
-    for name in schema.partition_keys:
-        data_type = schema.field(name).type
-        if not has_partition_text(data_type, legacy=legacy):
-            message = (
-                f"Table '{table}' cannot be partitioned by '{name}' of type"
-                f" {data_type.as_nullable()}: Paimon names such directories in a way that depends"
-                " on the machine. Partition by a column of another type."
-            )
-            raise UnsupportedError(message, kind="partition_type", table=table, column=name)
-
-
-def _check_field_options(
-    text_options: Mapping[str, str], by_name: Mapping[str, DataField], table: str
-) -> None:
-    """Refuse options of columns that are not there."""
-    for key, value in text_options.items():
-        columns = columns_in(key)
-        if columns is not None and columns not in by_name:
-            for name in columns.split(","):
-                _check_exists(name.strip(), f"option '{shortened(key)}'", by_name, table)
-        if columns is not None and key.endswith(".sequence-group"):
-            for name in value.split(","):
-                _check_exists(name.strip(), f"option '{shortened(key)}'", by_name, table)
-
-
-def _check_buckets(
-    schema: TableSchema, parsed: Options, by_name: Mapping[str, DataField], table: str
-) -> None:
-    bucket = parsed.get(declared.BUCKET)
-    if bucket == 0 or bucket < -2:
-        raise _invalid(
-            f"cannot have 'bucket' = {bucket}",
-            "give a number above 0, or -1",
-            table,
-            option=declared.BUCKET.key,
-        )
-    if not parsed.is_set(declared.BUCKET_KEY):
-        if not schema.primary_keys and bucket > 0:
-            raise _invalid(
-                f"has 'bucket' = {bucket} without a primary key and without 'bucket-key'",
-                "set 'bucket-key' to the columns whose hash decides the bucket, or 'bucket' = -1",
-                table,
-                option=declared.BUCKET_KEY.key,
-            )
-        return
-    for name in schema.bucket_keys:
-        _check_exists(name, "option 'bucket-key'", by_name, table)
-        if name in schema.partition_keys:
-            raise _invalid(
-                f"has partition column '{name}' in 'bucket-key'",
-                "leave it out: inside a partition it is constant",
-                table,
-                option=declared.BUCKET_KEY.key,
-            )
-        if schema.primary_keys and name not in schema.trimmed_primary_keys:
-            raise _invalid(
-                f"has '{name}' in 'bucket-key', which is not part of its primary key"
-                f" ({', '.join(schema.primary_keys)})",
-                "rows of one key would scatter; use columns of the primary key",
-                table,
-                option=declared.BUCKET_KEY.key,
-            )
-    if bucket == -1:
-        raise _invalid(
-            "has 'bucket-key' without buckets",
-            "set 'bucket' to their number, or leave it out",
-            table,
-            option=declared.BUCKET_KEY.key,
-        )
-
-
-def _check_sequence(
-    schema: TableSchema, parsed: Options, by_name: Mapping[str, DataField], table: str
-) -> None:
-    text = parsed.get(declared.SEQUENCE_FIELD)
-    if not text:
-        return
-    names = [part.strip() for part in text.split(",")]
-    if not schema.primary_keys:
-        raise _invalid(
-            "has 'sequence.field' without a primary key",
-            "leave the option out",
-            table,
-            option=declared.SEQUENCE_FIELD.key,
-        )
-    for name in names:
-        _check_exists(name, "option 'sequence.field'", by_name, table)
-        if names.count(name) > 1:
-            raise _invalid(f"names '{name}' twice in 'sequence.field'", "name it once", table)
-        if by_name[name].type.root in SEQUENCE_ROOTS_REFUSED:
-            raise _invalid(
-                f"cannot order rows by '{name}' of type {by_name[name].type}",
-                "take a number, text, date or time as 'sequence.field'",
-                table,
-                column=name,
-            )

@@ -1,0 +1,260 @@
+"""The rules that every version of a table's schema obeys: a new table's and an altered one's.
+
+1. Columns: names valid, distinct and not reserved; types that this version covers.
+2. Keys: they exist, hold no column twice; the primary key holds every partition column and at least
+   one other.
+3. Options that name columns (``bucket-key``, ``sequence.field``, ``fields.*``) name such as there
+   are, and the number of buckets fits the keys.
+
+Source: Paimon's ``SchemaValidation`` and ``Schema`` (1.3.1). Nothing is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
+from tidelake.fileio.name import validate_name
+from tidelake.format import check_timestamps
+from tidelake.metadata.partition_name import has_partition_text
+from tidelake.options import Options, declared
+from tidelake.options.key_pattern import columns_in
+from tidelake.types import DataField, TableSchema, TypeRoot
+from tidelake.types.arrow import to_arrow_type
+
+__all__ = ["check_columns", "check_layout", "check_twice", "check_types", "invalid_schema"]
+
+RESERVED_NAMES = frozenset(
+    {"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID", "_row_kind"}
+)
+RESERVED_PREFIX = "_KEY_"
+
+SEQUENCE_ROOTS_REFUSED = frozenset(
+    {TypeRoot.BOOLEAN, TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.VARIANT}
+)
+
+
+def check_columns(
+    fields: Sequence[DataField],
+    *,
+    primary_keys: tuple[str, ...],
+    partition_keys: tuple[str, ...],
+    table: str,
+) -> None:
+    """Check names and keys.
+
+    Raises
+    ------
+    InvalidInputError, UnsupportedError
+        A name is twice there, reserved or not valid; a key does not exist or does not fit.
+    """
+    by_name = {f.name: f for f in fields}
+    check_twice([f.name for f in fields], table)
+    for name in by_name:
+        _check_column_name(name, table)
+    for what, names in (("primary key", primary_keys), ("partition key", partition_keys)):
+        for name in names:
+            _check_exists(name, what, by_name, table)
+    _check_keys(primary_keys, partition_keys, by_name, table)
+
+
+def check_types(fields: Sequence[DataField], *, table: str) -> None:
+    """Refuse columns of types that this version cannot store.
+
+    Raises
+    ------
+    UnsupportedError
+        The column is named.
+    """
+    for field in fields:
+        to_arrow_type(field.type)  # refuses the types that are not covered
+        if field.type.is_nested or field.type.root is TypeRoot.VARIANT:
+            message = (
+                f"Column '{field.name}' of table '{table}' has type {field.type}, which this"
+                " version cannot store yet: use scalar columns."
+            )
+            raise UnsupportedError(message, kind="type", table=table, column=field.name)
+    check_timestamps(fields, what=f"Table '{table}'")
+
+
+def check_layout(schema: TableSchema, parsed: Options, *, table: str) -> None:
+    """Check what partitions, buckets and options say of the columns.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        The schema; its columns and keys were checked.
+    parsed : Options
+        Its options.
+
+    Raises
+    ------
+    InvalidInputError, UnsupportedError
+        The column or option is named.
+    """
+    by_name = {f.name: f for f in schema.fields}
+    _check_partition_types(schema, parsed, table)
+    _check_buckets(schema, parsed, by_name, table)
+    _check_sequence(schema, parsed, by_name, table)
+    _check_field_options(schema.options, by_name, table)
+
+
+def invalid_schema(what: str, advice: str, table: str, **context: object) -> InvalidInputError:
+    """The error for a schema that cannot be."""
+    message = f"Table '{table}' {what}: {advice}."
+    return InvalidInputError(message, kind="bad_schema", table=table, **context)
+
+
+def check_twice(names: Sequence[str], table: str) -> None:
+    """Refuse a name that is there twice."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise invalid_schema(f"has column '{twice[0]}' twice", "name each column once", table)
+
+
+def _check_column_name(name: str, table: str) -> None:
+    validate_name(name, "column")
+    if name in RESERVED_NAMES or name.upper().startswith(RESERVED_PREFIX):
+        raise invalid_schema(
+            f"cannot have a column '{name}', a name that data files use themselves",
+            "choose another name",
+            table,
+            column=name,
+        )
+
+
+def _check_exists(name: str, what: str, by_name: Mapping[str, DataField], table: str) -> None:
+    if name not in by_name:
+        raise invalid_schema(
+            f"has no column '{shortened(name)}', which its {what} names."
+            f"{near_names(name, by_name)} Its columns are {', '.join(by_name)}",
+            "name one of them",
+            table,
+            column=name,
+        )
+
+
+def _check_keys(
+    keys: tuple[str, ...],
+    partitions: tuple[str, ...],
+    by_name: Mapping[str, DataField],
+    table: str,
+) -> None:
+    if not keys:
+        return
+    outside = [name for name in partitions if name not in keys]
+    if outside:
+        message = (
+            f"Table '{table}' is partitioned by '{outside[0]}', which is not part of its primary"
+            f" key ({', '.join(keys)}): a key could then move between partitions, which this"
+            f" version does not cover. Add '{outside[0]}' to the primary key."
+        )
+        raise UnsupportedError(message, kind="cross_partition", table=table, column=outside[0])
+    if set(keys) <= set(partitions):
+        raise invalid_schema(
+            "has a primary key of partition columns only, so each partition would hold one row",
+            "add another column to the primary key",
+            table,
+        )
+    if len(by_name) == len(partitions):
+        raise invalid_schema("has partition columns only", "add a column", table)
+
+
+def _check_partition_types(schema: TableSchema, parsed: Options, table: str) -> None:
+    legacy = parsed.get(declared.PARTITION_LEGACY_NAME)
+    for name in schema.partition_keys:
+        data_type = schema.field(name).type
+        if not has_partition_text(data_type, legacy=legacy):
+            message = (
+                f"Table '{table}' cannot be partitioned by '{name}' of type"
+                f" {data_type.as_nullable()}: Paimon names such directories in a way that depends"
+                " on the machine. Partition by a column of another type."
+            )
+            raise UnsupportedError(message, kind="partition_type", table=table, column=name)
+
+
+def _check_field_options(
+    text_options: Mapping[str, str], by_name: Mapping[str, DataField], table: str
+) -> None:
+    """Refuse options of columns that are not there."""
+    for key, value in text_options.items():
+        columns = columns_in(key)
+        if columns is not None and columns not in by_name:
+            for name in columns.split(","):
+                _check_exists(name.strip(), f"option '{shortened(key)}'", by_name, table)
+        if columns is not None and key.endswith(".sequence-group"):
+            for name in value.split(","):
+                _check_exists(name.strip(), f"option '{shortened(key)}'", by_name, table)
+
+
+def _check_buckets(
+    schema: TableSchema, parsed: Options, by_name: Mapping[str, DataField], table: str
+) -> None:
+    bucket = parsed.get(declared.BUCKET)
+    if bucket == 0 or bucket < -2:
+        raise invalid_schema(
+            f"cannot have 'bucket' = {bucket}",
+            "give a number above 0, or -1",
+            table,
+            option=declared.BUCKET.key,
+        )
+    if not parsed.is_set(declared.BUCKET_KEY):
+        if not schema.primary_keys and bucket > 0:
+            raise invalid_schema(
+                f"has 'bucket' = {bucket} without a primary key and without 'bucket-key'",
+                "set 'bucket-key' to the columns whose hash decides the bucket, or 'bucket' = -1",
+                table,
+                option=declared.BUCKET_KEY.key,
+            )
+        return
+    for name in schema.bucket_keys:
+        _check_exists(name, "option 'bucket-key'", by_name, table)
+        if name in schema.partition_keys:
+            raise invalid_schema(
+                f"has partition column '{name}' in 'bucket-key'",
+                "leave it out: inside a partition it is constant",
+                table,
+                option=declared.BUCKET_KEY.key,
+            )
+        if schema.primary_keys and name not in schema.trimmed_primary_keys:
+            raise invalid_schema(
+                f"has '{name}' in 'bucket-key', which is not part of its primary key"
+                f" ({', '.join(schema.primary_keys)})",
+                "rows of one key would scatter; use columns of the primary key",
+                table,
+                option=declared.BUCKET_KEY.key,
+            )
+    if bucket == -1:
+        raise invalid_schema(
+            "has 'bucket-key' without buckets",
+            "set 'bucket' to their number, or leave it out",
+            table,
+            option=declared.BUCKET_KEY.key,
+        )
+
+
+def _check_sequence(
+    schema: TableSchema, parsed: Options, by_name: Mapping[str, DataField], table: str
+) -> None:
+    text = parsed.get(declared.SEQUENCE_FIELD)
+    if not text:
+        return
+    names = [part.strip() for part in text.split(",")]
+    if not schema.primary_keys:
+        raise invalid_schema(
+            "has 'sequence.field' without a primary key",
+            "leave the option out",
+            table,
+            option=declared.SEQUENCE_FIELD.key,
+        )
+    for name in names:
+        _check_exists(name, "option 'sequence.field'", by_name, table)
+        if names.count(name) > 1:
+            raise invalid_schema(f"names '{name}' twice in 'sequence.field'", "name it once", table)
+        if by_name[name].type.root in SEQUENCE_ROOTS_REFUSED:
+            raise invalid_schema(
+                f"cannot order rows by '{name}' of type {by_name[name].type}",
+                "take a number, text, date or time as 'sequence.field'",
+                table,
+                column=name,
+            )

@@ -267,7 +267,7 @@ def _blocks(
         payload = decompress(packed, min(BLOCK_BYTES_MAX, bytes_max - decoded_bytes))
         if source.take(_SYNC_BYTES) != sync:
             raise _Broken("a block is not followed by the sync marker")
-        if not 0 <= count <= len(payload):
+        if not 0 <= count <= len(payload) or (payload and not count):
             raise _Broken(f"a block of {len(payload)} bytes says it holds {count} records")
         decoded_bytes += len(payload)
         records_count += count

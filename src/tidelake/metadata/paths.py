@@ -4,7 +4,8 @@
 
     <table>/schema/schema-<N>
             snapshot/snapshot-<N>, LATEST, EARLIEST
-            manifest/manifest-<uuid>-<i>, manifest-list-<uuid>-<i>
+            manifest/manifest-<uuid>-<i>, manifest-list-<uuid>-<i>, index-manifest-<uuid>-<i>
+            index/index-<uuid>-<i>
             tag/tag-<name>
             <k1>=<v1>/<k2>=<v2>/bucket-<b>/data-<uuid>-<i>.parquet
 
@@ -45,6 +46,8 @@ class TablePaths:
         What stands for a null or blank partition value.
     legacy_partition_name : bool
         Whether values are spelled as by Java's ``toString``.
+    index_beside_data : bool
+        Whether index files lie in their bucket's directory and not in ``index``.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class TablePaths:
     partition_types: tuple[DataType, ...] = ()
     default_partition_name: str = "__DEFAULT_PARTITION__"
     legacy_partition_name: bool = True
+    index_beside_data: bool = False
 
     @classmethod
     def of(cls, location: str, schema: TableSchema) -> TablePaths:
@@ -68,6 +72,7 @@ class TablePaths:
             partition_types=tuple(schema.field(k).type for k in schema.partition_keys),
             default_partition_name=options.get(declared.PARTITION_DEFAULT_NAME),
             legacy_partition_name=options.get(declared.PARTITION_LEGACY_NAME),
+            index_beside_data=options.get(declared.INDEX_FILE_IN_DATA_FILE_DIR),
         )
 
     @property
@@ -106,6 +111,16 @@ class TablePaths:
     def manifest(self, name: str) -> str:
         """A manifest or manifest list, by the name in the metadata."""
         return f"{self.manifest_dir}/{_plain_name(name)}"
+
+    def index_dir(self, partition: bytes, bucket: int) -> str:
+        """The directory of a bucket's index files."""
+        if self.index_beside_data:
+            return self.bucket_dir(partition, bucket)
+        return f"{self.location}/index"
+
+    def index_file(self, partition: bytes, bucket: int, name: str) -> str:
+        """An index file of a bucket, by the name in the metadata."""
+        return f"{self.index_dir(partition, bucket)}/{_plain_name(name)}"
 
     @property
     def tag_dir(self) -> str:

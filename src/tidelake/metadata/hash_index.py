@@ -1,0 +1,81 @@
+"""Hash index files: which keys are in a dynamic bucket, as the hashes of the keys.
+
+Layout of ``index/index-<uuid>-<i>``::
+
+    hash   i32 big-endian, one after the other, no header
+
+Each is the Murmur hash of a trimmed primary key's BinaryRow (:mod:`tidelake.codec.bucket`), once,
+in no order. Here those that were there before stand first, so that a commit finds the new ones at
+the end. A file is written once and never changed: a bucket with more keys gets a new file.
+
+Source: Paimon's ``HashIndexFile`` (1.3.1); ``docs/format/index-file.md`` shows the bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelake.errors import CorruptError, UnsupportedError
+from tidelake.fileio import FileIO
+from tidelake.metadata.index_manifest import HASH, IndexEntry, IndexFile
+from tidelake.metadata.manifest import write_unique
+from tidelake.metadata.paths import TablePaths
+
+__all__ = ["read_hash_index", "write_hash_index"]
+
+HASH_BYTES = 4
+
+
+def read_hash_index(fileio: FileIO, paths: TablePaths, entry: IndexEntry) -> npt.NDArray[np.int32]:
+    """Read the hashes of a bucket's keys.
+
+    Returns
+    -------
+    int32 array [row_count]
+        In the order of the file.
+
+    Raises
+    ------
+    CorruptError
+        The file has not the size that the index manifest says; it is named.
+    UnsupportedError
+        It lies outside the table.
+    NotFoundError
+        It is missing.
+    """
+    file = entry.file
+    if file.external_path is not None:
+        message = (
+            f"Index file '{file.file_name}' of table {paths.location} lies outside the table, at"
+            f" {file.external_path}: this version reads only files inside it."
+        )
+        raise UnsupportedError(message, kind="external_path", file=file.file_name)
+    path = paths.index_file(entry.partition, entry.bucket, file.file_name)
+    data = fileio.read_bytes(path)
+    if len(data) != file.file_size_bytes or len(data) != HASH_BYTES * file.row_count:
+        message = (
+            f"Index file {path} has {len(data)} bytes; the index manifest says"
+            f" {file.file_size_bytes} bytes and {file.row_count} hashes of {HASH_BYTES} bytes. It"
+            " was cut short or replaced: restore it from a backup."
+        )
+        raise CorruptError(message, kind="file_size", path=path)
+    return np.frombuffer(data, dtype=">i4").astype(np.int32)
+
+
+def write_hash_index(
+    fileio: FileIO,
+    paths: TablePaths,
+    name: str,
+    hashes: npt.NDArray[np.int32],
+    *,
+    partition: bytes,
+    bucket: int,
+) -> IndexFile:
+    """Write the hashes of a bucket's keys under a unique name.
+
+    Requires: the hashes are distinct.
+    """
+    data = hashes.astype(">i4").tobytes()
+    write_unique(fileio, paths.index_file(partition, bucket, name), data)
+    return IndexFile(HASH, name, len(data), len(hashes))

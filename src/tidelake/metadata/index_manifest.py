@@ -1,0 +1,272 @@
+"""The index manifest of a snapshot: all its index files, ``manifest/index-manifest-<uuid>-<i>``.
+
+1. It is an Avro container (:mod:`tidelake.metadata.avro`), written once and never changed.
+2. It holds the whole set and no changes: every entry is an ADD. A commit that changes nothing in
+   it names the file of the snapshot before; one that does writes a new file.
+3. Of the type :data:`HASH` (dynamic buckets) a bucket of a partition has at most one file.
+
+Entries of other types (deletion vectors, global indexes of 2.x) are taken in whole, so that they
+can be told apart and written back as they were.
+
+Source: ``docs/format/index-file.md``; files written by Java Paimon 1.3.1 and 2.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidelake.errors import CorruptError, UnsupportedError
+from tidelake.fileio import FileIO
+from tidelake.metadata.avro import decode_container, encode_container
+from tidelake.metadata.data_file import FileKind
+from tidelake.metadata.manifest import CODEC, write_unique
+from tidelake.metadata.paths import TablePaths
+
+__all__ = [
+    "DELETION_VECTORS",
+    "HASH",
+    "IndexEntry",
+    "IndexFile",
+    "decode_index_manifest",
+    "encode_index_manifest",
+    "read_index_manifest",
+    "write_index_manifest",
+]
+
+HASH = "HASH"  # on disk: never rename
+DELETION_VECTORS = "DELETION_VECTORS"  # on disk: never rename
+
+VERSION = 1
+"""``_VERSION`` of the entries (on disk: never renumber)."""
+
+_NAMESPACE = "org.apache.paimon.avro.generated"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFile:
+    """One index file as the index manifest describes it.
+
+    Parameters
+    ----------
+    index_type : str
+        :data:`HASH`, :data:`DELETION_VECTORS`, or one of 2.x.
+    file_name : str
+        Name inside the directory of index files.
+    file_size_bytes : int
+        Its length.
+    row_count : int
+        How many values it holds.
+    ranges : tuple, optional
+        Of deletion vectors: (data file, offset, length, cardinality or None) each.
+    external_path : str, optional
+        Where it is, if outside the table.
+    global_index : mapping, optional
+        Paimon 2.x only; kept as it is.
+    """
+
+    index_type: str
+    file_name: str
+    file_size_bytes: int
+    row_count: int
+    ranges: tuple[tuple[str, int, int, int | None], ...] | None = None
+    external_path: str | None = None
+    global_index: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """An index file and the bucket it belongs to."""
+
+    partition: bytes
+    """Serialized BinaryRow of the partition columns, arity prefix included."""
+    bucket: int
+    file: IndexFile
+
+
+def write_index_manifest(
+    fileio: FileIO,
+    paths: TablePaths,
+    name: str,
+    entries: Sequence[IndexEntry],
+    *,
+    codec: str = CODEC,
+) -> None:
+    """Write an index manifest under a unique name."""
+    write_unique(
+        fileio, paths.manifest(name), encode_index_manifest(entries, codec=codec, name=name)
+    )
+
+
+def read_index_manifest(fileio: FileIO, paths: TablePaths, name: str) -> tuple[IndexEntry, ...]:
+    """Read an index manifest.
+
+    Raises
+    ------
+    CorruptError
+        The file is damaged; it is named.
+    UnsupportedError
+        Its version is not known.
+    NotFoundError
+        It is missing.
+    """
+    path = paths.manifest(name)
+    return decode_index_manifest(fileio.read_bytes(path), path=path)
+
+
+def encode_index_manifest(entries: Sequence[IndexEntry], *, codec: str = CODEC, name: str) -> bytes:
+    """Give the bytes of an index manifest.
+
+    Examples
+    --------
+    >>> entry = IndexEntry(bytes(12), 0, IndexFile(HASH, "index-a-0", 8, 2))
+    >>> data = encode_index_manifest([entry], name="index-manifest-a-0")
+    >>> decode_index_manifest(data, path="index-manifest-a-0") == (entry,)
+    True
+    """
+    with_2x = any(entry.file.global_index is not None for entry in entries)
+    records = [_record(entry, with_2x=with_2x) for entry in entries]
+    return encode_container(SCHEMA_2X if with_2x else SCHEMA, records, codec=codec, name=name)
+
+
+def decode_index_manifest(data: bytes, *, path: str) -> tuple[IndexEntry, ...]:
+    """Take an index manifest's bytes apart; see :func:`read_index_manifest`."""
+    records = decode_container(data, path=path)
+    try:
+        versions = {record["_VERSION"] for record in records} - {VERSION}
+        if versions:
+            message = (
+                f"File {path} has entries of version {sorted(versions)}; this library reads version"
+                f" {VERSION}. Upgrade tidelake."
+            )
+            raise UnsupportedError(message, kind="manifest_version", path=path)
+        entries = tuple(map(_entry, records))
+        _check(entries)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, (CorruptError, UnsupportedError)):
+            raise
+        message = (
+            f"File {path} has not the fields of an index manifest: {error!r}. Restore it from a"
+            " backup."
+        )
+        raise CorruptError(message, kind="manifest_file", path=path) from error
+    return entries
+
+
+def _check(entries: Iterable[IndexEntry]) -> None:
+    """Refuse what no writer makes, before anything follows from it."""
+    buckets: set[tuple[bytes, int]] = set()
+    for entry in entries:
+        file = entry.file
+        if file.file_size_bytes < 0 or file.row_count < 0:
+            raise ValueError(f"index file '{file.file_name}' has a negative size")
+        if file.index_type != HASH:
+            continue
+        if (entry.partition, entry.bucket) in buckets:
+            raise ValueError(f"bucket {entry.bucket} has two hash index files")
+        buckets.add((entry.partition, entry.bucket))
+
+
+def _record(entry: IndexEntry, *, with_2x: bool) -> dict[str, Any]:
+    file = entry.file
+    record: dict[str, Any] = {
+        "_VERSION": VERSION,
+        "_KIND": int(FileKind.ADD),
+        "_PARTITION": entry.partition,
+        "_BUCKET": entry.bucket,
+        "_INDEX_TYPE": file.index_type,
+        "_FILE_NAME": file.file_name,
+        "_FILE_SIZE": file.file_size_bytes,
+        "_ROW_COUNT": file.row_count,
+        "_DELETIONS_VECTORS_RANGES": None
+        if file.ranges is None
+        else [
+            {"f0": name, "f1": offset, "f2": length, "_CARDINALITY": cardinality}
+            for name, offset, length, cardinality in file.ranges
+        ],
+        "_EXTERNAL_PATH": file.external_path,
+    }
+    return record | {"_GLOBAL_INDEX": file.global_index} if with_2x else record
+
+
+def _entry(record: Mapping[str, Any]) -> IndexEntry:
+    if record["_KIND"] != FileKind.ADD:
+        raise ValueError(f"an entry is of kind {record['_KIND']}")
+    ranges = record.get("_DELETIONS_VECTORS_RANGES")
+    file = IndexFile(
+        index_type=record["_INDEX_TYPE"],
+        file_name=record["_FILE_NAME"],
+        file_size_bytes=record["_FILE_SIZE"],
+        row_count=record["_ROW_COUNT"],
+        ranges=None
+        if ranges is None
+        else tuple((r["f0"], r["f1"], r["f2"], r.get("_CARDINALITY")) for r in ranges),
+        external_path=record.get("_EXTERNAL_PATH"),
+        global_index=record.get("_GLOBAL_INDEX"),
+    )
+    for text in (file.index_type, file.file_name):
+        if not isinstance(text, str):
+            raise TypeError("a name is no text")
+    if not isinstance(record["_PARTITION"], bytes) or not isinstance(record["_BUCKET"], int):
+        raise TypeError("a place is no partition and bucket")
+    return IndexEntry(record["_PARTITION"], record["_BUCKET"], file)
+
+
+def _field(name: str, kind: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind}
+
+
+def _optional(name: str, kind: Any) -> dict[str, Any]:
+    return {"name": name, "type": ["null", kind], "default": None}
+
+
+def _schema(*later: dict[str, Any]) -> dict[str, Any]:
+    vector = {
+        "type": "record",
+        "name": "record__DELETIONS_VECTORS_RANGES",
+        "fields": [
+            _field("f0", "string"),
+            _field("f1", "int"),
+            _field("f2", "int"),
+            _optional("_CARDINALITY", "long"),
+        ],
+    }
+    fields = [
+        _field("_VERSION", "int"),
+        _field("_KIND", "int"),
+        _field("_PARTITION", "bytes"),
+        _field("_BUCKET", "int"),
+        _field("_INDEX_TYPE", "string"),
+        _field("_FILE_NAME", "string"),
+        _field("_FILE_SIZE", "long"),
+        _field("_ROW_COUNT", "long"),
+        # Paimon spells it with DELETIONS
+        _optional("_DELETIONS_VECTORS_RANGES", {"type": "array", "items": ["null", vector]}),
+        _optional("_EXTERNAL_PATH", "string"),
+        *later,
+    ]
+    return {"type": "record", "name": "record", "namespace": _NAMESPACE, "fields": fields}
+
+
+SCHEMA = _schema()
+"""As Java Paimon 1.3.1 writes it. On disk: never rename or reorder."""
+
+SCHEMA_2X = _schema(
+    _optional(
+        "_GLOBAL_INDEX",
+        {
+            "type": "record",
+            "name": "record__GLOBAL_INDEX",
+            "fields": [
+                _field("_ROW_RANGE_START", "long"),
+                _field("_ROW_RANGE_END", "long"),
+                _field("_INDEX_FIELD_ID", "int"),
+                _optional("_EXTRA_FIELD_IDS", {"type": "array", "items": "int"}),
+                _optional("_INDEX_META", "bytes"),
+                _optional("_SOURCE_META", "bytes"),
+            ],
+        },
+    )
+)
+"""Written only where an entry has a global index (Paimon 2.x)."""

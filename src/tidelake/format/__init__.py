@@ -1,7 +1,7 @@
 """Data files: Parquet written and read as Paimon does, with statistics."""
 
-from tidelake.format.data_file_reader import read_batches
-from tidelake.format.data_file_writer import DataFileFooter, DataFileWriter, open_writer
+from tidelake.format.data_file import open_writer, read_batches
+from tidelake.format.file_writer import DataFileFooter, DataFileWriter
 from tidelake.format.format_options import FormatOptions, format_options
 from tidelake.format.parquet_schema import check_timestamps
 from tidelake.format.stats import ColumnStats

@@ -34,6 +34,8 @@ class FormatOptions:
 
     Parameters
     ----------
+    file_format : str
+        ``parquet``, ``orc`` or ``avro``.
     compression : str
         ``zstd``, ``snappy``, ``gzip``, ``lz4`` or ``none``.
     zstd_level : int
@@ -48,6 +50,7 @@ class FormatOptions:
         smaller and faster. Keys and sequence numbers count as such without being named.
     """
 
+    file_format: str = "parquet"
     compression: str = "zstd"
     zstd_level: int = 1
     stats_mode: str = "truncate(16)"

@@ -5,8 +5,7 @@
 2. Each wanted column is found in the file (:mod:`tidelake.format.column_mapping`).
 3. Row groups that cannot match the predicate are skipped, the rest is read batch by batch in one
    thread, page checksums verified; missing columns are filled with null, others cast where needed.
-4. The predicate is evaluated on each batch; only matching rows are given.
-5. Each row group must give as many rows as the footer says.
+4. Each row group must give as many rows as the footer says.
 
 Memory: the compressed columns wanted of one row group and one batch.
 """
@@ -23,125 +22,39 @@ import pyarrow.parquet as pq
 from tidelake.errors import UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.format.column_mapping import Source, cast_column, map_columns
-from tidelake.format.read_error import corrupt, reading
+from tidelake.format.file_reader import (
+    BATCH_BYTES_MAX,
+    ReadRequest,
+    check_row_count,
+    null_batches,
+    open_sized,
+)
+from tidelake.format.read_error import corrupt
 from tidelake.format.row_groups import matching_row_groups
-from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema
-from tidelake.types.predicate import Predicate, columns_of, evaluate
 
-__all__ = ["BATCH_ROWS", "read_batches"]
+__all__ = ["read_parquet"]
 
-BATCH_ROWS = 65_536
-BATCH_BYTES_MAX = 64 << 20
-"""A batch has fewer rows where rows are so wide that it would pass this."""
 ROW_GROUPS_COUNT_MAX = 100_000
 COLUMNS_COUNT_MAX = 20_000
 
 
-def read_batches(  # noqa: PLR0913 - all that is known of one file
-    fileio: FileIO,
-    path: str,
-    fields: Sequence[DataField],
-    *,
-    predicate: Predicate | None = None,
-    predicate_fields: Sequence[DataField] = (),
-    file_fields: Sequence[DataField] = (),
-    batch_rows: int = BATCH_ROWS,
-    file_size_bytes: int | None = None,
-    row_count: int | None = None,
+def read_parquet(
+    stack: ExitStack, fileio: FileIO, request: ReadRequest
 ) -> Iterator[pa.RecordBatch]:
-    """Read a data file.
-
-    Parameters
-    ----------
-    fileio : FileIO
-        Where the file is.
-    path : str
-        Its path.
-    fields : sequence of DataField
-        The columns wanted, in order. May be empty: the batches then have no columns but a true
-        ``num_rows``.
-    predicate : Predicate, optional
-        Bound; every row given satisfies it.
-    predicate_fields : sequence of DataField
-        Fields of the predicate's columns that `fields` lacks; more do no harm.
-    file_fields : sequence of DataField
-        The columns of the schema that the file was written with, where known: one that the file
-        lacks is damage, and not a column added later.
-    batch_rows : int
-        Most rows per batch.
-    file_size_bytes, row_count : int, optional
-        What the manifest says of the file.
-
-    Yields
-    ------
-    pyarrow.RecordBatch
-        The wanted columns with the Arrow types of `fields`, in the file's row order; no empty
-        batches.
-
-    Raises
-    ------
-    NotFoundError
-        The file is not there.
-    CorruptError
-        The file is damaged or not what the manifest says; it is named.
-    UnsupportedError
-        A column's type in the file does not become the wanted one without loss.
-
-    Notes
-    -----
-    Runs on executors; nothing is shared between calls. Nothing is opened before the first batch
-    is asked for.
-    """
-    needed = _needed_fields(fields, predicate, predicate_fields)
-    with ExitStack() as stack:
-        with reading(path):
-            file = _open(stack, fileio, path, file_size_bytes, row_count)
-            sources = map_columns(file, needed, path=path, file_fields=file_fields)
-            groups = matching_row_groups(file.metadata, sources, predicate)
-            batches = _source_batches(stack, fileio, path, file, sources, groups, batch_rows)
-        while True:
-            with reading(path):
-                batch = next(batches, None)
-                if batch is None:
-                    break
-                if predicate is not None:
-                    batch = batch.filter(evaluate(predicate, batch, needed))
-                batch = batch.select([f.name for f in fields])
-            if batch.num_rows:
-                yield batch
+    """Read a Parquet file; see :data:`tidelake.format.file_reader.FileReader`."""
+    path = request.path
+    file = _open(stack, fileio, request)
+    sources = map_columns(file, request.fields, path=path, file_fields=request.file_fields)
+    groups = matching_row_groups(file.metadata, sources, request.predicate)
+    return _source_batches(stack, fileio, path, file, sources, groups, request.batch_rows)
 
 
-def _needed_fields(
-    fields: Sequence[DataField],
-    predicate: Predicate | None,
-    predicate_fields: Sequence[DataField],
-) -> tuple[DataField, ...]:
-    if predicate is None:
-        return tuple(fields)
-    names = {f.name for f in fields}
-    more = {f.name: f for f in predicate_fields if f.name not in names}
-    lacking = sorted(columns_of(predicate) - names)
-    assert all(name in more for name in lacking), f"no field for {lacking} of the predicate"
-    return (*fields, *(more[name] for name in lacking))
-
-
-def _open(
-    stack: ExitStack,
-    fileio: FileIO,
-    path: str,
-    file_size_bytes: int | None,
-    row_count: int | None,
-) -> pq.ParquetFile:
-    source = stack.enter_context(fileio.open_input(path))
-    size = source.size()
-    if file_size_bytes is not None and size != file_size_bytes:
-        raise corrupt(path, f"it is {size} bytes long where the manifest says {file_size_bytes}")
-    file = _parquet_file(source)
+def _open(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> pq.ParquetFile:
+    path = request.path
+    file = _parquet_file(open_sized(stack, fileio, request))
     metadata = file.metadata
-    if row_count is not None and metadata.num_rows != row_count:
-        reason = f"its footer says {metadata.num_rows} rows where the manifest says {row_count}"
-        raise corrupt(path, reason)
+    check_row_count(request, metadata.num_rows)
     if metadata.num_columns > COLUMNS_COUNT_MAX:
         raise corrupt(path, f"it has {metadata.num_columns} columns, over {COLUMNS_COUNT_MAX}")
     if metadata.num_row_groups > ROW_GROUPS_COUNT_MAX:
@@ -177,7 +90,7 @@ def _source_batches(
     names = list(dict.fromkeys(s.file_name for s in sources if s.file_name is not None))
     if not names:
         total = sum(file.metadata.row_group(g).num_rows for g in groups)
-        return _null_batches(schema, total, rows)
+        return null_batches(schema, total, rows)
     read = _raw_batches(file, groups, names, rows, path)
     int96 = [s.file_name for s in sources if s.file_name is not None and s.is_int96]
     if int96:
@@ -226,13 +139,6 @@ def _converted(
             values = batch.column(positions[source.file_name])
             columns.append(cast_column(values, source, path=path))
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _null_batches(schema: pa.Schema, total_rows: int, rows: int) -> Iterator[pa.RecordBatch]:
-    """Give rows of nothing but nulls; the count lives in the batch also where it has no column."""
-    for start in range(0, total_rows, rows):
-        struct = pa.nulls(min(rows, total_rows - start), pa.struct(list(schema)))
-        yield pa.RecordBatch.from_struct_array(struct)
 
 
 def _checked_int96(

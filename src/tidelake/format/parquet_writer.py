@@ -11,14 +11,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidelake.errors import ClosedError, InvalidInputError
 from tidelake.fileio import FileIO
 from tidelake.format.column_codec import column_codecs
+from tidelake.format.file_writer import DataFileFooter, check_open, check_rows
 from tidelake.format.format_options import FormatOptions, parquet_codec
 from tidelake.format.parquet_schema import (
     delta_columns,
@@ -27,10 +26,10 @@ from tidelake.format.parquet_schema import (
     parquet_arrow_schema,
     uses_int96,
 )
-from tidelake.format.stats import ColumnStats, StatsCollector, StatsMode
+from tidelake.format.stats import StatsCollector, StatsMode
 from tidelake.types import DataField
 
-__all__ = ["DataFileFooter", "DataFileWriter", "open_writer"]
+__all__ = ["ParquetFileWriter"]
 
 _FIRST_RATIO = 0.4
 """Encoded size by Arrow size, until the first row group gives the file's own."""
@@ -39,65 +38,8 @@ _ENCODE_ROWS = 65_536
 """Rows that Arrow encodes at once; its 1,024 cost strings a fifth more."""
 
 
-@dataclass(frozen=True, slots=True)
-class DataFileFooter:
-    """What the manifest must know of a file that was written.
-
-    Parameters
-    ----------
-    size_bytes : int
-        Exact length of the file.
-    row_count : int
-        Rows in the file.
-    stats : tuple of ColumnStats
-        One per column given to :func:`open_writer`, in order.
-    """
-
-    size_bytes: int
-    row_count: int
-    stats: tuple[ColumnStats, ...]
-
-
-def open_writer(
-    fileio: FileIO,
-    path: str,
-    fields: Sequence[DataField],
-    options: FormatOptions,
-    *,
-    stats_columns: frozenset[str],
-) -> DataFileWriter:
-    """Open a new data file.
-
-    Parameters
-    ----------
-    fileio : FileIO
-        Where the file goes.
-    path : str
-        The new file's path.
-    fields : sequence of DataField
-        The file's columns in order, system columns included, all of scalar type.
-    options : FormatOptions
-        How to write.
-    stats_columns : frozenset of str
-        The columns whose statistics are wanted.
-
-    Returns
-    -------
-    DataFileWriter
-        To be closed or aborted by the caller.
-
-    Raises
-    ------
-    UnsupportedError
-        A column cannot be written as Paimon does; no file was made.
-    AlreadyExistsError
-        The name is taken.
-    """
-    return DataFileWriter(fileio, path, fields, options, stats_columns=stats_columns)
-
-
-class DataFileWriter:
-    """A data file being written; see :func:`open_writer`. For one thread."""
+class ParquetFileWriter:
+    """A Parquet file being written; see :class:`tidelake.format.file_writer.DataFileWriter`."""
 
     def __init__(
         self,
@@ -146,24 +88,9 @@ class DataFileWriter:
         return written + int(self._pending_bytes * ratio)
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
-        """Append rows.
-
-        Parameters
-        ----------
-        rows : pyarrow.RecordBatch or pyarrow.Table
-            Requires: the columns are the file's, by order, name and Arrow type.
-
-        Raises
-        ------
-        InvalidInputError
-            A NOT NULL column holds a null.
-        StorageError
-            The storage failed; abort the file.
-        """
-        if self._closed:
-            message = f"File {self._path} was closed; nothing can be written to it any more."
-            raise ClosedError(message, kind="file_closed", path=self._path)
-        self._check(rows)
+        """Append rows."""
+        check_open(self._path, closed=self._closed)
+        check_rows(self._path, self._fields, self._schema, rows)
         batches = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
         for batch in batches:
             for part in self._parts(batch):
@@ -178,9 +105,7 @@ class DataFileWriter:
 
     def close(self) -> DataFileFooter:
         """Finish the file; it is whole and durable when this returns."""
-        if self._closed:
-            message = f"File {self._path} was closed or aborted before."
-            raise ClosedError(message, kind="file_closed", path=self._path)
+        check_open(self._path, closed=self._closed)
         if self._pending_rows or self._parquet is None:
             self._write_row_group()
         assert self._parquet is not None
@@ -200,18 +125,6 @@ class DataFileWriter:
         if self._parquet is not None:
             self._parquet.is_open = False  # or its finalizer would write a footer
         self._output.abort()
-
-    def _check(self, rows: pa.RecordBatch | pa.Table) -> None:
-        for field, expected, given in zip(self._fields, self._schema, rows.schema, strict=True):
-            assert given.name == expected.name, (self._path, given.name, expected.name)
-            assert given.type == expected.type, (self._path, given, expected)
-            if not field.type.nullable and rows.column(field.name).null_count:
-                count = rows.column(field.name).null_count
-                message = (
-                    f"Column '{field.name}' is NOT NULL but {count} of {rows.num_rows} rows for"
-                    f" file {self._path} hold null: give them a value."
-                )
-                raise InvalidInputError(message, kind="null_in_not_null", column=field.name)
 
     def _parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Cut a batch where row groups end, so that one huge batch does not make one huge group."""

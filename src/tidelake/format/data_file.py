@@ -1,0 +1,186 @@
+"""Data files of every format: read by the ending of their name, written by the options.
+
+A table's files may be of several formats: of each level its own, or of the option's value at the
+time. So each file is read by what its name ends with (``data-<uuid>-3.orc``,
+``data-<uuid>-3.zst.parquet``), and nothing above this module asks what format a file has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+
+import pyarrow as pa
+
+from tidelake.errors import UnsupportedError
+from tidelake.fileio import FileIO
+from tidelake.format.file_reader import BATCH_ROWS, FileReader, ReadRequest
+from tidelake.format.file_writer import DataFileWriter, FileWriter
+from tidelake.format.format_options import FormatOptions
+from tidelake.format.parquet_reader import read_parquet
+from tidelake.format.parquet_writer import ParquetFileWriter
+from tidelake.format.read_error import reading
+from tidelake.types import DataField
+from tidelake.types.predicate import Predicate, columns_of, evaluate
+
+__all__ = ["format_of", "open_writer", "read_batches"]
+
+_READERS: Mapping[str, FileReader] = {"parquet": read_parquet}
+_WRITERS: Mapping[str, FileWriter] = {"parquet": ParquetFileWriter}
+
+
+def format_of(file_name: str) -> str:
+    """The format that the name of a data file tells.
+
+    Examples
+    --------
+    >>> format_of("data-1.zst.parquet")
+    'parquet'
+    """
+    return file_name.rpartition(".")[2].lower()
+
+
+def read_batches(  # noqa: PLR0913 - all that is known of one file
+    fileio: FileIO,
+    path: str,
+    fields: Sequence[DataField],
+    *,
+    predicate: Predicate | None = None,
+    predicate_fields: Sequence[DataField] = (),
+    file_fields: Sequence[DataField] = (),
+    batch_rows: int = BATCH_ROWS,
+    file_size_bytes: int | None = None,
+    row_count: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Read a data file.
+
+    Parameters
+    ----------
+    fileio : FileIO
+        Where the file is.
+    path : str
+        Its path.
+    fields : sequence of DataField
+        The columns wanted, in order. May be empty: the batches then have no columns but a true
+        ``num_rows``.
+    predicate : Predicate, optional
+        Bound; every row given satisfies it.
+    predicate_fields : sequence of DataField
+        Fields of the predicate's columns that `fields` lacks; more do no harm.
+    file_fields : sequence of DataField
+        The columns of the schema that the file was written with, where known: one that the file
+        lacks is damage, and not a column added later. In ORC and Avro files a column is found
+        by its name there.
+    batch_rows : int
+        Most rows per batch.
+    file_size_bytes, row_count : int, optional
+        What the manifest says of the file.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        The wanted columns with the Arrow types of `fields`, in the file's row order; no empty
+        batches.
+
+    Raises
+    ------
+    NotFoundError
+        The file is not there.
+    CorruptError
+        The file is damaged or not what the manifest says; it is named.
+    UnsupportedError
+        The file is of a format that is not covered, or a column's type in it does not become the
+        wanted one without loss.
+
+    Notes
+    -----
+    Runs on executors; nothing is shared between calls. Nothing is opened before the first batch
+    is asked for.
+    """
+    needed = _needed_fields(fields, predicate, predicate_fields)
+    request = ReadRequest(
+        path,
+        needed,
+        file_fields=tuple(file_fields),
+        predicate=predicate,
+        batch_rows=batch_rows,
+        file_size_bytes=file_size_bytes,
+        row_count=row_count,
+    )
+    with ExitStack() as stack:
+        with reading(path):
+            batches = _reader_of(path)(stack, fileio, request)
+        while True:
+            with reading(path):
+                batch = next(batches, None)
+                if batch is None:
+                    break
+                if predicate is not None:
+                    batch = batch.filter(evaluate(predicate, batch, needed))
+                batch = batch.select([f.name for f in fields])
+            if batch.num_rows:
+                yield batch
+
+
+def open_writer(
+    fileio: FileIO,
+    path: str,
+    fields: Sequence[DataField],
+    options: FormatOptions,
+    *,
+    stats_columns: frozenset[str],
+) -> DataFileWriter:
+    """Open a new data file.
+
+    Parameters
+    ----------
+    fileio : FileIO
+        Where the file goes.
+    path : str
+        The new file's path.
+    fields : sequence of DataField
+        The file's columns in order, system columns included, all of scalar type.
+    options : FormatOptions
+        How to write.
+    stats_columns : frozenset of str
+        The columns whose statistics are wanted.
+
+    Returns
+    -------
+    DataFileWriter
+        To be closed or aborted by the caller.
+
+    Raises
+    ------
+    UnsupportedError
+        A column cannot be written as Paimon does; no file was made.
+    AlreadyExistsError
+        The name is taken.
+    """
+    writer = _WRITERS[options.file_format]
+    return writer(fileio, path, fields, options, stats_columns=stats_columns)
+
+
+def _reader_of(path: str) -> FileReader:
+    reader = _READERS.get(format_of(path))
+    if reader is None:
+        message = (
+            f"Data file {path} is of a format that this version does not read; it reads"
+            f" {', '.join(sorted(_READERS))}. Read the table with Java Paimon."
+        )
+        raise UnsupportedError(message, kind="file_format", path=path)
+    return reader
+
+
+def _needed_fields(
+    fields: Sequence[DataField],
+    predicate: Predicate | None,
+    predicate_fields: Sequence[DataField],
+) -> tuple[DataField, ...]:
+    if predicate is None:
+        return tuple(fields)
+    names = {f.name for f in fields}
+    more = {f.name: f for f in predicate_fields if f.name not in names}
+    lacking = sorted(columns_of(predicate) - names)
+    assert all(name in more for name in lacking), f"no field for {lacking} of the predicate"
+    return (*fields, *(more[name] for name in lacking))

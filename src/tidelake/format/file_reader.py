@@ -1,0 +1,102 @@
+"""What a reader of one file format is asked, and what all of them check the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidelake.fileio import FileIO
+from tidelake.format.read_error import corrupt
+from tidelake.types import DataField
+from tidelake.types.predicate import Predicate
+
+__all__ = [
+    "BATCH_BYTES_MAX",
+    "BATCH_ROWS",
+    "FileReader",
+    "ReadRequest",
+    "check_row_count",
+    "null_batches",
+    "open_sized",
+]
+
+BATCH_ROWS = 65_536
+BATCH_BYTES_MAX = 64 << 20
+"""A batch has fewer rows where rows are so wide that it would pass this."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """One data file, and what is wanted of it.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    fields : tuple of DataField
+        The columns, in order; those of the predicate are among them.
+    file_fields : tuple of DataField
+        The columns of the schema that the file was written with, where known. A format whose
+        files hold no field ids finds columns by the names they have there.
+    predicate : Predicate, optional
+        Bound. A reader may leave rows out that do not match; it need not.
+    batch_rows : int
+        Most rows per batch.
+    file_size_bytes, row_count : int, optional
+        What the manifest says of the file.
+    """
+
+    path: str
+    fields: tuple[DataField, ...]
+    file_fields: tuple[DataField, ...] = ()
+    predicate: Predicate | None = None
+    batch_rows: int = BATCH_ROWS
+    file_size_bytes: int | None = None
+    row_count: int | None = None
+
+
+FileReader = Callable[[ExitStack, FileIO, ReadRequest], Iterator[pa.RecordBatch]]
+"""Gives the columns of a request with their Arrow types, in the file's order.
+
+What the stack holds stays open until the last batch is taken. The caller turns Arrow's errors into
+ours (:mod:`tidelake.format.read_error`).
+"""
+
+
+def open_sized(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> pa.NativeFile:
+    """Open a file whose size must be the manifest's before anything of it is parsed.
+
+    Raises
+    ------
+    CorruptError
+        It has another size.
+    """
+    source = stack.enter_context(fileio.open_input(request.path))
+    size, expected = source.size(), request.file_size_bytes
+    if expected is not None and size != expected:
+        reason = f"it is {size} bytes long where the manifest says {expected}"
+        raise corrupt(request.path, reason)
+    return source
+
+
+def null_batches(schema: pa.Schema, total_rows: int, rows: int) -> Iterator[pa.RecordBatch]:
+    """Give rows of nothing but nulls; the count lives in the batch also where it has no column."""
+    for start in range(0, total_rows, rows):
+        struct = pa.nulls(min(rows, total_rows - start), pa.struct(list(schema)))
+        yield pa.RecordBatch.from_struct_array(struct)
+
+
+def check_row_count(request: ReadRequest, found: int) -> None:
+    """Refuse a file that says another number of rows of itself than the manifest.
+
+    Raises
+    ------
+    CorruptError
+        The numbers differ.
+    """
+    if request.row_count is not None and found != request.row_count:
+        reason = f"its footer says {found} rows where the manifest says {request.row_count}"
+        raise corrupt(request.path, reason)

@@ -1,0 +1,134 @@
+"""What a writer of one file format does, and what all of them check the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from tidelake.errors import ClosedError, InvalidInputError
+from tidelake.fileio import FileIO
+from tidelake.format.format_options import FormatOptions
+from tidelake.format.stats import ColumnStats
+from tidelake.types import DataField
+
+__all__ = ["DataFileFooter", "DataFileWriter", "FileWriter", "check_open", "check_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class DataFileFooter:
+    """What the manifest must know of a file that was written.
+
+    Parameters
+    ----------
+    size_bytes : int
+        Exact length of the file.
+    row_count : int
+        Rows in the file.
+    stats : tuple of ColumnStats
+        One per column given to :func:`tidelake.format.open_writer`, in order.
+    """
+
+    size_bytes: int
+    row_count: int
+    stats: tuple[ColumnStats, ...]
+
+
+class DataFileWriter(Protocol):
+    """A data file being written; see :func:`tidelake.format.open_writer`. For one thread."""
+
+    @property
+    def row_count(self) -> int:
+        """Rows taken so far."""
+        ...
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Arrow bytes that wait to be encoded."""
+        ...
+
+    @property
+    def bytes_written_estimate(self) -> int:
+        """What the file would be long if it were closed now, about."""
+        ...
+
+    def write(self, rows: pa.RecordBatch | pa.Table) -> None:
+        """Append rows.
+
+        Parameters
+        ----------
+        rows : pyarrow.RecordBatch or pyarrow.Table
+            Requires: the columns are the file's, by order, name and Arrow type.
+
+        Raises
+        ------
+        InvalidInputError
+            A NOT NULL column holds a null.
+        StorageError
+            The storage failed; abort the file.
+        """
+        ...
+
+    def close(self) -> DataFileFooter:
+        """Finish the file; it is whole and durable when this returns."""
+        ...
+
+    def abort(self) -> None:
+        """Give the file up and remove it; nothing happens to a file already closed."""
+        ...
+
+
+class FileWriter(Protocol):
+    """Opens a file of one format; as :func:`tidelake.format.open_writer`."""
+
+    def __call__(
+        self,
+        fileio: FileIO,
+        path: str,
+        fields: Sequence[DataField],
+        options: FormatOptions,
+        *,
+        stats_columns: frozenset[str],
+    ) -> DataFileWriter:
+        """Open a file."""
+        ...
+
+
+def check_open(path: str, *, closed: bool) -> None:
+    """Refuse to go on with a file that was closed or aborted.
+
+    Raises
+    ------
+    ClosedError
+        It was.
+    """
+    if closed:
+        message = f"File {path} was closed or aborted; nothing can be written to it any more."
+        raise ClosedError(message, kind="file_closed", path=path)
+
+
+def check_rows(
+    path: str,
+    fields: Sequence[DataField],
+    schema: Iterable[pa.Field],
+    rows: pa.RecordBatch | pa.Table,
+) -> None:
+    """Check that rows are those of the file's columns and hold no null where none may be.
+
+    Raises
+    ------
+    InvalidInputError
+        A NOT NULL column holds a null.
+    """
+    for field, expected, given in zip(fields, schema, rows.schema, strict=True):
+        assert given.name == expected.name, (path, given.name, expected.name)
+        assert given.type == expected.type, (path, given, expected)
+        if not field.type.nullable and rows.column(field.name).null_count:
+            count = rows.column(field.name).null_count
+            message = (
+                f"Column '{field.name}' is NOT NULL but {count} of {rows.num_rows} rows for"
+                f" file {path} hold null: give them a value."
+            )
+            raise InvalidInputError(message, kind="null_in_not_null", column=field.name)

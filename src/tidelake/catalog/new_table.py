@@ -35,6 +35,7 @@ from tidelake.table.schema_rules import (
 from tidelake.table.time_travel import option_moment
 from tidelake.types import DataField, TableSchema
 from tidelake.types.arrow import fields_from_arrow
+from tidelake.types.field_ids import highest_id, with_new_ids
 
 __all__ = ["check_agrees", "first_schema"]
 
@@ -95,7 +96,7 @@ def first_schema(
         fields=tuple(
             dataclasses.replace(f, type=f.type.not_null()) if f.name in keys else f for f in fields
         ),
-        highest_field_id=max((f.id for f in fields), default=-1),
+        highest_field_id=highest_id(fields),
         partition_keys=partitions,
         primary_keys=keys,
         options=MappingProxyType(text_options),
@@ -190,7 +191,7 @@ def _names(names: Sequence[str], what: str, table: str) -> tuple[str, ...]:
 
 def _fields(columns: object, *, table: str) -> tuple[DataField, ...]:
     if isinstance(columns, Sequence) and all(isinstance(c, DataField) for c in columns):
-        fields = tuple(columns)
+        fields = with_new_ids(columns)
     else:
         schema = _arrow_schema(columns, table)
         check_twice(schema.names, table)

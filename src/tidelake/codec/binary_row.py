@@ -144,8 +144,6 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
             elif is_wide_timestamp(data_type):
                 _REFERENCE.pack_into(row, slot, 0, len(row))
                 row += bytes(8)
-            else:
-                _check_encodable(data_type)
             continue
         try:
             _encode_value(row, slot, value, data_type)

@@ -31,7 +31,7 @@ from tidelake.codec.binary_row import (
     is_wide_timestamp,
 )
 from tidelake.errors import InvalidInputError, UnsupportedError
-from tidelake.types.arrow import NANOS_PER_UNIT, timestamp_unit, to_arrow_type
+from tidelake.types.arrow import NANOS_PER_UNIT, timestamp_unit
 from tidelake.types.data_type import DataType, TypeRoot
 
 __all__ = ["buckets_of", "hash_bytes", "hash_rows"]
@@ -274,8 +274,8 @@ def _cells(
         slots = _references(sizes, (rest * nanos_per_unit).view(np.uint64))
         sizes += 8
         return _Cells(slots, tail=(ms.view(np.uint64),))
-    to_arrow_type(data_type)  # raises: what has an Arrow type is covered above
-    raise AssertionError(f"no hash for {data_type}")
+    message = f"A column of type {data_type}, nested or a variant, cannot decide a row's bucket."
+    raise UnsupportedError(message, kind="column_type")
 
 
 def _nulls_zero(values: U64, valid: npt.NDArray[np.bool_] | None) -> U64:

@@ -32,6 +32,7 @@ from tidelake.format.file_reader import (
 from tidelake.format.read_error import corrupt
 from tidelake.format.row_groups import matching_row_groups
 from tidelake.types.arrow import to_arrow_schema
+from tidelake.types.nested import leaf_arrays
 
 __all__ = ["read_parquet"]
 
@@ -150,12 +151,23 @@ def _checked_int96(
     """
     for batch, coarse in zip(batches, micros, strict=True):
         for name in coarse.schema.names:
-            fine = pc.divide(batch.column(name).cast(pa.int64()), 1000)
-            apart = pc.abs(pc.subtract(fine, coarse.column(name).cast(pa.int64())))
-            if pc.any(pc.greater(apart, 1)).as_py():  # 1: this division cuts, the other floors
+            pairs = zip(
+                leaf_arrays(batch.column(name)), leaf_arrays(coarse.column(name)), strict=True
+            )
+            if any(_wrapped_around(fine, micro) for fine, micro in pairs):
                 message = (
                     f"Column '{name}' of file {path} holds a timestamp outside the years 1677 to"
                     " 2262, which nanoseconds in 64 bits cannot hold: read the other columns."
                 )
                 raise UnsupportedError(message, kind="value_range", path=path, column=name)
         yield batch
+
+
+def _wrapped_around(fine: pa.Array, coarse: pa.Array) -> bool:
+    """Whether values read as nanoseconds differ from what they are as microseconds."""
+    if fine.type == coarse.type:
+        return False  # not an INT96
+    divided = pc.divide(fine.cast(pa.int64()), 1000)
+    apart = pc.abs(pc.subtract(divided, coarse.cast(pa.int64())))
+    # 1: this division cuts, the other floors
+    return bool(pc.any(pc.greater(apart, 1)).as_py())

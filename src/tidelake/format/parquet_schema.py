@@ -1,6 +1,10 @@
 """Paimon's columns as a Parquet schema, and the encodings that all of Paimon's readers read.
 
 - Field ids are in each column's metadata; NOT NULL columns are ``required``.
+- A list is ``list.element``, a map and a multiset ``key_value.key`` (required) and
+  ``key_value.value``; their ids derive from the column's and from the depth inside it. A field of a
+  row has its own id, from which those inside it derive. A variant is a group of the binaries
+  ``value`` and ``metadata``, without ids and without a logical type.
 - DECIMAL is INT32 up to 9 digits, INT64 up to 18, else FIXED; TIMESTAMP is milliseconds up to
   precision 3, microseconds up to 6, INT96 above; TIME is milliseconds.
 - Encodings are PLAIN, dictionary and DELTA_BINARY_PACKED only. Java Paimon 1.3.1 returns wrong
@@ -23,8 +27,10 @@ import pyarrow.compute as pc
 
 from tidelake.errors import UnsupportedError
 from tidelake.format.system_fields import KEY_PREFIX, SEQUENCE_NUMBER
-from tidelake.types import DataField, TypeRoot
-from tidelake.types.arrow import to_arrow_type
+from tidelake.types import DataField, DataType, TypeRoot
+from tidelake.types.arrow import VARIANT_STORAGE, child_types, nested_type, to_arrow_type
+from tidelake.types.data_type import STRING_LENGTH_MAX
+from tidelake.types.nested import leaf_arrays
 
 __all__ = [
     "FIELD_ID_KEY",
@@ -32,6 +38,7 @@ __all__ = [
     "delta_columns",
     "dictionary_columns",
     "footer_columns",
+    "leaves",
     "parquet_arrow_schema",
     "uses_int96",
 ]
@@ -53,20 +60,71 @@ _DELTA_ROOTS = _TIMESTAMPS | {
 }
 
 
+# on disk: never renumber
+_INSIDE_ID_START = (2**31 - 1) // 4
+_IDS_PER_COLUMN = 1024
+"""Of a column: one for each depth of lists and maps inside it."""
+
+
 @lru_cache(maxsize=SCHEMAS_KEPT)
 def parquet_arrow_schema(fields: tuple[DataField, ...]) -> pa.Schema:
     """Give the Arrow schema from which Arrow makes Paimon's Parquet schema."""
-    return pa.schema(
-        [
-            pa.field(
-                f.name,
-                to_arrow_type(f.type),
-                nullable=f.type.nullable,
-                metadata={FIELD_ID_KEY: str(f.id).encode()},
-            )
-            for f in fields
-        ]
-    )
+    return pa.schema([_parquet_field(f.name, f.type, f.id, f.id, 0) for f in fields])
+
+
+def _parquet_field(
+    name: str, data_type: DataType, own_id: int, column_id: int, depth: int
+) -> pa.Field:
+    """A field with its id and those inside it; it is `depth` lists and maps inside its column."""
+    arrow_type = to_arrow_type(data_type)
+    if data_type.is_nested:
+        arrow_type = nested_type(data_type, _inside(data_type, column_id, depth + 1))
+    metadata = {FIELD_ID_KEY: str(own_id).encode()}
+    return pa.field(name, arrow_type, nullable=data_type.nullable, metadata=metadata)
+
+
+def _inside(data_type: DataType, column_id: int, depth: int) -> list[pa.Field]:
+    children = child_types(data_type)
+    if data_type.root is TypeRoot.ROW:
+        ids = [field_id for field_id, _ in data_type.child_fields]
+        return [_parquet_field(n, t, i, i, 0) for (n, t), i in zip(children, ids, strict=True)]
+    place = _IDS_PER_COLUMN * column_id + depth
+    derived = {
+        "element": _INSIDE_ID_START + place,
+        "key": _INSIDE_ID_START - place,
+        "value": _INSIDE_ID_START + place,
+    }
+    return [_parquet_field(n, t, derived[n], column_id, depth) for n, t in children]
+
+
+def leaves(field: DataField) -> list[tuple[str, DataType]]:
+    """Give the path in the file and the type of each column of scalars inside a column.
+
+    Examples
+    --------
+    >>> from tidelake.types import parse_type
+    >>> tags = parse_type({"type": "MAP", "key": "STRING", "value": "INT"})
+    >>> [(path, str(kind)) for path, kind in leaves(DataField(0, "tags", tags))]
+    [('tags.key_value.key', 'STRING NOT NULL'), ('tags.key_value.value', 'INT')]
+    """
+    if field.type.root is TypeRoot.VARIANT:
+        return [(f"{field.name}.{f.name}", _BYTES) for f in VARIANT_STORAGE]
+    if not field.type.is_nested:
+        return [(field.name, field.type)]
+    group = _REPEATED_GROUPS.get(field.type.root, "")
+    return [
+        leaf
+        for name, data_type in child_types(field.type)
+        for leaf in leaves(DataField(field.id, f"{field.name}{group}.{name}", data_type))
+    ]
+
+
+_BYTES = DataType(TypeRoot.VARBINARY, nullable=False, length=STRING_LENGTH_MAX)
+_REPEATED_GROUPS = {
+    TypeRoot.ARRAY: ".list",
+    TypeRoot.MAP: ".key_value",
+    TypeRoot.MULTISET: ".key_value",
+}
 
 
 def check_timestamps(fields: Sequence[DataField], *, what: str) -> None:
@@ -107,8 +165,13 @@ def uses_int96(fields: Sequence[DataField], *, path: str) -> bool:
 
 
 def _timestamps(fields: Sequence[DataField]) -> tuple[list[DataField], list[DataField]]:
-    """The timestamp columns that are INT96, and the others."""
-    timestamps = [f for f in fields if f.type.root in _TIMESTAMPS]
+    """The timestamp columns that are INT96, and the others; those inside nested columns too."""
+    timestamps = [
+        DataField(f.id, path, data_type)
+        for f in fields
+        for path, data_type in leaves(f)
+        if data_type.root in _TIMESTAMPS
+    ]
     fine = [f for f in timestamps if (f.type.precision or 0) > _MICROS_PRECISION_MAX]
     return fine, [f for f in timestamps if f not in fine]
 
@@ -137,16 +200,28 @@ def footer_columns(fields: Sequence[DataField]) -> list[str]:
     take NaN as greater than every number: a row group of 1.0 and NaN, bounds 1.0 to 1.0, would be
     skipped for ``d > 100``. Whether NaN will come is not known when the file is opened.
     """
-    return [f.name for f in fields if f.type.root not in _FLOATING]
+    return [path for f in fields for path, t in leaves(f) if t.root not in _FLOATING]
 
 
-def dictionary_columns(table: pa.Table, candidates: Sequence[str]) -> list[str]:
+def dictionary_columns(table: pa.Table, fields: Sequence[DataField]) -> list[str]:
     """Choose the columns that a dictionary makes smaller, from rows spread over a table.
 
     A dictionary for a column of mostly distinct values costs a fifth of the whole write and makes
     the file larger. The rule: of :data:`SAMPLE_ROWS` rows at most half are distinct.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The file's first rows.
+    fields : sequence of DataField
+        The columns that may have one.
+
+    Returns
+    -------
+    list of str
+        Paths in the file.
     """
-    spread = table.select(list(candidates))
+    spread = table.select([f.name for f in fields])
     step = max(1, table.num_rows // SAMPLE_ROWS)
     if step > 1:
         sample = [
@@ -154,8 +229,17 @@ def dictionary_columns(table: pa.Table, candidates: Sequence[str]) -> list[str]:
             for batch in spread.to_batches()
         ]
         spread = pa.Table.from_batches(sample, schema=spread.schema)
-    return [
-        name
-        for name in candidates
-        if 2 * pc.count_distinct(spread.column(name), mode="all").as_py() <= spread.num_rows
-    ]
+    chosen = []
+    for field, column in zip(fields, spread.columns, strict=True):
+        if not pa.types.is_nested(column.type):
+            chosen += [field.name] if _repeats(column) else []
+            continue
+        chunks = [leaf_arrays(chunk) for chunk in column.chunks]
+        for place, (path, _) in enumerate(leaves(field)):
+            if chunks and _repeats(pa.chunked_array([own[place] for own in chunks])):
+                chosen.append(path)
+    return chosen
+
+
+def _repeats(values: pa.ChunkedArray) -> bool:
+    return 2 * pc.count_distinct(values, mode="all").as_py() <= len(values)

@@ -23,11 +23,13 @@ from tidelake.format.parquet_schema import (
     delta_columns,
     dictionary_columns,
     footer_columns,
+    leaves,
     parquet_arrow_schema,
     uses_int96,
 )
 from tidelake.format.stats import StatsCollector, StatsMode
-from tidelake.types import DataField
+from tidelake.types import DataField, TypeRoot
+from tidelake.types.nested import settled
 
 __all__ = ["ParquetFileWriter"]
 
@@ -140,7 +142,10 @@ class ParquetFileWriter:
 
     def _write_row_group(self) -> None:
         # Arrow types are checked when rows come in; field ids and NOT NULL come from our schema
-        parts = [pa.RecordBatch.from_arrays(b.columns, schema=self._schema) for b in self._pending]
+        parts = [
+            pa.RecordBatch.from_arrays([settled(c) for c in b.columns], schema=self._schema)
+            for b in self._pending
+        ]
         table = pa.Table.from_batches(parts, schema=self._schema)
         self._pending.clear()
         if self._parquet is None:
@@ -154,10 +159,13 @@ class ParquetFileWriter:
 
     def _open_parquet(self, first: pa.Table) -> pq.ParquetWriter:
         delta = delta_columns(self._fields, self._options.sorted_columns)
-        others = [f.name for f in self._fields if f.name not in delta]
+        others = [f for f in self._fields if f.name not in delta]
         dictionary = dictionary_columns(first, others)
-        plain = [name for name in others if name not in dictionary]
+        plain = [f.name for f in others if f.name not in dictionary and not _is_group(f)]
         codecs = column_codecs(first, plain, self._codec)
+        for field in filter(_is_group, self._fields):
+            codec = codecs.pop(field.name)
+            codecs.update((path, codec) for path, _ in leaves(field))
         zstd = [name for name, codec in codecs.items() if codec == "zstd"]
         return pq.ParquetWriter(
             self._sink,
@@ -176,3 +184,8 @@ class ParquetFileWriter:
             write_page_checksum=True,
             metadata_collector=self._footers,
         )
+
+
+def _is_group(field: DataField) -> bool:
+    """Whether the column is a group of columns in the file."""
+    return field.type.is_nested or field.type.root is TypeRoot.VARIANT

@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 
 from tidelake.errors import InvalidInputError
 from tidelake.format.footer_bounds import footer_bounds
+from tidelake.format.parquet_schema import leaves
 from tidelake.format.system_fields import is_system_name
 from tidelake.types import DataField, TypeRoot
 from tidelake.types.arrow import to_arrow_type
@@ -46,17 +47,11 @@ _TRUNCATE = re.compile(r"truncate\(\s*(\d+)\s*\)", re.IGNORECASE)
 _TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _FLOATING = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 _BOUNDS_IN_FOOTER = _TEXT | {TypeRoot.DECIMAL}
-_WITHOUT_BOUNDS = frozenset(
-    {
-        TypeRoot.BINARY,
-        TypeRoot.VARBINARY,
-        TypeRoot.VARIANT,
-        TypeRoot.ARRAY,
-        TypeRoot.MULTISET,
-        TypeRoot.MAP,
-        TypeRoot.ROW,
-    }
+_WITHOUT_BOUNDS = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
+_WITHOUT_STATS = frozenset(
+    {TypeRoot.VARIANT, TypeRoot.ARRAY, TypeRoot.MULTISET, TypeRoot.MAP, TypeRoot.ROW}
 )
+"""Paimon knows not even the number of nulls of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +119,7 @@ class StatsCollector:
     Parameters
     ----------
     fields : sequence of DataField
-        The file's columns in order, all of scalar type.
+        The file's columns in order.
     mode : StatsMode
         For the table's own columns.
     columns : frozenset of str
@@ -136,7 +131,7 @@ class StatsCollector:
     ) -> None:
         modes = [_SYSTEM if is_system_name(f.name) else mode for f in fields]
         self._columns = [
-            _Column(f, m if f.name in columns else _NONE)
+            _Column(f, m if f.name in columns and f.type.root not in _WITHOUT_STATS else _NONE)
             for f, m in zip(fields, modes, strict=True)
         ]
 
@@ -148,10 +143,11 @@ class StatsCollector:
     def result(self, footer: pq.FileMetaData) -> tuple[ColumnStats, ...]:
         """Give the statistics of the finished file, one per column."""
         groups = [footer.row_group(g) for g in range(footer.num_row_groups)]
-        return tuple(
-            column.result([group.column(i).statistics for group in groups])
-            for i, column in enumerate(self._columns)
-        )
+        leaf, found = 0, []
+        for column in self._columns:
+            found.append(column.result([group.column(leaf).statistics for group in groups]))
+            leaf += column.leaves_count
+        return tuple(found)
 
 
 class _Column:
@@ -162,6 +158,7 @@ class _Column:
         self._null_count = 0
         self._extremes: list[object] = []
         self._bounded = mode.bounds and field.type.root not in _WITHOUT_BOUNDS
+        self.leaves_count = len(leaves(field))
 
     def add(self, values: pa.ChunkedArray) -> None:
         self._null_count += values.null_count

@@ -52,7 +52,7 @@ from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN
 from tidelake.table.read import TableScan
 from tidelake.table.write import CommitIdentity, check_writable
-from tidelake.types.arrow import conform
+from tidelake.types.conform import conform
 from tidelake.types.predicate import conjoin, parse_filter
 
 __all__ = ["TidelakeSource"]

@@ -42,7 +42,7 @@ from tidelake.table.inputs import ROW_KIND_COLUMN
 from tidelake.table.write import CommitIdentity, WriteResult, check_writable, static_partition
 from tidelake.table.writer import delete_new_files
 from tidelake.types import RowKind
-from tidelake.types.arrow import conform
+from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate
 
 __all__ = ["publish", "write_frame"]

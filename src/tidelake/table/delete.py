@@ -34,7 +34,8 @@ from tidelake.table.write import (
     write_batches,
 )
 from tidelake.types import DataField, RowKind
-from tidelake.types.arrow import conform, to_arrow_schema, to_arrow_type
+from tidelake.types.arrow import to_arrow_schema, to_arrow_type
+from tidelake.types.conform import conform
 from tidelake.types.predicate import (
     Always,
     In,

@@ -19,8 +19,9 @@ from tidelake.format import check_timestamps
 from tidelake.metadata.partition_name import has_partition_text
 from tidelake.options import Options, declared
 from tidelake.options.key_pattern import columns_in
-from tidelake.types import DataField, TableSchema, TypeRoot
-from tidelake.types.arrow import to_arrow_type
+from tidelake.types import DataField, DataType, TableSchema, TypeRoot
+from tidelake.types.arrow import child_types
+from tidelake.types.data_type import fault_of
 
 __all__ = ["check_columns", "check_layout", "check_twice", "check_types", "invalid_schema"]
 
@@ -59,22 +60,33 @@ def check_columns(
 
 
 def check_types(fields: Sequence[DataField], *, table: str) -> None:
-    """Refuse columns of types that this version cannot store.
+    """Refuse types that are none, and those that cannot be stored.
 
     Raises
     ------
-    UnsupportedError
+    InvalidInputError, UnsupportedError
         The column is named.
     """
     for field in fields:
-        to_arrow_type(field.type)  # refuses the types that are not covered
-        if field.type.is_nested or field.type.root is TypeRoot.VARIANT:
-            message = (
-                f"Column '{field.name}' of table '{table}' has type {field.type}, which this"
-                " version cannot store yet: use scalar columns."
-            )
-            raise UnsupportedError(message, kind="type", table=table, column=field.name)
+        _check_type(field.type, field.name, table)
     check_timestamps(fields, what=f"Table '{table}'")
+
+
+def _check_type(data_type: DataType, place: str, table: str) -> None:
+    fault = fault_of(data_type)
+    if fault is None and data_type.root is TypeRoot.ROW:
+        names = [name for _, name in data_type.child_fields]
+        if not names:
+            fault = "it has no fields: give it at least one"
+        elif len(set(names)) != len(names) or "" in names:
+            fault = "its fields must have names, each another"
+    if fault is not None:
+        message = (
+            f"Column '{shortened(place)}' of table '{table}' cannot have type {data_type}: {fault}."
+        )
+        raise InvalidInputError(message, kind="bad_schema", table=table, column=place)
+    for name, child in child_types(data_type) if data_type.is_nested else ():
+        _check_type(child, f"{place}.{name}", table)
 
 
 def check_layout(schema: TableSchema, parsed: Options, *, table: str) -> None:
@@ -93,6 +105,7 @@ def check_layout(schema: TableSchema, parsed: Options, *, table: str) -> None:
         The column or option is named.
     """
     by_name = {f.name: f for f in schema.fields}
+    _check_key_types(schema, parsed, by_name, table)
     _check_partition_types(schema, parsed, table)
     _check_buckets(schema, parsed, by_name, table)
     _check_sequence(schema, parsed, by_name, table)
@@ -158,6 +171,30 @@ def _check_keys(
         )
     if len(by_name) == len(partitions):
         raise invalid_schema("has partition columns only", "add a column", table)
+
+
+def _check_key_types(
+    schema: TableSchema, parsed: Options, by_name: Mapping[str, DataField], table: str
+) -> None:
+    """Refuse nested columns and variants where rows are told apart or ordered by the column."""
+    sequence = (parsed.get(declared.SEQUENCE_FIELD) or "").split(",")
+    for what, names in (
+        ("primary key", schema.primary_keys),
+        ("partition key", schema.partition_keys),
+        ("'bucket-key'", schema.bucket_keys),
+        ("'sequence.field'", [name.strip() for name in sequence]),
+    ):
+        for name in names:
+            data_type = by_name[name].type if name in by_name else None
+            if data_type is not None and (
+                data_type.is_nested or data_type.root is TypeRoot.VARIANT
+            ):
+                raise invalid_schema(
+                    f"has column '{name}' of type {data_type.as_nullable()} in its {what}",
+                    "take a column of a scalar type",
+                    table,
+                    column=name,
+                )
 
 
 def _check_partition_types(schema: TableSchema, parsed: Options, table: str) -> None:

@@ -31,7 +31,7 @@ from tidelake.options import declared
 from tidelake.store import AppendBucketWriter, LsmBucketWriter, MemoryBudget, StoreContext
 from tidelake.table.route import Router
 from tidelake.types import RowKind
-from tidelake.types.arrow import conform
+from tidelake.types.conform import conform
 
 __all__ = ["BucketState", "TableWriter", "delete_new_files"]
 

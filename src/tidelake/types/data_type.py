@@ -14,7 +14,7 @@ from typing import Any
 
 from tidelake.errors import CorruptError, UnsupportedError
 
-__all__ = ["DataType", "TypeRoot", "parse_type", "type_to_json"]
+__all__ = ["DataType", "TypeRoot", "fault_of", "parse_type", "type_to_json"]
 
 STRING_LENGTH_MAX = 2_147_483_647
 NESTED_DEPTH_MAX = 64
@@ -130,6 +130,35 @@ class DataType:
                 return self.root.value
 
 
+_LENGTH_MIN = 1
+_DECIMAL_DIGITS_MAX = 38
+_FRACTION_DIGITS_MAX = 9
+
+
+def fault_of(data_type: DataType) -> str | None:
+    """Say why a type is none: a length, precision or scale outside its bounds; None if it is one.
+
+    Examples
+    --------
+    >>> fault_of(DataType(TypeRoot.DECIMAL, precision=39, scale=0))
+    'its precision must be 1 to 38'
+    """
+    precision, scale, length = data_type.precision, data_type.scale, data_type.length
+    if data_type.root is TypeRoot.DECIMAL:
+        if precision is None or not 1 <= precision <= _DECIMAL_DIGITS_MAX:
+            return f"its precision must be 1 to {_DECIMAL_DIGITS_MAX}"
+        if scale is None or not 0 <= scale <= precision:
+            return "its scale must be 0 to its precision"
+    elif data_type.root in {TypeRoot.TIME, TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ}:
+        if precision is None or not 0 <= precision <= _FRACTION_DIGITS_MAX:
+            return f"its precision must be 0 to {_FRACTION_DIGITS_MAX}"
+    elif data_type.root in _SIZED.values() and (
+        length is None or not _LENGTH_MIN <= length <= STRING_LENGTH_MAX
+    ):
+        return f"its length must be {_LENGTH_MIN} to {STRING_LENGTH_MAX}"
+    return None
+
+
 _ATOMIC = re.compile(
     r"^\s*(?P<name>[A-Z_]+)\s*(?:\(\s*(?P<a>\d+)\s*(?:,\s*(?P<b>\d+)\s*)?\))?"
     r"(?P<ltz>\s+WITH\s+LOCAL\s+TIME\s+ZONE)?(?P<notz>\s+WITHOUT\s+TIME\s+ZONE)?"
@@ -187,9 +216,11 @@ def parse_type(form: str | dict[str, Any], *, _depth: int = 0) -> DataType:
             f"A type is nested more than {NESTED_DEPTH_MAX} levels deep; the schema is refused."
         )
         raise CorruptError(message, kind="type_too_deep")
-    if isinstance(form, str):
-        return _parse_atomic(form)
-    return _parse_nested(form, _depth)
+    parsed = _parse_atomic(form) if isinstance(form, str) else _parse_nested(form, _depth)
+    fault = fault_of(parsed)
+    if fault is not None:
+        raise CorruptError(f"{form!r} is not a Paimon type: {fault}.", kind="bad_type")
+    return parsed
 
 
 def _parse_atomic(text: str) -> DataType:

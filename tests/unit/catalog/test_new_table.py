@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tidelake import InvalidInputError, TidelakeError, UnsupportedError
+from tidelake.types import DataField, DataType, TypeRoot
 
 SCHEMA = pa.schema(
     {
@@ -133,7 +134,13 @@ def test_a_wrong_table_is_refused_before_anything_is_written(
             "'b' .*'a' ",
         ),
         (pa.schema({"a": pa.null()}), TidelakeError, "'a'"),
-        (pa.schema({"a": pa.list_(pa.int64())}), UnsupportedError, "'a'"),
+        (pa.schema({"a": pa.list_(pa.duration("s"))}), UnsupportedError, "'a.element'"),
+        (pa.schema({"a": pa.struct([])}), InvalidInputError, "'a' .*has no fields"),
+        (
+            [DataField(0, "a", DataType(TypeRoot.DECIMAL, precision=39, scale=0))],
+            InvalidInputError,
+            "1 to 38",
+        ),
         (pa.schema({"a": pa.duration("s")}), TidelakeError, "'a'"),
         (42, InvalidInputError, "pyarrow.Schema"),
     ],

@@ -1,0 +1,78 @@
+"""Field ids of new columns, inside nested types too.
+
+A column takes the next id, then the fields of the rows inside its type take theirs: of a row, each
+field after the rows inside it. Elements of arrays and multisets, keys and values of maps have no id
+in the schema; data files derive theirs (:mod:`tidelake.format.parquet_schema`).
+
+Source: Paimon's ``Schema.Builder`` and ``ReassignFieldId`` (1.3.1); ``docs/format/schema.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import count
+
+from tidelake.types.data_type import DataType, TypeRoot
+from tidelake.types.schema import DataField
+
+__all__ = ["highest_id", "ids_inside", "with_new_ids", "with_new_type_ids"]
+
+
+def with_new_ids(fields: Iterable[DataField], *, after: int = -1) -> tuple[DataField, ...]:
+    """Give columns new ids, those of the rows inside their types included.
+
+    Parameters
+    ----------
+    fields : iterable of DataField
+        The columns; the ids that they have are not looked at.
+    after : int
+        The largest id ever given in the table; -1 for a new table.
+
+    Examples
+    --------
+    >>> from tidelake.types import parse_type
+    >>> row = {"type": "ROW", "fields": [{"id": 0, "name": "x", "type": "INT"}]}
+    >>> fields = with_new_ids([DataField(0, n, parse_type(row)) for n in ("a", "b")])
+    >>> [(f.id, f.type.child_fields) for f in fields]
+    [(0, ((1, 'x'),)), (2, ((3, 'x'),))]
+    """
+    ids = count(after + 1)
+    return tuple(replace(f, id=next(ids), type=_with_ids(f.type, ids)) for f in fields)
+
+
+def with_new_type_ids(data_type: DataType, *, after: int) -> tuple[DataType, int]:
+    """Give the rows inside a type new ids; the largest id then given comes along."""
+    ids = count(after + 1)
+    renewed = _with_ids(data_type, ids)
+    return renewed, next(ids) - 1
+
+
+def _with_ids(data_type: DataType, ids: Iterator[int]) -> DataType:
+    if not data_type.is_nested:
+        return data_type
+    children, child_fields = [], []
+    for place, child in enumerate(data_type.children):
+        children.append(_with_ids(child, ids))
+        if data_type.root is TypeRoot.ROW:
+            child_fields.append((next(ids), data_type.child_fields[place][1]))
+    return replace(data_type, children=tuple(children), child_fields=tuple(child_fields))
+
+
+def highest_id(fields: Iterable[DataField]) -> int:
+    """Give the largest id of columns and of the rows inside their types; -1 where there is none."""
+    return max(ids_inside(fields), default=-1)
+
+
+def ids_inside(fields: Iterable[DataField]) -> Iterator[int]:
+    """Give the ids of columns and of the fields of rows inside their types."""
+    for field in fields:
+        yield field.id
+        yield from _type_ids(field.type)
+
+
+def _type_ids(data_type: DataType) -> Iterator[int]:
+    for field_id, _ in data_type.child_fields:
+        yield field_id
+    for child in data_type.children:
+        yield from _type_ids(child)

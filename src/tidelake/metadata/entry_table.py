@@ -118,7 +118,23 @@ class EntryTable:
     @classmethod
     def from_columns(cls, columns: Mapping[str, Any], partitions: tuple[bytes, ...]) -> EntryTable:
         """Build a table of Python values, one sequence per column of :data:`COLUMNS`."""
-        arrays = [pa.array(columns[f.name], type=f.type) for f in COLUMNS]
+        arrays = {f.name: pa.array(columns[f.name], type=f.type) for f in COLUMNS}
+        return cls.of_arrays(arrays, partitions)
+
+    @classmethod
+    def of_arrays(
+        cls, columns: Mapping[str, pa.Array], partitions: tuple[bytes, ...]
+    ) -> EntryTable:
+        """Build a table of Arrow arrays, one per column of :data:`COLUMNS`, whose values must fit.
+
+        Raises
+        ------
+        TypeError
+            A value that must be there is null.
+        pyarrow.ArrowInvalid
+            A number is too large for its column, or a text is not UTF-8.
+        """
+        arrays = [columns[f.name].cast(f.type) for f in COLUMNS]
         batch = pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
         for field, array in zip(COLUMNS, arrays, strict=True):
             if array.null_count and not field.nullable:

@@ -21,16 +21,19 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from tidelake.errors import AlreadyExistsError, CorruptError, UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.metadata.avro import (
     ContainerWriter,
+    decode_columns,
     decode_container,
-    decode_parts,
     encode_container,
 )
-from tidelake.metadata.data_file import FileKind, SimpleStats
+from tidelake.metadata.avro_columns import Columns
+from tidelake.metadata.data_file import EMPTY_ROW, FileKind, SimpleStats
 from tidelake.metadata.entry_table import COLUMNS, EntryTable, number_partitions
 from tidelake.metadata.manifest_schema import (
     ENTRY_SCHEMA,
@@ -60,6 +63,8 @@ LIST_ROW_BYTES = 1_500
 """What a cached manifest takes beside its values, and a row of a list: measured, of one entry each.
 Where commits are small the cache is full of such, and their values are a fiftieth of them."""
 CODEC = "zstandard"
+
+_ENTRY_HEAD_BYTES = 7
 
 T = TypeVar("T")
 
@@ -299,7 +304,7 @@ def read_manifest_list(
         raise _resized(path, len(data), size_bytes)
     records = decode_container(data, path=path)
     with _Fields(path):
-        _check_versions(records, path)
+        _check_versions({r["_VERSION"] for r in records}, path)
         return tuple(_manifest_file_of(r) for r in records)
 
 
@@ -312,11 +317,59 @@ def decode_manifest(data: bytes, *, path: str) -> EntryTable:
         The bytes are no manifest; `path` is named.
     """
     with _Fields(path):
-        return EntryTable.concat(_entry_table(r, path) for r in decode_parts(data, path=path))
+        return EntryTable.concat(
+            _entry_table(part, path) if isinstance(part, list) else _of_columns(part, path)
+            for part in decode_columns(data, path=path, find_starts=_entry_starts)
+        )
+
+
+def _entry_starts(payload: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Where entries may begin: a version, a kind and a partition stand there.
+
+    In bytes: ``04`` (version 2), ``00`` or ``02`` (kind), the zigzag length of a row of at least
+    12 bytes, and the three high bytes of its number of fields, which are zero.
+    """
+    at = np.flatnonzero(payload[:-_ENTRY_HEAD_BYTES] == 2 * ENTRY_VERSION)
+    at = at[(payload[at + 1] & ~np.uint8(2)) == 0]
+    length = payload[at + 2]
+    is_short = (length >= 2 * len(EMPTY_ROW)) & (length < 0x80)
+    row = at + np.where(is_short, 3, 4)
+    zeros = (payload[row] | payload[row + 1] | payload[row + 2]) == 0
+    return at[zeros & (is_short | (length >= 0x80))].astype(np.int64)
+
+
+def _of_columns(columns: Columns, path: str) -> EntryTable:
+    """An entry table of what the Avro file holds as columns."""
+    versions = columns[("_VERSION",)]
+    _check_versions(set(versions.unique().to_pylist()), path)
+    count = len(versions)
+    partition = columns[("_PARTITION",)].dictionary_encode()
+    arrays: dict[str, pa.Array] = {
+        "kind": columns[("_KIND",)],
+        "partition_id": partition.indices,
+        "bucket": columns[("_BUCKET",)],
+        "total_buckets": columns[("_TOTAL_BUCKETS",)],
+    }
+    for column, name in _REQUIRED.items():
+        arrays[column] = columns["_FILE", name]
+    for column, name in _OPTIONAL.items():
+        arrays[column] = columns.get(("_FILE", name), _absent(column, count))
+    for column, name in _STATS.items():
+        arrays[f"{column}_min"] = columns["_FILE", name, "_MIN_VALUES"]
+        arrays[f"{column}_max"] = columns["_FILE", name, "_MAX_VALUES"]
+        nulls = f"{column}_nulls"
+        arrays[nulls] = columns.get(("_FILE", name, "_NULL_COUNTS"), _absent(nulls, count))
+    table = EntryTable.of_arrays(arrays, tuple(partition.dictionary.to_pylist()))
+    _check_entries(table)
+    return table
+
+
+def _absent(column: str, count: int) -> pa.Array:
+    return pa.nulls(count, COLUMNS.field(column).type)
 
 
 def _entry_table(records: Sequence[dict[str, Any]], path: str) -> EntryTable:
-    _check_versions(records, path)
+    _check_versions({r["_VERSION"] for r in records}, path)
     files = [r["_FILE"] for r in records]
     ids, partitions = number_partitions([r["_PARTITION"] for r in records])
     columns: dict[str, Any] = {
@@ -387,8 +440,8 @@ class _Fields:
             raise CorruptError(message, kind="manifest_file", path=self._path) from error
 
 
-def _check_versions(records: Sequence[dict[str, Any]], path: str) -> None:
-    versions = {r["_VERSION"] for r in records} - {ENTRY_VERSION}
+def _check_versions(found: set[Any], path: str) -> None:
+    versions = found - {ENTRY_VERSION}
     if versions:
         message = (
             f"File {path} has entries of version {sorted(versions)}; this library reads version"
@@ -405,7 +458,7 @@ def _check_entries(table: EntryTable) -> None:
     for name in columns:
         if len(kinds) and table[name].min() < 0:
             raise ValueError(f"a file has {name} {table[name].min()}")
-    if len(kinds) and max(map(len, table["file_name"].to_pylist())) > NAME_LENGTH_MAX:
+    if len(kinds) and pc.max(pc.utf8_length(table["file_name"])).as_py() > NAME_LENGTH_MAX:
         raise ValueError("a file name is too long")
 
 

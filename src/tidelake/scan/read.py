@@ -5,7 +5,9 @@
    go only the conjuncts on primary-key columns (a key that does not match does not match in any
    run, while a *value* that does not match may be the newer one and must hide the older). The runs
    are merged, rows whose merged kind is a delete are dropped, then the other conjuncts apply.
-3. Keys are stored twice in a data file (``_KEY_k`` and ``k``); only the second is read.
+3. Keys are stored twice in a data file (``_KEY_k`` and ``k``); only the second is read. Sequence
+   numbers and kinds are not read where the manifest says enough of them
+   (:mod:`tidelake.scan.system_columns`).
 
 Files of an older schema are read with the current fields: the format finds columns by field id.
 
@@ -25,6 +27,7 @@ from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan.context import ReadContext
 from tidelake.scan.prune import scan_filter
 from tidelake.scan.split import Section, Split
+from tidelake.scan.system_columns import known_system_columns, with_known
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of, evaluate
 
@@ -111,11 +114,14 @@ def _read_section(
     if parts.above_merge is not None:
         needed |= dict.fromkeys(sorted(columns_of(parts.above_merge)))
     table_fields = context.fields(tuple(needed))
-    fields = (*table_fields, SEQUENCE_FIELD, KIND_FIELD)
+    known = known_system_columns(section, keep_kinds=keep_kinds)
+    stored = [f for f in (SEQUENCE_FIELD, KIND_FIELD) if f not in known]
+    fields = (*table_fields, *stored)
 
     def run_batches(run: tuple[DataFileMeta, ...]) -> Iterator[pa.RecordBatch]:
         for file in run:
-            yield from _file_batches(context, split, file, fields, parts.below_merge)
+            for batch in _file_batches(context, split, file, fields, parts.below_merge):
+                yield with_known(batch, known, file)
 
     runs = [run_batches(run) for run in section]
     names = [f.name for f in wanted] + ([KIND_FIELD.name] if keep_kinds else [])

@@ -1,0 +1,71 @@
+"""Sequence numbers and kinds of a merge that the manifest tells, so that no file is asked.
+
+1. The **sequence number** only orders rows of one key. Where every run of a section is newer than
+   all runs before it, by the bounds that the manifest has of its files, any number inside a file's
+   bounds orders its rows as the true ones do.
+2. The **kind** only says whether a row retracts. Where no file of the section holds a retraction,
+   all of them add. A reader that hands kinds on (+I or +U) reads them.
+
+That is the usual state of a table that one writer feeds, and two columns less to decode per row.
+Source: the fields ``_MIN_SEQUENCE_NUMBER``, ``_MAX_SEQUENCE_NUMBER`` and ``_DELETE_ROW_COUNT`` of
+``docs/format/manifest.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
+from tidelake.metadata.data_file import DataFileMeta
+from tidelake.scan.split import Section
+from tidelake.types import DataField
+from tidelake.types.arrow import to_arrow_schema
+from tidelake.types.row_kind import RowKind
+
+__all__ = ["known_system_columns", "with_known"]
+
+
+def known_system_columns(section: Section, *, keep_kinds: bool) -> frozenset[DataField]:
+    """Give those of the two system columns that need not be read.
+
+    Parameters
+    ----------
+    section : Section
+        Runs to be merged, oldest first.
+    keep_kinds : bool
+        Whether the reader hands on the kinds themselves.
+    """
+    known = set()
+    if _is_newer_run_by_run(section):
+        known.add(SEQUENCE_FIELD)
+    if not keep_kinds and all(file.delete_row_count == 0 for run in section for file in run):
+        known.add(KIND_FIELD)
+    return frozenset(known)
+
+
+def _is_newer_run_by_run(section: Section) -> bool:
+    highest: int | None = None
+    for run in section:
+        if highest is not None and min(f.min_sequence_number for f in run) <= highest:
+            return False
+        highest = max(f.max_sequence_number for f in run)
+    return True
+
+
+def with_known(
+    rows: pa.RecordBatch, known: AbstractSet[DataField], file: DataFileMeta
+) -> pa.RecordBatch:
+    """Add the columns that were not read, as one value for all rows of the file."""
+    if not known:
+        return rows
+    values = {
+        SEQUENCE_FIELD: np.int64(file.max_sequence_number),
+        KIND_FIELD: np.int8(RowKind.INSERT),
+    }
+    added = [field for field in (SEQUENCE_FIELD, KIND_FIELD) if field in known]
+    columns = [pa.array(np.full(rows.num_rows, values[field])) for field in added]
+    schema = pa.schema([*rows.schema, *to_arrow_schema(added)])
+    return pa.RecordBatch.from_arrays([*rows.columns, *columns], schema=schema)

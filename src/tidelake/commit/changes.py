@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileKind, ManifestEntry
 from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.metadata.snapshot import Snapshot
 
 __all__ = ["Committed", "Compaction", "added_entries", "check_messages", "compactions"]
@@ -111,6 +112,8 @@ def check_messages(messages: Sequence[CommitMessage], *, table: str) -> None:
                     )
                     raise InvalidInputError(text, kind="message_twice", table=table)
                 seen.add(identity)
+        if message.bucket == POSTPONE_BUCKET:
+            continue  # its rows have no bucket yet
         total = totals.setdefault(message.partition, message.total_buckets)
         if total != message.total_buckets:
             text = (

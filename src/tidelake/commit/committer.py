@@ -29,7 +29,7 @@ from tidelake.commit.changes import (
     check_messages,
     compactions,
 )
-from tidelake.commit.conflict import check_compaction
+from tidelake.commit.conflict import check_bucket_counts, check_compaction
 from tidelake.commit.new_metadata import NewMetadata
 from tidelake.commit.own_commits import OwnCommits, last_identifier
 from tidelake.commit.publish import Publisher, Request
@@ -40,9 +40,9 @@ from tidelake.metadata.data_file import CommitMessage, FileKind, ManifestEntry
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.live_set import delta_entries, live_entries
 from tidelake.metadata.manifest import ManifestCache, ManifestFile
-from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot, SnapshotLog
-from tidelake.options import Options
+from tidelake.options import Options, declared
 from tidelake.scan.prune import matching_partitions
 from tidelake.telemetry import Env
 from tidelake.types import TableSchema
@@ -137,7 +137,8 @@ class Committer:
         InvalidInputError
             The messages cannot be one commit.
         ConflictError
-            All attempts lost their race; nothing became visible.
+            All attempts lost their race, or a partition has another number of buckets now; nothing
+            became visible.
         NotFoundError
             The table was dropped, and perhaps created anew; nothing became visible.
         StorageError
@@ -158,6 +159,8 @@ class Committer:
 
         def plan(base: Snapshot | None) -> EntryTable:
             nonlocal interleaved
+            if base is not None:
+                self._check_bucket_counts(new_files, base, base_snapshot_id)
             interleaved = self._interleaved(new_files, base, base_snapshot_id)
             return new_files
 
@@ -174,6 +177,7 @@ class Committer:
         partitions: Predicate | str | None = None,
         properties: Mapping[str, str] | None = None,
         base_snapshot_id: int | None = None,
+        made_from: Snapshot | None = None,
     ) -> Committed:
         """Replace what is in some partitions by the messages' files.
 
@@ -184,29 +188,58 @@ class Committer:
             the whole table.
         messages, user, identifier, properties, base_snapshot_id
             As in :meth:`commit`.
+        made_from : Snapshot, optional
+            The new files were made from these partitions' rows in this snapshot: what others wrote
+            there since would be lost.
 
         Raises
         ------
         InvalidInputError
             A new file lies in a partition that is not overwritten.
+        ConflictError
+            The partitions hold other files than in `made_from`; nothing became visible.
+
+        Notes
+        -----
+        The postpone bucket is part of a partition only where the table writes to it (``bucket`` is
+        -2): rows that wait there outlive a partition's change to another number of buckets.
         """
         new_files = added_entries(messages)
         chosen = self._chosen(partitions, new_files)
         if partitions == DYNAMIC and chosen is not None and not new_files.num_rows:
             return Committed()
+        seen = None if made_from is None else _names(self._replaced(made_from, chosen))
 
         def plan(base: Snapshot | None) -> EntryTable:
             if base is None:
                 return new_files
-            live = self.live_files(base)
-            if chosen is not None:
-                live = live.take(chosen(live.partitions)[live["partition_id"]])
+            live = self._replaced(base, chosen)
+            if seen is not None and _names(live) != seen:
+                raise self._changed_meanwhile()
             if not live.num_rows:
                 return new_files
             return EntryTable.concat([live.with_kind(FileKind.DELETE), new_files])
 
         run = self._run(messages, user, identifier, properties, base_snapshot_id)
         return run(CommitKind.OVERWRITE, plan)
+
+    def _replaced(
+        self, snapshot: Snapshot, chosen: Callable[[Sequence[bytes]], np.ndarray] | None
+    ) -> EntryTable:
+        """The live files that an overwrite of the chosen partitions deletes."""
+        live = self.live_files(snapshot)
+        if self._options.get(declared.BUCKET) != POSTPONE_BUCKET:
+            live = live.take(live["bucket"] >= 0)
+        if chosen is None:
+            return live
+        return live.take(chosen(live.partitions)[live["partition_id"]])
+
+    def _changed_meanwhile(self) -> ConflictError:
+        message = (
+            f"Table '{self._table}' was changed in the partitions that were being rewritten:"
+            " nothing was committed, so nothing is lost. Do it again."
+        )
+        return ConflictError(message, kind="rewritten_changed", table=self._table)
 
     def live_files(
         self, snapshot: Snapshot, partition: bytes | None = None, bucket: int | None = None
@@ -371,6 +404,38 @@ class Committer:
             by_place.setdefault((entry.partition, entry.bucket), []).append(entry)
         return by_place
 
+    def _check_bucket_counts(
+        self, new_files: EntryTable, base: Snapshot, base_snapshot_id: int | None
+    ) -> None:
+        """Refuse files of fixed buckets in a partition that has another number of them by now.
+
+        What the writer's own base held was checked when it was opened, so that what came since
+        tells it; where that is not known or gone, the partitions' live files do.
+        """
+        fixed = new_files.take(new_files["total_buckets"] > 0)
+        if not fixed.num_rows or base_snapshot_id == base.id:
+            return
+        since = range((base_snapshot_id or 0) + 1, base.id + 1)
+        if base_snapshot_id is None or len(since) > INTERLEAVED_SNAPSHOTS_MAX:
+            check_bucket_counts(fixed, self._live_in(fixed.partitions, base), table=self._table)
+            return
+        for snapshot_id in since:
+            try:
+                snapshot = self._log.load(snapshot_id)
+                there = delta_entries(self._fileio, self._paths, snapshot, self._manifests)
+            except NotFoundError:  # it has expired
+                there = self._live_in(fixed.partitions, base)
+            check_bucket_counts(fixed, there, table=self._table)
+
+    def _live_in(self, partitions: Sequence[bytes], snapshot: Snapshot) -> EntryTable:
+        return live_entries(
+            self._fileio,
+            self._paths,
+            snapshot,
+            self._manifests,
+            rows=_rows_in(frozenset(partitions), None),
+        )
+
     def _interleaved(
         self, new_files: EntryTable, base: Snapshot | None, base_snapshot_id: int | None
     ) -> tuple[Place, ...]:
@@ -448,6 +513,11 @@ def _sequences(table: EntryTable) -> dict[Place, tuple[int, int]]:
         known = ranges.get(place, (low, high))
         ranges[place] = (min(low, known[0]), max(high, known[1]))
     return ranges
+
+
+def _names(table: EntryTable) -> frozenset[str]:
+    """File names: a compaction that only lifts a file to another level changes no rows."""
+    return frozenset(table["file_name"].to_pylist())
 
 
 def _may_hold(buckets: frozenset[int] | None) -> Callable[[ManifestFile], bool] | None:

@@ -13,7 +13,9 @@ have committed too. It fits if
    before. With this rule a compaction never changes what a reader sees.
 
 Rules 1 to 3 are those of Paimon's ``FileStoreCommitImpl.noConflictsOrFail`` (1.3.1), rule 4 is
-ours. Writers that only add files never conflict: see ``docs/format/snapshot.md``.
+ours. Writers that only add files never conflict: see ``docs/format/snapshot.md``. The exception is
+a partition's number of buckets: files routed by another may not come beside its own
+(:func:`check_bucket_counts`; Paimon leaves that to the writer, who may have looked too early).
 """
 
 from __future__ import annotations
@@ -21,16 +23,55 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from tidelake.codec.binary_row import decode_row
 from tidelake.commit.changes import Compaction
 from tidelake.errors import ConflictError
 from tidelake.merge.sections import KeyRank, key_rank
-from tidelake.metadata.data_file import DataFileMeta, ManifestEntry
+from tidelake.metadata.data_file import DataFileMeta, FileKind, ManifestEntry
+from tidelake.metadata.entry_table import EntryTable
 from tidelake.types import DataType
 
-__all__ = ["check_compaction"]
+__all__ = ["check_bucket_counts", "check_compaction"]
 
 Range = tuple[KeyRank, KeyRank]
+
+
+def check_bucket_counts(new_files: EntryTable, there: EntryTable, *, table: str) -> None:
+    """Check that partitions keep the number of buckets that they have.
+
+    Parameters
+    ----------
+    new_files : EntryTable
+        Files that would be added, of fixed buckets.
+    there : EntryTable
+        Entries of the partitions; those that delete files do not count.
+    table : str
+        For messages.
+
+    Raises
+    ------
+    ConflictError
+        A partition has, by now, another number of buckets than the files were routed by.
+    """
+    real = there.take((there["kind"] == FileKind.ADD) & (there["bucket"] >= 0))
+    ours = _bucket_counts(new_files)
+    for partition, total in _bucket_counts(real).items():
+        if ours.get(partition, total) != total:
+            message = (
+                f"A partition of table '{table}' was rewritten with {total} buckets while rows for"
+                f" {ours[partition]} were being written: nothing was committed. Open the table anew"
+                " and write again."
+            )
+            raise ConflictError(message, kind="buckets_changed", table=table)
+
+
+def _bucket_counts(table: EntryTable) -> dict[bytes, int]:
+    """The number of buckets of each partition."""
+    used, rows = np.unique(table["partition_id"], return_index=True)
+    totals = table["total_buckets"][rows].tolist()
+    return {table.partitions[p]: total for p, total in zip(used.tolist(), totals, strict=True)}
 
 
 def check_compaction(

@@ -175,6 +175,7 @@ class TidelakeWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark ca
         self._overwrite = overwrite
         self._identity = identity
         self._is_committed = identity.is_committed(handle)
+        self._base_snapshot_id = handle.snapshots.latest_id() or 0
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows."""
@@ -200,6 +201,7 @@ class TidelakeWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark ca
             identity=self._identity,
             overwrite=self._overwrite,
             partitions="dynamic" if self._overwrite and dynamic else None,
+            base_snapshot_id=self._base_snapshot_id,
         )
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:

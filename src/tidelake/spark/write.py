@@ -39,7 +39,8 @@ from tidelake.spark.types import to_spark_type
 from tidelake.spark.write_task import ANSWER_SCHEMA, TaskAnswer, WriteTask, write_task
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN
-from tidelake.table.write import CommitIdentity, WriteResult, check_writable, static_partition
+from tidelake.table.partition_spec import partition_predicate
+from tidelake.table.write import CommitIdentity, WriteResult, check_writable
 from tidelake.table.writer import delete_new_files
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
@@ -83,6 +84,7 @@ def write_frame(
         return WriteResult(already_committed=True)
     rows = _clustered(handle, _with_kind_bytes(frame), tasks)
     task = WriteTask.of(handle, overwrite=target.overwrite, static=target.static)
+    base_snapshot_id = handle.snapshots.latest_id() or 0
     collected = rows.mapInArrow(write_task(task), ANSWER_SCHEMA).collect()
     answer = TaskAnswer.gather(collected)
     try:
@@ -95,6 +97,7 @@ def write_frame(
             identity=identity,
             overwrite=target.overwrite,
             partitions="dynamic" if target.dynamic else target.static,
+            base_snapshot_id=base_snapshot_id,
         )
     except OutcomeUnknownError:
         raise
@@ -113,6 +116,7 @@ def publish(
     identity: CommitIdentity,
     overwrite: bool,
     partitions: Predicate | str | None,
+    base_snapshot_id: int,
 ) -> Committed:
     """Commit the messages of all tasks at once.
 
@@ -122,6 +126,8 @@ def publish(
         Whether what is there is replaced.
     partitions : Predicate, 'dynamic' or None
         With `overwrite`, what: see :meth:`tidelake.commit.Committer.overwrite`.
+    base_snapshot_id : int
+        The newest snapshot before the first task began; 0 for none.
     """
     committer = handle.committer()
     if overwrite:
@@ -131,7 +137,12 @@ def publish(
             identifier=identity.identifier,
             partitions=partitions,
         )
-    return committer.commit(messages, user=identity.user, identifier=identity.identifier)
+    return committer.commit(
+        messages,
+        user=identity.user,
+        identifier=identity.identifier,
+        base_snapshot_id=base_snapshot_id,
+    )
 
 
 def _result(committed: Committed, answer: TaskAnswer) -> WriteResult:
@@ -158,7 +169,8 @@ def _target(handle: TableHandle, mode: str, partition: Mapping[str, object] | No
             raise InvalidInputError(message, kind="write_mode", table=handle.identifier)
         return _Target()
     if partition is not None:
-        return _Target(overwrite=True, static=static_partition(handle, partition))
+        static = partition_predicate(handle.schema, partition, table=handle.identifier)
+        return _Target(overwrite=True, static=static)
     dynamic = bool(handle.schema.partition_keys) and bool(
         handle.options.get(declared.DYNAMIC_PARTITION_OVERWRITE)
     )

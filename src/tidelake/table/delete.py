@@ -9,6 +9,7 @@
    a null, or an older value given, loses), the keys' present rows are read and written as ``-D``
    instead; keys without a row need no delete.
 4. On an append table a row has no key to be found by: other predicates are refused.
+5. Partitions that are named, or the whole table, are dropped by metadata: an overwrite by nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tidelake.options import declared
 from tidelake.scan import plan_scan
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import record_batches
+from tidelake.table.partition_spec import partitions_predicate
 from tidelake.table.read import TableScan
 from tidelake.table.write import (
     Batches,
@@ -47,7 +49,7 @@ from tidelake.types.predicate import (
 )
 from tidelake.types.values import arrow_to_storage
 
-__all__ = ["delete_rows", "is_filter"]
+__all__ = ["delete_rows", "drop_partitions", "is_filter", "truncate"]
 
 KEYS_IN_PREDICATE_MAX = 1_000
 """With more keys than this the scan is pruned by their bounds only by the join itself."""
@@ -97,20 +99,36 @@ def _check_deletes_count(handle: TableHandle, *, what: str) -> None:
         raise InvalidInputError(message, kind="delete_ignored", table=handle.identifier)
 
 
+def drop_partitions(
+    handle: TableHandle, partitions: object, *, identity: CommitIdentity
+) -> WriteResult:
+    """Drop the files of some partitions; see :meth:`tidelake.table.Table.drop_partitions`."""
+    check_writable(handle)
+    static = partitions_predicate(handle.schema, partitions, table=handle.identifier)
+    return _drop(handle, static, identity=identity)
+
+
+def truncate(handle: TableHandle, *, identity: CommitIdentity) -> WriteResult:
+    """Drop all files; see :meth:`tidelake.table.Table.truncate`."""
+    check_writable(handle)
+    return _drop(handle, None, identity=identity)
+
+
+def _drop(
+    handle: TableHandle, static: Predicate | None, *, identity: CommitIdentity
+) -> WriteResult:
+    whole = handle.options.updated({declared.DYNAMIC_PARTITION_OVERWRITE.key: "false"})
+    return overwrite_partitions(
+        handle.with_options(whole), iter(()), static=static, identity=identity
+    )
+
+
 def _delete_matching(
     handle: TableHandle, predicate: Predicate, *, identity: CommitIdentity
 ) -> WriteResult:
     everything = isinstance(predicate, Always)
     if everything or columns_of(predicate) <= frozenset(handle.schema.partition_keys):
-        static = None if everything else predicate
-        return overwrite_partitions(
-            handle.with_options(
-                handle.options.updated({declared.DYNAMIC_PARTITION_OVERWRITE.key: "false"})
-            ),
-            iter(()),
-            static=static,
-            identity=identity,
-        )
+        return _drop(handle, None if everything else predicate, identity=identity)
     _check_deletes_count(handle, what="other columns")
     return write_batches(handle, _as_deletes(_rows(handle, predicate)), identity=identity)
 

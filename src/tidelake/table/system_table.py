@@ -500,6 +500,7 @@ class SystemTable(Conversions):
         raise UnsupportedError(message, kind="system_table", name=self.name)
 
     write = writer = upsert = delete = compact = create_tag = delete_tag = _only_read
+    drop_partitions = truncate = rescale_bucket = _only_read
     scan = plan = explain = copy = changes = changes_batches = _only_read
 
     def to_batches(self, **scan: Any) -> pa.RecordBatchReader:

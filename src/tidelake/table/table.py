@@ -22,11 +22,12 @@ from tidelake.scan import ScanPlan, plan_scan
 from tidelake.table.arguments import check_dict, check_location, column_names, row_limit
 from tidelake.table.changes import TableChanges
 from tidelake.table.conversions import Conversions
-from tidelake.table.delete import delete_rows
+from tidelake.table.delete import delete_rows, drop_partitions, truncate
 from tidelake.table.display import describe, describe_html
 from tidelake.table.explain import ScanExplanation
 from tidelake.table.handle import TableHandle
 from tidelake.table.read import TableScan
+from tidelake.table.rescale import rescale_table
 from tidelake.table.system_table import SystemTable
 from tidelake.table.time_travel import Moment, Time, option_moment
 from tidelake.table.write import CommitIdentity, WriteResult, compact_table, write_rows
@@ -251,6 +252,73 @@ class Table(Conversions):
     def compact(self, *, full: bool = False) -> WriteResult:
         """Merge sorted runs in every bucket that needs it, or with `full` all files of each."""
         return compact_table(self._handle, full=full)
+
+    # ---- partitions and buckets
+
+    def drop_partitions(
+        self,
+        partitions: Sequence[Mapping[str, object]],
+        *,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> WriteResult:
+        """Drop partitions with all their rows, in one commit that touches metadata only.
+
+        Parameters
+        ----------
+        partitions : list of dict
+            Values of some or all partition columns: ``[{"dt": "2024-01-01"}, {"dt": None}]``. A
+            dict drops every partition that has its values.
+        commit_user, commit_identifier : str and int, optional
+            See :meth:`write`.
+
+        Raises
+        ------
+        InvalidInputError
+            The list is empty, or names what is no partition column.
+        """
+        identity = CommitIdentity.of(self._handle, commit_user, commit_identifier)
+        return drop_partitions(self._handle, partitions, identity=identity)
+
+    def truncate(
+        self, *, commit_user: str | None = None, commit_identifier: int | None = None
+    ) -> WriteResult:
+        """Drop all rows, in one commit that touches metadata only; older snapshots keep them."""
+        identity = CommitIdentity.of(self._handle, commit_user, commit_identifier)
+        return truncate(self._handle, identity=identity)
+
+    def rescale_bucket(
+        self,
+        buckets: int | None = None,
+        *,
+        partitions: Sequence[Mapping[str, object]] | None = None,
+    ) -> WriteResult:
+        """Give the table another number of buckets and rewrite partitions into them.
+
+        Parameters
+        ----------
+        buckets : int, optional
+            The new number; by default that of the table, for partitions that were left out before.
+        partitions : list of dict, optional
+            Values of some or all partition columns: what is rewritten now; all by default. Rows for
+            a partition that still has the old number are refused until it is rewritten.
+
+        Returns
+        -------
+        WriteResult
+            A snapshot per partition; none where all have the number already.
+
+        Raises
+        ------
+        ConflictError
+            Another writer changed a partition while it was rewritten; what was rewritten before
+            stays so. Call it again.
+
+        Notes
+        -----
+        This object still has the old number: open the table again to write.
+        """
+        return rescale_table(self._handle, buckets, partitions)
 
     # ---- read
 

@@ -19,25 +19,21 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.commit import Committed
-from tidelake.errors import (
-    InvalidInputError,
-    OutcomeUnknownError,
-    TidelakeError,
-    near_names,
-)
+from tidelake.errors import InvalidInputError, OutcomeUnknownError, TidelakeError
 from tidelake.fileio.name import validate_name
 from tidelake.format import check_timestamps
 from tidelake.metadata.data_file import CommitMessage
-from tidelake.metadata.snapshot import BATCH_IDENTIFIER
+from tidelake.metadata.snapshot import BATCH_IDENTIFIER, Snapshot
 from tidelake.options import check_supported, declared
 from tidelake.scan import live_buckets
 from tidelake.scan.prune import matching_partitions
-from tidelake.table.arguments import check_dict, whole_number
+from tidelake.table.arguments import whole_number
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import record_batches, with_row_kinds
 from tidelake.table.live_state import LiveState
+from tidelake.table.partition_spec import partition_predicate
 from tidelake.table.writer import BucketState, TableWriter
-from tidelake.types.predicate import Compare, IsNull, Predicate, conjoin
+from tidelake.types.predicate import Predicate
 from tidelake.types.values import storage_to_arrow, to_storage
 
 __all__ = [
@@ -46,6 +42,7 @@ __all__ = [
     "check_writable",
     "commit_rows",
     "compact_table",
+    "joined",
     "new_writer",
     "overwrite_partitions",
     "write_batches",
@@ -87,6 +84,18 @@ class WriteResult:
     already_committed: bool = False
     compactions_dropped: int = 0
     buckets_interleaved: int = 0
+
+
+def joined(results: Sequence[WriteResult]) -> WriteResult:
+    """What several commits did together."""
+    return WriteResult(
+        snapshot_ids=tuple(i for r in results for i in r.snapshot_ids),
+        rows=sum(r.rows for r in results),
+        files=sum(r.files for r in results),
+        bytes=sum(r.bytes for r in results),
+        compactions_dropped=sum(r.compactions_dropped for r in results),
+        buckets_interleaved=sum(r.buckets_interleaved for r in results),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +172,11 @@ def write_rows(
     )
     if mode == "append":
         return write_batches(handle, batches, identity=identity)
-    static = None if partition is None else static_partition(handle, partition)
+    static = (
+        None
+        if partition is None
+        else partition_predicate(handle.schema, partition, table=handle.identifier)
+    )
     if static is not None:
         batches = _with_static_columns(handle, batches, partition or {})
     return overwrite_partitions(handle, batches, static=static, identity=identity)
@@ -203,6 +216,7 @@ def overwrite_partitions(
     *,
     static: Predicate | None,
     identity: CommitIdentity,
+    made_from: Snapshot | None = None,
 ) -> WriteResult:
     """Replace partitions by rows, in one commit.
 
@@ -211,6 +225,9 @@ def overwrite_partitions(
     static : Predicate, optional
         On partition columns: what is replaced, whether rows come or not. Without it the option
         ``dynamic-partition-overwrite`` decides: the partitions that rows come for, or all.
+    made_from : Snapshot, optional
+        The rows are those that the partitions hold in this snapshot: it is a conflict if they hold
+        others by now.
     """
     dynamic = (
         static is None
@@ -230,6 +247,7 @@ def overwrite_partitions(
                 user=identity.user,
                 identifier=identity.identifier,
                 partitions=partitions,
+                made_from=made_from,
             ),
         ),
     )
@@ -318,38 +336,6 @@ def new_writer(
 def _no_state(partition: bytes, bucket: int) -> BucketState:
     del partition, bucket
     return BucketState()
-
-
-def static_partition(handle: TableHandle, partition: Mapping[str, object]) -> Predicate:
-    """What ``partition={...}`` says, as a bound predicate on partition columns.
-
-    Raises
-    ------
-    InvalidInputError
-        A name is not a partition column, or none is given.
-    """
-    keys = handle.schema.partition_keys
-    check_dict(partition, "partition", table=handle.identifier)
-    if not partition:
-        message = (
-            "partition= is empty: name at least one partition column, or leave it out to overwrite"
-            " the partitions that the rows belong to."
-        )
-        raise InvalidInputError(message, kind="bad_partition", table=handle.identifier)
-    parts: list[Predicate] = []
-    for name, value in partition.items():
-        if name not in keys:
-            known = f"its partition columns are {', '.join(keys)}" if keys else "it has none"
-            message = (
-                f"'{name}' is not a partition column of table '{handle.identifier}': {known}."
-                f"{near_names(name, keys)}"
-            )
-            raise InvalidInputError(message, kind="bad_partition", table=handle.identifier)
-        stored = to_storage(value, handle.schema.field(name).type)
-        parts.append(IsNull(name) if stored is None else Compare("==", name, stored))
-    predicate = conjoin(parts)
-    assert predicate is not None, "at least one column is named"
-    return predicate
 
 
 def _with_static_columns(

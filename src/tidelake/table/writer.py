@@ -164,7 +164,7 @@ class TableWriter:
         self._held_bytes += held - self._held.get(key, 0)
         self._held[key] = held
 
-    def _open(self, partition: bytes, bucket: int) -> BucketWriter:
+    def _open(self, partition: bytes, bucket: int, *, adds_rows: bool = True) -> BucketWriter:
         context = self._context
         if partition not in self._known_partitions:
             if self._check_partition is not None:
@@ -173,12 +173,12 @@ class TableWriter:
         state = self._states[partition, bucket] = self._state_of(partition, bucket)
         self.base_snapshot_id = state.snapshot_id
         known = state.partition_buckets
-        if known is not None and known != self._buckets_count:
+        if adds_rows and known is not None and known != self._buckets_count:
             place = context.paths.partition_path(partition) or "the table"
             message = (
                 f"Table '{self._table}': {place} was written with {known} buckets and option"
-                f" 'bucket' is now {self._buckets_count}. Rewrite it with mode='overwrite', or set"
-                f" 'bucket' back to {known}."
+                f" 'bucket' is now {self._buckets_count}. Rewrite it with rescale_bucket() or with"
+                f" mode='overwrite', or set 'bucket' back to {known}."
             )
             raise InvalidInputError(message, kind="buckets_changed", table=self._table)
         if self._is_altered(state):
@@ -191,7 +191,7 @@ class TableWriter:
             context,
             partition,
             bucket,
-            total_buckets=self._buckets_count,
+            total_buckets=self._buckets_count if known is None else known,
             live_files=state.files,
         )
 
@@ -213,7 +213,9 @@ class TableWriter:
         self._check_open()
         writer = self._writers.get((partition, bucket))
         if writer is None:
-            writer = self._writers[partition, bucket] = self._open(partition, bucket)
+            # of a partition that waits to be rescaled the buckets are as good as any
+            writer = self._open(partition, bucket, adds_rows=False)
+            self._writers[partition, bucket] = writer
         if (partition, bucket) in self._altered:
             message = (
                 f"Table '{self._table}' was altered by another writer since it was opened, and a"

@@ -1,6 +1,6 @@
 """Read our tables with the real Paimon and theirs with ours; print the matrix.
 
-Usage: python scripts/interop.py [--small] [--readers java-1.3 java-2.1 pypaimon]
+Usage: python scripts/interop.py [--small] [--cases NAME ...] [--readers java-1.3 java-2.1 pypaimon]
 
 Each reader is made ready on first use (Maven, pip) under .venv-oracle/. Exit code 1 if anything
 differs; a reader that cannot be had on this machine is shown as absent, with the reason.
@@ -52,10 +52,13 @@ def main() -> int:
     """Run the check; 1 if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="the cases of CI")
+    parser.add_argument("--cases", nargs="+", help="only the cases of these names")
     parser.add_argument("--readers", nargs="+", choices=list(readers.READERS))
     arguments = parser.parse_args()
     console = Console(width=int(os.environ.get("COLUMNS", "160")))
     chosen = cases.small_cases() if arguments.small else cases.all_cases()
+    if arguments.cases:
+        chosen = [case for case in chosen if case.name in arguments.cases]
     ready = list(matrix.prepared(arguments.readers or list(readers.READERS)))
     absent = [r for r in ready if isinstance(r, matrix.Verdict)]
     present = [r for r in ready if isinstance(r, readers.Reader)]

@@ -12,7 +12,12 @@ BINARY, VARBINARY       ``x:`` and hex
 DATE                    ``day:`` and days since the epoch
 TIME                    ``ms:`` and milliseconds of the day
 TIMESTAMP, LTZ          ``ns:`` and nanoseconds since the epoch
+VARIANT                 ``v:`` and both binaries in hex, ``/`` between
+ARRAY, ROW              ``[``, the cells inside one after the other, ``]``
+MAP, MULTISET           ``{``, key and value of each entry by the order of the keys' texts, ``}``
 ======================  ==========================================================
+
+A cell inside another is ``-`` for null, else the number of its characters, ``:`` and its text.
 
 ``java/Cells.java`` is the same table in Java. Two ways lead here: from Arrow columns (what a
 Python reader returned) and from plain Python values with a Paimon type (what a case expects). They
@@ -26,6 +31,8 @@ import decimal
 import math
 import re
 import struct
+from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
 
@@ -48,6 +55,53 @@ def _decimal_cell(value: decimal.Decimal, scale: int) -> str:
         return f"n:{value.quantize(decimal.Decimal(1).scaleb(-scale)):f}"
 
 
+def _inside(cells: Iterable[Cell]) -> str:
+    return "".join("-" if c is None else f"{len(c)}:{c}" for c in cells)
+
+
+def _sequence_cell(cells: Iterable[Cell]) -> str:
+    return f"[{_inside(cells)}]"
+
+
+def _map_cell(entries: Iterable[tuple[Cell, Cell]]) -> str:
+    ordered = sorted(entries, key=lambda entry: entry[0] or "")
+    return f"{{{_inside(c for entry in ordered for c in entry)}}}"
+
+
+def _variant_cell(value: bytes, metadata: bytes) -> str:
+    return f"v:{value.hex()}/{metadata.hex()}"
+
+
+def _nested_cells(column: pa.ChunkedArray) -> list[Cell]:
+    kind, found = column.type, []
+    for chunk in column.chunks:
+        # one row at a time: the plainest way, and the tables here are small
+        for scalar in chunk:
+            if not scalar.is_valid:
+                found.append(None)
+            elif pa.types.is_struct(kind) and {f.name for f in kind} == {"value", "metadata"}:
+                found.append(_variant_cell(scalar["value"].as_py(), scalar["metadata"].as_py()))
+            elif pa.types.is_struct(kind):
+                found.append(
+                    _sequence_cell(_one_cell(scalar[i], f.type) for i, f in enumerate(kind))
+                )
+            else:
+                values = scalar.values
+                if pa.types.is_map(kind):
+                    keys, items = (
+                        column_cells(pa.chunked_array([values.field(i)])) for i in (0, 1)
+                    )
+                    found.append(_map_cell(zip(keys, items, strict=True)))
+                else:
+                    found.append(_sequence_cell(column_cells(pa.chunked_array([values]))))
+    return found
+
+
+def _one_cell(scalar: pa.Scalar, kind: pa.DataType) -> Cell:
+    array = pa.array([scalar], kind) if not pa.types.is_nested(kind) else pa.repeat(scalar, 1)
+    return column_cells(pa.chunked_array([array]))[0]
+
+
 def column_cells(column: pa.ChunkedArray) -> list[Cell]:
     """The cells of one Arrow column."""
     kind = column.type
@@ -68,6 +122,8 @@ def column_cells(column: pa.ChunkedArray) -> list[Cell]:
             None if v is None else f"ms:{v * factor // 1_000_000}"
             for v in column.cast(width).to_pylist()
         ]
+    if pa.types.is_nested(kind):
+        return _nested_cells(column)
     values = column.to_pylist()
     if pa.types.is_boolean(kind):
         return [None if v is None else str(v).lower() for v in values]
@@ -98,7 +154,22 @@ def table_cells(table: pa.Table) -> list[tuple[Cell, ...]]:
     return list(zip(*(column_cells(c) for c in table.columns), strict=True))
 
 
-def value_cell(value: object, type_text: str) -> Cell:
+TypeForm = str | dict[str, Any]
+
+
+def _nested_value_cell(value: Any, form: dict[str, Any]) -> Cell:
+    """The cell of a list (ARRAY), a tuple (ROW) or a list of pairs (MAP, MULTISET)."""
+    root = form["type"].split()[0]
+    if root == "ARRAY":
+        return _sequence_cell(value_cell(v, form["element"]) for v in value)
+    if root == "ROW":
+        types = [f["type"] for f in form["fields"]]
+        return _sequence_cell(value_cell(v, t) for v, t in zip(value, types, strict=True))
+    key, item = (form["element"], "INT") if root == "MULTISET" else (form["key"], form["value"])
+    return _map_cell((value_cell(k, key), value_cell(v, item)) for k, v in value)
+
+
+def value_cell(value: object, type_text: TypeForm) -> Cell:
     """The cell of a plain Python value under a Paimon type such as ``"DECIMAL(10, 2) NOT NULL"``.
 
     DATE is given as days, TIME as milliseconds, TIMESTAMP as nanoseconds: whole numbers, so that
@@ -109,7 +180,11 @@ def value_cell(value: object, type_text: str) -> Cell:
     """
     if value is None:
         return None
+    if isinstance(type_text, dict):
+        return _nested_value_cell(value, type_text)
     root = re.match(r"[A-Z_]+", type_text).group()
+    if root == "VARIANT":
+        return _variant_cell(*value)
     if root == "BOOLEAN":
         return str(value).lower()
     if root in {"TINYINT", "SMALLINT", "INT", "BIGINT"}:

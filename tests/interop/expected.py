@@ -14,8 +14,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from interop.cells import Cell, value_cell
+from interop.cells import Cell, TypeForm, value_cell
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -39,8 +40,7 @@ _SPARK_TO_PAIMON = {
 class Expected:
     """The rows of a fixture table at one moment.
 
-    ``version`` is the option that selects the moment (empty: now); ``nested_column`` names the
-    first column of a nested type, for which there are no cells.
+    ``version`` is the option that selects the moment (empty: now).
     """
 
     case: str
@@ -48,7 +48,6 @@ class Expected:
     version: Mapping[str, str]
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    nested_column: str | None = None
 
     @property
     def moment(self) -> str:
@@ -58,15 +57,30 @@ class Expected:
         return "now"
 
 
-def _paimon_type(spark_type: object) -> str | None:
-    if not isinstance(spark_type, str):
-        return None
-    if spark_type.startswith("decimal"):
-        return spark_type.upper()
-    return _SPARK_TO_PAIMON.get(spark_type)
+def _paimon_type(spark_type: object) -> TypeForm:
+    """The form of a Paimon type that has the same values as a Spark type (its JSON form)."""
+    if isinstance(spark_type, str):
+        if spark_type.startswith("decimal"):
+            return spark_type.upper()
+        return _SPARK_TO_PAIMON[spark_type]
+    match spark_type["type"]:
+        case "array":
+            return {"type": "ARRAY", "element": _paimon_type(spark_type["elementType"])}
+        case "map":
+            key, value = _paimon_type(spark_type["keyType"]), _paimon_type(spark_type["valueType"])
+            return {"type": "MAP", "key": key, "value": value}
+    fields = [{"name": f["name"], "type": _paimon_type(f["type"])} for f in spark_type["fields"]]
+    return {"type": "ROW", "fields": fields}
 
 
-def _value(value: object, type_text: str) -> object:
+def _value(value: Any, form: TypeForm) -> object:
+    if isinstance(form, dict) and value is not None:
+        if form["type"] == "ARRAY":
+            return [_value(v, form["element"]) for v in value]
+        if form["type"] == "MAP":
+            return [(_value(k, form["key"]), _value(v, form["value"])) for k, v in value["map"]]
+        types = [f["type"] for f in form["fields"]]
+        return tuple(_value(v, t) for v, t in zip(value["row"], types, strict=True))
     if not isinstance(value, dict):
         return value
     if "hex" in value:
@@ -75,7 +89,7 @@ def _value(value: object, type_text: str) -> object:
         return decimal.Decimal(value["dec"])
     if "f" in value:
         return float(value["f"])
-    if type_text == "DATE":
+    if form == "DATE":
         return (datetime.date.fromisoformat(value["t"]) - _EPOCH.date()).days
     return (datetime.datetime.fromisoformat(value["t"]) - _EPOCH) // _MICROSECOND * 1_000
 
@@ -94,14 +108,9 @@ def expected_of(path: Path) -> Iterator[Expected]:
         key = "scan.tag-name" if quote else "scan.snapshot-id"
         fields = query["schema"]["fields"]
         types = [_paimon_type(f["type"]) for f in fields]
-        nested = next((f["name"] for f, t in zip(fields, types, strict=True) if t is None), None)
-        rows = (
-            ()
-            if nested
-            else tuple(
-                tuple(value_cell(_value(v, t), t) for v, t in zip(row, types, strict=True))
-                for row in query["rows"]
-            )
+        rows = tuple(
+            tuple(value_cell(_value(v, t), t) for v, t in zip(row, types, strict=True))
+            for row in query["rows"]
         )
         yield Expected(
             case["case"],
@@ -109,7 +118,6 @@ def expected_of(path: Path) -> Iterator[Expected]:
             {key: version} if version else {},
             tuple(f["name"] for f in fields),
             rows,
-            nested,
         )
 
 

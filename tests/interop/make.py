@@ -10,6 +10,7 @@ import decimal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,29 @@ class Made:
     moments: list[Moment] = field(default_factory=list)
 
 
+def _nested_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Lists, lists of pairs and tuples as one column."""
+    nulls = pa.array([v is None for v in values])
+    if pa.types.is_struct(kind):
+        rows = [(None,) * kind.num_fields if v is None else v for v in values]
+        columns = list(zip(*rows, strict=True)) or [()] * kind.num_fields
+        children = [_column(c, f.type) for c, f in zip(columns, kind, strict=True)]
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=nulls)
+    offsets = [0, *accumulate(len(v or ()) for v in values)]
+    flat = [item for v in values for item in v or ()]
+    if pa.types.is_map(kind):
+        keys = _column([k for k, _ in flat], kind.key_type)
+        items = _column([v for _, v in flat], kind.item_type)
+        return pa.MapArray.from_arrays(
+            pa.array(offsets, pa.int32()), keys, items, type=kind, mask=nulls
+        )
+    elements = _column(flat, kind.value_type)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, type=kind, mask=nulls)
+
+
 def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_nested(kind):
+        return _nested_column(values, kind)
     if pa.types.is_timestamp(kind):
         factor = _UNIT_NS[kind.unit]
         whole = [None if v is None else v // factor for v in values]

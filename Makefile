@@ -35,7 +35,7 @@ demo: setup ## the main job: a year of real flights through Spark, with a report
 	$(BIN)/python examples/flights/demo.py
 
 ##@ Tests
-.PHONY: test doctest golden spark interop
+.PHONY: test doctest golden spark interop interop-fuzz
 test: doctest ## all tests, with the small sizes of the reliability checks
 	$(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/spark --ignore tests/interop
 	$(BIN)/pytest tests/spark tests/interop
@@ -51,6 +51,9 @@ spark: setup ## only the tests that need a Spark session
 
 interop: setup ## read our tables with Java Paimon and pypaimon, and theirs with ours; prints a table
 	$(BIN)/python scripts/interop.py
+
+interop-fuzz: setup ## 500 random tables, written and read by us and by Java Paimon in turns (SEED=n to replay)
+	$(BIN)/python scripts/interop_fuzz.py $(if $(SEED),--seed $(SEED))
 
 ##@ Reliability, full size (SIZE=small for the size of the tests, SEED=n to replay)
 .PHONY: faults sim-full race-full kill-full mutants

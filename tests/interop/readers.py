@@ -172,10 +172,15 @@ class JavaCore(Reader):
             fresh.rename(self.classes)
 
     def command(self, requests: Path, answers: Path, scratch: Path) -> list[str]:
-        return [
-            _tool("java"), "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-            "-cp", self.class_path, "Dump", str(requests), str(answers), str(scratch / "spill"),
-        ]  # fmt: skip
+        return self._java(str(requests), str(answers), str(scratch / "spill"))
+
+    def talk(self, spill: Path) -> list[str]:
+        """The process that answers line by line; see ``peer.py``."""
+        return self._java(str(spill))
+
+    def _java(self, *arguments: str) -> list[str]:
+        options = ["-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        return [_tool("java"), *options, "-cp", self.class_path, "Dump", *arguments]
 
 
 class JavaOnSpark(Reader):

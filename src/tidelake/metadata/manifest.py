@@ -247,7 +247,10 @@ def write_manifests(
         name = next(names)
         out = ContainerWriter(schema, codec=codec, name=name)
         end = start
-        while end < table.num_rows and (bytes_max is None or out.size_bytes < bytes_max):
+        # one block at least: the header alone may be larger than bytes_max
+        while end < table.num_rows and (
+            end == start or bytes_max is None or out.size_bytes < bytes_max
+        ):
             count = min(BLOCK_ENTRIES, table.num_rows - end)
             out.write_block(_records(_slice(table, end, count), with_2x=needs_2x))
             end += count

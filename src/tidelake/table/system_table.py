@@ -31,6 +31,7 @@ from tidelake.scan import live_buckets
 from tidelake.table.arguments import column_names, row_limit
 from tidelake.table.conversions import Conversions
 from tidelake.table.handle import TableHandle
+from tidelake.table.java_text import java_duration, java_text
 from tidelake.table.time_travel import Time
 from tidelake.types import DataField, TableSchema, type_to_json
 from tidelake.types.arrow import fields_from_arrow
@@ -110,6 +111,8 @@ TAGS = pa.schema(
         pa.field("schema_id", _LONG, nullable=False),
         pa.field("commit_time", _TIME, nullable=False),
         pa.field("record_count", _LONG),
+        pa.field("create_time", _LOCAL_TIME),
+        pa.field("time_retained", _TEXT),
     ]
 )
 PARTITIONS = pa.schema(
@@ -185,17 +188,36 @@ def _files(handle: TableHandle, snapshot: Snapshot | None) -> list[Row]:
         for file in bucket.files:
             schema = context.file_schema(file.schema_id, file_name=file.file_name)
             path = handle.paths.data_file(bucket.partition, bucket.bucket, file)
-            rows.append(_file_row(file, schema, partition, bucket.bucket, path))
+            row = _file_row(file, schema, partition, bucket.bucket, path)
+            rows.append({**row, **_value_stats(file, schema, handle.schema)})
     return rows
+
+
+def _value_stats(file: DataFileMeta, schema: TableSchema, current: TableSchema) -> Row:
+    """What is known of each column that the table has now, by its id in the file."""
+    names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
+    fields = [schema.field(name) for name in names]
+    stats = file.value_stats
+    counts = dict(zip((f.id for f in fields), stats.null_counts, strict=False))
+
+    def text(values: Mapping[int, object]) -> str:
+        return _map_text({f.name: values.get(f.id) for f in current.fields})
+
+    def bounds(row: bytes) -> str:
+        known = [] if row == EMPTY_ROW else _values(row, fields)
+        return text(dict(zip((f.id for f in fields), known, strict=False)))
+
+    return {
+        "null_value_counts": text(counts),
+        "min_value_stats": bounds(stats.min_values),
+        "max_value_stats": bounds(stats.max_values),
+    }
 
 
 def _file_row(
     file: DataFileMeta, schema: TableSchema, partition: str, bucket: int, path: str
 ) -> Row:
     key_fields = [schema.field(name) for name in schema.trimmed_primary_keys]
-    names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
-    stats_fields = [schema.field(name) for name in names]
-    counts = dict(zip(names, file.value_stats.null_counts, strict=False))
     return {
         "partition": partition,
         "bucket": bucket,
@@ -207,9 +229,6 @@ def _file_row(
         "file_size_in_bytes": file.file_size_bytes,
         "min_key": _row_text(file.min_key, key_fields, "[]"),
         "max_key": _row_text(file.max_key, key_fields, "[]"),
-        "null_value_counts": _map_text(counts),
-        "min_value_stats": _stats_text(file.value_stats.min_values, stats_fields),
-        "max_value_stats": _stats_text(file.value_stats.max_values, stats_fields),
         "min_sequence_number": file.min_sequence_number,
         "max_sequence_number": file.max_sequence_number,
         "creation_time": file.creation_time_ms,
@@ -223,15 +242,17 @@ def _file_row(
 def partition_text(handle: TableHandle, partition: bytes) -> str:
     """A partition as Paimon's system tables show it: ``{2024-01-01, 7}``."""
     fields = [handle.schema.field(name) for name in handle.schema.partition_keys]
-    return "{" + ", ".join(_values(partition, fields)) + "}"
+    types = [f.type for f in fields]
+    values = [
+        "null" if value is None else _text(from_storage(value, data_type))
+        for value, data_type in zip(decode_row(partition, types), types, strict=True)
+    ]
+    return "{" + ", ".join(values) + "}"
 
 
 def _values(row: bytes, fields: Sequence[DataField]) -> list[str]:
     types = [f.type for f in fields]
-    return [
-        "null" if value is None else _text(from_storage(value, data_type))
-        for value, data_type in zip(decode_row(row, types), types, strict=True)
-    ]
+    return list(map(java_text, decode_row(row, types), types))
 
 
 def _text(value: object) -> str:
@@ -244,13 +265,6 @@ def _row_text(row: bytes, fields: Sequence[DataField], brackets: str) -> str | N
     if row == EMPTY_ROW:
         return None
     return brackets[0] + ", ".join(_values(row, fields)) + brackets[1]
-
-
-def _stats_text(row: bytes, fields: Sequence[DataField]) -> str:
-    if row == EMPTY_ROW:
-        return "{}"
-    names = [f.name for f in fields]
-    return _map_text(dict(zip(names, _values(row, fields), strict=True)))
 
 
 def _map_text(pairs: Mapping[str, object]) -> str:
@@ -291,7 +305,8 @@ def _tags(handle: TableHandle, snapshot: Snapshot | None) -> list[Row]:
     log = handle.tags
     rows: list[Row] = []
     for name in sorted(log.names()):
-        snapshot = log.load(name).snapshot
+        tag = log.load(name)
+        snapshot = tag.snapshot
         rows.append(
             {
                 "tag_name": name,
@@ -299,6 +314,8 @@ def _tags(handle: TableHandle, snapshot: Snapshot | None) -> list[Row]:
                 "schema_id": snapshot.schema_id,
                 "commit_time": snapshot.time_ms,
                 "record_count": snapshot.total_record_count,
+                "create_time": tag.create_time_ms,
+                "time_retained": java_duration(tag.time_retained_ms),
             }
         )
     return rows

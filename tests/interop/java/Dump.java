@@ -1,4 +1,8 @@
+import java.io.BufferedReader;
 import java.io.BufferedWriter;
+import java.io.InputStreamReader;
+import java.io.OutputStreamWriter;
+import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Paths;
@@ -7,7 +11,6 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.paimon.data.GenericRow;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.disk.IOManagerImpl;
@@ -18,21 +21,22 @@ import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.FileStoreTableFactory;
-import org.apache.paimon.table.sink.StreamTableCommit;
-import org.apache.paimon.table.sink.StreamTableWrite;
-import org.apache.paimon.table.sink.StreamWriteBuilder;
+import org.apache.paimon.table.Table;
 import org.apache.paimon.table.source.ReadBuilder;
+import org.apache.paimon.table.system.SystemTableLoader;
+import org.apache.paimon.types.ArrayType;
 import org.apache.paimon.types.DataField;
-import org.apache.paimon.types.RowKind;
+import org.apache.paimon.types.DataType;
 
 /**
  * Reads and writes Paimon tables on the local disk for the interop check; one JVM run serves all requests.
  *
- * <p>Usage: {@code java Dump REQUESTS ANSWERS SPILL_DIR}. REQUESTS has one JSON object a line:
- * {@code {"id": "a", "op": "read", "table": "/path", "options": {"scan.snapshot-id": "3"}}} or
- * {@code {"id": "b", "op": "write", "table": "/path", "rows": [["+I", cell, ...], ...]}}. ANSWERS gets, for each
- * request in order, one line {@code {"id", "columns"}}, one line {@code [kind, cell, ...]} per row and
- * one line {@code {"id", "rows"}}; or, where Paimon refuses, {@code {"id", "error"}}.
+ * <p>Usage: {@code java Dump REQUESTS ANSWERS SPILL_DIR}, or {@code java Dump SPILL_DIR} to talk by standard
+ * input and output. A request is one line of JSON:
+ * {@code {"id": "a", "op": "read", "table": "/path", "options": {"scan.snapshot-id": "3"}}}, with
+ * {@code "system": "files"} for a system table; it is answered by a line {@code {"id", "columns"}}, a line
+ * {@code [kind, cell, ...]} per row and a line {@code {"id", "rows"}}. What {@link Peer} does is answered by
+ * {@code {"id", "snapshot"}}; what Paimon refuses by {@code {"id", "error"}}.
  */
 public final class Dump {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -40,26 +44,74 @@ public final class Dump {
     private Dump() {}
 
     public static void main(String[] arguments) throws Exception {
+        if (arguments.length == 1) {
+            talk(arguments[0]);
+            return;
+        }
         List<String> requests = Files.readAllLines(Paths.get(arguments[0]), StandardCharsets.UTF_8);
         try (BufferedWriter answers =
                 Files.newBufferedWriter(Paths.get(arguments[1]), StandardCharsets.UTF_8)) {
             for (String line : requests) {
                 JsonNode request = JSON.readTree(line);
-                String id = request.get("id").asText();
-                try {
-                    if (request.get("op").asText().equals("write")) {
-                        write(request, answers, arguments[2]);
-                    } else {
-                        read(request, answers, arguments[2]);
-                    }
-                } catch (Throwable failure) { // an error is an answer too: the check prints it
-                    answer(answers, Map.of("id", id, "error", reason(failure)));
-                }
+                serve(request, answers, arguments[2]);
             }
         }
     }
 
-    private static FileStoreTable open(JsonNode request) {
+    /** One request after another until the end of the input, each answered before the next is read. */
+    private static void talk(String spill) throws Exception {
+        PrintStream said = System.out;
+        System.setOut(System.err); // what a library prints is no answer
+        BufferedReader asked = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        BufferedWriter answers =
+                new BufferedWriter(new OutputStreamWriter(said, StandardCharsets.UTF_8));
+        for (String line = asked.readLine(); line != null; line = asked.readLine()) {
+            serve(JSON.readTree(line), answers, spill);
+            answers.flush();
+        }
+    }
+
+    private static void serve(JsonNode request, BufferedWriter answers, String spill) {
+        String id = request.get("id").asText();
+        try {
+            String op = request.get("op").asText();
+            if (op.equals("read")) {
+                read(request, answers, spill);
+                return;
+            }
+            Long snapshot = null;
+            switch (op) {
+                case "write":
+                    snapshot = Peer.write(request, spill);
+                    break;
+                case "overwrite":
+                    snapshot = Peer.overwrite(request, spill);
+                    break;
+                case "compact":
+                    snapshot = Peer.compact(request, spill);
+                    break;
+                case "create":
+                    Peer.create(request);
+                    break;
+                case "alter":
+                    Peer.alter(request);
+                    break;
+                case "tag":
+                    Peer.tag(request);
+                    break;
+                default:
+                    throw new IllegalArgumentException("unknown op " + op);
+            }
+            Map<String, Object> done = new LinkedHashMap<>();
+            done.put("id", id);
+            done.put("snapshot", snapshot);
+            answer(answers, done);
+        } catch (Throwable failure) { // an error is an answer too: the check prints it
+            answer(answers, Map.of("id", id, "error", reason(failure)));
+        }
+    }
+
+    static FileStoreTable open(JsonNode request) {
         FileStoreTable table =
                 FileStoreTableFactory.create(LocalFileIO.create(), new Path(request.get("table").asText()));
         Map<String, String> options = new HashMap<>();
@@ -71,10 +123,20 @@ public final class Dump {
 
     private static void read(JsonNode request, BufferedWriter answers, String spill) throws Exception {
         String id = request.get("id").asText();
-        FileStoreTable table = open(request);
+        Table table = open(request);
+        if (request.has("system")) {
+            table = SystemTableLoader.load(request.get("system").asText(), (FileStoreTable) table);
+        }
         List<DataField> fields = table.rowType().getFields();
         List<String> columns = new ArrayList<>();
-        fields.forEach(field -> columns.add(field.name()));
+        List<Integer> shown = new ArrayList<>();
+        for (int at = 0; at < fields.size(); at++) {
+            // a system table's lists have no cells, and are not compared
+            if (!request.has("system") || !(fields.get(at).type() instanceof ArrayType)) {
+                shown.add(at);
+                columns.add(fields.get(at).name());
+            }
+        }
         answer(answers, Map.of("id", id, "columns", columns));
         ReadBuilder builder = table.newReadBuilder();
         long[] rows = {0};
@@ -82,9 +144,9 @@ public final class Dump {
                 RecordReader<InternalRow> reader =
                         builder.newRead().withIOManager(io).createReader(builder.newScan().plan())) {
             reader.forEachRemaining(row -> {
-                List<String> cells = new ArrayList<>(fields.size() + 1);
+                List<String> cells = new ArrayList<>(shown.size() + 1);
                 cells.add(row.getRowKind().shortString());
-                for (int at = 0; at < fields.size(); at++) {
+                for (int at : shown) {
                     cells.add(Cells.encode(row, at, fields.get(at).type()));
                 }
                 answer(answers, cells);
@@ -94,34 +156,6 @@ public final class Dump {
         answer(answers, Map.of("id", id, "rows", rows[0]));
     }
 
-    private static void write(JsonNode request, BufferedWriter answers, String spill) throws Exception {
-        String id = request.get("id").asText();
-        FileStoreTable table = open(request);
-        List<DataField> fields = table.rowType().getFields();
-        StreamWriteBuilder builder = table.newStreamWriteBuilder().withCommitUser("interop-" + id);
-        long rows = 0;
-        try (IOManager io = new IOManagerImpl(spill);
-                StreamTableWrite write = builder.newWrite();
-                StreamTableCommit commit = builder.newCommit()) {
-            write.withIOManager(io);
-            for (JsonNode cells : request.get("rows")) {
-                GenericRow row = new GenericRow(RowKind.fromShortString(cells.get(0).asText()), fields.size());
-                for (int at = 0; at < fields.size(); at++) {
-                    JsonNode cell = cells.get(at + 1);
-                    row.setField(at, Cells.decode(cell.isNull() ? null : cell.asText(), fields.get(at).type()));
-                }
-                write.write(row);
-                rows++;
-            }
-            commit.commit(1, write.prepareCommit(true, 1));
-        }
-        Map<String, Object> done = new LinkedHashMap<>();
-        done.put("id", id);
-        done.put("rows", rows);
-        done.put("snapshot", table.snapshotManager().latestSnapshotId());
-        answer(answers, done);
-    }
-
     private static void answer(BufferedWriter answers, Object value) {
         try {
             answers.write(JSON.writeValueAsString(value));
@@ -129,6 +163,11 @@ public final class Dump {
         } catch (java.io.IOException failure) {
             throw new java.io.UncheckedIOException(failure);
         }
+    }
+
+    /** A cell of a request as Paimon's value: null is null. */
+    static Object value(JsonNode cell, DataType type) {
+        return Cells.decode(cell.isNull() ? null : cell.asText(), type);
     }
 
     private static String reason(Throwable failure) {

@@ -142,6 +142,14 @@ def test_entries_roll_into_manifests_of_the_wanted_size():
     assert EntryTable.concat(tables).to_entries() == table.to_entries()
 
 
+def test_a_target_size_below_that_of_the_header_still_takes_an_entry_per_manifest():
+    table = EntryTable.of([added(f"data-{i}") for i in range(2_500)])
+    files = list(
+        write_manifests(MemoryFileIO(), PATHS, iter("abcdefgh"), table, schema_id=0, bytes_max=100)
+    )
+    assert [f.added_count for f in files] == [1_000, 1_000, 500]
+
+
 def written(count=3):
     fileio = MemoryFileIO()
     file = write_manifest(fileio, PATHS, "m", [added(f"f{i}") for i in range(count)], schema_id=0)

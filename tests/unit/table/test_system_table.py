@@ -138,7 +138,8 @@ def test_a_system_table_shows_itself_in_lines(catalog, table):
     lines = repr(catalog.table("db.t$tags")).splitlines()
     assert lines[0] == "System table db.t$tags, 1 row"
     assert lines[1].split() == [
-        "tag_name", "snapshot_id", "schema_id", "commit_time", "record_count",
+        "tag_name", "snapshot_id", "schema_id", "commit_time", "record_count", "create_time",
+        "time_retained",
     ]  # fmt: skip
     assert lines[2].split()[:3] == ["t1", "1", "0"]
     many = repr(catalog.create_table("db.m", table.schema).system_table("options"))

@@ -1,0 +1,281 @@
+"""Runs a program: each step by its engine; then both read every snapshot, judged by the dict."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import traceback
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import tidelake
+from interop.cells import Cell, difference, table_cells
+from interop.fuzz.program import Model, Program, Row, Step
+from interop.make import rows_to_arrow
+from interop.peer import JavaPeer, PeerError
+from tidelake.errors import TidelakeError, UnsupportedError
+from tidelake.types import DataField, parse_type
+from tidelake.types.arrow import to_arrow_schema
+
+SYSTEM_TABLES = (
+    "snapshots", "schemas", "options", "files", "manifests", "partitions", "buckets", "tags",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What went wrong. ``word`` says what kind of thing, kept while a program shrinks."""
+
+    word: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a program: fine, refused by us in words, or failed."""
+
+    snapshots: int = 0
+    refused: str | None = None
+    failure: Failure | None = None
+
+
+class _Failed(Exception):
+    def __init__(self, word: str, detail: str) -> None:
+        super().__init__(detail)
+        self.failure = Failure(word, detail)
+
+
+def run(program: Program, java: JavaPeer, warehouse: Path) -> Outcome:
+    """Run a program in a new warehouse."""
+    try:
+        return Outcome(snapshots=_Run(program, java, warehouse).run())
+    except UnsupportedError as refusal:
+        if program.uncovered:
+            return Outcome(refused=refusal.message)
+        return Outcome(failure=Failure("refused by tidelake", refusal.message))
+    except _Failed as failed:
+        return Outcome(failure=failed.failure)
+
+
+def value_of(cell: Cell) -> Any:
+    """The plain value of a scalar's cell, as ``interop.make`` takes it."""
+    if cell is None:
+        return None
+    mark, colon, body = cell.partition(":")
+    if not colon:
+        return cell == "true" if cell in {"true", "false"} else int(cell)
+    match mark:
+        case "s":
+            return body
+        case "x":
+            return bytes.fromhex(body)
+        case "n":
+            return Decimal(body)
+        case "f" | "d":
+            raise AssertionError("floats are decoded by their column")
+        case _:
+            return int(body)
+
+
+class _Run:
+    def __init__(self, program: Program, java: JavaPeer, warehouse: Path) -> None:
+        self.program, self.java = program, java
+        self.place = warehouse / "db.db" / "t"
+        self.catalog = tidelake.open(str(warehouse))
+        self.model = Model(program)
+        self.types = [str(t) for _, t in program.columns] + [
+            str(change.get("type")) for step in program.steps for change in step.get("changes", ())
+        ]
+        self.moments: list[tuple[int | None, list[str], list[Row]]] = []
+
+    def run(self) -> int:
+        program = self.program
+        first = program.steps[0]["by"] if program.steps else "tidelake"
+        self._create(first)
+        table = self.catalog.table("db.t")
+        newest = 0
+        for number, step in enumerate(program.steps):
+            if number % 2:
+                table = self.catalog.table("db.t")  # a handle lives through others' commits too
+            self._take(table, step, number)
+            self.model.apply(step)
+            last = self._newest()
+            rows = self.model.rows()
+            for snapshot in range(newest + 1, last + 1):
+                self.moments.append((snapshot, list(self.model.names), rows))
+            newest = last
+            if step["op"] == "alter":
+                table = self.catalog.table("db.t")
+        self.moments.append((None, list(self.model.names), self.model.rows()))
+        for snapshot, names, rows in self.moments:
+            self._compare(snapshot, names, rows)
+        self._compare_system_tables()
+        return newest
+
+    def _create(self, by: str) -> None:
+        program = self.program
+        self.place.parent.mkdir(parents=True, exist_ok=True)
+        if by == "java":
+            self.java.do(
+                "create",
+                self.place,
+                columns=program.columns,
+                primary_keys=program.primary_keys,
+                partition_keys=program.partition_keys,
+                options=program.options,
+            )
+            return
+        fields = [DataField(i, n, parse_type(t)) for i, (n, t) in enumerate(program.columns)]
+        with _words("tidelake does not create"):
+            self.catalog.create_table(
+                "db.t",
+                fields,
+                primary_keys=program.primary_keys,
+                partition_keys=program.partition_keys,
+                options=program.options,
+            )
+
+    def _take(self, table: tidelake.Table, step: Step, number: int) -> None:
+        if step["by"] == "java":
+            try:
+                self._java_step(step)
+            except PeerError as error:
+                # whatever we wrote before must not trouble it
+                raise _Failed("java does not write", f"step {number}: {error}") from error
+            return
+        with _words("tidelake does not write", f"step {number}: "):
+            self._our_step(table, step)
+
+    def _java_step(self, step: Step) -> None:
+        match step["op"]:
+            case "write":
+                self.java.do("write", self.place, rows=step["rows"])
+            case "overwrite":
+                dynamic = str(step["dynamic"]).lower()
+                options = {"dynamic-partition-overwrite": dynamic}
+                self.java.do("overwrite", self.place, rows=step["rows"], options=options)
+            case "compact":
+                # Java compacts on demand only where writers may compact
+                options = {"write-only": "false"}
+                self.java.do("compact", self.place, full=step["full"], options=options)
+            case "alter":
+                self.java.do("alter", self.place, changes=step["changes"])
+
+    def _our_step(self, table: tidelake.Table, step: Step) -> None:
+        match step["op"]:
+            case "write":
+                arrow = _arrow(table, step["rows"])
+                kinds = [row[0] for row in step["rows"]]
+                table.write(arrow, row_kinds=kinds if set(kinds) != {"+I"} else None)
+            case "overwrite":
+                if not step["dynamic"]:
+                    table = table.copy({"dynamic-partition-overwrite": "false"})
+                table.write(_arrow(table, step["rows"]), mode="overwrite")
+            case "compact":
+                table.compact(full=step["full"])
+            case "alter":
+                alter(self.catalog, step["changes"])
+
+    def _newest(self) -> int:
+        names = (p.name for p in (self.place / "snapshot").glob("snapshot-*"))
+        return max((int(n.removeprefix("snapshot-")) for n in names), default=0)
+
+    def _compare(self, snapshot: int | None, names: list[str], rows: list[Row]) -> None:
+        when = "now" if snapshot is None else f"snapshot {snapshot}"
+        with _words("tidelake does not read", f"{when}: "):
+            arrow = self.catalog.table("db.t").to_arrow(snapshot_id=snapshot)
+        ours = table_cells(arrow)
+        options = {} if snapshot is None else {"scan.snapshot-id": str(snapshot)}
+        try:
+            columns, theirs = self.java.read(self.place, options)
+        except PeerError as error:
+            raise _Failed("java does not read", f"{when}: {error}") from error
+        for who, found_names, found in (
+            ("java", columns, theirs),
+            ("tidelake", arrow.column_names, ours),
+        ):
+            if found_names != names:
+                detail = f"{when}: columns {found_names} instead of {names}"
+                raise _Failed(f"{who} reads other columns", detail)
+            wrong = difference(rows, found, names)
+            if wrong:
+                raise _Failed(f"{who} reads other rows", f"{when}: {wrong}")
+
+    def _compare_system_tables(self) -> None:
+        for name in SYSTEM_TABLES:
+            with _words(f"tidelake does not read ${name}"):
+                arrow = self.catalog.table(f"db.t${name}").to_arrow()
+            try:
+                columns, theirs = self.java.read(self.place, system=name)
+            except PeerError as error:
+                raise _Failed(f"java does not read ${name}", str(error)) from error
+            if name == "partitions":
+                # 1.3.1 shows `{1}` where we show `p=1`, as 2.1 does, and a row of no partition
+                columns, theirs = columns[1:], [r[1:] for r in theirs if r[0] != "s:{}"]
+            missing = [c for c in columns if c not in arrow.column_names]
+            if missing:
+                raise _Failed(f"${name} lacks columns", str(missing))
+            if name == "files" and any("BINARY" in t or "BYTES" in t for t in self.types):
+                # of a binary value Java prints where it lay in memory
+                kept = [i for i, c in enumerate(columns) if not c.startswith(("min_", "max_"))]
+                columns = [columns[i] for i in kept]
+                theirs = [tuple(r[i] for i in kept) for r in theirs]
+            arrow = arrow.select(columns)
+            ours = _bare(name, columns, table_cells(arrow))
+            wrong = difference(_bare(name, columns, theirs), ours, columns)
+            if wrong:
+                raise _Failed(f"${name} differs", wrong)
+
+
+def _bare(name: str, columns: list[str], rows: list[Row]) -> list[Row]:
+    """Rows of a system table without what may differ: a path's scheme, the order of options."""
+    rows = [tuple(c and re.sub(r"^s:file:/+(?=/)", "s:", c) for c in row) for row in rows]
+    if name == "schemas":
+        at = columns.index("options")
+        rows = [
+            (*r[:at], json.dumps(json.loads(r[at][2:]), sort_keys=True), *r[at + 1 :]) for r in rows
+        ]
+    return rows
+
+
+def alter(catalog: tidelake.Catalog, changes: list[dict[str, Any]]) -> None:
+    """Alter the table by us."""
+    message = "Altering a table is not wired to the fuzz yet."
+    raise UnsupportedError(message)
+
+
+def _arrow(table: tidelake.Table, rows: list[list[Cell]]) -> Any:
+    schema = to_arrow_schema(table.table_schema.fields)
+    values = [
+        tuple(_value(c, t) for c, t in zip(row[1:], schema.types, strict=True)) for row in rows
+    ]
+    return rows_to_arrow(schema, values)
+
+
+def _value(cell: Cell, kind: Any) -> Any:
+    if cell is not None and cell[:2] in {"f:", "d:"} and str(kind) in {"float", "double"}:
+        code = ">f" if cell[0] == "f" else ">d"
+        return struct.unpack(code, bytes.fromhex(cell[2:]))[0]
+    return value_of(cell)
+
+
+class _words:
+    """Turns our error into a failure; a refusal goes on as it is."""
+
+    def __init__(self, word: str, where: str = "") -> None:
+        self.word, self.where = word, where
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, UnsupportedError) or not isinstance(error, Exception):
+            return
+        detail = f"{self.where}{type(error).__name__}: {error}"
+        if not isinstance(error, TidelakeError):
+            last = traceback.extract_tb(trace)[-1]
+            detail += f" (at {Path(last.filename).name}:{last.lineno})"
+        raise _Failed(self.word, detail) from error

@@ -1,0 +1,184 @@
+"""What may be drawn: types, kinds of tables, options, steps. New features are one more line here.
+
+``covered=False`` marks what Tidelake does not cover yet: a table with it may be refused, and is
+expected to be read and written right where it is not.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+DAY_NS = 86_400 * 10**9
+YEAR_1_DAY, YEAR_9999_DAY = -719_162, 2_932_896
+WORDS = (
+    "", " ", "a", "b", "ab", "A", "a\x00", "a\x00b", "longer than seven bytes", "x" * 300, "日本",
+    "é", "e\u0301", "\U0001f600", "a/b=c%d", "'\"\\", "null", "__DEFAULT_PARTITION__", "\n", "\x7f",
+    "\uffff", "-1", "1.0",
+)  # fmt: skip
+DIRECTORY_WORDS = (
+    "", " ", "a", "b", "A", "a/b", "a=b", "x%2Fy", "é", "日本", "'q'", "a b", "..", ".", "-1", "\\",
+    "\n",
+)  # fmt: skip
+"""Values that become names of directories."""
+
+
+def _whole(bits: int) -> Callable[[random.Random], int]:
+    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    return lambda r: r.choice([0, 1, -1, low, high, r.randint(low, high), r.randint(-9, 9)])
+
+
+def _decimal(precision: int, scale: int) -> Callable[[random.Random], Decimal]:
+    most = 10**precision - 1
+
+    def draw(r: random.Random) -> Decimal:
+        digits = r.choice([0, 1, -1, most, -most, r.randint(-most, most)])
+        return Decimal((int(digits < 0), tuple(map(int, str(abs(digits)))), -scale))
+
+    return draw
+
+
+def _double(r: random.Random) -> float:
+    edges = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.5,
+        float("nan"),
+        float("inf"),
+        float("-inf"),
+        5e-324,
+        1.7976931348623157e308,
+    ]
+    return r.choice([*edges, r.uniform(-1, 1), r.gauss(0, 1e10)])
+
+
+def _float(r: random.Random) -> float:
+    edges = [
+        0.0,
+        -0.0,
+        0.1,
+        float("nan"),
+        float("inf"),
+        float("-inf"),
+        1e-45,
+        3.4028234663852886e38,
+    ]
+    return struct.unpack("f", struct.pack("f", r.choice([*edges, r.uniform(-1, 1)])))[0]
+
+
+def _text(length: int | None = None) -> Callable[[random.Random], str]:
+    return lambda r: r.choice(WORDS)[:length]
+
+
+def _char(length: int) -> Callable[[random.Random], str]:
+    return lambda r: "".join(r.choice("aé日 zZ") for _ in range(length))
+
+
+def _bytes(length: int | None = None, *, fixed: bool = False) -> Callable[[random.Random], bytes]:
+    if fixed:
+        return lambda r: r.randbytes(length or 0)
+    pool = (b"", b"\0", b"\0\0", b"\xff" * 9, b"a", b"\x7f\x80")
+    return lambda r: r.choice([*pool, r.randbytes(r.randrange(20))])[:length]
+
+
+def _time(precision: int) -> Callable[[random.Random], int]:
+    step = 10 ** (3 - precision)
+    return lambda r: r.choice([0, 86_399_999, r.randrange(86_400_000)]) // step * step
+
+
+def _timestamp(precision: int) -> Callable[[random.Random], int]:
+    step = 10 ** (9 - precision)
+    # nanoseconds of INT96 end in 2262; before 1970 Java's cannot be told from those after 2262
+    low, high = (YEAR_1_DAY, YEAR_9999_DAY + 1) if precision <= 6 else (0, 106_000)
+
+    def draw(r: random.Random) -> int:
+        edges = [0, max(-1, low), 1, low * DAY_NS, high * DAY_NS - 1, 1_700_000_000_123_456_789]
+        return r.choice([*edges, r.randrange(low * DAY_NS, high * DAY_NS)]) // step * step
+
+    return draw
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type: how a value is drawn, and where it may stand."""
+
+    type: str
+    draw: Callable[[random.Random], Any]
+    covered: bool = True
+    key: bool = True
+    partition: bool = False
+    sequence: bool = False
+
+
+KINDS = (
+    Kind("BOOLEAN", lambda r: r.random() < 0.5, partition=True),
+    Kind("TINYINT", _whole(8), partition=True),
+    Kind("SMALLINT", _whole(16), partition=True),
+    Kind("INT", _whole(32), partition=True, sequence=True),
+    Kind("BIGINT", _whole(64), partition=True, sequence=True),
+    Kind("FLOAT", _float),
+    Kind("DOUBLE", _double),
+    Kind("DECIMAL(5, 2)", _decimal(5, 2)),
+    Kind("DECIMAL(18, 0)", _decimal(18, 0)),
+    Kind("DECIMAL(20, 4)", _decimal(20, 4)),
+    Kind("DECIMAL(38, 18)", _decimal(38, 18)),
+    Kind("CHAR(4)", _char(4)),
+    Kind("VARCHAR(9)", _text(9), partition=True),
+    Kind("STRING", _text(), partition=True),
+    Kind("BINARY(3)", _bytes(3, fixed=True)),
+    Kind("VARBINARY(9)", _bytes(9)),
+    Kind("BYTES", _bytes()),
+    Kind("DATE", lambda r: r.choice([0, -1, YEAR_1_DAY, YEAR_9999_DAY, r.randrange(-9999, 40_000)]),
+         partition=True, sequence=True),
+    Kind("TIME(3)", _time(3)),
+    Kind("TIME(0)", _time(0)),
+    *(Kind(f"TIMESTAMP({p})", _timestamp(p), sequence=p == 3) for p in (0, 3, 6, 9)),
+    *(Kind(f"TIMESTAMP({p}) WITH LOCAL TIME ZONE", _timestamp(p)) for p in (0, 3, 6, 9)),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Options that are set together, and on which tables."""
+
+    options: dict[str, str]
+    tables: str = "any"  # or "keyed", "append"
+    covered: bool = True
+
+
+SETTINGS = (
+    *(Setting({"file.compression": c}) for c in ("snappy", "lz4", "gzip", "uncompressed", "zstd")),
+    *(Setting({"manifest.compression": c}) for c in ("snappy", "null", "deflate", "zstd")),
+    *(Setting({"metadata.stats-mode": m}) for m in ("none", "counts", "full", "truncate(4)")),
+    Setting({"metadata.stats-dense-store": "false"}),
+    *(Setting({"num-sorted-run.compaction-trigger": n}, "keyed") for n in ("2", "3")),
+    Setting({"write-only": "true"}),
+    Setting({"target-file-size": "2 kb"}),
+    Setting({"manifest.merge-min-count": "2"}),
+    Setting({"manifest.target-file-size": "1 kb"}),
+    Setting({"manifest.full-compaction-threshold-size": "1 kb"}),
+    Setting({"file.block-size": "1 kb"}),
+    Setting({"ignore-delete": "true"}, "keyed"),
+    Setting({"partition.legacy-name": "false"}),
+    Setting({"partition.default-name": "nothing"}),
+    *(Setting({"file.format": f}, covered=False) for f in ("orc", "avro")),
+    Setting({"data-file.thin-mode": "true"}, "keyed", covered=False),
+    Setting({"bucket-function.type": "mod"}, covered=False),
+    Setting({"file-index.bloom-filter.columns": "v0"}, covered=False),
+    Setting({"file-index.bitmap.columns": "v0"}, covered=False),
+    Setting({"data-file.prefix": "part-"}),
+    Setting({"file.suffix.include.compression": "true"}, covered=False),
+    Setting({"num-levels": "3"}, "keyed"),
+)
+
+CHANGES_COVERED = False
+"""Whether tables may be altered between steps."""
+DYNAMIC_COVERED = False
+"""Whether primary-key tables may have dynamic buckets."""
+MIXED_TIMES_COVERED = False
+"""Whether one table may have timestamps of nanoseconds and coarser ones."""

@@ -1,0 +1,80 @@
+"""Random tables both ways against Java: part of `make interop-fuzz`, and what failed once."""
+
+from pathlib import Path
+
+import pytest
+
+from interop.cells import value_cell
+from interop.fuzz.both import run
+from interop.fuzz.draw import draw
+from interop.fuzz.program import Model, Program
+from interop.fuzz.shrink import shrink
+from interop.peer import JavaPeer
+from interop.readers import AbsentError, JavaCore
+
+FIXTURES = sorted((Path(__file__).parent / "fuzz" / "fixtures").glob("*.json"))
+SEEDS = range(1_000, 1_020)
+
+
+@pytest.fixture(scope="module")
+def java():
+    core = JavaCore()
+    try:
+        core.prepare()
+    except AbsentError as reason:
+        pytest.skip(f"Java Paimon 1.3.1 is absent: {reason}")
+    with JavaPeer(core) as peer:
+        yield peer
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_random_table_is_the_same_to_java_to_us_and_to_a_dict(seed, java, tmp_path):
+    outcome = run(draw(seed), java, tmp_path)
+    assert outcome.failure is None, f"replay: make interop-fuzz SEED={seed}"
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda p: p.stem)
+def test_what_failed_once_is_mended(fixture, java, tmp_path):
+    program = Program.from_json(fixture.read_text(encoding="utf-8"))
+    assert run(program, java, tmp_path).failure is None
+
+
+def test_a_seed_gives_the_same_program_and_a_file_of_it_too():
+    for seed in range(50):
+        program = draw(seed, uncovered=True)
+        assert program == draw(seed, uncovered=True)
+        assert Program.from_json(program.to_json()).to_json() == program.to_json()
+    assert draw(1) != draw(2)
+
+
+def test_the_model_knows_the_newest_row_of_a_key():
+    program = Program(
+        (("k", "INT NOT NULL"), ("v", "STRING")), primary_keys=("k",), options={"bucket": "1"}
+    )
+    model = Model(program)
+    model.apply(
+        {"op": "write", "rows": [["+I", "1", "s:a"], ["+I", "2", "s:b"], ["-D", "1", None]]}
+    )
+    assert model.rows() == [("2", "s:b")]
+    change = {"change": "add", "name": "n", "type": "INT", "first": True}
+    model.apply({"op": "alter", "changes": [change]})
+    assert model.rows() == [(None, "2", "s:b")]
+
+
+def test_shrinking_keeps_what_fails_and_nothing_else():
+    wanted = value_cell(7, "INT")
+    rows = [["+I", str(n), f"s:{n}", None] for n in range(20)]
+    steps = tuple({"by": "java", "op": "write", "rows": rows[i:]} for i in range(5))
+    program = Program(
+        (("k", "INT NOT NULL"), ("v", "STRING"), ("w", "INT")), ("k",), (), {"bucket": "2"}, steps
+    )
+
+    def fails(p):
+        return any(r[1] == wanted for s in p.steps for r in s.get("rows", ()))
+
+    small = shrink(program, fails)
+    assert [s["rows"] for s in small.steps] == [[["+I", wanted]]]
+    assert small.columns == (("k", "INT NOT NULL"),)
+    assert small.options == {}

@@ -9,7 +9,9 @@
    does not depend on it.
 4. OVERWRITE deletes, at each attempt, what is live in the chosen partitions in the very snapshot it
    builds on, and adds the new files.
-5. Publishing, races, and outcomes in doubt: :mod:`tidelake.commit.publish`.
+5. Buckets of a table with dynamic ones were chosen by an index; that it still holds is checked
+   against each base (:mod:`tidelake.commit.index_plan`).
+6. Publishing, races, and outcomes in doubt: :mod:`tidelake.commit.publish`.
 
 Once the data is committed, no failure of the compaction after it is raised: an error from
 :meth:`Committer.commit` means that no row became visible. Source: Paimon's ``FileStoreCommitImpl``
@@ -30,14 +32,18 @@ from tidelake.commit.changes import (
     compactions,
 )
 from tidelake.commit.conflict import check_bucket_counts, check_compaction
+from tidelake.commit.index_plan import IndexPlan
 from tidelake.commit.new_metadata import NewMetadata
 from tidelake.commit.own_commits import OwnCommits, last_identifier
-from tidelake.commit.publish import Publisher, Request
+from tidelake.commit.publish import IndexRule, Publisher, Request
 from tidelake.errors import ConflictError, InvalidInputError, NotFoundError, TidelakeError
 from tidelake.fileio import FileIO
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.data_file import CommitMessage, FileKind, ManifestEntry
 from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.hash_index import read_hash_index
+from tidelake.metadata.index_entry import IndexEntry
+from tidelake.metadata.index_manifest import index_entries
 from tidelake.metadata.live_set import delta_entries, live_entries
 from tidelake.metadata.manifest import ManifestCache, ManifestFile
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
@@ -165,7 +171,7 @@ class Committer:
             return new_files
 
         run = self._run(messages, user, identifier, properties, base_snapshot_id)
-        done = run(CommitKind.APPEND, plan)
+        done = run(CommitKind.APPEND, plan, self._index_rule(messages))
         return Committed(done.snapshots, done.gave_way, interleaved, done.replayed)
 
     def overwrite(
@@ -220,8 +226,16 @@ class Committer:
                 return new_files
             return EntryTable.concat([live.with_kind(FileKind.DELETE), new_files])
 
+        def is_dropped(partition: bytes) -> bool:
+            return chosen is None or bool(chosen([partition])[0])
+
+        index = self._index_plan(messages)
         run = self._run(messages, user, identifier, properties, base_snapshot_id)
-        return run(CommitKind.OVERWRITE, plan)
+        return run(
+            CommitKind.OVERWRITE,
+            plan,
+            lambda _, before, __: index.replaced(before, is_dropped),
+        )
 
     def _replaced(
         self, snapshot: Snapshot, chosen: Callable[[Sequence[bytes]], np.ndarray] | None
@@ -286,7 +300,7 @@ class Committer:
         identifier: int,
         properties: Mapping[str, str] | None,
         base_snapshot_id: int | None,
-    ) -> Callable[[CommitKind, Callable[[Snapshot | None], EntryTable]], Committed]:
+    ) -> Callable[[CommitKind, Callable[[Snapshot | None], EntryTable], IndexRule], Committed]:
         """What commits the data as one kind, then the compactions."""
         validate_name(user, "user")
         check_messages(messages, table=self._table)
@@ -302,9 +316,11 @@ class Committer:
             ),
         )
 
-        def run(kind: CommitKind, plan: Callable[[Snapshot | None], EntryTable]) -> Committed:
+        def run(
+            kind: CommitKind, plan: Callable[[Snapshot | None], EntryTable], index: IndexRule
+        ) -> Committed:
             data, replayed = self._publisher(own, list_names).publish(
-                Request(user, identifier, kind, plan, properties)
+                Request(user, identifier, kind, plan, properties, index)
             )
             if not todo:
                 return Committed(() if data is None else (data,), replayed=replayed)
@@ -327,6 +343,29 @@ class Committer:
             return Committed(snapshots, tuple(gave_way), replayed=replayed)
 
         return run
+
+    def _index_plan(self, messages: Sequence[CommitMessage]) -> IndexPlan:
+        def entries_of(snapshot_id: int) -> Sequence[IndexEntry]:
+            snapshot = self._log.load(snapshot_id)
+            return index_entries(self._fileio, self._paths, snapshot, self._manifests)
+
+        return IndexPlan(
+            messages,
+            entries_of=entries_of,
+            read=lambda entry: read_hash_index(self._fileio, self._paths, entry),
+            table=self._table,
+        )
+
+    def _index_rule(self, messages: Sequence[CommitMessage]) -> IndexRule:
+        """What adding rows does to the index files."""
+        index = self._index_plan(messages)
+
+        def rule(
+            base: Snapshot | None, before: Sequence[IndexEntry], out: NewMetadata
+        ) -> Sequence[IndexEntry] | None:
+            return index.added_to(before, base.id if base else 0, out.write_index_file)
+
+        return rule
 
     def _publisher(self, own: OwnCommits, list_names: set[str]) -> Publisher:
         files = NewMetadata(

@@ -1,8 +1,9 @@
 """The metadata files that make one snapshot, and which of them may be removed again.
 
 One uuid names all of them. Two groups are told apart: the **delta** (this commit's own
-entries), which every attempt uses again, and the **attempt's** (merged manifests and the base
-list), which are worth nothing once the attempt has lost its race.
+entries), which every attempt uses again, and the **attempt's** (merged manifests, the base list,
+the index manifest and merged index files), which are worth nothing once the attempt has lost its
+race.
 
 Nothing is removed that a published snapshot may name. Removing is best effort: what stays is an
 orphan, which harms nobody.
@@ -13,10 +14,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from tidelake.errors import StorageError
 from tidelake.fileio import FileIO
 from tidelake.metadata.avro import CODECS
 from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.hash_index import write_hash_index
+from tidelake.metadata.index_entry import IndexEntry, IndexFile
+from tidelake.metadata.index_manifest import write_index_manifest
 from tidelake.metadata.manifest import (
     ManifestCache,
     ManifestFile,
@@ -62,6 +69,8 @@ class NewMetadata:
         self._bytes_max = options.get(declared.MANIFEST_TARGET_FILE_SIZE)
         self._cache = manifests
         self._manifest_names = (f"manifest-{uuid}-{i}" for i in itertools.count())
+        self._index_manifest_names = (f"index-manifest-{uuid}-{i}" for i in itertools.count())
+        self._index_names = (f"index-{uuid}-{i}" for i in itertools.count())
         self._list_names = (f"manifest-list-{uuid}-{i}" for i in itertools.count())
         self._written_lists = list_names
         self._delta: list[str] = []
@@ -79,6 +88,24 @@ class NewMetadata:
     def write_base(self, files: Sequence[ManifestFile]) -> tuple[str, int]:
         """Write the list of the state before this commit; its name and size."""
         return self._list(files, self._attempt)
+
+    def write_index_file(
+        self, place: tuple[bytes, int], hashes: npt.NDArray[np.int32]
+    ) -> IndexFile:
+        """Write the union of what this commit and others added to a bucket's hash index."""
+        name = next(self._index_names)
+        partition, bucket = place
+        self._attempt.append(self._paths.index_file(partition, bucket, name))
+        return write_hash_index(
+            self._fileio, self._paths, name, hashes, partition=partition, bucket=bucket
+        )
+
+    def write_index_manifest(self, entries: Sequence[IndexEntry]) -> str:
+        """Write the list of all index files; its name."""
+        name = next(self._index_manifest_names)
+        self._attempt.append(self._paths.manifest(name))
+        write_index_manifest(self._fileio, self._paths, name, entries, codec=self._codec)
+        return name
 
     def discard_attempt(self) -> None:
         """Remove what only the last attempt named. Requires: it was certainly not published."""

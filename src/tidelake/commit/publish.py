@@ -33,8 +33,8 @@ moments, not all orders of all calls.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -53,6 +53,8 @@ from tidelake.errors import (
 from tidelake.fileio import FileIO
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.index_entry import HASH, IndexEntry
+from tidelake.metadata.index_manifest import index_entries
 from tidelake.metadata.live_set import live_entries, manifest_files
 from tidelake.metadata.manifest import ManifestCache, ManifestFile
 from tidelake.metadata.paths import TablePaths
@@ -62,7 +64,7 @@ from tidelake.options import Options, declared
 from tidelake.telemetry import Env
 from tidelake.types import TableSchema
 
-__all__ = ["Publisher", "Request"]
+__all__ = ["IndexRule", "Publisher", "Request"]
 
 READ_BACK_TRIES = 3
 """Reads of the snapshot file after a put, before its outcome counts as unknown."""
@@ -70,6 +72,11 @@ READ_BACK_WAIT_MS = 10
 WAIT_JITTER = 0.2
 """Waits are longer by up to this share, by chance, so that losers do not meet again."""
 WAIT_DOUBLINGS_MAX = 30
+
+
+IndexRule = Callable[
+    [Snapshot | None, Sequence[IndexEntry], NewMetadata], Sequence[IndexEntry] | None
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,9 @@ class Request:
         to commit. May raise ConflictError.
     properties : mapping, optional
         Free texts for the snapshot.
+    index : callable, optional
+        Gives the index files after the commit from the base and its index files, None where they
+        stay; writes those it needs by the last argument. May raise ConflictError.
     """
 
     user: str
@@ -92,6 +102,7 @@ class Request:
     kind: CommitKind
     plan: Callable[[Snapshot | None], EntryTable]
     properties: Mapping[str, str] | None = None
+    index: IndexRule | None = None
 
 
 class _Outcome(enum.Enum):
@@ -192,13 +203,16 @@ class Publisher:
                     raise self._lost(attempt)
                 self._files.discard_delta()
                 return None, False
-            _check_covered(base, self._table)
+            index_manifest = self._index_manifest(request, base)
             schema_id = self._schema_id()
             if delta is None or delta[0] is not entries:
                 if delta is not None and not self._in_doubt:
                     self._files.discard_delta()
                 delta = entries, self._files.write_delta(entries, schema_id=schema_id)
-            snapshot = self._build(request, base, entries, delta[1], schema_id)
+            snapshot = replace(
+                self._build(request, base, entries, delta[1], schema_id),
+                index_manifest=index_manifest,
+            )
             # as late as can be: ids of a table created anew would fit, its columns would not
             SchemaLog(self._fileio, self._paths).check_same(self._schema, table=self._table)
             outcome = self._put(snapshot)
@@ -251,6 +265,15 @@ class Publisher:
             properties=dict(request.properties) if request.properties else None,
             next_row_id=0 if base is None else base.next_row_id or 0,
         )
+
+    def _index_manifest(self, request: Request, base: Snapshot | None) -> str | None:
+        """The name of the index manifest after the commit; None where no index file is left."""
+        before = index_entries(self._fileio, self._paths, base, self._manifests)
+        _check_covered(before, self._table)
+        after = None if request.index is None else request.index(base, before, self._files)
+        if after is None:
+            return None if base is None else base.index_manifest
+        return self._files.write_index_manifest(after) if after else None
 
     def _base_manifests(self, base: Snapshot | None, schema_id: int) -> tuple[ManifestFile, ...]:
         if base is None:
@@ -346,11 +369,12 @@ def _marks(snapshot: Snapshot) -> tuple[object, ...]:
     )
 
 
-def _check_covered(base: Snapshot | None, table: str) -> None:
-    if base is not None and base.index_manifest is not None:
+def _check_covered(entries: Sequence[IndexEntry], table: str) -> None:
+    types = sorted({entry.file.index_type for entry in entries} - {HASH})
+    if types:
         message = (
-            f"Table '{table}' has index files (dynamic buckets or deletion vectors), which this"
-            " version cannot keep up to date: write it with the engine that made them."
+            f"Table '{table}' has index files of type {', '.join(types)}, which this version cannot"
+            " keep up to date: write it with the engine that made them."
         )
         raise UnsupportedError(message, kind="index_manifest", table=table)
 

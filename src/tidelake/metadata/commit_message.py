@@ -1,6 +1,6 @@
 """Commit messages as bytes, for their way from an executor to the driver.
 
-Layout (version 1), inside the frame of :mod:`tidelake.metadata.wire` with magic ``TLCM``::
+Layout (version 2), inside the frame of :mod:`tidelake.metadata.wire` with magic ``TLCM``::
 
     partition        bytes      serialized BinaryRow
     bucket           integer
@@ -8,6 +8,8 @@ Layout (version 1), inside the frame of :mod:`tidelake.metadata.wire` with magic
     new_files        sequence of data files
     compact_before   sequence of data files
     compact_after    sequence of data files
+    index            optional: base_snapshot_id integer, known_count integer, then optional hash
+                     index file: name text, size integer, row_count integer
 
 It is ours alone and lives no longer than one commit: driver and executors run the same version.
 """
@@ -15,12 +17,13 @@ It is ours alone and lives no longer than one commit: driver and executors run t
 from __future__ import annotations
 
 from tidelake.metadata.data_file import CommitMessage
+from tidelake.metadata.index_entry import HASH, IndexChange, IndexFile
 from tidelake.metadata.wire import WireReader, WireWriter, get_file, put_file
 
 __all__ = ["from_bytes", "to_bytes"]
 
 MAGIC = b"TLCM"
-VERSION = 1
+VERSION = 2
 
 
 def to_bytes(message: CommitMessage) -> bytes:
@@ -38,6 +41,7 @@ def to_bytes(message: CommitMessage) -> bytes:
     out.integer(message.total_buckets)
     for files in (message.new_files, message.compact_before, message.compact_after):
         out.sequence(files, lambda file: put_file(out, file))
+    out.optional(message.index, lambda change: _put_index(out, change))
     return out.finish()
 
 
@@ -59,6 +63,27 @@ def from_bytes(data: bytes) -> CommitMessage:
         new_files=source.sequence(lambda: get_file(source)),
         compact_before=source.sequence(lambda: get_file(source)),
         compact_after=source.sequence(lambda: get_file(source)),
+        index=source.optional(lambda: _get_index(source)),
     )
     source.finish()
     return message
+
+
+def _put_index(out: WireWriter, change: IndexChange) -> None:
+    def put_index_file(file: IndexFile) -> None:
+        assert file.index_type == HASH, "writers make no other index files"
+        out.text(file.file_name)
+        out.integer(file.file_size_bytes)
+        out.integer(file.row_count)
+
+    out.integer(change.base_snapshot_id)
+    out.integer(change.known_count)
+    out.optional(change.file, put_index_file)
+
+
+def _get_index(source: WireReader) -> IndexChange:
+    base_snapshot_id, known_count = source.integer(), source.integer()
+    file = source.optional(
+        lambda: IndexFile(HASH, source.text(), source.integer(), source.integer())
+    )
+    return IndexChange(base_snapshot_id, file, known_count)

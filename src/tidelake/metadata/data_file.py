@@ -10,6 +10,8 @@ import enum
 from dataclasses import dataclass
 from typing import NewType
 
+from tidelake.metadata.index_entry import IndexChange
+
 __all__ = [
     "EMPTY_ROW",
     "EMPTY_STATS",
@@ -131,6 +133,8 @@ class CommitMessage:
     new_files: tuple[DataFileMeta, ...] = ()
     compact_before: tuple[DataFileMeta, ...] = ()
     compact_after: tuple[DataFileMeta, ...] = ()
+    index: IndexChange | None = None
+    """Of a dynamic bucket with new rows."""
 
     @property
     def is_empty(self) -> bool:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.fileio import FileIO
-from tidelake.metadata.index_manifest import HASH, IndexEntry, IndexFile
+from tidelake.metadata.index_entry import HASH, IndexEntry, IndexFile
 from tidelake.metadata.manifest import write_unique
 from tidelake.metadata.paths import TablePaths
 

@@ -14,75 +14,32 @@ Source: ``docs/format/index-file.md``; files written by Java Paimon 1.3.1 and 2.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.metadata.avro import decode_container, encode_container
 from tidelake.metadata.data_file import FileKind
-from tidelake.metadata.manifest import CODEC, write_unique
+from tidelake.metadata.index_entry import HASH, IndexEntry, IndexFile
+from tidelake.metadata.manifest import CODEC, ManifestCache, write_unique
 from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.snapshot import Snapshot
 
 __all__ = [
-    "DELETION_VECTORS",
-    "HASH",
-    "IndexEntry",
-    "IndexFile",
     "decode_index_manifest",
     "encode_index_manifest",
+    "index_entries",
     "read_index_manifest",
     "write_index_manifest",
 ]
 
-HASH = "HASH"  # on disk: never rename
-DELETION_VECTORS = "DELETION_VECTORS"  # on disk: never rename
-
 VERSION = 1
 """``_VERSION`` of the entries (on disk: never renumber)."""
 
+ENTRY_BYTES = 600
+"""What a cached entry takes."""
+
 _NAMESPACE = "org.apache.paimon.avro.generated"
-
-
-@dataclass(frozen=True, slots=True)
-class IndexFile:
-    """One index file as the index manifest describes it.
-
-    Parameters
-    ----------
-    index_type : str
-        :data:`HASH`, :data:`DELETION_VECTORS`, or one of 2.x.
-    file_name : str
-        Name inside the directory of index files.
-    file_size_bytes : int
-        Its length.
-    row_count : int
-        How many values it holds.
-    ranges : tuple, optional
-        Of deletion vectors: (data file, offset, length, cardinality or None) each.
-    external_path : str, optional
-        Where it is, if outside the table.
-    global_index : mapping, optional
-        Paimon 2.x only; kept as it is.
-    """
-
-    index_type: str
-    file_name: str
-    file_size_bytes: int
-    row_count: int
-    ranges: tuple[tuple[str, int, int, int | None], ...] | None = None
-    external_path: str | None = None
-    global_index: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
-    """An index file and the bucket it belongs to."""
-
-    partition: bytes
-    """Serialized BinaryRow of the partition columns, arity prefix included."""
-    bucket: int
-    file: IndexFile
 
 
 def write_index_manifest(
@@ -113,6 +70,21 @@ def read_index_manifest(fileio: FileIO, paths: TablePaths, name: str) -> tuple[I
     """
     path = paths.manifest(name)
     return decode_index_manifest(fileio.read_bytes(path), path=path)
+
+
+def index_entries(
+    fileio: FileIO, paths: TablePaths, snapshot: Snapshot | None, manifests: ManifestCache
+) -> tuple[IndexEntry, ...]:
+    """All index files of a snapshot; decoded once, as :func:`read_index_manifest`."""
+    if snapshot is None or snapshot.index_manifest is None:
+        return ()
+    name = snapshot.index_manifest
+
+    def load() -> tuple[tuple[IndexEntry, ...], int]:
+        entries = read_index_manifest(fileio, paths, name)
+        return entries, ENTRY_BYTES * (len(entries) + 1)
+
+    return manifests.get(paths.manifest(name), load)
 
 
 def encode_index_manifest(entries: Sequence[IndexEntry], *, codec: str = CODEC, name: str) -> bytes:

@@ -159,7 +159,7 @@ class ManifestCache:
             table = decode_manifest(data, path=path)
             return table, table.nbytes + TABLE_BYTES
 
-        table = self._get(path, load)
+        table = self.get(path, load)
         if expected is not None:
             deleted = int(np.count_nonzero(table["kind"]))
             if (table.num_rows - deleted, deleted) != (
@@ -182,13 +182,14 @@ class ManifestCache:
             files = read_manifest_list(fileio, paths, name, size_bytes=size_bytes)
             return files, LIST_ROW_BYTES * (len(files) + 1)
 
-        return self._get(paths.manifest(name), load)
+        return self.get(paths.manifest(name), load)
 
     def keep(self, path: str, table: EntryTable) -> None:
         """Keep a table that was just written, so that it need not be read back."""
         self._put(path, table, table.nbytes + TABLE_BYTES)
 
-    def _get(self, path: str, load: Callable[[], tuple[T, int]]) -> T:
+    def get(self, path: str, load: Callable[[], tuple[T, int]]) -> T:
+        """What a file of this path was decoded to; `load` gives it and its size in memory."""
         with self._lock:
             kept = self._kept.get(path)
             if kept is not None:

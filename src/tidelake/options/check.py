@@ -27,7 +27,6 @@ from tidelake.options.table_options import Options
 
 __all__ = ["check_new_table", "check_one_use", "check_supported"]
 
-DYNAMIC_BUCKETS = -1
 POSTPONE_BUCKETS = -2
 
 _BY_ALIAS = {alias: option for option in BY_KEY.values() for alias in option.fallback_keys}
@@ -215,12 +214,6 @@ def _check_buckets(options: Options, *, table: str, has_primary_key: bool, actio
     elif buckets == 0:
         message = f"Table {table}: option 'bucket' is '0'; give at least '1'."
         raise InvalidInputError(message, kind="option_value", option="bucket", table=table)
-    elif has_primary_key and buckets == DYNAMIC_BUCKETS and action != "read":
-        problem = (
-            "a primary-key table needs a fixed number of buckets, dynamic ones are not covered "
-            "yet; create it with the option 'bucket' = '4' (or another number: about one per "
-            "200 MB to 1 GB of a partition)"
-        )
     elif (
         not has_primary_key
         and buckets > 0

@@ -36,7 +36,7 @@ from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 from pyspark.sql.types import StructType
 
 from tidelake.catalog import open_catalog
-from tidelake.errors import InvalidInputError
+from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.metadata import commit_message
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.options import declared
@@ -48,6 +48,7 @@ from tidelake.spark.types import spark_schema
 from tidelake.spark.write import publish
 from tidelake.spark.write_task import WriteTask, write_batches
 from tidelake.table import Table
+from tidelake.table.dynamic_buckets import is_dynamic
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN
 from tidelake.table.read import TableScan
@@ -86,6 +87,13 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
             table = table.copy({declared.DYNAMIC_PARTITION_OVERWRITE.key: dynamic})
         handle = table.handle
         check_writable(handle)
+        if is_dynamic(handle.options, has_primary_key=bool(handle.schema.primary_keys)):
+            message = (
+                f"Table '{handle.identifier}' has dynamic buckets: its rows must be clustered by"
+                " their keys before they are written, which Spark does not do for a data source."
+                " Write it with tl.write(frame, name)."
+            )
+            raise UnsupportedError(message, kind="dynamic_buckets", table=handle.identifier)
         identity = CommitIdentity.of(handle, options.commit_user, options.commit_identifier)
         data = [f for f in schema.fields if f.name != ROW_KIND_COLUMN]
         arrow = pyspark_arrow_schema(StructType(data), timezone="UTC")

@@ -29,7 +29,12 @@ from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 from pyspark.sql.utils import is_remote
 
 from tidelake.commit import Committed
-from tidelake.errors import InvalidInputError, OutcomeUnknownError, TidelakeError
+from tidelake.errors import (
+    InvalidInputError,
+    OutcomeUnknownError,
+    TidelakeError,
+    UnsupportedError,
+)
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.options import declared
 from tidelake.spark.bucket import bucket_column
@@ -37,6 +42,7 @@ from tidelake.spark.expression import quoted
 from tidelake.spark.session import parallelism
 from tidelake.spark.types import to_spark_type
 from tidelake.spark.write_task import ANSWER_SCHEMA, TaskAnswer, WriteTask, write_task
+from tidelake.table.dynamic_buckets import is_dynamic
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN
 from tidelake.table.partition_spec import partition_predicate
@@ -76,6 +82,12 @@ def write_frame(
     """Write a DataFrame in one commit; see :meth:`tidelake.spark.Lake.write`."""
     target = _target(handle, mode, partition)
     check_writable(handle)
+    if is_dynamic(handle.options, has_primary_key=bool(handle.schema.primary_keys)):
+        message = (
+            f"Table '{handle.identifier}' has dynamic buckets, which Spark does not write yet:"
+            " write it with Table.write, or create it with a number of buckets."
+        )
+        raise UnsupportedError(message, kind="dynamic_buckets", table=handle.identifier)
     frame = _with_static_columns(handle, frame, partition)
     _check_columns(handle, frame)
     if identity.once and not handle.committer().filter_committed(

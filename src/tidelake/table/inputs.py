@@ -82,6 +82,23 @@ def _batches(data: object, fields: Sequence[DataField], *, table: str) -> Iterat
         raise _not_rows(data, table)
 
 
+def is_replayable(data: object) -> bool:
+    """Whether rows can be taken from an object a second time.
+
+    Examples
+    --------
+    >>> is_replayable([{"k": 1}]), is_replayable({"k": [1]}), is_replayable(iter([{"k": 1}]))
+    (True, True, False)
+    """
+    if isinstance(data, (pa.Table, pa.RecordBatch, Mapping)) or _is_pandas(data):
+        return True
+    if type(data).__module__.partition(".")[0] == "polars":
+        return True
+    if isinstance(data, Sequence):  # of rows, 0.1 us each, or of batches
+        return all(isinstance(p, (Mapping, pa.Table, pa.RecordBatch)) for p in data)
+    return False
+
+
 def _from_pandas(frame: Any, fields: Sequence[DataField], *, table: str) -> pa.Table:
     """Take a data frame; whole numbers that pandas made floats for the sake of nulls come back."""
     try:

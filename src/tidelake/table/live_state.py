@@ -18,6 +18,8 @@ import numpy as np
 
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.index_entry import IndexEntry
+from tidelake.metadata.index_manifest import index_entries
 from tidelake.metadata.live_set import manifest_files, read_manifests
 from tidelake.table.handle import TableHandle
 from tidelake.table.writer import BucketState
@@ -49,6 +51,7 @@ class LiveState:
         self._snapshot_id: int | None = None
         self._where = ""
         self._entries: Sequence[EntryTable] = ()
+        self._index: Sequence[IndexEntry] = ()
         self._look_ups = 0
         self._folded = False
         self._states: dict[tuple[bytes, int], BucketState] | None = None
@@ -75,6 +78,13 @@ class LiveState:
         buckets = int(some["total_buckets"][0]) if some.num_rows else None
         return BucketState(tuple(own.files()), buckets, self._snapshot_id)
 
+    def index_entries(self, partition: bytes) -> tuple[Sequence[IndexEntry], int]:
+        """The index files of a partition, and the id of the snapshot that they are of."""
+        if self._snapshot_id is None:
+            self._read()
+        assert self._snapshot_id is not None
+        return [e for e in self._index if e.partition == partition], self._snapshot_id
+
     def _all_states(self) -> dict[tuple[bytes, int], BucketState]:
         """The buckets that have files; none where the table has too many to be made objects."""
         (table,) = self._entries
@@ -100,6 +110,7 @@ class LiveState:
             return
         files = manifest_files(handle.fileio, handle.paths, snapshot, handle.manifests)
         self._entries = read_manifests(handle.fileio, handle.paths, files, handle.manifests)
+        self._index = index_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
         self._where = f"snapshot {snapshot.id} of {handle.paths.location}"
         self._snapshot_id = snapshot.id
 

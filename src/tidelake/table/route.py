@@ -2,7 +2,8 @@
 
 1. Each partition column is dictionary-encoded; the codes of all columns are mixed into one number
    per row and made dense. Only the distinct partitions (few) become BinaryRows.
-2. The bucket is the hash of the bucket-key columns; 0 where the table has no buckets.
+2. The bucket is the hash of the bucket-key columns; 0 where the table has no buckets. Dynamic
+   buckets are looked up by that hash, one partition after the other.
 3. ``partition * buckets + bucket`` is sorted stably (rows of one bucket keep their order: the later
    of two rows of a key must stay later), and the batch is taken once in that order and sliced.
 """
@@ -18,7 +19,8 @@ import pyarrow.compute as pc
 
 from tidelake.codec.arrow_memory import take_rows
 from tidelake.codec.binary_row import serialize_row
-from tidelake.codec.bucket import buckets_of
+from tidelake.codec.bucket import buckets_of, hash_rows
+from tidelake.table.dynamic_buckets import DynamicBuckets
 from tidelake.types import DataField
 from tidelake.types.values import arrow_to_storage
 
@@ -46,6 +48,8 @@ class Router:
         Number of buckets; not above 0 where all rows go to bucket 0.
     function : str
         Option ``bucket-function.type``.
+    dynamic : DynamicBuckets, optional
+        Gives the buckets where the table makes them as they are needed.
     """
 
     def __init__(
@@ -55,7 +59,9 @@ class Router:
         *,
         buckets_count: int,
         function: str = "default",
+        dynamic: DynamicBuckets | None = None,
     ) -> None:
+        self._dynamic = dynamic
         self._partition_fields = tuple(partition_fields)
         self._bucket_fields = tuple(bucket_fields)
         self._buckets_count = buckets_count
@@ -63,7 +69,13 @@ class Router:
         self._partition_types = [f.type for f in partition_fields]
         self._unpartitioned = serialize_row((), ())
 
-    def route(self, batch: pa.RecordBatch, kinds: np.ndarray | None) -> Iterator[BucketRows]:
+    def route(
+        self,
+        batch: pa.RecordBatch,
+        kinds: np.ndarray | None,
+        *,
+        given: np.ndarray | None = None,
+    ) -> Iterator[BucketRows]:
         """Cut a batch into the rows of each bucket.
 
         Parameters
@@ -72,6 +84,8 @@ class Router:
             Columns as in the schema.
         kinds : ndarray of int8, optional
             One per row.
+        given : ndarray of int32, optional
+            The rows' buckets, where another task gave them.
 
         Yields
         ------
@@ -81,8 +95,12 @@ class Router:
         if batch.num_rows == 0:
             return
         partitions, codes = self._partitions(batch)
-        buckets = self._buckets(batch)
-        width = max(self._buckets_count, 1)
+        if self._dynamic is None:
+            buckets = self._buckets(batch)
+            width = max(self._buckets_count, 1)
+        else:
+            buckets = self._dynamic_buckets(self._dynamic, batch, partitions, codes, given)
+            width = int(buckets.max()) + 1
         groups = codes * width + buckets
         if len(partitions) == 1 and (width == 1 or groups.min() == groups.max()):
             yield BucketRows(partitions[0], int(groups[0]), batch, kinds)
@@ -112,6 +130,31 @@ class Router:
         types = [f.type for f in self._bucket_fields]
         numbers = buckets_of(columns, types, self._buckets_count, function=self._function)
         return numbers.astype(np.int64)
+
+    def _dynamic_buckets(
+        self,
+        dynamic: DynamicBuckets,
+        batch: pa.RecordBatch,
+        partitions: Sequence[bytes],
+        codes: np.ndarray,
+        given: np.ndarray | None,
+    ) -> np.ndarray:
+        columns = [batch.column(f.name) for f in self._bucket_fields]
+        hashes = hash_rows(columns, [f.type for f in self._bucket_fields])
+        buckets = np.zeros(batch.num_rows, np.int64) if given is None else given.astype(np.int64)
+        order = np.argsort(codes, kind="stable")
+        ends = np.searchsorted(codes[order], np.arange(len(partitions)), side="right")
+        start = 0
+        for partition, end in zip(partitions, ends.tolist(), strict=True):
+            rows = order[start:end] if len(partitions) > 1 else slice(None)
+            start = end
+            if given is None:
+                buckets[rows] = dynamic.assign(partition, hashes[rows])
+                continue
+            own, own_hashes = buckets[rows], hashes[rows]
+            for bucket in np.unique(own).tolist():  # few: the rows were clustered by them
+                dynamic.put(partition, bucket, own_hashes[own == bucket])
+        return buckets
 
     def _partitions(self, batch: pa.RecordBatch) -> tuple[list[bytes], np.ndarray]:
         """The distinct partitions and each row's number among them."""

@@ -19,17 +19,25 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.commit import Committed
-from tidelake.errors import InvalidInputError, OutcomeUnknownError, TidelakeError
+from tidelake.errors import (
+    ConflictError,
+    InvalidInputError,
+    OutcomeUnknownError,
+    TidelakeError,
+    UnsupportedError,
+)
 from tidelake.fileio.name import validate_name
 from tidelake.format import check_timestamps
 from tidelake.metadata.data_file import CommitMessage
+from tidelake.metadata.index_entry import IndexEntry
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER, Snapshot
 from tidelake.options import check_supported, declared
 from tidelake.scan import live_buckets
 from tidelake.scan.prune import matching_partitions
 from tidelake.table.arguments import whole_number
+from tidelake.table.dynamic_buckets import DynamicBuckets, fill_of, is_dynamic
 from tidelake.table.handle import TableHandle
-from tidelake.table.inputs import record_batches, with_row_kinds
+from tidelake.table.inputs import is_replayable, record_batches, with_row_kinds
 from tidelake.table.live_state import LiveState
 from tidelake.table.partition_spec import partition_predicate
 from tidelake.table.writer import BucketState, TableWriter
@@ -48,6 +56,9 @@ __all__ = [
     "write_batches",
     "write_rows",
 ]
+
+ASSIGNMENTS_MAX = 5
+"""How often rows that can be taken again are given dynamic buckets, before a conflict is raised."""
 
 Batches = Iterator[tuple[pa.RecordBatch, np.ndarray | None]]
 
@@ -144,7 +155,23 @@ def check_writable(handle: TableHandle) -> None:
         has_primary_key=bool(handle.schema.primary_keys),
         action="write",
     )
+    check_partition_keys(handle)
     check_timestamps(handle.schema.fields, what=f"A data file of table '{handle.identifier}'")
+
+
+def check_partition_keys(handle: TableHandle) -> None:
+    """Refuse a table whose keys may move between partitions."""
+    schema = handle.schema
+    outside = [name for name in schema.partition_keys if name not in schema.primary_keys]
+    if schema.primary_keys and outside:
+        message = (
+            f"Table '{handle.identifier}' is partitioned by '{outside[0]}', which is not part of"
+            f" its primary key ({', '.join(schema.primary_keys)}): a key may move between"
+            " partitions, which this version does not cover. Write it with Java Paimon."
+        )
+        raise UnsupportedError(
+            message, kind="cross_partition", table=handle.identifier, column=outside[0]
+        )
 
 
 def write_rows(
@@ -165,21 +192,40 @@ def write_rows(
     if partition is not None and mode != "overwrite":
         message = "partition= names what to overwrite: pass mode='overwrite' with it."
         raise InvalidInputError(message, kind="write_mode", table=handle.identifier)
-    batches = with_row_kinds(
-        record_batches(data, handle.schema.fields, table=handle.identifier),
-        row_kinds,
-        table=handle.identifier,
-    )
+
+    def batches() -> Batches:
+        return with_row_kinds(
+            record_batches(data, handle.schema.fields, table=handle.identifier),
+            row_kinds,
+            table=handle.identifier,
+        )
+
     if mode == "append":
-        return write_batches(handle, batches, identity=identity)
+        again = is_replayable(data) and not isinstance(row_kinds, Iterator)
+        return _assigned_anew(
+            lambda: write_batches(handle, batches(), identity=identity),
+            tries=ASSIGNMENTS_MAX if again else 1,
+        )
     static = (
         None
         if partition is None
         else partition_predicate(handle.schema, partition, table=handle.identifier)
     )
+    rows = batches()
     if static is not None:
-        batches = _with_static_columns(handle, batches, partition or {})
-    return overwrite_partitions(handle, batches, static=static, identity=identity)
+        rows = _with_static_columns(handle, rows, partition or {})
+    return overwrite_partitions(handle, rows, static=static, identity=identity)
+
+
+def _assigned_anew(write: Callable[[], WriteResult], *, tries: int) -> WriteResult:
+    """Write again where another commit has changed the index that buckets were chosen by."""
+    for left in reversed(range(tries)):
+        try:
+            return write()
+        except ConflictError as error:
+            if error.kind != "bucket_assignment" or not left:
+                raise
+    raise AssertionError("unreachable")
 
 
 def write_batches(
@@ -325,17 +371,32 @@ def new_writer(
     """
     check_writable(handle)
     handle.schemas.check_same(handle.schema, table=handle.identifier)
+    context = handle.store_context()
+    live = None if overwrite else LiveState(handle)
+    dynamic = None
+    if is_dynamic(handle.options, has_primary_key=bool(handle.schema.primary_keys)):
+        dynamic = DynamicBuckets(
+            context,
+            entries_of=_no_index if live is None else live.index_entries,
+            fill=fill_of(handle.options),
+        )
     return TableWriter(
-        handle.store_context(),
+        context,
         table=handle.identifier,
-        state_of=_no_state if overwrite else LiveState(handle),
+        state_of=live or _no_state,
         check_partition=None if static is None else _static_check(handle, static),
+        dynamic=dynamic,
     )
 
 
 def _no_state(partition: bytes, bucket: int) -> BucketState:
     del partition, bucket
     return BucketState()
+
+
+def _no_index(partition: bytes) -> tuple[Sequence[IndexEntry], int]:
+    del partition
+    return (), 0
 
 
 def _with_static_columns(

@@ -29,6 +29,7 @@ from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import declared
 from tidelake.store import AppendBucketWriter, LsmBucketWriter, MemoryBudget, StoreContext
+from tidelake.table.dynamic_buckets import DynamicBuckets
 from tidelake.table.route import Router
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
@@ -72,6 +73,8 @@ class TableWriter:
         Gives the state of a bucket, by partition and bucket.
     check_partition : callable, optional
         Called once for each new partition; raises where rows may not go there.
+    dynamic : DynamicBuckets, optional
+        Gives the buckets where the table makes them as they are needed.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class TableWriter:
         table: str,
         state_of: Callable[[bytes, int], BucketState],
         check_partition: Callable[[bytes], None] | None = None,
+        dynamic: DynamicBuckets | None = None,
     ) -> None:
         schema, options = context.schema, context.options
         self._context = context
@@ -89,12 +93,17 @@ class TableWriter:
         self._check_partition = check_partition
         self._buckets_count = options.get(declared.BUCKET)
         self._budget = MemoryBudget(options.get(declared.WRITE_BUFFER_SIZE))
+        self._dynamic = dynamic
+        hashed = self._buckets_count > 0 or dynamic is not None
         self._router = Router(
             [schema.field(name) for name in schema.partition_keys],
-            [schema.field(name) for name in schema.bucket_keys] if self._buckets_count > 0 else [],
+            [schema.field(name) for name in schema.bucket_keys] if hashed else [],
             buckets_count=self._buckets_count,
             function=options.get(declared.BUCKET_FUNCTION_TYPE),
+            dynamic=dynamic,
         )
+        # an index must not name keys that have no row
+        self._drop_deletes = dynamic is not None and options.get(declared.IGNORE_DELETE)
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._held: dict[tuple[bytes, int], int] = {}
         self._held_bytes = 0
@@ -108,7 +117,13 @@ class TableWriter:
         self.base_snapshot_id: int | None = None
         """The snapshot that the first bucket was opened on; None before, and for an overwrite."""
 
-    def write(self, batch: pa.RecordBatch | pa.Table, kinds: np.ndarray | None = None) -> None:
+    def write(
+        self,
+        batch: pa.RecordBatch | pa.Table,
+        kinds: np.ndarray | None = None,
+        *,
+        buckets: np.ndarray | None = None,
+    ) -> None:
         """Take rows.
 
         Parameters
@@ -117,6 +132,8 @@ class TableWriter:
             The table's columns in any order, of their types or safely castable to them.
         kinds : ndarray of int8, optional
             One kind per row; inserts by default.
+        buckets : ndarray of int32, optional
+            The rows' dynamic buckets, where another task gave them.
 
         Raises
         ------
@@ -141,12 +158,23 @@ class TableWriter:
         rows = conform(batch, schema.fields, table=self._table)
         position = 0
         for part in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
-            own = None if kinds is None else kinds[position : position + part.num_rows]
-            position += part.num_rows
-            self._write_conformed(part, own)
+            end = position + part.num_rows
+            self._write_conformed(
+                part,
+                None if kinds is None else kinds[position:end],
+                None if buckets is None else buckets[position:end],
+            )
+            position = end
 
-    def _write_conformed(self, batch: pa.RecordBatch, kinds: np.ndarray | None) -> None:
-        for piece in self._router.route(batch, kinds):
+    def _write_conformed(
+        self, batch: pa.RecordBatch, kinds: np.ndarray | None, buckets: np.ndarray | None
+    ) -> None:
+        self.rows_count += batch.num_rows
+        if self._drop_deletes and kinds is not None and (kinds & 1).any():
+            stays = (kinds & 1) == 0
+            batch, kinds = batch.filter(pa.array(stays)), kinds[stays]
+            buckets = None if buckets is None else buckets[stays]
+        for piece in self._router.route(batch, kinds, given=buckets):
             key = (piece.partition, piece.bucket)
             writer = self._writers.get(key)
             if writer is None:
@@ -157,7 +185,6 @@ class TableWriter:
                 for full in self._budget.victims(self._held):
                     self._writers[full].spill()
                     self._account(full, self._writers[full])
-        self.rows_count += batch.num_rows
 
     def _account(self, key: tuple[bytes, int], writer: BucketWriter) -> None:
         held = writer.buffered_bytes
@@ -245,11 +272,22 @@ class TableWriter:
         for key, message in zip(keys, messages, strict=True):
             self._account(key, self._writers[key])
             self._handed_out.append(message)
+        if self._dynamic is not None:
+            messages = [self._with_index(self._dynamic, message) for message in messages]
         changed = [m for m in messages if not m.is_empty]
         directories = sorted({d for m in changed for d in self._new_names(m)})
         for _ in self._context.env.executor.map(self._context.fileio.sync_dir, directories):
             pass
         return changed
+
+    def _with_index(self, dynamic: DynamicBuckets, message: CommitMessage) -> CommitMessage:
+        """The message with the bucket's index, which is given up with it."""
+        whole = dynamic.with_index(message)
+        if whole.index is not None and whole.index.file is not None:
+            self._handed_out.append(
+                CommitMessage(whole.partition, whole.bucket, whole.total_buckets, index=whole.index)
+            )
+        return whole
 
     def _new_names(self, message: CommitMessage) -> Iterator[str]:
         """The directories in which a name may be new: files', and what came into being with them.
@@ -261,6 +299,10 @@ class TableWriter:
         directory = paths.bucket_dir(message.partition, message.bucket)
         if message.new_files or message.compact_after:
             yield directory
+        if message.index is not None and message.index.file is not None:
+            index_directory = paths.index_dir(message.partition, message.bucket)
+            yield index_directory
+            yield parent_of(index_directory)
         if not state.files:
             directory = parent_of(directory)
             yield directory
@@ -310,3 +352,7 @@ def delete_new_files(fileio: FileIO, paths: TablePaths, messages: Iterable[Commi
         for name in sorted(made):
             with contextlib.suppress(StorageError):
                 fileio.delete(paths.data_file(message.partition, message.bucket, name))
+        index = None if message.index is None else message.index.file
+        if index is not None:
+            with contextlib.suppress(StorageError):
+                fileio.delete(paths.index_file(message.partition, message.bucket, index.file_name))

@@ -23,7 +23,6 @@ SCHEMA = pa.schema(
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [
-        ({"primary_keys": ["k"]}, UnsupportedError, "'bucket' = '4'"),
         ({"primary_keys": ["kk"], "options": {"bucket": 1}}, InvalidInputError, "Did you mean 'k'"),
         ({"primary_keys": ["k", "k"], "options": {"bucket": 1}}, InvalidInputError, "twice"),
         ({"partition_keys": ["x"]}, InvalidInputError, "no column 'x'"),

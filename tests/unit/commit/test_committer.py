@@ -24,6 +24,8 @@ from tidelake.errors import (
 )
 from tidelake.fileio import FaultMode, FaultyFileIO
 from tidelake.metadata import BATCH_IDENTIFIER, CommitKind, ManifestCache, SchemaLog, Snapshot
+from tidelake.metadata.index_entry import DELETION_VECTORS, IndexEntry, IndexFile
+from tidelake.metadata.index_manifest import write_index_manifest
 from tidelake.metadata.live_set import manifest_files
 from tidelake.metadata.manifest import write_manifest_list
 from tidelake.telemetry import Env, ManualClock, SeededIds, SeededRng, SerialExecutor
@@ -691,13 +693,16 @@ def test_a_kind_that_does_not_fit_is_refused():
             committer.commit([message("a")], user="u", kind=kind)
 
 
-def test_a_table_with_index_files_is_refused():
+def test_a_table_with_deletion_vectors_is_refused():
     world = World()
+    vectors = IndexFile(DELETION_VECTORS, "index-a-0", 33, 1, ranges=(("data-a", 1, 24, 2),))
+    entries = [IndexEntry(EMPTY_ROW, 0, vectors)]
+    write_index_manifest(world.fileio, world.paths, "index-manifest-1", entries)
     (first,) = world.committer(1).commit([message("a")], user="u", identifier=1)
     document = first.to_document() | {"id": 2, "indexManifest": "index-manifest-1"}
     world.log.publish(Snapshot.from_document(document, path="x"))
     before = world.manifest_files()
-    with pytest.raises(UnsupportedError, match="index files"):
+    with pytest.raises(UnsupportedError, match="DELETION_VECTORS"):
         world.committer(2).commit([message("b")], user="u", identifier=2)
     assert world.manifest_files() == before
 

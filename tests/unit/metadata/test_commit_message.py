@@ -14,9 +14,17 @@ from unit.metadata.test_entry_table import FILES
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.metadata import CommitMessage
 from tidelake.metadata.commit_message import from_bytes, to_bytes
+from tidelake.metadata.index_entry import HASH, IndexChange, IndexFile
 from tidelake.metadata.wire import WireReader, WireWriter
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "commit_message.txt"
+LONGS = st.integers(0, 2**63 - 1)
+INDEX_CHANGES = st.builds(
+    IndexChange,
+    LONGS,
+    st.none() | st.builds(IndexFile, st.just(HASH), st.text(max_size=20), LONGS, LONGS),
+    LONGS,
+)
 SEVERAL = st.lists(FILES, max_size=2).map(tuple)
 
 
@@ -30,6 +38,7 @@ SEVERAL = st.lists(FILES, max_size=2).map(tuple)
         SEVERAL,
         SEVERAL,
         SEVERAL,
+        st.none() | INDEX_CHANGES,
     )
 )
 def test_a_message_comes_back_as_it_went_in(message):
@@ -38,7 +47,8 @@ def test_a_message_comes_back_as_it_went_in(message):
 
 def small_message():
     file = data_file("data-1", keys=(1, 2), sequences=(5, 9), extra_files=("x",))
-    return CommitMessage(bytes(12), 3, 4, new_files=(file,))
+    index = IndexChange(7, IndexFile(HASH, "index-1", 12, 3), known_count=2)
+    return CommitMessage(bytes(12), 3, 4, new_files=(file,), index=index)
 
 
 def test_a_message_has_the_bytes_of_the_golden_file():
@@ -63,7 +73,7 @@ def test_every_cut_and_every_byte_more_is_noticed():
             from_bytes(wrong)
 
 
-def sealed(body, version=1):
+def sealed(body, version=2):
     framed = b"TLCM" + bytes([version]) + body
     return framed + struct.pack("<I", zlib.crc32(framed))
 
@@ -93,7 +103,7 @@ def test_a_wrong_body_in_a_right_frame_is_noticed():
         b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02",  # more than 64 bits
         b"\xfe\xff\xff\xff\x0f",  # a length beyond the end
         b"\x01",  # a negative length
-        b"\0\0\0\0\0\0rest",
+        b"\0\0\0\0\0\0\0rest",
     ],
 )
 def test_hostile_lengths_take_no_memory(body):
@@ -102,8 +112,8 @@ def test_hostile_lengths_take_no_memory(body):
 
 
 def test_another_layout_is_refused():
-    with pytest.raises(UnsupportedError, match="layout 2"):
-        from_bytes(sealed(b"", version=2))
+    with pytest.raises(UnsupportedError, match="layout 3"):
+        from_bytes(sealed(b"", version=3))
 
 
 @UNHURRIED

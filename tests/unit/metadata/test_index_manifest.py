@@ -12,12 +12,9 @@ from tidelake.codec.bucket import hash_rows
 from tidelake.errors import CorruptError, NotFoundError, UnsupportedError
 from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.hash_index import read_hash_index, write_hash_index
+from tidelake.metadata.index_entry import DELETION_VECTORS, HASH, IndexEntry, IndexFile
 from tidelake.metadata.index_manifest import (
-    DELETION_VECTORS,
-    HASH,
     SCHEMA,
-    IndexEntry,
-    IndexFile,
     decode_index_manifest,
     encode_index_manifest,
     read_index_manifest,

@@ -137,12 +137,10 @@ def test_options_of_primary_key_tables_are_ignored_on_append_tables():
     supported({"merge-engine": "aggregation"}, has_primary_key=False)
 
 
-def test_a_primary_key_table_without_buckets_is_told_which_option_to_give():
+def test_a_primary_key_table_without_buckets_makes_them_as_needed():
     options = Options.parse({})
-    for action in ("create", "write"):
-        with pytest.raises(UnsupportedError, match="'bucket' = '4'"):
-            check_supported(options, table="db.t", has_primary_key=True, action=action)
-    check_supported(options, table="db.t", has_primary_key=True, action="read")
+    for action in ("create", "write", "read"):
+        check_supported(options, table="db.t", has_primary_key=True, action=action)
 
 
 def test_buckets_of_an_append_table_need_a_key():

@@ -51,14 +51,11 @@ __all__ = [
 
 TITLE = "Layout: buckets, partitions, kind of table"
 
-_DYNAMIC = no_effect("it belongs to dynamic buckets, which this version neither makes nor fills")
-
 BUCKET: Final = integer(
     "bucket",
     -1,
-    "Buckets per partition. A primary-key table needs a number to be made or written (with -1, "
-    "dynamic buckets, it can only be read yet); -1 is an append table without buckets. More: more "
-    "parallel writers, smaller and more files.",
+    "Buckets per partition; -1: a primary-key table makes buckets as they are needed (dynamic "
+    "buckets), an append table has none. More: more parallel writers, smaller and more files.",
     minimum=-2,
 )
 BUCKET_KEY: Final = text(
@@ -84,40 +81,42 @@ BUCKET_APPEND_ORDERED: Final = boolean(
 DYNAMIC_BUCKET_TARGET_ROW_NUM: Final = integer(
     "dynamic-bucket.target-row-num",
     2_000_000,
-    "Rows after which a dynamic bucket counts as full. Larger: fewer, bigger buckets.",
-    _DYNAMIC,
+    "Keys after which a dynamic bucket counts as full. Larger: fewer, bigger buckets.",
     long=True,
 )
 DYNAMIC_BUCKET_INITIAL_BUCKETS: Final = integer(
     "dynamic-bucket.initial-buckets",
     None,
-    "Buckets a new partition begins with under dynamic buckets.",
-    _DYNAMIC,
+    "Most tasks of a Spark write that share the new keys of a partition with dynamic buckets, and "
+    "so the buckets that a new one begins with.",
     mutable=False,
 )
 DYNAMIC_BUCKET_MAX_BUCKETS: Final = integer(
     "dynamic-bucket.max-buckets",
     -1,
-    "Most buckets of one partition under dynamic buckets; -1 is without limit.",
-    _DYNAMIC,
+    "Most dynamic buckets of one partition; -1: 32767. Once there are so many they grow beyond "
+    "dynamic-bucket.target-row-num.",
+    minimum=-1,
 )
 DYNAMIC_BUCKET_ASSIGNER_PARALLELISM: Final = integer(
     "dynamic-bucket.assigner-parallelism",
     None,
-    "Tasks that assign rows to dynamic buckets.",
-    _DYNAMIC,
+    "Tasks of a Spark write that assign rows to dynamic buckets; as many as write if unset.",
 )
 CROSS_PARTITION_UPSERT_INDEX_TTL: Final = duration(
     "cross-partition-upsert.index-ttl",
     None,
     "How long the index of a key that may move between partitions remembers it.",
-    _DYNAMIC,
+    refused(
+        "a key that is forgotten would be in two partitions at once; unset it",
+        on=ON_WRITE,
+    ),
 )
 CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM: Final = integer(
     "cross-partition-upsert.bootstrap-parallelism",
     10,
     "Parallel loads of that index when a writer starts.",
-    _DYNAMIC,
+    no_effect("keys are looked up at each write, by as many tasks as write"),
 )
 PATH: Final = text(
     "path",
@@ -222,7 +221,6 @@ INDEX_FILE_IN_DATA_FILE_DIR: Final = boolean(
     "index-file-in-data-file-dir",
     False,
     "Whether index files lie beside the data files instead of in index/.",
-    no_effect("this version reads and writes no index files"),
     mutable=False,
 )
 ROW_TRACKING_ENABLED: Final = boolean(

@@ -1,0 +1,76 @@
+"""What metadata says of one index file, and what the writer of a dynamic bucket says of its own.
+
+These values are Paimon's ``IndexFileMeta`` and ``IndexManifestEntry`` (1.3.1);
+``docs/format/index-file.md`` shows their bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["DELETION_VECTORS", "HASH", "IndexChange", "IndexEntry", "IndexFile"]
+
+HASH = "HASH"  # on disk: never rename
+DELETION_VECTORS = "DELETION_VECTORS"  # on disk: never rename
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFile:
+    """One index file as the index manifest describes it.
+
+    Parameters
+    ----------
+    index_type : str
+        :data:`HASH`, :data:`DELETION_VECTORS`, or one of 2.x.
+    file_name : str
+        Name inside the directory of index files.
+    file_size_bytes : int
+        Its length.
+    row_count : int
+        How many values it holds.
+    ranges : tuple, optional
+        Of deletion vectors: (data file, offset, length, cardinality or None) each.
+    external_path : str, optional
+        Where it is, if outside the table.
+    global_index : mapping, optional
+        Paimon 2.x only; kept as it is.
+    """
+
+    index_type: str
+    file_name: str
+    file_size_bytes: int
+    row_count: int
+    ranges: tuple[tuple[str, int, int, int | None], ...] | None = None
+    external_path: str | None = None
+    global_index: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """An index file and the bucket it belongs to."""
+
+    partition: bytes
+    """Serialized BinaryRow of the partition columns, arity prefix included."""
+    bucket: int
+    file: IndexFile
+
+
+@dataclass(frozen=True, slots=True)
+class IndexChange:
+    """By which index a writer chose a dynamic bucket for its rows, and what it adds to it.
+
+    Parameters
+    ----------
+    base_snapshot_id : int
+        The snapshot whose index it was; 0 for the empty table.
+    file : IndexFile, optional
+        The bucket's new hash index file; None where no key is new.
+    known_count : int
+        How many hashes at the beginning of the file were in the bucket's file before.
+    """
+
+    base_snapshot_id: int
+    file: IndexFile | None = None
+    known_count: int = 0

@@ -1,0 +1,261 @@
+"""Tables with dynamic buckets: every key in one bucket, whoever writes, as the index says."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import tidelake
+from tidelake.codec.bucket import hash_rows
+from tidelake.errors import ConflictError
+from tidelake.metadata.hash_index import read_hash_index
+from tidelake.metadata.index_manifest import index_entries
+from tidelake.metadata.live_set import live_entries
+from tidelake.scan import live_buckets
+
+SMALL = {"dynamic-bucket.target-row-num": "5"}
+
+
+def make(catalog, name="db.dyn", **options):
+    return catalog.create_table(
+        name,
+        {"p": "string", "k": "int64", "v": "int64"},
+        primary_keys=["p", "k"],
+        partition_keys=["p"],
+        options=SMALL | {key.replace("_", "-"): v for key, v in options.items()},
+    )
+
+
+def rows(keys, v=0, p="a"):
+    return [{"p": p, "k": int(k), "v": v} for k in keys]
+
+
+def content(table):
+    return {(r["p"], r["k"]): r["v"] for r in table.to_arrow().to_pylist()}
+
+
+def index_of(table):
+    """The hashes in the index, and the hashes of the keys in the files: by partition and bucket."""
+    handle = table._handle
+    snapshot = handle.snapshots.latest()
+    entries = index_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
+    named = {
+        (e.partition, e.bucket): sorted(read_hash_index(handle.fileio, handle.paths, e).tolist())
+        for e in entries
+    }
+    held = {}
+    live = live_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
+    types = [handle.schema.field("k").type]
+    for e in live.to_entries():
+        assert e.total_buckets == -1
+        path = handle.paths.data_file(e.partition, e.bucket, e.file)
+        keys = pa.parquet.read_table(path, columns=["k"]).column("k")
+        held.setdefault((e.partition, e.bucket), set()).update(
+            hash_rows([keys.combine_chunks()], types).tolist()
+        )
+    return named, held
+
+
+def check_index(table):
+    """Every key of a bucket's files is in its index, and no key is in two buckets."""
+    named, held = index_of(table)
+    for place, hashes in held.items():
+        assert hashes <= set(named[place]), place
+    for partition in {p for p, _ in named}:
+        own = [h for (p, _), hashes in named.items() if p == partition for h in hashes]
+        assert len(own) == len(set(own))
+    return named
+
+
+def test_keys_stay_in_their_buckets_over_many_commits(catalog):
+    table = make(catalog)
+    rng, model, first_keys = np.random.default_rng(1), {}, set()
+    for number in range(12):
+        keys, p = rng.integers(0, 60, 25), "ab"[number % 2]
+        table.write(rows(keys, number, p))
+        first_keys = first_keys or set(keys.tolist())
+        model |= {(p, int(k)): number for k in keys}
+        if number == 6:
+            table.delete([{"p": "a", "k": k} for k in range(30)])
+            model = {key: v for key, v in model.items() if key[0] == "b" or key[1] >= 30}
+        assert content(table) == model
+    named = check_index(table)
+    assert max(len(hashes) for hashes in named.values()) <= 5
+    table.compact(full=True)
+    assert content(table) == model
+    assert check_index(table) == named
+    early = table.to_arrow(snapshot_id=1).column("k").to_pylist()
+    assert set(early) == first_keys
+
+
+def test_what_is_deleted_finds_its_bucket_again(catalog):
+    table = make(catalog)
+    table.write(rows(range(20)))
+    before = check_index(table)
+    table.delete("k >= 0")
+    assert content(table) == {}
+    table.write(rows(range(20), 7))
+    assert check_index(table) == before
+    assert len(content(table)) == 20
+
+
+def test_an_overwrite_begins_the_index_anew(catalog):
+    table = make(catalog)
+    table.write(rows(range(20)) + rows(range(20), p="b"))
+    table.write(rows(range(18, 24), 1), mode="overwrite", partition={"p": "a"})
+    named = check_index(table)
+    assert [len(named[p]) for p in sorted(named)] == [5, 1, 5, 5, 5, 5]
+    table.write([], mode="overwrite", partition={"p": "a"})
+    assert len(check_index(table)) == 4
+    table.delete("p = 'b'")
+    assert check_index(table) == {}
+    assert table._handle.snapshots.latest().index_manifest is None
+    table.write(rows([1]))
+    assert len(check_index(table)) == 1
+
+
+def test_writers_at_once_never_put_a_key_into_two_buckets(catalog, tmp_path):
+    table = make(catalog)
+    writers, writes = 4, 5
+
+    def work(writer):
+        own = tidelake.open(tmp_path / "warehouse").table("db.dyn")
+        rng = np.random.default_rng(writer)
+        for number in range(writes):
+            keys = rng.permutation(40)[:15]
+            for _ in range(20):
+                try:
+                    own.write(rows(keys, writer * 100 + number))
+                except ConflictError:
+                    continue
+                break
+            else:
+                raise AssertionError("no write went through")
+
+    with ThreadPoolExecutor(writers) as pool:
+        list(pool.map(work, range(writers)))
+    check_index(table)
+    got = table.to_arrow().column("k").to_pylist()
+    assert len(got) == len(set(got))
+    table.compact(full=True)
+    assert sorted(table.to_arrow().column("k").to_pylist()) == sorted(got)
+
+
+def test_keys_of_two_writers_are_united_or_one_is_refused(catalog, tmp_path):
+    table = make(catalog)
+    table.write(rows([1]))
+    other = tidelake.open(tmp_path / "warehouse").table("db.dyn")
+    with table.writer() as out:
+        out.write(rows([2], 1))
+        other.write(rows([3], 1))
+    assert sorted(map(len, check_index(table).values())) == [3]
+    orphans = left_over(table)  # the file that the union took the place of
+    assert len(orphans) == 1
+    out = table.writer()
+    out.write(rows([4, 5], 2))
+    other.write(rows([6, 7], 2))
+    other.write(rows([5], 2))  # into another bucket: the first is full by then
+    with pytest.raises(ConflictError, match="chose buckets by an index"):
+        out.commit()
+    assert 4 not in table.to_arrow().column("k").to_pylist()
+    table.write(rows([4, 5], 2))
+    assert sorted(table.to_arrow().column("k").to_pylist()) == [1, 2, 3, 4, 5, 6, 7]
+    check_index(table)
+    assert left_over(table) == orphans
+
+
+def left_over(table):
+    """Index files and index manifests that no snapshot names."""
+    handle = table._handle
+    named = set()
+    for number in handle.snapshots.ids():
+        snapshot = handle.snapshots.load(number)
+        entries = index_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
+        named |= {snapshot.index_manifest, *(e.file.file_name for e in entries)}
+    there = {f.name for f in handle.fileio.list_dir(f"{handle.paths.location}/index")}
+    manifests = {f.name for f in handle.fileio.list_dir(handle.paths.manifest_dir)}
+    return (there | {m for m in manifests if m.startswith("index-")}) - named
+
+
+def test_an_overwrite_beside_an_upsert_is_noticed(catalog, tmp_path):
+    table = make(catalog)
+    table.write(rows(range(12)))
+    other = tidelake.open(tmp_path / "warehouse").table("db.dyn")
+    out = table.writer()
+    out.write(rows([11], 1))
+    other.write(rows([11], 2), mode="overwrite", partition={"p": "a"})
+    with pytest.raises(ConflictError, match="overwritten"):
+        out.commit()
+    assert content(table) == {("a", 11): 2}
+
+
+def test_rows_that_are_given_up_leave_nothing(catalog):
+    table = make(catalog)
+    table.write(rows([1]))
+    out = table.writer()
+    out.write(rows(range(30)))
+    out.abort()
+    assert not left_over(table)
+    out = table.writer()
+    out.write(rows(range(30)))
+    with pytest.raises(tidelake.InvalidInputError):
+        out.write([{"k": "none"}])
+    assert not left_over(table)
+
+
+def test_deletes_that_are_ignored_come_into_no_index(catalog):
+    table = make(catalog, ignore_delete="true")
+    table.write(rows([1, 2]), row_kinds=["-D", "+I"])
+    assert list(map(len, check_index(table).values())) == [1]
+    table.write(rows([3]), row_kinds=["-D"])
+    assert list(map(len, check_index(table).values())) == [1]
+
+
+def test_index_files_may_lie_beside_the_data(catalog):
+    table = make(catalog, index_file_in_data_file_dir="true")
+    table.write(rows(range(7)))
+    table.write(rows(range(9), 1))
+    assert len(content(table)) == 9
+    handle = table._handle
+    names = [f.name for f in handle.fileio.list_dir(f"{handle.paths.location}/p=a/bucket-0")]
+    assert any(name.startswith("index-") for name in names)
+
+
+def test_the_first_bucket_is_enough_for_two_million_keys(catalog):
+    table = catalog.create_table("db.plain", {"k": "int64"}, primary_keys=["k"])
+    table.write(pa.table({"k": np.arange(100_000)}))
+    snapshot = table._handle.snapshots.latest()
+    found = live_buckets(table._handle.read_context(), snapshot, manifests=table._handle.manifests)
+    assert [b.bucket for b in found] == [0]
+
+
+@pytest.mark.parametrize("where", ["warehouse_1_3_1.db/pk_dyn", "warehouse/db.db/pk_dynamic"])
+def test_a_table_of_real_paimon_is_written_on(oracle_dir, tmp_path, where):
+    import shutil
+
+    shutil.copytree(oracle_dir / "fixtures" / where, tmp_path / "w" / "db.db" / "t")
+    table = tidelake.open(tmp_path / "w").table("db.t")
+    before = table.to_arrow()
+    named, held = index_of_any(table)
+    table.write(before)
+    table.compact(full=True)
+    assert index_of_any(table)[0] == named
+    assert held.items() <= {p: set(h) for p, h in named.items()}.items() or held
+    assert table.to_arrow().sort_by(before.schema.names[0]) == before.sort_by(
+        before.schema.names[0]
+    )
+
+
+def index_of_any(table):
+    handle = table._handle
+    snapshot = handle.snapshots.latest()
+    entries = index_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
+    named = {
+        (e.partition, e.bucket): sorted(read_hash_index(handle.fileio, handle.paths, e).tolist())
+        for e in entries
+    }
+    return named, {}

@@ -13,7 +13,7 @@ from typing import Any
 
 from tidelake.options.option import LONG_MAX, Kind, Option
 
-__all__ = ["parse_value", "to_text"]
+__all__ = ["bytes_of_text", "parse_value", "to_text"]
 
 BYTES_OF_UNIT = {
     **dict.fromkeys(("", "b", "bytes"), 1),
@@ -127,7 +127,14 @@ def _enumeration(option: Option[Any], given: str) -> str:
     raise ValueError(message)
 
 
-def _memory_size(_: Option[Any], given: str) -> int:
+def bytes_of_text(given: str) -> int:
+    """The bytes of a size such as ``16 kb``; ``ValueError`` where it is none.
+
+    Examples
+    --------
+    >>> bytes_of_text("16 kb")
+    16384
+    """
     message = "a size such as '128 mb' (units b, kb, mb, gb, tb; whole numbers)"
     matched = _NUMBER_AND_UNIT.fullmatch(given.strip())
     if not matched or matched[2].lower() not in BYTES_OF_UNIT:
@@ -137,6 +144,10 @@ def _memory_size(_: Option[Any], given: str) -> int:
         message = "a size that fits 64 bits"
         raise ValueError(message)
     return size
+
+
+def _memory_size(_: Option[Any], given: str) -> int:
+    return bytes_of_text(given)
 
 
 def _duration(_: Option[Any], given: str) -> int:

@@ -1,0 +1,49 @@
+"""Big-endian numbers and ranges out of an index's bytes, never beyond their end."""
+
+from __future__ import annotations
+
+from tidelake.errors import CorruptError
+
+__all__ = ["ByteSource", "damaged"]
+
+
+class ByteSource:
+    """Reads from front to end, or at a place."""
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self.data = data
+        self.at = at
+
+    def take(self, size: int) -> bytes:
+        """The next bytes."""
+        if not 0 <= size <= len(self.data) - self.at or self.at < 0:
+            message = f"it needs {size} bytes at {self.at} and has {len(self.data)}"
+            raise damaged(message)
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def integer(self, width: int = 4) -> int:
+        """The next signed number."""
+        return int.from_bytes(self.take(width), "big", signed=True)
+
+    def count(self, item_size: int = 1) -> int:
+        """The next number, of items that must still fit behind it."""
+        number = self.integer()
+        if not 0 <= number * item_size <= len(self.data) - self.at:
+            message = f"it says to hold {number} items, more than its bytes can"
+            raise damaged(message)
+        return number
+
+    def truth(self) -> bool:
+        """The next byte, as 0 or 1."""
+        byte = self.take(1)[0]
+        if byte > 1:
+            message = f"it has {byte} where 0 or 1 must be"
+            raise damaged(message)
+        return byte == 1
+
+
+def damaged(reason: str) -> CorruptError:
+    """Make the error for an index that is not what it should be."""
+    message = f"A file index is damaged: {reason}."
+    return CorruptError(message, kind="file_index")

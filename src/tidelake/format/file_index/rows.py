@@ -1,0 +1,40 @@
+"""Which rows of a file an index leaves: all, none, or those of a mask.
+
+``True`` is every row (or nothing is known), ``False`` is none; a mask is never all false. What is
+left out is sure not to match; what is left may.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Rows", "both", "either", "mask_of"]
+
+Mask = npt.NDArray[np.bool_]
+Rows = bool | Mask
+
+
+def mask_of(mask: Mask) -> Rows:
+    """Give a mask as rows."""
+    if mask.all():
+        return True
+    return mask if mask.any() else False
+
+
+def both(one: Rows, other: Rows) -> Rows:
+    """Rows that are in both."""
+    if isinstance(one, bool):
+        return other if one else False
+    if isinstance(other, bool):
+        return one if other else False
+    return mask_of(one & other)
+
+
+def either(one: Rows, other: Rows) -> Rows:
+    """Rows that are in one of them."""
+    if isinstance(one, bool):
+        return True if one else other
+    if isinstance(other, bool):
+        return True if other else one
+    return mask_of(one | other)

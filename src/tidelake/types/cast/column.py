@@ -1,0 +1,96 @@
+"""Casts one column: the entry to the casts of numbers, texts and times."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tidelake.errors import InvalidInputError, UnsupportedError, shortened
+from tidelake.types.arrow import to_arrow_type
+from tidelake.types.cast import number, text, time
+from tidelake.types.cast.rules import BINARIES, DAY_TIMES, TEXTS, TIMESTAMPS, can_cast, needs_zone
+from tidelake.types.data_type import DataType
+
+__all__ = ["cast_column"]
+
+_TIMES = TIMESTAMPS | DAY_TIMES
+
+
+def cast_column(
+    values: pa.Array, source: DataType, target: DataType, *, zone: str | None = None
+) -> pa.Array:
+    """Give a column's values in another type, as Paimon gives those of a file older than the type.
+
+    Parameters
+    ----------
+    values : pyarrow.Array
+        Of the Arrow type of `source`.
+    source, target : DataType
+        What they are and what they become; nullability is not looked at.
+    zone : str, optional
+        The local time zone, by its name in the IANA data base; needed only where
+        :func:`~tidelake.types.cast.rules.needs_zone` says so.
+
+    Returns
+    -------
+    pyarrow.Array
+        Of the Arrow type of `target`. A decimal that is too large for it has become null.
+
+    Raises
+    ------
+    InvalidInputError
+        A value cannot be cast: a text that is no number, a timestamp that Arrow cannot hold.
+    UnsupportedError
+        There is no cast between the types, or the zone is needed and not known.
+
+    Examples
+    --------
+    >>> from tidelake.types import parse_type
+    >>> cast_column(pa.array([383, -1], pa.int32()), parse_type("INT"), parse_type("TINYINT"))
+    <pyarrow.lib.Int8Array object at ...>
+    [
+      127,
+      -1
+    ]
+    """
+    if source.as_nullable() == target.as_nullable():
+        return values
+    if not can_cast(source, target, explicit=True):
+        message = f"There is no cast from {source.as_nullable()} to {target.as_nullable()}."
+        raise UnsupportedError(message, kind="cast")
+    if zone is None and needs_zone(source, target):
+        message = (
+            f"A cast from {source.as_nullable()} to {target.as_nullable()} depends on the local"
+            " time zone, which is not known here: set the environment variable TZ to its name."
+        )
+        raise UnsupportedError(message, kind="cast_zone")
+    try:
+        cast = _cast(values, source, target, zone or "UTC")
+    except (ValueError, ArithmeticError) as error:  # pyarrow's ArrowInvalid is a ValueError
+        message = (
+            f"{shortened(repr(str(error)))} cannot be cast from {source.as_nullable()} to"
+            f" {target.as_nullable()}"
+        )
+        raise InvalidInputError(message, kind="cast_value") from error
+    assert cast.type == to_arrow_type(target), f"{source} to {target} gave {cast.type}"
+    return cast
+
+
+def _cast(values: pa.Array, source: DataType, target: DataType, zone: str) -> pa.Array:
+    a, b = source.root, target.root
+    if a in TEXTS:
+        if b in TEXTS:
+            return text.sized_text(values, target)
+        return (
+            time.text_to_time(values, target, zone)
+            if b in _TIMES
+            else text.from_text(values, target)
+        )
+    if a in BINARIES and b in BINARIES:
+        return text.sized_bytes(values, target)
+    if b in _TIMES:
+        return time.to_time(values, source, target, zone)
+    if a in _TIMES:
+        return time.from_time(values, source, target, zone)
+    if b in TEXTS:
+        return text.to_text(values, source, target)
+    return number.number_cast(values, source, target)

@@ -20,6 +20,7 @@ from tidelake.format.format_options import FormatOptions
 from tidelake.format.parquet_reader import read_parquet
 from tidelake.format.parquet_writer import ParquetFileWriter
 from tidelake.format.read_error import reading
+from tidelake.format.retype import Retyping
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of, evaluate
 
@@ -51,6 +52,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     batch_rows: int = BATCH_ROWS,
     file_size_bytes: int | None = None,
     row_count: int | None = None,
+    zone: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read a data file.
 
@@ -70,11 +72,13 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     file_fields : sequence of DataField
         The columns of the schema that the file was written with, where known: one that the file
         lacks is damage, and not a column added later. In ORC and Avro files a column is found
-        by its name there.
+        by its name there; one of another type is cast.
     batch_rows : int
         Most rows per batch.
     file_size_bytes, row_count : int, optional
         What the manifest says of the file.
+    zone : str, optional
+        The local time zone, for casts that depend on it.
 
     Yields
     ------
@@ -89,8 +93,10 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     CorruptError
         The file is damaged or not what the manifest says; it is named.
     UnsupportedError
-        The file is of a format that is not covered, or a column's type in it does not become the
-        wanted one without loss.
+        The file is of a format that is not covered, or a column's type in it cannot become the
+        wanted one.
+    InvalidInputError
+        A value of a column whose type was changed since cannot be cast.
 
     Notes
     -----
@@ -98,11 +104,12 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     is asked for.
     """
     needed = _needed_fields(fields, predicate, predicate_fields)
+    retyping = Retyping.of(path, needed, file_fields, zone=zone)
     request = ReadRequest(
         path,
-        needed,
+        needed if retyping is None else retyping.asked,
         file_fields=tuple(file_fields),
-        predicate=predicate,
+        predicate=predicate if retyping is None else retyping.pushed(predicate),
         batch_rows=batch_rows,
         file_size_bytes=file_size_bytes,
         row_count=row_count,
@@ -115,6 +122,8 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
                 batch = next(batches, None)
                 if batch is None:
                     break
+                if retyping is not None:
+                    batch = retyping.cast(batch)
                 if predicate is not None:
                     batch = batch.filter(evaluate(predicate, batch, needed))
                 batch = batch.select([f.name for f in fields])

@@ -269,7 +269,7 @@ def _prune_entries(
 ) -> EntryTable:
     """Drop entries by bucket, column-wise."""
     chosen = _dropped(entries, entries["bucket"] < 0, BY_POSTPONE, tally)
-    if parts.rest is None or not context.schema.bucket_keys:
+    if parts.rest is None or not context.schema.bucket_keys or _bucket_keys_retyped(context):
         return chosen
     function = context.options.get(declared.BUCKET_FUNCTION_TYPE)
     named = buckets_named(context.schema, parts.rest, function=function)
@@ -280,6 +280,16 @@ def _prune_entries(
             outside = ~np.isin(chosen["bucket"], list(buckets))
             excluded |= outside & (chosen["total_buckets"] == total)
     return _dropped(chosen, excluded, BY_BUCKET, tally)
+
+
+def _bucket_keys_retyped(context: ReadContext) -> bool:
+    """Whether files may lie where the hash of a value of an older type had them put."""
+    for name in context.schema.bucket_keys:
+        field = context.schema.field(name)
+        older = (f for s in context.schemas.values() for f in s.fields if f.id == field.id)
+        if any(f.type.as_nullable() != field.type.as_nullable() for f in older):
+            return True
+    return False
 
 
 def _dropped(

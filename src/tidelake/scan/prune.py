@@ -29,6 +29,7 @@ from tidelake.codec.bucket import buckets_of
 from tidelake.errors import CorruptError
 from tidelake.metadata.data_file import EMPTY_ROW, DataFileMeta, SimpleStats
 from tidelake.types import DataField, TableSchema, TypeRoot
+from tidelake.types.cast import keeps_order
 from tidelake.types.predicate import (
     And,
     ColumnRange,
@@ -211,7 +212,9 @@ class StatsReader:
     """Decodes the statistics of data files as ranges of the table's current columns.
 
     Statistics are addressed by the field ids of the file's own schema: a renamed column is found, a
-    column that the file does not have is all null, one whose type changed has no range.
+    column that the file does not have is all null. One whose type was changed has a range only
+    where every value keeps its place among the others (INT to BIGINT, and not INT to STRING), and
+    no number of nulls, for a cast may make some.
 
     Parameters
     ----------
@@ -248,7 +251,9 @@ class StatsReader:
             high = decode_row(file.max_key, types)[0]
             current = self._current(fields[0])
             if current is not None:
-                ranges[current.name] = ColumnRange(low, high, None, file.row_count)
+                ranges[current.name] = _evolved(
+                    ColumnRange(low, high, None, file.row_count), fields[0], current
+                )
         return ranges
 
     def value_ranges(self, file: DataFileMeta, columns: Iterable[str]) -> dict[str, ColumnRange]:
@@ -277,7 +282,7 @@ class StatsReader:
     def _current(self, file_field: DataField) -> DataField | None:
         for field in self._schema.fields:
             if field.id == file_field.id:
-                return field if field.type.not_null() == file_field.type.not_null() else None
+                return field if keeps_order(file_field.type, field.type) else None
         return None
 
     def _ranges(
@@ -299,10 +304,22 @@ class StatsReader:
         high = decode_row(stats.max_values, types)
         nulls = stats.null_counts or (None,) * len(fields)
         return {
-            c.name: ColumnRange(low[i], high[i], nulls[i], file.row_count)
+            c.name: _evolved(ColumnRange(low[i], high[i], nulls[i], file.row_count), fields[i], c)
             for i, c in enumerate(current)
             if c is not None and c.name in wanted
         }
+
+
+def _evolved(known: ColumnRange, file_field: DataField, field: DataField) -> ColumnRange:
+    """A range of a column as the file has it, as one of the table's column."""
+    if file_field.type.as_nullable() == field.type.as_nullable():
+        return known
+    low, high = known.min, known.max
+    if field.type.root is TypeRoot.DECIMAL:  # of which storage values are the unscaled ones
+        factor = 10 ** ((field.type.scale or 0) - (file_field.type.scale or 0))
+        low = low * factor if isinstance(low, int) else None
+        high = high * factor if isinstance(high, int) else None
+    return ColumnRange(low, high, None, known.row_count)
 
 
 def prune_section(

@@ -155,4 +155,5 @@ def _file_batches(
         file_fields=kv_fields(schema) if schema.primary_keys else schema.fields,
         file_size_bytes=file.file_size_bytes,
         row_count=file.row_count,
+        zone=context.env.zone,
     )

@@ -166,11 +166,16 @@ class NativeFiles:
             by_id = {f.id: f for f in schema.fields}
             source = tuple(by_id.get(f.id) for f in self._fields)
             readable = any(s is not None for s in source) and all(
-                s is None or (_read_alike(s.type) and _widens(s.type, f.type))
-                for s, f in zip(source, self._fields, strict=True)
+                _is_native(s, f) for s, f in zip(source, self._fields, strict=True)
             )
             self._sources[file.schema_id] = source if readable else None
         return self._sources[file.schema_id]
+
+
+def _is_native(source: DataField | None, field: DataField) -> bool:
+    if not field.type.nullable and (source is None or source.type.nullable):
+        return False  # the kernel refuses nulls of older days
+    return source is None or (_read_alike(source.type) and _widens(source.type, field.type))
 
 
 def native_frame(
@@ -251,6 +256,8 @@ def _widens(source: DataType, target: DataType) -> bool:
     if source.root is target.root:
         if source.root is TypeRoot.DECIMAL or source.root in _TIMESTAMPS:
             return (source.precision, source.scale) == (target.precision, target.scale)
+        if source.root in {TypeRoot.CHAR, TypeRoot.BINARY}:  # a longer one is filled up
+            return source.length == target.length
         return (source.length or 0) <= (target.length or 0)
     if source.root in _INTEGERS and target.root in _INTEGERS:
         return _INTEGERS.index(source.root) < _INTEGERS.index(target.root)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tidelake.fileio import FileIO
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.schema_log import SchemaLog
 from tidelake.options import Options
 from tidelake.telemetry import Env
 from tidelake.types import DataField, TableSchema
@@ -45,6 +46,9 @@ class StoreContext:
     def file_fields(self, file: DataFileMeta) -> tuple[DataField, ...]:
         """The columns that a file to be rewritten must have: one that lacks any is damaged.
 
-        None are known of a file with another schema; what it lacks was added later and is null.
+        What the schema of an older file lacks was added later and is null. That schema is read
+        from storage, once for each such file.
         """
-        return self.schema.fields if file.schema_id == self.schema.id else ()
+        if file.schema_id == self.schema.id:
+            return self.schema.fields
+        return SchemaLog(self.fileio, self.paths).load(file.schema_id).fields

@@ -6,6 +6,7 @@ seed gives the same clock readings, file names, waits and order of work.
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
@@ -15,7 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Protocol, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 __all__ = [
     "Clock",
@@ -32,6 +35,7 @@ __all__ = [
     "SystemClock",
     "SystemIds",
     "ThreadExecutor",
+    "local_zone",
 ]
 
 T = TypeVar("T")
@@ -202,9 +206,37 @@ class SilentProgress:
         """Ignore it."""
 
 
+def local_zone() -> str | None:
+    """The local time zone by its name in the IANA data base; None where the machine does not tell.
+
+    The environment variable ``TZ`` comes first, then ``/etc/localtime``; a machine with neither
+    lives in UTC.
+    """
+    name = os.environ.get("TZ", "").lstrip(":")
+    place = Path("/etc/localtime")
+    if not name and not place.exists():
+        return "UTC"
+    target = name or str(place.resolve())
+    name = target.partition("zoneinfo/")[2] or name
+    for prefix in ("posix/", "right/"):
+        name = name.removeprefix(prefix)
+    try:
+        return ZoneInfo(name).key if name else None
+    except (ValueError, ZoneInfoNotFoundError, OSError):
+        return None  # a rule such as EST5EDT4,M3.2.0,M11.1.0, or no name
+
+
 @dataclass(frozen=True, slots=True)
 class Env:
     """The engine's outside world, passed down as one value. Picklable.
+
+    Parameters
+    ----------
+    clock, rng, ids, executor, progress
+        See the classes of these names.
+    zone : str, optional
+        The local time zone, which casts between local times and instants take, by its IANA name.
+        It is that of the machine where the catalog was opened, on every executor too.
 
     Examples
     --------
@@ -218,6 +250,7 @@ class Env:
     ids: Ids = field(default_factory=SystemIds)
     executor: Executor = field(default_factory=lambda: ThreadExecutor(4))
     progress: Progress = field(default_factory=SilentProgress)
+    zone: str | None = field(default_factory=local_zone)
 
     @classmethod
     def system(cls) -> Env:
@@ -232,6 +265,7 @@ class Env:
             rng=SeededRng(seed),
             ids=SeededIds(seed),
             executor=SerialExecutor(),
+            zone="UTC",
         )
 
 

@@ -20,7 +20,7 @@ from tidelake.scan.prune import (
     scan_filter,
 )
 from tidelake.types import DataField, TableSchema, parse_type
-from tidelake.types.predicate import Always, Compare, In, IsNull, Not, Or, bind, col
+from tidelake.types.predicate import Always, ColumnRange, Compare, In, IsNull, Not, Or, bind, col
 
 INT, STRING = parse_type("INT"), parse_type("STRING")
 FIELDS = (
@@ -236,7 +236,35 @@ def test_statistics_of_older_schemas_are_found_by_field_id():
     )
     assert (ranges["renamed"].min, ranges["renamed"].null_count) == (5, 1)
     assert (ranges["added"].min, ranges["added"].null_count) == (None, file.row_count)
-    assert "retyped" not in ranges
+    assert ranges["retyped"] == ColumnRange(7, 7, None, file.row_count)
+    text = dataclasses.replace(now, fields=(*now.fields[:-1], DataField(4, "retyped", STRING)))
+    assert not StatsReader(text, {0: before, 1: now}).value_ranges(file, ["retyped"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "low", "known"),
+    [
+        ("INT", "BIGINT", 7, 7),
+        ("BIGINT", "INT", 7, None),
+        ("DECIMAL(5, 2)", "DECIMAL(10, 4)", 123, 12300),
+        ("DECIMAL(10, 4)", "DECIMAL(5, 2)", 123, None),
+        ("FLOAT", "DOUBLE", 1.5, 1.5),
+        ("TIMESTAMP(3)", "TIMESTAMP(6)", 5_000_000, 5_000_000),
+        ("VARCHAR(5)", "STRING", "a", "a"),
+        ("VARCHAR(5)", "CHAR(9)", "a", None),
+        ("DATE", "STRING", 1, None),
+    ],
+)
+def test_statistics_of_a_retyped_column_count_where_the_order_stays(old, new, low, known):
+    field, now = DataField(0, "a", parse_type(old)), DataField(0, "b", parse_type(new))
+    schemas = {0: TableSchema(0, (field,), 0), 1: TableSchema(1, (now,), 0)}
+    row = serialize_row((low,), [field.type])
+    file = dataclasses.replace(
+        make_file("f", keys=[1], values=[1]), value_stats=SimpleStats(row, row, (0,)), schema_id=0
+    )
+    ranges = StatsReader(schemas[1], schemas).value_ranges(file, ["b"])
+    expected = {} if known is None else {"b": ColumnRange(known, known, None, file.row_count)}
+    assert ranges == expected
 
 
 def test_dense_statistics_name_their_columns():

@@ -16,7 +16,7 @@ from interop.cells import column_cells
 from tidelake import InvalidInputError, UnsupportedError
 from tidelake.types import TypeRoot, parse_type
 from tidelake.types.arrow import to_arrow_type
-from tidelake.types.cast import can_cast, cast_column, keeps_order, needs_zone
+from tidelake.types.cast import can_cast, cast_values, keeps_order, needs_zone
 from tidelake.types.cast.float_text import float_text
 from tidelake.types.values import storage_to_arrow
 
@@ -87,14 +87,14 @@ def test_casts_give_what_java_gives(name):
         if good:
             given = column([g for g, _ in good], source)
             both = pa.concat_arrays([given, pa.nulls(1, given.type)])
-            cast = cast_column(both, source, target, zone=line["zone"])
+            cast = cast_values(both, source, target, zone=line["zone"])
             found = column_cells(pa.chunked_array([cast]))
             expected = [*(e for _, e in good), None]
             triples = zip([*(g for g, _ in good), None], found, expected, strict=True)
             wrong += [(line["to"], *t) for t in triples if t[1] != t[2]]
         for cell in bad:
             with pytest.raises(InvalidInputError, match="cannot be cast"):
-                cast_column(column([cell], source), source, target, zone=line["zone"])
+                cast_values(column([cell], source), source, target, zone=line["zone"])
     assert not wrong
 
 
@@ -123,12 +123,12 @@ def test_a_cast_needs_the_zone_if_java_gives_another_answer_elsewhere():
 def test_a_cast_that_needs_an_unknown_zone_is_refused():
     ltz, date = parse_type("TIMESTAMP(3) WITH LOCAL TIME ZONE"), parse_type("DATE")
     with pytest.raises(UnsupportedError, match=r"local time zone.*TZ"):
-        cast_column(pa.array([0], pa.timestamp("ms", "UTC")), ltz, date)
+        cast_values(pa.array([0], pa.timestamp("ms", "UTC")), ltz, date)
 
 
 def test_a_cast_that_there_is_not_is_refused():
     with pytest.raises(UnsupportedError, match="no cast from DATE to INT"):
-        cast_column(pa.array([0], pa.date32()), parse_type("DATE"), parse_type("INT"))
+        cast_values(pa.array([0], pa.date32()), parse_type("DATE"), parse_type("INT"))
 
 
 def test_casts_that_keep_the_order_do():
@@ -143,7 +143,7 @@ def test_casts_that_keep_the_order_do():
             values = values.filter(pc.invert(pc.is_nan(values)))
         values = values.take(pc.sort_indices(values))
         try:
-            cast = cast_column(values, source, target, zone="UTC")
+            cast = cast_values(values, source, target, zone="UTC")
         except InvalidInputError:
             continue  # of timestamps that nanoseconds cannot hold
         assert cast.null_count == 0

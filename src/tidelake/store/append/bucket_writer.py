@@ -244,6 +244,7 @@ class AppendBucketWriter:
                 file_fields=self._context.file_fields(file),
                 file_size_bytes=file.file_size_bytes,
                 row_count=file.row_count,
+                zone=self._context.env.zone,
             ):
                 self._compacting.write(rows)
         written = self._compacting.close()

@@ -195,4 +195,5 @@ def _run_batches(
             file_fields=context.file_fields(file),
             file_size_bytes=file.file_size_bytes,
             row_count=file.row_count,
+            zone=context.env.zone,
         )

@@ -10,12 +10,12 @@ from tidelake.types.cast import number, text, time
 from tidelake.types.cast.rules import BINARIES, DAY_TIMES, TEXTS, TIMESTAMPS, can_cast, needs_zone
 from tidelake.types.data_type import DataType
 
-__all__ = ["cast_column"]
+__all__ = ["cast_values"]
 
 _TIMES = TIMESTAMPS | DAY_TIMES
 
 
-def cast_column(
+def cast_values(
     values: pa.Array, source: DataType, target: DataType, *, zone: str | None = None
 ) -> pa.Array:
     """Give a column's values in another type, as Paimon gives those of a file older than the type.
@@ -45,7 +45,7 @@ def cast_column(
     Examples
     --------
     >>> from tidelake.types import parse_type
-    >>> cast_column(pa.array([383, -1], pa.int32()), parse_type("INT"), parse_type("TINYINT"))
+    >>> cast_values(pa.array([383, -1], pa.int32()), parse_type("INT"), parse_type("TINYINT"))
     <pyarrow.lib.Int8Array object at ...>
     [
       127,

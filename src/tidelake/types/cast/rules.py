@@ -113,8 +113,9 @@ def needs_zone(source: DataType, target: DataType) -> bool:
 def keeps_order(source: DataType, target: DataType) -> bool:
     """Whether a cast of the smallest and the largest value bounds the cast of all between.
 
-    True only where every value keeps its place: wider integers and decimals, FLOAT to DOUBLE,
-    finer timestamps. Statistics of a file may then be cast; of others they say nothing.
+    True only where every value keeps its place: of one type, wider integers and decimals, longer
+    texts and bytes, FLOAT to DOUBLE, finer timestamps. Statistics of a file may then be cast; of
+    others they say nothing.
 
     Examples
     --------
@@ -124,7 +125,12 @@ def keeps_order(source: DataType, target: DataType) -> bool:
     >>> keeps_order(parse_type("INT"), parse_type("STRING"))
     False
     """
+    if source.as_nullable() == target.as_nullable():
+        return True
     a, b = source.root, target.root
+    if b in {TypeRoot.VARCHAR, TypeRoot.VARBINARY}:
+        same = a in (TEXTS if b is TypeRoot.VARCHAR else BINARIES)
+        return same and (source.length or 0) <= (target.length or 0)
     if a in INTEGERS and b in INTEGERS:
         return INTEGERS.index(a) <= INTEGERS.index(b)
     if a is TypeRoot.DECIMAL and b is TypeRoot.DECIMAL:

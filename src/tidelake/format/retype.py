@@ -1,0 +1,175 @@
+"""Files that are older than a column's type: read as they were written, then cast.
+
+1. A wanted column is found in the schema that the file was written with, by its id; so are the
+   fields of rows inside it, while elements, keys and values go by their place.
+2. What has another type there is asked of the file in that type, and cast as Paimon casts it
+   (:mod:`tidelake.types.cast`). What the schema lacks was added later and is null.
+3. A condition on such a column says nothing about the values in the file: it is not handed to the
+   file's reader, whose statistics are those of the old type.
+4. Where a column became NOT NULL, a null of older days is refused: it has no value to be given.
+
+Source: Paimon's ``SchemaEvolutionUtil`` and ``FormatReaderMapping`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.types import DataField, DataType, TypeRoot
+from tidelake.types.arrow import to_arrow_schema, to_arrow_type
+from tidelake.types.cast import can_cast, cast_values
+from tidelake.types.nested import (
+    ListParts,
+    list_of,
+    list_parts,
+    map_of,
+    struct_children,
+    struct_of,
+)
+from tidelake.types.predicate import Predicate, columns_of, conjoin, conjuncts
+
+__all__ = ["Retyping"]
+
+
+@dataclass(frozen=True, slots=True)
+class Retyping:
+    """How the columns of one file become those wanted.
+
+    Parameters
+    ----------
+    path : str
+        The file, for messages.
+    wanted : tuple of DataField
+        The columns wanted.
+    asked : tuple of DataField
+        The same columns as the file's reader is to give them.
+    zone : str, optional
+        The local time zone.
+    """
+
+    path: str
+    wanted: tuple[DataField, ...]
+    asked: tuple[DataField, ...]
+    zone: str | None
+
+    @classmethod
+    def of(
+        cls,
+        path: str,
+        wanted: tuple[DataField, ...],
+        file_fields: Sequence[DataField],
+        *,
+        zone: str | None,
+    ) -> Retyping | None:
+        """Compare the columns with those of the file's schema; None where nothing is to be done.
+
+        Raises
+        ------
+        UnsupportedError
+            A column's type in the file cannot be cast to the wanted one.
+        """
+        if not file_fields:
+            return None
+        written = {f.id: f for f in file_fields}
+        asked = tuple(_asked(field, written.get(field.id), path) for field in wanted)
+        return None if asked == wanted else cls(path, wanted, asked, zone)
+
+    def pushed(self, predicate: Predicate | None) -> Predicate | None:
+        """The conditions on columns that the file has as they are."""
+        changed = {w.name for w, a in zip(self.wanted, self.asked, strict=True) if w != a}
+        return conjoin([c for c in conjuncts(predicate) if not columns_of(c) & changed])
+
+    def cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Turn the columns as asked into those wanted.
+
+        Raises
+        ------
+        InvalidInputError
+            A value cannot be cast, or is null where nulls are not allowed any more.
+        """
+        columns = []
+        for field, asked, values in zip(self.wanted, self.asked, batch.columns, strict=True):
+            if asked == field:
+                columns.append(values)
+                continue
+            try:
+                cast = _cast(values, asked.type, field.type, self.zone)
+            except (InvalidInputError, UnsupportedError) as error:
+                message = (
+                    f"Column '{field.name}' of file {self.path}: {error.message.rstrip('.')}."
+                    " Change the column's type to one that holds its old values, or read a"
+                    " snapshot from before the change."
+                )
+                raise type(error)(
+                    message, kind=error.kind, path=self.path, column=field.name
+                ) from error
+            if cast.null_count and not field.type.nullable:
+                message = (
+                    f"Column '{field.name}' is NOT NULL and has no value in some rows of file"
+                    f" {self.path}, which is older: make the column nullable again, or rewrite"
+                    " these rows."
+                )
+                raise InvalidInputError(
+                    message, kind="null_value", path=self.path, column=field.name
+                )
+            columns.append(cast)
+        return pa.RecordBatch.from_arrays(columns, schema=to_arrow_schema(self.wanted))
+
+
+def _asked(field: DataField, written: DataField | None, path: str) -> DataField:
+    """A wanted column as the file's reader is to give it."""
+    if written is None:
+        return field if field.type.nullable else replace(field, type=field.type.as_nullable())
+    asked = _asked_type(field.type, written.type)
+    if asked is None:
+        message = (
+            f"Column '{field.name}' is {written.type} in file {path} and cannot be read as"
+            f" {field.type}: read a snapshot from before the type was changed."
+        )
+        raise UnsupportedError(message, kind="type_change", path=path, column=field.name)
+    if written.type.nullable and not asked.nullable:
+        asked = asked.as_nullable()
+    return field if asked == field.type else replace(field, type=asked)
+
+
+def _asked_type(wanted: DataType, written: DataType) -> DataType | None:
+    """The wanted type with the leaves as they were written; None where there is no cast."""
+    if wanted.root is TypeRoot.ROW and written.root is TypeRoot.ROW:
+        old = {i: t for (i, _), t in zip(written.child_fields, written.children, strict=True)}
+        children = [
+            _asked_type(child, old[i]) if i in old else child
+            for (i, _), child in zip(wanted.child_fields, wanted.children, strict=True)
+        ]
+    elif wanted.is_nested and wanted.root is written.root:
+        pairs = zip(wanted.children, written.children, strict=True)
+        children = [_asked_type(new, old_type) for new, old_type in pairs]
+    elif wanted.as_nullable() == written.as_nullable():
+        return wanted
+    else:
+        return written.as_nullable() if can_cast(written, wanted, explicit=True) else None
+    found = tuple(child for child in children if child is not None)
+    return replace(wanted, children=found) if len(found) == len(children) else None
+
+
+def _cast(values: pa.Array, asked: DataType, wanted: DataType, zone: str | None) -> pa.Array:
+    if asked == wanted:
+        return values
+    if not wanted.is_nested:
+        return cast_values(values, asked, wanted, zone=zone)
+    arrow_type = to_arrow_type(wanted)
+    pairs = list(zip(asked.children, wanted.children, strict=True))
+    if wanted.root is TypeRoot.ROW:
+        inside = zip(struct_children(values), pairs, strict=True)
+        return struct_of([_cast(v, a, w, zone) for v, (a, w) in inside], arrow_type, values)
+    parts = list_parts(values)
+    if wanted.root is TypeRoot.MULTISET:  # the counts are no child of the type
+        pairs.append((DataType(TypeRoot.INT), DataType(TypeRoot.INT)))
+    flat = [_cast(v, a, w, zone) for v, (a, w) in zip(parts.children, pairs, strict=True)]
+    parts = ListParts(parts.offsets, parts.nulls, tuple(flat))
+    return (
+        list_of(parts, arrow_type) if wanted.root is TypeRoot.ARRAY else map_of(parts, arrow_type)
+    )

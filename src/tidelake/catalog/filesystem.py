@@ -32,6 +32,7 @@ from tidelake.table import SystemTable, Table, TableHandle
 from tidelake.table.arguments import check_location
 from tidelake.table.handle import MANIFEST_CACHE_BYTES
 from tidelake.telemetry import Env
+from tidelake.types.schema_change import SchemaChange
 
 __all__ = ["Catalog", "open_catalog"]
 
@@ -244,6 +245,25 @@ class Catalog:
         database, name = _split(base if text else identifier)
         table = self._load(database, name)
         return table.system_table(system) if dollar else table
+
+    def alter_table(self, identifier: str, changes: Sequence[SchemaChange]) -> Table:
+        """Change a table's schema: all of the changes, in order, or none.
+
+        Parameters
+        ----------
+        identifier : str
+            ``"database.table"``.
+        changes : sequence of SchemaChange
+            :class:`tidelake.AddColumn`, :class:`tidelake.RenameColumn`, ...; one alone will do.
+
+        Returns
+        -------
+        Table
+            With the new schema. See :meth:`tidelake.Table.alter` for what may go wrong.
+        """
+        database, name = _split(identifier)
+        given = changes if isinstance(changes, Sequence) else [changes]
+        return self._load(database, name).alter(*given)
 
     def drop_table(self, identifier: str, *, if_missing: str = "error") -> None:
         """Remove a table with all its data and history. This cannot be undone."""

@@ -87,7 +87,7 @@ class SchemaLog:
             raise CorruptError(message, kind="schema_file", path=path)
         return schema
 
-    def check_same(self, opened: TableSchema, *, table: str) -> None:
+    def check_same(self, opened: TableSchema, *, table: str) -> TableSchema:
         """Refuse a table that is not the one that was opened; reads one small file.
 
         Parameters
@@ -96,6 +96,11 @@ class SchemaLog:
             The schema that it was opened with.
         table : str
             The table's name, for messages.
+
+        Returns
+        -------
+        TableSchema
+            The schema as it is stored.
 
         Raises
         ------
@@ -109,6 +114,7 @@ class SchemaLog:
                 raise _recreated(table) from error
             raise dropped(table) from error
         check_same_table(stored, opened, table=table)
+        return stored
 
     def create(self, schema: TableSchema) -> bool:
         """Write a schema under its id; False, and nothing done, if the id is taken."""

@@ -19,6 +19,8 @@ from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import Options, check_one_use
 from tidelake.scan import ScanPlan, plan_scan
+from tidelake.table.alter import alter_table
+from tidelake.table.alterations import Alterations
 from tidelake.table.arguments import check_dict, check_location, column_names, row_limit
 from tidelake.table.changes import TableChanges
 from tidelake.table.conversions import Conversions
@@ -35,11 +37,12 @@ from tidelake.table.write_session import WriteSession
 from tidelake.types import TableSchema
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import bind, parse_filter
+from tidelake.types.schema_change import SchemaChange
 
 __all__ = ["Table"]
 
 
-class Table(Conversions):
+class Table(Conversions, Alterations):
     """One table of a catalog. Picklable; safe to use from several threads.
 
     Made by :meth:`tidelake.Catalog.table` and :meth:`tidelake.Catalog.create_table`.
@@ -119,6 +122,11 @@ class Table(Conversions):
         check_location(updated, self.paths.location, table=self.identifier)
         option_moment(updated, table=self.identifier)  # refuses moments that contradict each other
         return Table(self._handle.with_options(updated))
+
+    # ---- alter; the methods are those of Alterations
+
+    def _alter(self, changes: tuple[SchemaChange, ...]) -> None:
+        self._handle = alter_table(self._handle, changes)
 
     # ---- write
 

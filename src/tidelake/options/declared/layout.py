@@ -250,11 +250,9 @@ DISABLE_EXPLICIT_TYPE_CASTING: Final = boolean(
     "disable-explicit-type-casting",
     False,
     "Whether ALTER TABLE may only change a column to a type that holds every old value.",
-    no_effect("this version does not alter columns"),
 )
 ALTER_COLUMN_NULL_TO_NOT_NULL_DISABLED: Final = boolean(
     "alter-column-null-to-not-null.disabled",
     True,
     "Whether ALTER TABLE refuses to make a nullable column NOT NULL.",
-    no_effect("this version does not alter columns"),
 )

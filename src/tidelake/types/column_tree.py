@@ -1,0 +1,108 @@
+"""Columns inside columns: finds one by the names on the way to it and puts another in its place.
+
+Rows of a nested type are seen as columns (:class:`~tidelake.types.DataField`), the elements of an
+array as a column ``element``, the values of a map as a column ``value``; these two have no id and
+can be neither added nor removed. Source: Paimon's ``SchemaManager.NestedColumnModifier`` (1.3.1),
+which does not look at the words ``element`` and ``value``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tidelake.errors import NotFoundError, near_names, shortened
+from tidelake.types.data_type import DataType, TypeRoot
+from tidelake.types.schema import DataField
+
+__all__ = ["UNNAMED_ID", "edited", "no_column", "path_text", "row_fields", "row_of"]
+
+UNNAMED_ID = -1
+"""The id of what is found by its place: elements and values."""
+
+_PLACES = {TypeRoot.ARRAY: ("element", 0), TypeRoot.MAP: ("value", 1)}
+
+Edit = Callable[[tuple[DataField, ...], str], tuple[DataField, ...]]
+"""Gives the columns of one level with one of them, by name, changed, or one more."""
+
+
+def path_text(path: Sequence[str]) -> str:
+    """Show a path in a message."""
+    return shortened(".".join(path))
+
+
+def edited(
+    fields: tuple[DataField, ...], path: tuple[str, ...], edit: Edit, *, table: str, depth: int = 0
+) -> tuple[DataField, ...]:
+    """Change the columns of the level that a path ends in.
+
+    Parameters
+    ----------
+    fields : tuple of DataField
+        The table's columns.
+    path : tuple of str
+        The names; the last one is handed to `edit`, and need not exist.
+    edit : callable
+        What is done there.
+    table : str
+        For messages.
+
+    Raises
+    ------
+    NotFoundError
+        A column on the way does not exist, or has none inside.
+    """
+    if depth == len(path) - 1:
+        return edit(fields, path[depth])
+    names = [f.name for f in fields]
+    if path[depth] not in names:
+        raise no_column(path[: depth + 1], names, table)
+    at = names.index(path[depth])
+    inside = _edited_type(fields[at].type, path, edit, table, depth + 1)
+    return (*fields[:at], replace(fields[at], type=inside), *fields[at + 1 :])
+
+
+def _edited_type(
+    data_type: DataType, path: tuple[str, ...], edit: Edit, table: str, depth: int
+) -> DataType:
+    if data_type.root is TypeRoot.ROW:
+        fields = edited(row_fields(data_type), path, edit, table=table, depth=depth)
+        return row_of(fields, data_type)
+    if data_type.root in _PLACES:
+        name, place = _PLACES[data_type.root]
+        child = DataField(UNNAMED_ID, name, data_type.children[place])
+        (changed,) = edited((child,), path, edit, table=table, depth=depth)
+        children = (*data_type.children[:place], changed.type, *data_type.children[place + 1 :])
+        return replace(data_type, children=children)
+    raise no_column(path[: depth + 1], [], table)
+
+
+def no_column(path: Sequence[str], names: Sequence[str], table: str) -> NotFoundError:
+    """The error for a column that is not there."""
+    there = f" There are: {', '.join(names)}." if names else " Nothing can be named inside it."
+    message = (
+        f"Table '{table}' has no column '{path_text(path)}'.{near_names(path[-1], names)}{there}"
+    )
+    return NotFoundError(message, kind="column_not_found", table=table, column=path_text(path))
+
+
+def row_fields(row: DataType) -> tuple[DataField, ...]:
+    """Give the fields of a row as columns."""
+    details = row.child_details or ((None, None),) * len(row.children)
+    return tuple(
+        DataField(field_id, name, child, description, default)
+        for (field_id, name), child, (description, default) in zip(
+            row.child_fields, row.children, details, strict=True
+        )
+    )
+
+
+def row_of(fields: Sequence[DataField], like: DataType) -> DataType:
+    """Give the row of some columns, nullable as another is."""
+    details = tuple((f.description, f.default_value) for f in fields)
+    return replace(
+        like,
+        children=tuple(f.type for f in fields),
+        child_fields=tuple((f.id, f.name) for f in fields),
+        child_details=details if any(map(any, details)) else (),
+    )

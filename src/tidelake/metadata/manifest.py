@@ -44,6 +44,7 @@ from tidelake.metadata.manifest_schema import (
 )
 from tidelake.metadata.partition_stats import partition_stats
 from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.snapshot import Snapshot
 
 __all__ = [
     "EntryTable",
@@ -183,6 +184,32 @@ class ManifestCache:
             return files, LIST_ROW_BYTES * (len(files) + 1)
 
         return self.get(paths.manifest(name), load)
+
+    def folded(
+        self, location: str, snapshot: Snapshot, fold: Callable[[], EntryTable]
+    ) -> EntryTable:
+        """The live files of a snapshot, folded at the first call; of each table the last is kept.
+
+        Parameters
+        ----------
+        location : str
+            The table.
+        snapshot : Snapshot
+            The version. Its lists' names are unique, so a table made anew is told apart.
+        fold : callable
+            Gives the live files, always in the same order.
+        """
+        lists = snapshot.base_manifest_list, snapshot.delta_manifest_list
+        key = f"{location}/live"
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is not None and kept[0][0] == lists:
+                self._kept.move_to_end(key)
+                found: EntryTable = kept[0][1]
+                return found
+        table = fold()
+        self._put(key, (lists, table), table.nbytes + TABLE_BYTES)
+        return table
 
     def keep(self, path: str, table: EntryTable) -> None:
         """Keep a table that was just written, so that it need not be read back."""

@@ -1,6 +1,6 @@
 """From the files of one bucket to splits: which are raw, which are merged, and how they are packed.
 
-1. Append table: each file stands alone; all splits are raw.
+1. Append table: each file stands alone; all splits are raw (:func:`raw_splits`).
 2. Primary-key table, all files on one level above 0 and without deletes: they do not overlap; each
    stands alone and is raw.
 3. Otherwise the files are cut into sections. A section left with one file without deletes is
@@ -20,20 +20,26 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tidelake.codec.binary_row import decode_row
 from tidelake.merge.sections import KeyRange, key_rank, sections_of
 from tidelake.metadata.data_file import DataFileMeta
+from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.file_list import sizes_of
 from tidelake.scan.prune import prune_section
-from tidelake.scan.split import Section, Split
+from tidelake.scan.split import Run, Section, Split
 from tidelake.types import DataType
 
 __all__ = [
     "BucketFiles",
     "PackRule",
-    "append_splits",
     "file_sections",
     "merge_splits",
     "pack_ordered",
+    "raw_splits",
+    "stand_alone",
 ]
 
 T = TypeVar("T")
@@ -52,7 +58,7 @@ class BucketFiles:
         Serialized BinaryRow.
     bucket, total_buckets : int
         The bucket, and of how many.
-    files : tuple of DataFileMeta
+    files : sequence of DataFileMeta
         Live files that the scan may need.
     """
 
@@ -60,7 +66,7 @@ class BucketFiles:
     partition: bytes
     bucket: int
     total_buckets: int
-    files: tuple[DataFileMeta, ...]
+    files: Run
 
     def split(self, sections: tuple[Section, ...], *, raw: bool) -> Split:
         """A split of some of the files."""
@@ -76,22 +82,46 @@ class PackRule:
     target_bytes: int
     open_file_cost_bytes: int
 
-    def file_weight(self, file: DataFileMeta) -> int:
-        """What one file counts."""
-        return max(file.file_size_bytes, self.open_file_cost_bytes)
+    def file_weights(self, files: Run) -> NDArray[np.int64]:
+        """What each file counts."""
+        return np.maximum(sizes_of(files), self.open_file_cost_bytes)
 
     def section_weight(self, section: Section) -> int:
         """What one section counts."""
-        return sum(self.file_weight(f) for run in section for f in run)
+        return sum(int(self.file_weights(run).sum()) for run in section)
 
 
-def append_splits(bucket: BucketFiles, rule: PackRule, matches: Matches) -> list[Split]:
-    """Splits of one bucket of an append table, in the order the rows were written."""
-    files = sorted(
-        (f for f in bucket.files if matches(f)),
-        key=lambda f: (f.min_sequence_number, f.file_name),
-    )
-    return _raw_splits(bucket, files, rule)
+def raw_splits(bucket: BucketFiles, files: Run, rule: PackRule) -> list[Split]:
+    """Raw splits of some of a bucket's files, in the order given."""
+    ends = np.cumsum(rule.file_weights(files))
+    splits: list[Split] = []
+    start = before = 0
+    while start < len(files):
+        # as many as fit; a file larger than the target gets a split of its own
+        end = max(start + 1, int(np.searchsorted(ends, before + rule.target_bytes, side="right")))
+        splits.append(bucket.split(((files[start:end],),), raw=True))
+        start, before = end, int(ends[end - 1])
+    return splits
+
+
+def stand_alone(entries: EntryTable, starts: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Whether the files of each bucket of a primary-key table stand alone (rule 2).
+
+    Parameters
+    ----------
+    entries : EntryTable
+        Entries, bucket by bucket.
+    starts : ndarray of int
+        Where each bucket begins.
+    """
+    if not len(starts):
+        return np.zeros(0, dtype=bool)
+    level = entries["level"]
+    deletes = entries["delete_row_count"].fill_null(-1).to_numpy(zero_copy_only=False)
+    low, high = np.minimum.reduceat(level, starts), np.maximum.reduceat(level, starts)
+    no_deletes = np.logical_and.reduceat(deletes == 0, starts)
+    alone: NDArray[np.bool_] = (low == high) & (low != 0) & no_deletes
+    return alone
 
 
 def merge_splits(
@@ -103,8 +133,6 @@ def merge_splits(
     by_sequence: bool,
 ) -> list[Split]:
     """Splits of one bucket of a primary-key table: raw ones first, then those to merge."""
-    if _stand_alone(bucket.files):
-        return _raw_splits(bucket, [f for f in bucket.files if matches(f)], rule)
     raw: list[DataFileMeta] = []
     to_merge: list[Section] = []
     for section in file_sections(bucket.files, key_types):
@@ -116,7 +144,7 @@ def merge_splits(
                 raw.append(part[0][0])
             else:
                 to_merge.append(part)
-    splits = _raw_splits(bucket, raw, rule)
+    splits = raw_splits(bucket, tuple(raw), rule)
     for sections in pack_ordered(to_merge, rule.section_weight, target=rule.target_bytes):
         splits.append(bucket.split(tuple(sections), raw=False))
     return splits
@@ -161,13 +189,3 @@ def pack_ordered(items: Iterable[T], weight: Callable[[T], int], *, target: int)
         bins[-1].append(item)
         bin_weight += item_weight
     return bins
-
-
-def _stand_alone(files: Sequence[DataFileMeta]) -> bool:
-    levels = {f.level for f in files}
-    return len(levels) == 1 and 0 not in levels and all(f.delete_row_count == 0 for f in files)
-
-
-def _raw_splits(bucket: BucketFiles, files: Sequence[DataFileMeta], rule: PackRule) -> list[Split]:
-    bins = pack_ordered(files, rule.file_weight, target=rule.target_bytes)
-    return [bucket.split(((tuple(group),),), raw=True) for group in bins]

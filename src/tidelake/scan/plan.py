@@ -3,29 +3,36 @@
 1. Manifests whose partition statistics exclude the predicate are not opened; the others are
    decoded once, kept in a cache, and folded to the live files.
 2. Whole columns of entries are tested for partition and bucket.
-3. Of what is left, each bucket's files are pruned by key and value statistics and made into splits
-   (:mod:`tidelake.scan.prune`, :mod:`tidelake.scan.generate`).
-4. A limit without a predicate on rows keeps only as many raw splits as hold that many rows: the
+3. What is left is pruned by key and value statistics, all files at once where columns can tell
+   (:mod:`tidelake.scan.prune_columns`), else file by file (:mod:`tidelake.scan.prune`).
+4. Each bucket's files become splits (:mod:`tidelake.scan.generate`). Files are objects only where
+   they must be merged; those of raw splits become objects when somebody looks at them.
+5. A limit without a predicate on rows keeps only as many raw splits as hold that many rows: the
    rows of a raw split are exact.
 
 Source: ``docs/format/reading.md``; Paimon's ``AbstractFileStoreScan`` and ``SnapshotReaderImpl``
-(1.3.1). Runs on the driver. Cost: O(entries) in numpy, O(files left) in Python.
+(1.3.1). Runs on the driver. Cost: O(entries) in NumPy; in Python O(splits) and O(files to merge).
+The live files of the newest plan's snapshot stay folded in the cache.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, overload
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidelake.codec.binary_row import decode_row
 from tidelake.merge import MergeSpec
 from tidelake.metadata.data_file import EMPTY_ROW, DataFileMeta, FileKind
 from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.file_list import FileList, names_of
 from tidelake.metadata.live_set import (
     delta_entries,
     live_entries,
@@ -39,9 +46,10 @@ from tidelake.scan.context import ReadContext
 from tidelake.scan.generate import (
     BucketFiles,
     PackRule,
-    append_splits,
     file_sections,
     merge_splits,
+    raw_splits,
+    stand_alone,
 )
 from tidelake.scan.prune import (
     ScanFilter,
@@ -50,10 +58,11 @@ from tidelake.scan.prune import (
     matching_partitions,
     scan_filter,
 )
+from tidelake.scan.prune_columns import UNKNOWN, YES, Stats, verdicts
 from tidelake.scan.split import Split
 from tidelake.types.predicate import ColumnRange, Predicate, columns_of, may_match
 
-__all__ = ["PrunedFile", "ScanPlan", "live_buckets", "plan_scan"]
+__all__ = ["PrunedFile", "PrunedFiles", "ScanPlan", "live_buckets", "live_files", "plan_scan"]
 
 BY_PARTITION = "partition"
 BY_BUCKET = "bucket"
@@ -71,6 +80,59 @@ class PrunedFile:
     reason: str
 
 
+class PrunedFiles(Sequence[PrunedFile]):
+    """The files that a plan leaves out, as objects when somebody looks at them.
+
+    Parameters
+    ----------
+    parts : sequence of (StringArray, str)
+        Names, and why these are left out.
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Sequence[tuple[pa.Array, str]] = ()) -> None:
+        self._parts = tuple(parts)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Number of files by reason."""
+        counts: Counter[str] = Counter()
+        for names, reason in self._parts:
+            counts[reason] += len(names)
+        return counts
+
+    def __len__(self) -> int:
+        return sum(len(names) for names, _ in self._parts)
+
+    def __iter__(self) -> Iterator[PrunedFile]:
+        for names, reason in self._parts:
+            for name in names.to_pylist():
+                yield PrunedFile(name, reason)
+
+    @overload
+    def __getitem__(self, index: int) -> PrunedFile: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[PrunedFile]: ...
+    def __getitem__(self, index: int | slice) -> PrunedFile | Sequence[PrunedFile]:
+        if isinstance(index, slice) and index.step is None and not (index.start or 0):
+            stop = len(self) if index.stop is None else index.stop
+            if stop >= 0:  # the first few are all that is shown
+                return tuple(itertools.islice(self, stop))
+        return tuple(self)[index]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (PrunedFiles, tuple)):
+            return NotImplemented
+        return tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
     """What a read will do.
@@ -83,7 +145,7 @@ class ScanPlan:
         Raw ones first.
     files_total, bytes_total : int
         The live files of the manifests that were opened.
-    pruned_files : tuple of PrunedFile
+    pruned_files : sequence of PrunedFile
         The files left out, each with the reason.
     manifests_total, manifests_pruned : int
         Manifests of the snapshot, and those not opened.
@@ -95,7 +157,7 @@ class ScanPlan:
     splits: tuple[Split, ...] = ()
     files_total: int = 0
     bytes_total: int = 0
-    pruned_files: tuple[PrunedFile, ...] = ()
+    pruned_files: PrunedFiles = field(default_factory=PrunedFiles)
     manifests_total: int = 0
     manifests_pruned: int = 0
     raw_rows_exact: bool = True
@@ -103,7 +165,7 @@ class ScanPlan:
     @property
     def files_read(self) -> int:
         """Number of files in the splits."""
-        return sum(len(s.files) for s in self.splits)
+        return sum(s.files_count for s in self.splits)
 
     @property
     def bytes_read(self) -> int:
@@ -118,22 +180,23 @@ class ScanPlan:
     @property
     def pruned(self) -> Mapping[str, int]:
         """Number of files left out, by reason."""
-        return Counter(f.reason for f in self.pruned_files)
+        return self.pruned_files.counts
 
 
 @dataclass(slots=True)
 class _Tally:
     """Collects the pruned files while a plan is made."""
 
-    pruned: list[PrunedFile] = field(default_factory=list)
+    pruned: list[tuple[pa.Array, str]] = field(default_factory=list)
     other_partitions_files: int = 0
     other_partitions_bytes: int = 0
 
-    def add(self, files: Sequence[DataFileMeta], reason: str) -> None:
-        self.pruned.extend(PrunedFile(f.file_name, reason) for f in files)
+    def add(self, names: pa.Array, reason: str) -> None:
+        if len(names):
+            self.pruned.append((names, reason))
 
-    def add_names(self, entries: EntryTable, reason: str) -> None:
-        self.pruned.extend(PrunedFile(n, reason) for n in entries["file_name"].to_pylist())
+    def add_files(self, files: Iterable[DataFileMeta], reason: str) -> None:
+        self.add(pa.array([f.file_name for f in files], type=pa.string()), reason)
 
 
 def plan_scan(
@@ -183,12 +246,10 @@ def plan_scan(
         manifests_total, manifests_pruned = len(listed), len(listed) - len(opened)
         entries = _live(context, snapshot, opened, parts.partition, manifests, tally)
     chosen = _prune_entries(context, entries, parts, tally)
-    splits: list[Split] = []
-    for bucket in _grouped(chosen, snapshot.id):
-        if mode == "delta":
-            splits.append(_delta_split(context, bucket))
-        else:
-            splits.extend(_bucket_splits(context, bucket, parts, tally))
+    if mode == "delta":
+        splits = [_delta_split(context, bucket) for bucket in _grouped(chosen, snapshot.id)]
+    else:
+        splits = _splits(context, chosen, snapshot.id, parts, tally)
     exact = parts.rest is None
     splits.sort(key=lambda s: not s.raw)
     if limit is not None and exact and mode == "all":
@@ -198,7 +259,7 @@ def plan_scan(
         splits=tuple(splits),
         files_total=entries.num_rows + tally.other_partitions_files,
         bytes_total=int(entries["file_size_bytes"].sum()) + tally.other_partitions_bytes,
-        pruned_files=tuple(tally.pruned),
+        pruned_files=PrunedFiles(tally.pruned),
         manifests_total=manifests_total,
         manifests_pruned=manifests_pruned,
         raw_rows_exact=exact,
@@ -209,8 +270,34 @@ def live_buckets(
     context: ReadContext, snapshot: Snapshot, *, manifests: ManifestCache
 ) -> list[BucketFiles]:
     """All live files of a snapshot, bucket by bucket."""
-    entries = live_entries(context.fileio, context.paths, snapshot, manifests)
-    return list(_grouped(entries, snapshot.id))
+    return list(_grouped(live_files(context, snapshot, manifests=manifests), snapshot.id))
+
+
+def live_files(context: ReadContext, snapshot: Snapshot, *, manifests: ManifestCache) -> EntryTable:
+    """All live files of a snapshot as columns, bucket by bucket; kept folded for the next plan.
+
+    Returns
+    -------
+    EntryTable
+        Sorted by partition (in order of coming) and bucket; the files of an append table's bucket
+        in the order they were written.
+    """
+
+    def fold() -> EntryTable:
+        found = live_entries(context.fileio, context.paths, snapshot, manifests)
+        return found.take(_order(found, by_writing=not context.schema.primary_keys))
+
+    return manifests.folded(context.paths.location, snapshot, fold)
+
+
+def _order(entries: EntryTable, *, by_writing: bool) -> NDArray[np.intp]:
+    """Order by partition and bucket, and of an append table's files by when they were written."""
+    keys = [("partition_id", "ascending"), ("bucket", "ascending")]
+    if by_writing:
+        keys += [("min_sequence_number", "ascending"), ("file_name", "ascending")]
+        order: NDArray[np.intp] = np.asarray(pc.sort_indices(entries.batch, sort_keys=keys))
+        return order
+    return np.lexsort((entries["bucket"], entries["partition_id"]))
 
 
 def _may_hold(context: ReadContext, manifest: ManifestFile, predicate: Predicate | None) -> bool:
@@ -242,18 +329,19 @@ def _live(
     Entries of other partitions go before the fold: the ADD of a file of theirs may lie in a
     manifest that was not opened, and its DELETE in one that was.
     """
+    if predicate is None:
+        return live_files(context, snapshot, manifests=manifests)
     where = f"snapshot {snapshot.id} of {context.paths.location}"
     tables = read_manifests(context.fileio, context.paths, opened, manifests)
-    if predicate is None:
-        return EntryTable.fold(tables, where=where)
     entries = EntryTable.concat(tables)
     matching = _in_partitions(context, entries, predicate)
     others = EntryTable.cancel([entries.take(~matching)], where=where)
     others = others.take(others["kind"] == FileKind.ADD)
     tally.other_partitions_files = others.num_rows
     tally.other_partitions_bytes = int(others["file_size_bytes"].sum())
-    tally.add_names(others, BY_PARTITION)
-    return EntryTable.fold([entries.take(matching)], where=where)
+    tally.add(others["file_name"], BY_PARTITION)
+    found = EntryTable.fold([entries.take(matching)], where=where)
+    return found.take(_order(found, by_writing=not context.schema.primary_keys))
 
 
 def _in_partitions(
@@ -297,95 +385,135 @@ def _dropped(
 ) -> EntryTable:
     if not excluded.any():
         return entries
-    tally.add_names(entries.take(excluded), reason)
+    tally.add(entries["file_name"].filter(pa.array(excluded)), reason)
     return entries.take(~excluded)
 
 
 def _grouped(entries: EntryTable, snapshot_id: int) -> Iterator[BucketFiles]:
     """The entries' files, bucket by bucket."""
-    count = entries.num_rows
-    if not count:
-        return
+    return _buckets(entries.take(_order(entries, by_writing=False)), snapshot_id)
+
+
+def _starts(entries: EntryTable) -> NDArray[np.intp]:
+    """Where each bucket begins. Requires: entries are sorted by partition and bucket."""
     partition_id, bucket = entries["partition_id"], entries["bucket"]
-    order = np.lexsort((bucket, partition_id))
-    ordered = entries.take(order)
-    partition_id, bucket = partition_id[order], bucket[order]
-    total_buckets = ordered["total_buckets"]
-    files = ordered.files()
     differs = (partition_id[1:] != partition_id[:-1]) | (bucket[1:] != bucket[:-1])
-    starts = np.r_[0, np.flatnonzero(differs) + 1].tolist()
-    for start, end in zip(starts, [*starts[1:], count], strict=True):
+    return np.flatnonzero(np.r_[entries.num_rows > 0, differs])
+
+
+def _buckets(entries: EntryTable, snapshot_id: int) -> Iterator[BucketFiles]:
+    """Sorted entries, bucket by bucket."""
+    starts = _starts(entries)
+    ids, buckets = entries["partition_id"][starts].tolist(), entries["bucket"][starts].tolist()
+    totals = entries["total_buckets"][starts].tolist()
+    rows = np.arange(entries.num_rows)
+    bounds = [*starts.tolist(), entries.num_rows]
+    for place, (start, end) in enumerate(itertools.pairwise(bounds)):
+        files = FileList(entries, rows[start:end])
         yield BucketFiles(
-            snapshot_id,
-            ordered.partitions[int(partition_id[start])],
-            int(bucket[start]),
-            int(total_buckets[start]),
-            tuple(files[start:end]),
+            snapshot_id, entries.partitions[ids[place]], buckets[place], totals[place], files
         )
 
 
-def _bucket_splits(
-    context: ReadContext, bucket: BucketFiles, parts: ScanFilter, tally: _Tally
+def _splits(
+    context: ReadContext,
+    entries: EntryTable,
+    snapshot_id: int,
+    parts: ScanFilter,
+    tally: _Tally,
 ) -> list[Split]:
+    """Splits of all buckets. Requires: entries are sorted by partition and bucket."""
     schema, options = context.schema, context.options
     rule = PackRule(
         target_bytes=options.get(declared.SOURCE_SPLIT_TARGET_SIZE),
         open_file_cost_bytes=options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST),
     )
-    stats = StatsReader(schema, context.schemas)
-    values = context.paths.partition_values(bucket.partition) if schema.partition_keys else ()
-    constants = stats.partition_ranges(values)
-    matches = _value_test(stats, constants, parts)
+    pruning = _Pruning(context)
     if not schema.primary_keys:
-        splits = append_splits(bucket, rule, matches)
-        tally.add(_left_out(bucket.files, _files(splits)), BY_VALUE_STATS)
-        return splits
-    by_key = _key_test(stats, constants, parts)
-    kept = tuple(f for f in bucket.files if by_key(f))
-    tally.add(_left_out(bucket.files, kept), BY_KEY_STATS)
+        matches = pruning.mask(entries, parts.rest, "value")
+        kept = _dropped(entries, ~matches, BY_VALUE_STATS, tally)
+        return [
+            split
+            for bucket in _buckets(kept, snapshot_id)
+            for split in raw_splits(bucket, bucket.files, rule)
+        ]
+    entries = _dropped(entries, ~pruning.mask(entries, parts.key, "key"), BY_KEY_STATS, tally)
+    matches = pruning.mask(entries, parts.rest, "value")
+    starts = _starts(entries)
+    alone = stand_alone(entries, starts)
+    sizes = np.diff(np.r_[starts, entries.num_rows])
+    # a bucket without any match holds no section with one
+    some = np.logical_or.reduceat(matches, starts) if len(starts) else alone
+    to_merge = np.repeat(some & ~alone, sizes)
+    needed = matches | to_merge
+    entries = _dropped(entries, ~needed, BY_VALUE_STATS, tally)
+    matches, to_merge = matches[needed], to_merge[needed]
     spec = MergeSpec.of(schema, options)
-    splits = merge_splits(
-        BucketFiles(
-            bucket.snapshot_id, bucket.partition, bucket.bucket, bucket.total_buckets, kept
-        ),
-        rule,
-        matches,
-        key_types=spec.key_types,
-        by_sequence=not spec.sequence_columns and spec.engine == "deduplicate",
-    )
-    tally.add(_left_out(kept, _files(splits)), BY_VALUE_STATS)
+    splits: list[Split] = []
+    start = 0
+    for bucket in _buckets(entries, snapshot_id):
+        end = start + len(bucket.files)
+        if not to_merge[start]:
+            splits.extend(raw_splits(bucket, bucket.files, rule))
+        else:
+            splits.extend(_merge_splits(bucket, rule, matches[start:end], spec, tally))
+        start = end
     return splits
 
 
-def _key_test(
-    stats: StatsReader, constants: Mapping[str, ColumnRange], parts: ScanFilter
-) -> Callable[[DataFileMeta], bool]:
-    predicate = parts.key
-    if predicate is None:
-        return lambda _: True
-    columns = columns_of(predicate)
-    return lambda file: may_match(predicate, {**constants, **stats.key_ranges(file, columns)})
+def _merge_splits(
+    bucket: BucketFiles,
+    rule: PackRule,
+    matches: NDArray[np.bool_],
+    spec: MergeSpec,
+    tally: _Tally,
+) -> list[Split]:
+    may = dict(zip(names_of(bucket.files).to_pylist(), matches.tolist(), strict=True))
+    splits = merge_splits(
+        bucket,
+        rule,
+        lambda file: may[file.file_name],
+        key_types=spec.key_types,
+        by_sequence=not spec.sequence_columns and spec.engine == "deduplicate",
+    )
+    kept = {f.file_name for split in splits for f in split.files}
+    tally.add_files((f for f in bucket.files if f.file_name not in kept), BY_VALUE_STATS)
+    return splits
 
 
-def _value_test(
-    stats: StatsReader, constants: Mapping[str, ColumnRange], parts: ScanFilter
-) -> Callable[[DataFileMeta], bool]:
-    predicate = parts.rest
-    if predicate is None:
-        return lambda _: True
-    columns = columns_of(predicate)
-    # the partition's own values are exact and win over statistics
-    return lambda file: may_match(predicate, {**stats.value_ranges(file, columns), **constants})
+class _Pruning:
+    """Asks the statistics of files, by columns where they tell, else file by file."""
 
+    def __init__(self, context: ReadContext) -> None:
+        self._context = context
+        self._reader = StatsReader(context.schema, context.schemas)
 
-def _left_out(files: Sequence[DataFileMeta], kept: Iterable[DataFileMeta]) -> list[DataFileMeta]:
-    names = {f.file_name for f in kept}
-    return [f for f in files if f.file_name not in names]
-
-
-def _files(splits: Sequence[Split]) -> Iterator[DataFileMeta]:
-    for split in splits:
-        yield from split.files
+    def mask(
+        self, entries: EntryTable, predicate: Predicate | None, stats: Stats
+    ) -> NDArray[np.bool_]:
+        """Which files may hold rows that match."""
+        if predicate is None:
+            return np.ones(entries.num_rows, dtype=bool)
+        paths, has_partitions = self._context.paths, bool(self._context.schema.partition_keys)
+        partitions = [
+            paths.partition_values(p) if has_partitions else () for p in entries.partitions
+        ]
+        found = verdicts(self._reader, entries, predicate, stats=stats, partitions=partitions)
+        mask = found == YES
+        unknown = np.flatnonzero(found == UNKNOWN)
+        columns = columns_of(predicate)
+        partition_ids = entries["partition_id"][unknown].tolist()
+        for row, place, file in zip(
+            unknown, partition_ids, entries.take(unknown).files(), strict=True
+        ):
+            # the partition's own values are exact and win over statistics
+            constants = self._reader.partition_ranges(partitions[place])
+            if stats == "key":
+                ranges = constants | self._reader.key_ranges(file, columns)
+            else:
+                ranges = self._reader.value_ranges(file, columns) | constants
+            mask[row] = may_match(predicate, ranges)
+        return mask
 
 
 def _delta_split(context: ReadContext, bucket: BucketFiles) -> Split:
@@ -402,7 +530,9 @@ def _limited(splits: list[Split], limit: int, tally: _Tally) -> list[Split]:
     for position, split in enumerate(splits):
         if rows >= limit:
             for left_out in splits[position:]:
-                tally.add(left_out.files, BY_LIMIT)
+                for section in left_out.sections:
+                    for run in section:
+                        tally.add(names_of(run), BY_LIMIT)
             return splits[:position]
         if not split.raw:
             break

@@ -19,6 +19,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ from tidelake.codec.binary_row import decode_row
 from tidelake.codec.bucket import buckets_of
 from tidelake.errors import CorruptError
 from tidelake.metadata.data_file import EMPTY_ROW, DataFileMeta, SimpleStats
-from tidelake.types import DataField, TableSchema, TypeRoot
+from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.cast import keeps_order
 from tidelake.types.predicate import (
     And,
@@ -47,6 +48,7 @@ from tidelake.types.values import storage_to_arrow
 
 __all__ = [
     "ScanFilter",
+    "StatsPlace",
     "StatsReader",
     "buckets_named",
     "matching_partitions",
@@ -208,6 +210,28 @@ def buckets_named(
     return named
 
 
+@dataclass(frozen=True, slots=True)
+class StatsPlace:
+    """Where a column's statistics stand in those of the files of one schema.
+
+    Parameters
+    ----------
+    position : int or None
+        Its place in the rows of statistics; None where they do not hold it.
+    fields_count : int
+        Columns of these rows.
+    data_type : DataType
+        Its type there, which is that of the table's current column.
+    is_absent : bool
+        Whether the files do not have it: it was added later.
+    """
+
+    position: int | None
+    fields_count: int
+    data_type: DataType
+    is_absent: bool = False
+
+
 class StatsReader:
     """Decodes the statistics of data files as ranges of the table's current columns.
 
@@ -227,7 +251,7 @@ class StatsReader:
     def __init__(self, schema: TableSchema, schemas: Mapping[int, TableSchema]) -> None:
         self._schema = schema
         self._schemas = schemas
-        self._partition_names = schema.partition_keys
+        self.partition_names = schema.partition_keys
 
     def partition_ranges(self, values: Sequence[object]) -> dict[str, ColumnRange]:
         """The partition's values as ranges of one value."""
@@ -235,8 +259,51 @@ class StatsReader:
             name: ColumnRange(None, None, 1, 1)
             if value is None
             else ColumnRange(value, value, 0, 1)
-            for name, value in zip(self._partition_names, values, strict=True)
+            for name, value in zip(self.partition_names, values, strict=True)
         }
+
+    def place(
+        self,
+        schema_id: int,
+        stats_cols: tuple[str, ...] | None,
+        column: str,
+        *,
+        stats: Literal["key", "value"],
+    ) -> StatsPlace | None:
+        """Find the statistics of a column of the current schema in files of another.
+
+        Parameters
+        ----------
+        schema_id : int
+            The files' schema.
+        stats_cols : tuple of str or None
+            The columns that their value statistics hold; None for all of the schema.
+        column : str
+            The column.
+        stats : {'key', 'value'}
+            Which statistics.
+
+        Returns
+        -------
+        StatsPlace or None
+            None where only :meth:`key_ranges` and :meth:`value_ranges` can tell, file by file.
+        """
+        file_schema = self._schemas.get(schema_id)
+        current = next((f for f in self._schema.fields if f.name == column), None)
+        if file_schema is None or current is None:
+            return None
+        names = file_schema.field_names if stats_cols is None else stats_cols
+        if stats == "key":
+            names = file_schema.trimmed_primary_keys
+        own = next((f for f in file_schema.fields if f.id == current.id), None)
+        if own is None:
+            return StatsPlace(None, len(names), current.type, is_absent=True)
+        if own.type.not_null() != current.type.not_null() or len(set(names)) != len(names):
+            return None
+        if not set(names) <= set(file_schema.field_names):
+            return None
+        position = names.index(own.name) if own.name in names else None
+        return StatsPlace(position, len(names), own.type)
 
     def key_ranges(self, file: DataFileMeta, columns: Iterable[str]) -> dict[str, ColumnRange]:
         """Ranges of the key columns, by the file's key statistics or, without them, its bounds."""

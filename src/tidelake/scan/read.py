@@ -26,7 +26,7 @@ from tidelake.merge import MergeSpec, merge_runs
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan.context import ReadContext
 from tidelake.scan.prune import scan_filter
-from tidelake.scan.split import Section, Split
+from tidelake.scan.split import Run, Section, Split
 from tidelake.scan.system_columns import known_system_columns, with_known
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of, evaluate
@@ -118,7 +118,7 @@ def _read_section(
     stored = [f for f in (SEQUENCE_FIELD, KIND_FIELD) if f not in known]
     fields = (*table_fields, *stored)
 
-    def run_batches(run: tuple[DataFileMeta, ...]) -> Iterator[pa.RecordBatch]:
+    def run_batches(run: Run) -> Iterator[pa.RecordBatch]:
         for file in run:
             for batch in _file_batches(context, split, file, fields, parts.below_merge):
                 yield with_known(batch, known, file)

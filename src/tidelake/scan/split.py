@@ -7,14 +7,18 @@ merged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tidelake.metadata.data_file import DataFileMeta
+from tidelake.metadata.file_list import rows_of, sizes_of
 
-__all__ = ["Section", "Split"]
+__all__ = ["Run", "Section", "Split"]
 
-Section = tuple[tuple[DataFileMeta, ...], ...]
+Run: TypeAlias = Sequence[DataFileMeta]
+"""A tuple, or files that become objects when they are looked at."""
+Section: TypeAlias = tuple[Run, ...]
 """Sorted runs, oldest first; the files of a run are in key order."""
 
 
@@ -46,22 +50,26 @@ class Split:
     @property
     def files(self) -> tuple[DataFileMeta, ...]:
         """All files, section by section."""
-        return tuple(self._walk())
+        return tuple(file for run in self._runs() for file in run)
 
-    def _walk(self) -> Iterator[DataFileMeta]:
+    def _runs(self) -> Iterator[Run]:
         for section in self.sections:
-            for run in section:
-                yield from run
+            yield from section
+
+    @property
+    def files_count(self) -> int:
+        """Number of files."""
+        return sum(map(len, self._runs()))
 
     @property
     def row_count(self) -> int:
         """Physical rows: what a raw split gives, and the most that a merge split can give."""
-        return sum(f.row_count for f in self._walk())
+        return sum(map(rows_of, self._runs()))
 
     @property
     def size_bytes(self) -> int:
         """Bytes of the files."""
-        return sum(f.file_size_bytes for f in self._walk())
+        return sum(int(sizes_of(run).sum()) for run in self._runs())
 
     @property
     def runs_count_max(self) -> int:

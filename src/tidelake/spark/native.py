@@ -131,7 +131,7 @@ class NativeFiles:
         self._paths.setdefault((source, live_only), []).append(path)
 
     def add_overlaid(
-        self, split: Split, file: DataFileMeta, newer: Sequence[tuple[DataFileMeta, ...]]
+        self, split: Split, file: DataFileMeta, newer: Sequence[Sequence[DataFileMeta]]
     ) -> None:
         """Have those rows of a file read that no run of `newer` replaces. Requires: readable."""
         source = self._source(file)

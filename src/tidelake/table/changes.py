@@ -29,6 +29,7 @@ import pyarrow as pa
 
 from tidelake.codec.bucket import hash_rows
 from tidelake.metadata.data_file import DataFileMeta
+from tidelake.metadata.file_list import names_of
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.scan import (
     BucketFiles,
@@ -120,7 +121,7 @@ class TableChanges:
             assert some is not None
             empty = replace(some, files=())
             before, after = before or empty, after or empty
-            if {f.file_name for f in before.files} != {f.file_name for f in after.files}:
+            if set(names_of(before.files).to_pylist()) != set(names_of(after.files).to_pylist()):
                 yield before, after
 
 

@@ -70,14 +70,14 @@ class ScanExplanation:
         lines.append(
             (
                 "splits raw",
-                f"{len(raw):,} ({sum(len(s.files) for s in raw):,} files,"
+                f"{len(raw):,} ({sum(s.files_count for s in raw):,} files,"
                 f" {bytes_text(sum(s.size_bytes for s in raw))}): read as they are",
             )
         )
         lines.append(
             (
                 "splits merged",
-                f"{len(merged):,} ({sum(len(s.files) for s in merged):,} files,"
+                f"{len(merged):,} ({sum(s.files_count for s in merged):,} files,"
                 f" {bytes_text(sum(s.size_bytes for s in merged))}): up to"
                 f" {max((s.runs_count_max for s in merged), default=0)} sorted runs at once",
             )

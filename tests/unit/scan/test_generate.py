@@ -5,21 +5,25 @@ from __future__ import annotations
 import dataclasses
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelake.codec.binary_row import serialize_row
 from tidelake.errors import CorruptError, UnsupportedError
+from tidelake.metadata import EntryTable, FileKind, ManifestEntry
 from tidelake.metadata.data_file import EMPTY_STATS, DataFileMeta
+from tidelake.metadata.file_list import FileList
 from tidelake.scan import Split, split_from_bytes, split_to_bytes
 from tidelake.scan.generate import (
     BucketFiles,
     PackRule,
-    append_splits,
     file_sections,
     merge_splits,
     pack_ordered,
+    raw_splits,
+    stand_alone,
 )
 from tidelake.types import parse_type
 
@@ -135,10 +139,43 @@ def test_small_files_weigh_what_opening_costs():
     assert keyed_splits(*files, rule=rule) == ["raw f0 f1", "raw f2 f3"]
 
 
-def test_append_files_are_raw_in_the_order_written():
-    files = [make_file("b", 0, 0, sequence=20), make_file("a", 0, 0, sequence=10)]
-    assert shown(append_splits(bucket_of(*files), RULE, lambda f: True)) == ["raw a b"]
-    assert shown(append_splits(bucket_of(*files), RULE, lambda f: f.file_name == "b")) == ["raw b"]
+def test_raw_splits_hold_the_files_in_the_order_given_and_as_many_as_fit():
+    files = [make_file(name, 0, 0, size=size) for name, size in [("b", 3), ("a", 4), ("c", 9)]]
+    assert shown(raw_splits(bucket_of(*files), files, RULE)) == ["raw b a c"]
+    rule = PackRule(target_bytes=8, open_file_cost_bytes=1)
+    lazy = FileList(EntryTable.of(entry(f) for f in files), np.array([1, 0, 2]))
+    for given_files in (tuple(files), lazy[:2], lazy[2:], ()):
+        splits = raw_splits(bucket_of(*files), given_files, rule)
+        bins = pack_ordered(given_files, lambda f: f.file_size_bytes, target=8)
+        assert [list(s.files) for s in splits] == bins
+
+
+def entry(file):
+    return ManifestEntry(FileKind.ADD, bytes(12), 0, 1, file)
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(st.sampled_from([0, 1, 5]), st.sampled_from([0, 0, 0, 3, None])),
+            min_size=1,
+            max_size=3,
+        ),
+        max_size=4,
+    )
+)
+def test_files_stand_alone_on_one_level_above_0_without_deletes(buckets):
+    entries = [
+        entry(dataclasses.replace(make_file("f", 0, 0, level=level), delete_row_count=deletes))
+        for bucket in buckets
+        for level, deletes in bucket
+    ]
+    starts = np.cumsum([0, *map(len, buckets)])[:-1]
+    expected = [
+        {level for level, _ in bucket} in ({1}, {5}) and {d for _, d in bucket} == {0}
+        for bucket in buckets
+    ]
+    assert stand_alone(EntryTable.of(entries), starts).tolist() == expected
 
 
 ranges = st.lists(

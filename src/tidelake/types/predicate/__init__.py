@@ -4,6 +4,7 @@ from tidelake.types.predicate.binding import bind
 from tidelake.types.predicate.evaluation import evaluate
 from tidelake.types.predicate.filter_form import parse_filter
 from tidelake.types.predicate.node import (
+    NEGATED,
     Always,
     And,
     Compare,
@@ -22,6 +23,7 @@ from tidelake.types.predicate.node import (
 from tidelake.types.predicate.pruning import ColumnRange, may_match
 
 __all__ = [
+    "NEGATED",
     "Always",
     "And",
     "ColumnRange",

@@ -1,8 +1,8 @@
 """Keys that are not fixed names: per column, per index, per connector, and properties of SQL.
 
-A table may carry them; none changes what this version reads, because what they belong to (merge
-engines, file indexes, connectors) is refused or absent. ``metadata.iceberg.storage`` alone makes
-a commit incomplete, and is refused for writing.
+A table may carry them. File indexes are made as their keys say; else none changes what this version
+reads, because what they belong to (merge engines, connectors) is refused or absent.
+``metadata.iceberg.storage`` alone makes a commit incomplete, and is refused for writing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tidelake.options.option import ON_WRITE, Coverage, no_effect, partly
+from tidelake.options.option import ON_WRITE, SUPPORTED, Coverage, no_effect, partly, refused
 
 __all__ = ["AGGREGATE_FUNCTIONS", "PATTERNS", "KeyPattern", "columns_in", "pattern_of"]
 
@@ -97,9 +97,15 @@ PATTERNS = (
     ),
     KeyPattern(
         "file-index.<kind>.columns, file-index.<kind>.<column>.<setting>",
-        r"file-index\.(bloom-filter|bitmap|bsi|range-bitmap|token-bloom-filter)\..+",
-        "Columns with a file index, and the index's settings.",
-        no_effect("no file indexes are written; they only save reading"),
+        r"file-index\.(bloom-filter|bitmap|range-bitmap)\..+",
+        "Columns with a file index of kind bloom-filter, bitmap or range-bitmap, and its settings.",
+        SUPPORTED,
+    ),
+    KeyPattern(
+        "file-index.bsi.*, file-index.token-bloom-filter.*",
+        r"file-index\.(bsi|token-bloom-filter)\..+",
+        "Columns with a file index of an older kind.",
+        refused("such indexes are not written here; use 'range-bitmap'", on=ON_WRITE),
     ),
     KeyPattern(
         "parquet.*, orc.*, avro.*, csv.*, json.*",

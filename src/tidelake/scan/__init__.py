@@ -1,6 +1,7 @@
 """From a snapshot to rows: pruning, splits, and reading one split."""
 
 from tidelake.scan.context import ReadContext
+from tidelake.scan.file_index import UnusedIndex
 from tidelake.scan.generate import BucketFiles, file_sections
 from tidelake.scan.plan import PrunedFile, ScanPlan, live_buckets, plan_scan
 from tidelake.scan.read import read_split
@@ -14,6 +15,7 @@ __all__ = [
     "ScanPlan",
     "Section",
     "Split",
+    "UnusedIndex",
     "file_sections",
     "live_buckets",
     "plan_scan",

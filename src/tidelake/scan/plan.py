@@ -4,7 +4,8 @@
    decoded once, kept in a cache, and folded to the live files.
 2. Whole columns of entries are tested for partition and bucket.
 3. What is left is pruned by key and value statistics, all files at once where columns can tell
-   (:mod:`tidelake.scan.prune_columns`), else file by file (:mod:`tidelake.scan.prune`).
+   (:mod:`tidelake.scan.prune_columns`), else file by file (:mod:`tidelake.scan.prune`); then by
+   the indexes of single files (:mod:`tidelake.scan.file_index`).
 4. Each bucket's files become splits (:mod:`tidelake.scan.generate`). Files are objects only where
    they must be merged; those of raw splits become objects when somebody looks at them.
 5. A limit without a predicate on rows keeps only as many raw splits as hold that many rows: the
@@ -43,6 +44,7 @@ from tidelake.metadata.manifest import ManifestCache, ManifestFile
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.scan.context import ReadContext
+from tidelake.scan.file_index import UnusedIndex, ask_indexes
 from tidelake.scan.generate import (
     BucketFiles,
     PackRule,
@@ -69,6 +71,7 @@ BY_BUCKET = "bucket"
 BY_POSTPONE = "postpone bucket, not readable before compaction"
 BY_KEY_STATS = "key statistics"
 BY_VALUE_STATS = "value statistics"
+BY_FILE_INDEX = "file index"
 BY_LIMIT = "limit"
 
 
@@ -151,6 +154,8 @@ class ScanPlan:
         Manifests of the snapshot, and those not opened.
     raw_rows_exact : bool
         Whether every row of a raw split is a row of the answer (no predicate on rows).
+    unused_indexes : tuple of UnusedIndex
+        File indexes that could not be used; their files are read.
     """
 
     snapshot_id: int | None
@@ -161,6 +166,7 @@ class ScanPlan:
     manifests_total: int = 0
     manifests_pruned: int = 0
     raw_rows_exact: bool = True
+    unused_indexes: tuple[UnusedIndex, ...] = ()
 
     @property
     def files_read(self) -> int:
@@ -190,6 +196,7 @@ class _Tally:
     pruned: list[tuple[pa.Array, str]] = field(default_factory=list)
     other_partitions_files: int = 0
     other_partitions_bytes: int = 0
+    unused_indexes: tuple[UnusedIndex, ...] = ()
 
     def add(self, names: pa.Array, reason: str) -> None:
         if len(names):
@@ -263,6 +270,7 @@ def plan_scan(
         manifests_total=manifests_total,
         manifests_pruned=manifests_pruned,
         raw_rows_exact=exact,
+        unused_indexes=tally.unused_indexes,
     )
 
 
@@ -432,6 +440,9 @@ def _splits(
     if not schema.primary_keys:
         matches = pruning.mask(entries, parts.rest, "value")
         kept = _dropped(entries, ~matches, BY_VALUE_STATS, tally)
+        answers = ask_indexes(context, kept, np.ones(kept.num_rows, dtype=bool), parts)
+        tally.unused_indexes = answers.unused
+        kept = _dropped(kept, ~answers.may_match, BY_FILE_INDEX, tally)
         return [
             split
             for bucket in _buckets(kept, snapshot_id)
@@ -439,6 +450,12 @@ def _splits(
         ]
     entries = _dropped(entries, ~pruning.mask(entries, parts.key, "key"), BY_KEY_STATS, tally)
     matches = pruning.mask(entries, parts.rest, "value")
+    worth_asking = matches if parts.key is None else np.ones(entries.num_rows, dtype=bool)
+    answers = ask_indexes(context, entries, worth_asking, parts)
+    tally.unused_indexes = answers.unused
+    entries = _dropped(entries, ~answers.may_hold_key, BY_FILE_INDEX, tally)
+    by_stats = matches[answers.may_hold_key]
+    matches = by_stats & answers.may_match[answers.may_hold_key]
     starts = _starts(entries)
     alone = stand_alone(entries, starts)
     sizes = np.diff(np.r_[starts, entries.num_rows])
@@ -446,8 +463,10 @@ def _splits(
     some = np.logical_or.reduceat(matches, starts) if len(starts) else alone
     to_merge = np.repeat(some & ~alone, sizes)
     needed = matches | to_merge
-    entries = _dropped(entries, ~needed, BY_VALUE_STATS, tally)
-    matches, to_merge = matches[needed], to_merge[needed]
+    tally.add(entries.take(~needed & by_stats)["file_name"], BY_FILE_INDEX)
+    tally.add(entries.take(~needed & ~by_stats)["file_name"], BY_VALUE_STATS)
+    entries = entries.take(needed)
+    matches, by_stats, to_merge = matches[needed], by_stats[needed], to_merge[needed]
     spec = MergeSpec.of(schema, options)
     splits: list[Split] = []
     start = 0
@@ -456,28 +475,41 @@ def _splits(
         if not to_merge[start]:
             splits.extend(raw_splits(bucket, bucket.files, rule))
         else:
-            splits.extend(_merge_splits(bucket, rule, matches[start:end], spec, tally))
+            may = _Verdicts(matches[start:end], by_stats[start:end])
+            splits.extend(_merge_splits(bucket, rule, may, spec, tally))
         start = end
     return splits
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdicts:
+    """Which files of a bucket may match, and which may by their statistics alone."""
+
+    matches: NDArray[np.bool_]
+    by_stats: NDArray[np.bool_]
 
 
 def _merge_splits(
     bucket: BucketFiles,
     rule: PackRule,
-    matches: NDArray[np.bool_],
+    may: _Verdicts,
     spec: MergeSpec,
     tally: _Tally,
 ) -> list[Split]:
-    may = dict(zip(names_of(bucket.files).to_pylist(), matches.tolist(), strict=True))
+    names = names_of(bucket.files).to_pylist()
+    matches = dict(zip(names, may.matches.tolist(), strict=True))
     splits = merge_splits(
         bucket,
         rule,
-        lambda file: may[file.file_name],
+        lambda file: matches[file.file_name],
         key_types=spec.key_types,
         by_sequence=not spec.sequence_columns and spec.engine == "deduplicate",
     )
     kept = {f.file_name for split in splits for f in split.files}
-    tally.add_files((f for f in bucket.files if f.file_name not in kept), BY_VALUE_STATS)
+    gone = [(f, by_stats) for f, by_stats in zip(bucket.files, may.by_stats.tolist(), strict=True)
+            if f.file_name not in kept]  # fmt: skip
+    tally.add_files((f for f, by_stats in gone if by_stats), BY_FILE_INDEX)
+    tally.add_files((f for f, by_stats in gone if not by_stats), BY_VALUE_STATS)
     return splits
 
 

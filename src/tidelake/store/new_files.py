@@ -11,8 +11,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from tidelake.errors import StorageError
+from tidelake.format.file_index import INDEX_SUFFIX
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.options.declared import DATA_FILE_PREFIX
+from tidelake.options.file_index import file_index_settings
 from tidelake.store.context import StoreContext
 
 __all__ = ["NewFiles"]
@@ -37,6 +39,7 @@ class NewFiles:
         self._bucket = bucket
         self.writer_id = context.env.ids.uuid()
         self._prefix = context.options.get(DATA_FILE_PREFIX)
+        self._has_index = bool(file_index_settings(context.options))
         self._count = 0
         self._unknown: dict[str, str] = {}
         self._new: list[DataFileMeta] = []
@@ -49,6 +52,8 @@ class NewFiles:
         self._count += 1
         path = self._context.paths.data_file(self._partition, self._bucket, name)
         self._unknown[name] = path
+        if self._has_index:
+            self._unknown[name + INDEX_SUFFIX] = path + INDEX_SUFFIX
         return name, path
 
     def add(self, files: Iterable[DataFileMeta]) -> None:
@@ -83,6 +88,7 @@ class NewFiles:
         for files in (self._new, self._before, self._after):
             for file in files:
                 self._unknown.pop(file.file_name, None)
+                self._unknown.pop(file.file_name + INDEX_SUFFIX, None)
             files.clear()
         return message
 

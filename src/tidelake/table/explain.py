@@ -63,6 +63,15 @@ class ScanExplanation:
         )
         for reason, count in plan.pruned.items():
             lines.append(("files pruned", f"{count:,} by {reason}"))
+        if plan.unused_indexes:
+            first = plan.unused_indexes[0]
+            lines.append(
+                (
+                    "indexes unused",
+                    f"{len(plan.unused_indexes):,}, their files are read; the first, of"
+                    f" {first.file_name}: {shortened(first.reason)}",
+                )
+            )
         if plan.manifests_pruned:
             lines.append(
                 ("manifests", f"{plan.manifests_pruned:,} of {plan.manifests_total:,} not opened")

@@ -12,12 +12,15 @@ Source: Paimon's ``SchemaValidation`` and ``Schema`` (1.3.1). Nothing is written
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
 from tidelake.fileio.name import validate_name
 from tidelake.format import check_timestamps
+from tidelake.format.file_index import check_file_indexes
 from tidelake.metadata.partition_name import has_partition_text
 from tidelake.options import Options, declared
+from tidelake.options.file_index import file_index_settings
 from tidelake.options.key_pattern import columns_in
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.arrow import child_types
@@ -110,6 +113,7 @@ def check_layout(schema: TableSchema, parsed: Options, *, table: str) -> None:
     _check_buckets(schema, parsed, by_name, table)
     _check_sequence(schema, parsed, by_name, table)
     _check_field_options(schema.options, by_name, table)
+    check_file_indexes(schema.fields, file_index_settings(replace(parsed, table=table)))
 
 
 def invalid_schema(what: str, advice: str, table: str, **context: object) -> InvalidInputError:

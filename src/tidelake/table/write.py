@@ -28,10 +28,12 @@ from tidelake.errors import (
 )
 from tidelake.fileio.name import validate_name
 from tidelake.format import check_timestamps
+from tidelake.format.file_index import check_file_indexes
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.index_entry import IndexEntry
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER, Snapshot
 from tidelake.options import check_supported, declared
+from tidelake.options.file_index import file_index_settings
 from tidelake.scan import live_buckets
 from tidelake.scan.prune import matching_partitions
 from tidelake.table.arguments import whole_number
@@ -157,6 +159,7 @@ def check_writable(handle: TableHandle) -> None:
     )
     check_partition_keys(handle)
     check_timestamps(handle.schema.fields, what=f"A data file of table '{handle.identifier}'")
+    check_file_indexes(handle.schema.fields, file_index_settings(handle.options))
 
 
 def check_partition_keys(handle: TableHandle) -> None:

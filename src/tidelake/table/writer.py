@@ -347,9 +347,10 @@ def delete_new_files(fileio: FileIO, paths: TablePaths, messages: Iterable[Commi
     for message in messages:
         before = {f.file_name for f in message.compact_before}
         # a file that a compaction only lifted to another level has its old name
-        made = {f.file_name for f in message.compact_after} - before
-        made |= {f.file_name for f in message.new_files}
-        for name in sorted(made):
+        made = [f for f in message.compact_after if f.file_name not in before]
+        made += message.new_files
+        names = {name for f in made for name in (f.file_name, *f.extra_files)}
+        for name in sorted(names):
             with contextlib.suppress(StorageError):
                 fileio.delete(paths.data_file(message.partition, message.bucket, name))
         index = None if message.index is None else message.index.file

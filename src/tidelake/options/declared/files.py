@@ -149,13 +149,12 @@ FILE_INDEX_READ_ENABLED: Final = boolean(
     "file-index.read.enabled",
     True,
     "Whether scans skip files by their file index.",
-    no_effect("file indexes only save reading; scans here skip files by statistics"),
 )
 FILE_INDEX_IN_MANIFEST_THRESHOLD: Final = memory_size(
     "file-index.in-manifest-threshold",
     500,
-    "Size up to which a file index is kept in the manifest instead of in a file of its own.",
-    no_effect("no file indexes are written"),
+    "Size up to which a file index is kept in the manifest instead of in a file of its own. Larger:"
+    " fewer files to read when a scan is planned, larger manifests.",
 )
 METADATA_STATS_MODE: Final = text(
     "metadata.stats-mode",

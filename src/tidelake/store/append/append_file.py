@@ -9,6 +9,7 @@ import pyarrow as pa
 from tidelake.format import format_options, open_writer
 from tidelake.metadata.data_file import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
 from tidelake.store.context import StoreContext
+from tidelake.store.data_file_index import DataFileIndex
 from tidelake.store.file_meta import creation_time_ms, value_stats
 
 __all__ = ["ROW_GROUP_BYTES", "AppendFile"]
@@ -45,6 +46,7 @@ class AppendFile:
         self._name = name
         self._first_sequence = first_sequence
         self._source = source
+        self._index = DataFileIndex(context, name, path)
         fields = context.schema.fields
         options = format_options(context.options)
         self._file = open_writer(
@@ -63,11 +65,12 @@ class AppendFile:
     @property
     def buffered_bytes(self) -> int:
         """Bytes of rows held in memory."""
-        return self._file.buffered_bytes
+        return self._file.buffered_bytes + self._index.buffered_bytes
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows."""
         self._file.write(rows)
+        self._index.add(rows)
 
     def close(self) -> DataFileMeta:
         """Finish the file.
@@ -77,6 +80,7 @@ class AppendFile:
         DataFileMeta
             Without key; sequence numbers count the rows.
         """
+        index = self._index.finish()
         footer = self._file.close()
         values, covered = value_stats(self._context.schema.fields, footer.stats)
         return DataFileMeta(
@@ -95,6 +99,7 @@ class AppendFile:
             delete_row_count=0,
             file_source=int(self._source),
             value_stats_cols=covered,
+            **index,
         )
 
     def abort(self) -> None:

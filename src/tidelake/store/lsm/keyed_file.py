@@ -14,6 +14,7 @@ from tidelake.codec.binary_row import serialize_row
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD, format_options, kv_fields, open_writer
 from tidelake.metadata.data_file import DataFileMeta, FileSource
 from tidelake.store.context import StoreContext
+from tidelake.store.data_file_index import DataFileIndex
 from tidelake.store.file_meta import creation_time_ms, simple_stats, value_stats
 from tidelake.types import DataField, TableSchema
 from tidelake.types.arrow import to_arrow_schema
@@ -49,6 +50,7 @@ class KeyedFile:
         self._name = name
         self._level = level
         self._source = source
+        self._index = DataFileIndex(context, name, path)
         schema = context.schema
         self._key_fields = tuple(schema.field(key) for key in schema.trimmed_primary_keys)
         self._key_types = [field.type for field in self._key_fields]
@@ -75,7 +77,7 @@ class KeyedFile:
     @property
     def buffered_bytes(self) -> int:
         """Bytes of rows held in memory."""
-        return self._file.buffered_bytes
+        return self._file.buffered_bytes + self._index.buffered_bytes
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows.
@@ -87,6 +89,7 @@ class KeyedFile:
         keys = [rows.column(field.name) for field in self._key_fields]
         columns = [*keys, *(rows.column(f.name) for f in self._fields[len(keys) :])]
         self._file.write(pa.RecordBatch.from_arrays(columns, schema=self._arrow_schema))
+        self._index.add(rows)
         if self._min_key is None:
             self._min_key = self._key_at(rows, 0)
         self._last = rows.slice(rows.num_rows - 1)
@@ -108,6 +111,7 @@ class KeyedFile:
         assert self._min_key is not None, "a data file has rows"
         assert self._last is not None, "a data file has rows"
         assert self._sequence_bounds is not None, "a data file has rows"
+        index = self._index.finish()
         footer = self._file.close()
         keys_count = len(self._key_fields)
         key_stats, stats = footer.stats[:keys_count], footer.stats[keys_count + 2 :]
@@ -128,6 +132,7 @@ class KeyedFile:
             delete_row_count=self._delete_count,
             file_source=int(self._source),
             value_stats_cols=covered,
+            **index,
         )
 
     def abort(self) -> None:

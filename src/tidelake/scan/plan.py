@@ -463,10 +463,12 @@ def _splits(
     some = np.logical_or.reduceat(matches, starts) if len(starts) else alone
     to_merge = np.repeat(some & ~alone, sizes)
     needed = matches | to_merge
-    tally.add(entries.take(~needed & by_stats)["file_name"], BY_FILE_INDEX)
-    tally.add(entries.take(~needed & ~by_stats)["file_name"], BY_VALUE_STATS)
-    entries = entries.take(needed)
-    matches, by_stats, to_merge = matches[needed], by_stats[needed], to_merge[needed]
+    if not needed.all():
+        names = entries["file_name"]
+        tally.add(names.filter(pa.array(~needed & by_stats)), BY_FILE_INDEX)
+        tally.add(names.filter(pa.array(~needed & ~by_stats)), BY_VALUE_STATS)
+        entries = entries.take(needed)
+        matches, by_stats, to_merge = matches[needed], by_stats[needed], to_merge[needed]
     spec = MergeSpec.of(schema, options)
     splits: list[Split] = []
     start = 0

@@ -19,6 +19,7 @@ from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCras
 PK = Shape(("k",), (), None, (("bucket", "1"), ("num-sorted-run.compaction-trigger", "2")))
 PARTITIONED = Shape(("p", "k"), ("p",), None, (("bucket", "2"),))
 APPEND = Shape((), (), None, (("bucket", "-1"),))
+POSTPONE = Shape(("k",), (), None, (("bucket", "-2"),))
 
 
 def _rows(shape: Shape, start: int, count: int, tag: str) -> list[dict]:
@@ -61,6 +62,26 @@ def _compact(*, full: bool) -> Step:
     return Step("compact", lambda table: table.compact(full=full), lambda _: None)
 
 
+def _drop(value: str) -> Step:
+    def model(table: ModelTable) -> None:
+        kept = [r for r in table.content() if r["p"] != value]
+        table.overwrite(kept, dynamic=False)
+
+    return Step("drop", lambda table: table.drop_partitions([{"p": value}]), model)
+
+
+def _truncate() -> Step:
+    return Step(
+        "truncate",
+        lambda table: table.truncate(),
+        lambda model: model.overwrite([], dynamic=False),
+    )
+
+
+def _rescale(buckets: int) -> Step:
+    return Step("rescale", lambda table: table.rescale_bucket(buckets), lambda _: None)
+
+
 @dataclass
 class Scenario:
     """A table and the operations on it."""
@@ -68,10 +89,12 @@ class Scenario:
     name: str
     shape: Shape
     steps: list[Step] = field(default_factory=list)
+    settle: Callable | None = None
+    """What makes all that was written visible, and a table that stopped half-way writable."""
 
 
 def scenarios() -> list[Scenario]:
-    """Create, append commit, upsert commits with compaction, overwrite."""
+    """Create, append, upsert with compaction, overwrite, postpone, rescale, drop, truncate."""
     first, second = _rows(PK, 0, 6, "a"), _rows(PK, 3, 6, "b")
     return [
         Scenario("append", APPEND, [_write(APPEND, _rows(APPEND, 0, 4, "a"))] * 2),
@@ -93,6 +116,31 @@ def scenarios() -> list[Scenario]:
                 _overwrite(
                     PARTITIONED, [r for r in _rows(PARTITIONED, 0, 4, "o") if r["p"] == "a"]
                 ),
+            ],
+        ),
+        Scenario(
+            "postpone",
+            POSTPONE,
+            [
+                _write(POSTPONE, _rows(POSTPONE, 0, 4, "a")),
+                _write(POSTPONE, _rows(POSTPONE, 2, 4, "b"), [False, True, False, False]),
+                _compact(full=True),
+            ],
+            settle=lambda table: table.compact(),
+        ),
+        Scenario(
+            "rescale",
+            PK,
+            [_write(PK, _rows(PK, 0, 4, "a")), _rescale(2)],
+            settle=lambda table: table.rescale_bucket(),
+        ),
+        Scenario(
+            "drop and truncate",
+            PARTITIONED,
+            [
+                _write(PARTITIONED, _rows(PARTITIONED, 0, 4, "a")),
+                _drop("a"),
+                _truncate(),
             ],
         ),
     ]
@@ -159,7 +207,7 @@ def _recover(scenario: Scenario, inner, allowed: list[ModelTable], *, must_exist
     catalog = open_catalog(inner, 2)
     if not must_exist and NAME.split(".")[1] not in _tables(catalog):
         scenario.shape.create(catalog)
-    table = catalog.table(NAME)
+    table = _settled(scenario, catalog)
     got = content_of(table)
     matching = [m for m in allowed if m.content() == got]
     if not matching:
@@ -169,9 +217,17 @@ def _recover(scenario: Scenario, inner, allowed: list[ModelTable], *, must_exist
     rows = _rows(scenario.shape, 2, 5, "z")
     table.write(arrow_of(scenario.shape, rows))
     model.apply(rows)
-    if content_of(table) != model.content():
+    if content_of(_settled(scenario, catalog)) != model.content():
         raise FaultViolation("a commit after recovery reads wrong")
     check_table(inner, LOCATION)
+
+
+def _settled(scenario: Scenario, catalog):
+    table = catalog.table(NAME)
+    if scenario.settle is None:
+        return table
+    scenario.settle(table)
+    return catalog.table(NAME)
 
 
 def _tables(catalog) -> list[str]:

@@ -115,6 +115,7 @@ class Committer:
         kind: CommitKind | None = None,
         properties: Mapping[str, str] | None = None,
         base_snapshot_id: int | None = None,
+        all_or_nothing: bool = False,
     ) -> Committed:
         """Make the messages' files visible.
 
@@ -132,6 +133,8 @@ class Committer:
             Free texts for the snapshots.
         base_snapshot_id : int, optional
             The snapshot that the writers began from; 0 for the empty table.
+        all_or_nothing : bool
+            Whether the compactions hang together, so that no one may give way alone.
 
         Returns
         -------
@@ -143,8 +146,8 @@ class Committer:
         InvalidInputError
             The messages cannot be one commit.
         ConflictError
-            All attempts lost their race, or a partition has another number of buckets now; nothing
-            became visible.
+            All attempts lost their race, a partition has another number of buckets now, or one of
+            compactions that hang together does not fit; nothing became visible.
         NotFoundError
             The table was dropped, and perhaps created anew; nothing became visible.
         StorageError
@@ -170,7 +173,14 @@ class Committer:
             interleaved = self._interleaved(new_files, base, base_snapshot_id)
             return new_files
 
-        run = self._run(messages, user, identifier, properties, base_snapshot_id)
+        run = self._run(
+            messages,
+            user,
+            identifier,
+            properties,
+            base_snapshot_id,
+            all_or_nothing=all_or_nothing,
+        )
         done = run(CommitKind.APPEND, plan, self._index_rule(messages))
         return Committed(done.snapshots, done.gave_way, interleaved, done.replayed)
 
@@ -300,6 +310,8 @@ class Committer:
         identifier: int,
         properties: Mapping[str, str] | None,
         base_snapshot_id: int | None,
+        *,
+        all_or_nothing: bool = False,
     ) -> Callable[[CommitKind, Callable[[Snapshot | None], EntryTable], IndexRule], Committed]:
         """What commits the data as one kind, then the compactions."""
         validate_name(user, "user")
@@ -329,7 +341,7 @@ class Committer:
                 user,
                 identifier,
                 CommitKind.COMPACT,
-                lambda base: self._compacted(todo, base, gave_way),
+                lambda base: self._compacted(todo, base, gave_way, all_or_nothing=all_or_nothing),
                 properties,
             )
             compacted = None
@@ -404,7 +416,12 @@ class Committer:
         return not names.isdisjoint(found)
 
     def _compacted(
-        self, todo: Sequence[Compaction], base: Snapshot | None, gave_way: list[TidelakeError]
+        self,
+        todo: Sequence[Compaction],
+        base: Snapshot | None,
+        gave_way: list[TidelakeError],
+        *,
+        all_or_nothing: bool,
     ) -> EntryTable:
         """Entries of the compactions that fit the base; the errors of the others in `gave_way`."""
         gave_way.clear()
@@ -417,6 +434,8 @@ class Committer:
             try:
                 check_compaction(compaction, own, key_types=types, table=self._table)
             except ConflictError as error:
+                if all_or_nothing:
+                    raise
                 gave_way.append(error)
             else:
                 entries += compaction.removed_entries()

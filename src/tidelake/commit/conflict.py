@@ -111,7 +111,7 @@ def check_compaction(
             raise _gives_way(compaction, table, f"file '{entry.file.file_name}' is there already")
     if any(entry.total_buckets != compaction.total_buckets for entry in live):
         raise _gives_way(compaction, table, "the partition has another number of buckets now")
-    if key_types:
+    if key_types and compaction.bucket >= 0:  # rows that have no bucket yet hide no others
         _check_levels(compaction, [e.file for e in rest], key_types, table)
         _check_unseen(compaction, [e.file for e in rest], key_types, table)
 

@@ -208,13 +208,16 @@ def _refuse(table: str, key: str, given: str, reason: str) -> None:
 
 def _check_buckets(options: Options, *, table: str, has_primary_key: bool, action: Action) -> None:
     buckets = options.get(layout.BUCKET)
-    problem = ""
-    if buckets == POSTPONE_BUCKETS:
-        problem = "the postpone bucket is not covered yet; give a number of buckets, such as '4'"
-    elif buckets == 0:
+    if buckets == POSTPONE_BUCKETS and not has_primary_key:
+        message = (
+            f"Table {table}: option 'bucket' is '-2', the postpone bucket, which only a table with"
+            " a primary key has; leave it at '-1', or give a number and 'bucket-key'."
+        )
+        raise InvalidInputError(message, kind="option_value", option="bucket", table=table)
+    if buckets == 0:
         message = f"Table {table}: option 'bucket' is '0'; give at least '1'."
         raise InvalidInputError(message, kind="option_value", option="bucket", table=table)
-    elif (
+    if (
         not has_primary_key
         and buckets > 0
         and not options.get(layout.BUCKET_KEY)
@@ -225,5 +228,3 @@ def _check_buckets(options: Options, *, table: str, has_primary_key: bool, actio
             " (columns that decide a row's bucket); give it, or leave 'bucket' at '-1'."
         )
         raise InvalidInputError(message, kind="option_value", option="bucket-key", table=table)
-    if problem:
-        _refuse(table, "bucket", str(buckets), problem)

@@ -191,7 +191,10 @@ class TidelakeWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark ca
             return TaskMessages(())
         options = self._handle.options.updated({declared.WRITE_ONLY.key: "true"})
         task = WriteTask.of(
-            self._handle.with_options(options), overwrite=self._overwrite, static=None
+            self._handle.with_options(options),
+            user=self._identity.user,
+            overwrite=self._overwrite,
+            static=None,
         )
         _, messages = write_batches(task, iterator)
         return TaskMessages(tuple(commit_message.to_bytes(m) for m in messages))

@@ -95,7 +95,9 @@ def write_frame(
     ):
         return WriteResult(already_committed=True)
     rows = _clustered(handle, _with_kind_bytes(frame), tasks)
-    task = WriteTask.of(handle, overwrite=target.overwrite, static=target.static)
+    task = WriteTask.of(
+        handle, user=identity.user, overwrite=target.overwrite, static=target.static
+    )
     base_snapshot_id = handle.snapshots.latest_id() or 0
     collected = rows.mapInArrow(write_task(task), ANSWER_SCHEMA).collect()
     answer = TaskAnswer.gather(collected)

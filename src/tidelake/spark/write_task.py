@@ -45,16 +45,21 @@ class WriteTask:
         Whether the rows replace what is there.
     static : Predicate, optional
         On partition columns: rows of other partitions are refused.
+    user : str
+        Who will commit.
     """
 
     handle: TableHandle
     overwrite: bool
     static: Predicate | None
+    user: str
 
     @classmethod
-    def of(cls, handle: TableHandle, *, overwrite: bool, static: Predicate | None) -> WriteTask:
+    def of(
+        cls, handle: TableHandle, *, user: str, overwrite: bool, static: Predicate | None
+    ) -> WriteTask:
         """For a table as the driver opened it; each task has its own clock, ids and threads."""
-        return cls(replace(handle, env=Env.system()), overwrite, static)
+        return cls(replace(handle, env=Env.system()), overwrite, static, user)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +128,7 @@ def write_batches(
         Rows taken in, and what was written.
     """
     handle = replace(task.handle, manifests=worker_manifests())
-    writer = new_writer(handle, overwrite=task.overwrite, static=task.static)
+    writer = new_writer(handle, user=task.user, overwrite=task.overwrite, static=task.static)
     try:
         for rows, kinds in with_row_kinds(batches, None, table=handle.identifier):
             writer.write(rows, kinds)

@@ -3,6 +3,13 @@
 from tidelake.store.append import AppendBucketWriter
 from tidelake.store.budget import MemoryBudget
 from tidelake.store.context import StoreContext
-from tidelake.store.lsm import LsmBucketWriter
+from tidelake.store.lsm import LsmBucketWriter, PostponeBucketWriter, postpone_options
 
-__all__ = ["AppendBucketWriter", "LsmBucketWriter", "MemoryBudget", "StoreContext"]
+__all__ = [
+    "AppendBucketWriter",
+    "LsmBucketWriter",
+    "MemoryBudget",
+    "PostponeBucketWriter",
+    "StoreContext",
+    "postpone_options",
+]

@@ -21,6 +21,7 @@ from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.index_entry import IndexEntry
 from tidelake.metadata.index_manifest import index_entries
 from tidelake.metadata.live_set import manifest_files, read_manifests
+from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.table.handle import TableHandle
 from tidelake.table.writer import BucketState
 
@@ -93,6 +94,8 @@ class LiveState:
         files: dict[tuple[bytes, int], list[DataFileMeta]] = {}
         buckets: dict[tuple[bytes, int], int] = {}
         for entry in table.to_entries():  # a Python loop over files, 5 us each
+            if entry.bucket == POSTPONE_BUCKET:
+                continue  # its files have no part in a real bucket
             place = (entry.partition, entry.bucket)
             files.setdefault(place, []).append(entry.file)
             buckets.setdefault(place, entry.total_buckets)
@@ -124,6 +127,8 @@ class LiveState:
             mask = table["partition_id"] == number
             if bucket is not None:
                 mask &= table["bucket"] == bucket
+            else:
+                mask &= table["bucket"] != POSTPONE_BUCKET
             rows = np.flatnonzero(mask)
             if len(rows):
                 found.append(table.take(rows))

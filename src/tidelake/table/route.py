@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from tidelake.codec.arrow_memory import take_rows
 from tidelake.codec.binary_row import serialize_row
 from tidelake.codec.bucket import buckets_of, hash_rows
+from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.table.dynamic_buckets import DynamicBuckets
 from tidelake.types import DataField
 from tidelake.types.values import arrow_to_storage
@@ -45,7 +46,8 @@ class Router:
     partition_fields, bucket_fields : sequence of DataField
         The columns that decide.
     buckets_count : int
-        Number of buckets; not above 0 where all rows go to bucket 0.
+        Number of buckets; not above 0 where all rows go to bucket 0, or, with -2, to the postpone
+        bucket.
     function : str
         Option ``bucket-function.type``.
     dynamic : DynamicBuckets, optional
@@ -101,9 +103,10 @@ class Router:
         else:
             buckets = self._dynamic_buckets(self._dynamic, batch, partitions, codes, given)
             width = int(buckets.max()) + 1
+        first = POSTPONE_BUCKET if self._buckets_count == POSTPONE_BUCKET else 0
         groups = codes * width + buckets
         if len(partitions) == 1 and (width == 1 or groups.min() == groups.max()):
-            yield BucketRows(partitions[0], int(groups[0]), batch, kinds)
+            yield BucketRows(partitions[0], first + int(groups[0]), batch, kinds)
             return
         # a stable sort of 16-bit numbers is a radix sort
         small = groups.astype(np.uint16) if len(partitions) * width <= 1 << 16 else groups
@@ -118,7 +121,7 @@ class Router:
             partition, bucket = divmod(int(ordered_groups[start]), width)
             yield BucketRows(
                 partitions[partition],
-                bucket,
+                first + bucket,
                 rows.slice(start, end - start),
                 None if ordered_kinds is None else ordered_kinds[start:end],
             )

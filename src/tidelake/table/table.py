@@ -15,9 +15,9 @@ import pyarrow as pa
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.fileio.name import validate_name
-from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.metadata.snapshot import Snapshot
-from tidelake.options import Options, check_one_use
+from tidelake.options import Options, check_one_use, declared
 from tidelake.scan import ScanPlan, plan_scan
 from tidelake.table.alter import alter_table
 from tidelake.table.alterations import Alterations
@@ -28,6 +28,7 @@ from tidelake.table.delete import delete_rows, drop_partitions, truncate
 from tidelake.table.display import describe, describe_html
 from tidelake.table.explain import ScanExplanation
 from tidelake.table.handle import TableHandle
+from tidelake.table.postpone import compact_postponed
 from tidelake.table.read import TableScan
 from tidelake.table.rescale import rescale_table
 from tidelake.table.system_table import SystemTable
@@ -258,7 +259,13 @@ class Table(Conversions, Alterations):
         )
 
     def compact(self, *, full: bool = False) -> WriteResult:
-        """Merge sorted runs in every bucket that needs it, or with `full` all files of each."""
+        """Merge sorted runs in every bucket that needs it, or with `full` all files of each.
+
+        Of a table with the postpone bucket (``bucket`` = -2), give the rows that wait there their
+        buckets first: only then are they read.
+        """
+        if self._handle.options.get(declared.BUCKET) == POSTPONE_BUCKET:
+            return compact_postponed(self._handle, full=full)
         return compact_table(self._handle, full=full)
 
     # ---- partitions and buckets

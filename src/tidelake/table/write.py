@@ -13,7 +13,7 @@ Each is one commit (a compaction beside it makes a second snapshot) and follows 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -31,11 +31,13 @@ from tidelake.format import check_timestamps
 from tidelake.format.file_index import check_file_indexes
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.index_entry import IndexEntry
+from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER, Snapshot
 from tidelake.options import check_supported, declared
 from tidelake.options.file_index import file_index_settings
 from tidelake.scan import live_buckets
 from tidelake.scan.prune import matching_partitions
+from tidelake.store import postpone_options
 from tidelake.table.arguments import whole_number
 from tidelake.table.dynamic_buckets import DynamicBuckets, fill_of, is_dynamic
 from tidelake.table.handle import TableHandle
@@ -61,6 +63,8 @@ __all__ = [
 
 ASSIGNMENTS_MAX = 5
 """How often rows that can be taken again are given dynamic buckets, before a conflict is raised."""
+WRITER_NUMBER_MAX = 2**31 - 1
+"""Numbers of writers are drawn below this: Java reads them as INT."""
 
 Batches = Iterator[tuple[pa.RecordBatch, np.ndarray | None]]
 
@@ -239,7 +243,7 @@ def write_batches(
         handle,
         batches,
         identity=identity,
-        writer=lambda: new_writer(handle),
+        writer=lambda: new_writer(handle, user=identity.user),
         commit=lambda out: commit_rows(handle, out, identity=identity),
     )
 
@@ -288,7 +292,7 @@ def overwrite_partitions(
         handle,
         batches,
         identity=identity,
-        writer=lambda: new_writer(handle, overwrite=True, static=static),
+        writer=lambda: new_writer(handle, user=identity.user, overwrite=True, static=static),
         commit=lambda out: _commit(
             out,
             lambda messages: handle.committer().overwrite(
@@ -356,12 +360,18 @@ def _commit(
 
 
 def new_writer(
-    handle: TableHandle, *, overwrite: bool = False, static: Predicate | None = None
+    handle: TableHandle,
+    *,
+    user: str = "",
+    overwrite: bool = False,
+    static: Predicate | None = None,
 ) -> TableWriter:
     """A writer for one task.
 
     Parameters
     ----------
+    user : str
+        Who will commit: part of the names of files in the postpone bucket.
     overwrite : bool
         The rows replace what is there: sequence numbers begin anew, nothing is compacted with it.
     static : Predicate, optional
@@ -383,6 +393,11 @@ def new_writer(
             entries_of=_no_index if live is None else live.index_entries,
             fill=fill_of(handle.options),
         )
+    elif handle.options.get(declared.BUCKET) == POSTPONE_BUCKET:
+        live = None  # whatever waits there already, rows come behind it
+        number = int(handle.env.rng.uniform(0, WRITER_NUMBER_MAX))
+        options = postpone_options(handle.options, user=user, writer_number=number)
+        context = replace(context, options=options)
     return TableWriter(
         context,
         table=handle.identifier,

@@ -43,7 +43,7 @@ class WriteSession:
         self._handle = handle
         self._identity = identity
         self._already = identity.is_committed(handle)
-        self._writer: TableWriter | None = new_writer(handle)
+        self._writer: TableWriter | None = new_writer(handle, user=identity.user)
         self._result: WriteResult | None = None
         self._failed = False
 

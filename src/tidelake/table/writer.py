@@ -26,9 +26,15 @@ import pyarrow as pa
 from tidelake.errors import ClosedError, InvalidInputError, StorageError
 from tidelake.fileio import FileIO, parent_of
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
-from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.options import declared
-from tidelake.store import AppendBucketWriter, LsmBucketWriter, MemoryBudget, StoreContext
+from tidelake.store import (
+    AppendBucketWriter,
+    LsmBucketWriter,
+    MemoryBudget,
+    PostponeBucketWriter,
+    StoreContext,
+)
 from tidelake.table.dynamic_buckets import DynamicBuckets
 from tidelake.table.route import Router
 from tidelake.types import RowKind
@@ -36,7 +42,7 @@ from tidelake.types.conform import conform
 
 __all__ = ["BucketState", "TableWriter", "delete_new_files"]
 
-BucketWriter = LsmBucketWriter | AppendBucketWriter
+BucketWriter = LsmBucketWriter | AppendBucketWriter | PostponeBucketWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +219,9 @@ class TableWriter:
             write_only = context.options.updated({declared.WRITE_ONLY.key: "true"})
             context = replace(context, options=write_only)
             self._altered.add((partition, bucket))
-        opened = LsmBucketWriter if context.schema.primary_keys else AppendBucketWriter
+        opened: type[BucketWriter] = AppendBucketWriter
+        if context.schema.primary_keys:
+            opened = PostponeBucketWriter if bucket == POSTPONE_BUCKET else LsmBucketWriter
         return opened(
             context,
             partition,

@@ -150,10 +150,15 @@ def test_buckets_of_an_append_table_need_a_key():
 
 
 @pytest.mark.parametrize("has_primary_key", [True, False])
-def test_no_buckets_at_all_and_the_postpone_bucket_are_refused(has_primary_key):
-    for bucket, error in (("0", InvalidInputError), ("-2", UnsupportedError)):
-        with pytest.raises(error, match="'bucket'"):
-            supported({"bucket": bucket}, has_primary_key=has_primary_key, action="read")
+def test_no_buckets_at_all_are_refused(has_primary_key):
+    with pytest.raises(InvalidInputError, match="'bucket'"):
+        supported({"bucket": "0"}, has_primary_key=has_primary_key, action="read")
+
+
+def test_the_postpone_bucket_needs_a_primary_key():
+    supported({"bucket": "-2"}, has_primary_key=True, action="write")
+    with pytest.raises(InvalidInputError, match="only a table with a primary key"):
+        supported({"bucket": "-2"}, has_primary_key=False, action="create")
 
 
 def test_every_refused_option_is_refused_for_some_value():

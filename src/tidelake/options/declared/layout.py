@@ -42,6 +42,7 @@ __all__ = [
     "PARTITION_DEFAULT_NAME",
     "PARTITION_LEGACY_NAME",
     "PATH",
+    "POSTPONE_DEFAULT_BUCKET_NUM",
     "PRIMARY_KEY",
     "QUERY_AUTH_ENABLED",
     "ROW_TRACKING_ENABLED",
@@ -55,7 +56,8 @@ BUCKET: Final = integer(
     "bucket",
     -1,
     "Buckets per partition; -1: a primary-key table makes buckets as they are needed (dynamic "
-    "buckets), an append table has none. More: more parallel writers, smaller and more files.",
+    "buckets), an append table has none; -2: rows wait in the postpone bucket, unseen by readers, "
+    "until a compaction gives them a bucket. More: more parallel writers, smaller and more files.",
     minimum=-2,
 )
 BUCKET_KEY: Final = text(
@@ -71,6 +73,13 @@ BUCKET_FUNCTION_TYPE: Final = enumeration(
     "How the bucket key becomes a bucket: Paimon's row hash, or the plain remainder of one "
     "integer column.",
     mutable=False,
+)
+POSTPONE_DEFAULT_BUCKET_NUM: Final = integer(
+    "postpone.default-bucket-num",
+    1,
+    "Buckets that a compaction gives to a partition of a table with bucket = -2 whose rows have "
+    "only waited so far. More: more parallel compaction, smaller and more files.",
+    minimum=1,
 )
 BUCKET_APPEND_ORDERED: Final = boolean(
     "bucket-append-ordered",

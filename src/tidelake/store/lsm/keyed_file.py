@@ -41,10 +41,19 @@ class KeyedFile:
         The level it goes to.
     source : FileSource
         Whether rows were added or compacted.
+    with_stats : bool
+        Whether the manifest is told of nulls and bounds of columns.
     """
 
     def __init__(
-        self, context: StoreContext, name: str, path: str, *, level: int, source: FileSource
+        self,
+        context: StoreContext,
+        name: str,
+        path: str,
+        *,
+        level: int,
+        source: FileSource,
+        with_stats: bool = True,
     ) -> None:
         self._context = context
         self._name = name
@@ -62,7 +71,7 @@ class KeyedFile:
             path,
             self._fields,
             format_options(context.options),
-            stats_columns=frozenset(f.name for f in (*keys, *schema.fields)),
+            stats_columns=frozenset(f.name for f in (*keys, *schema.fields) if with_stats),
         )
         self._min_key: list[object] | None = None
         self._last: pa.RecordBatch | None = None

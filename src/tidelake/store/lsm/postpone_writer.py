@@ -1,0 +1,188 @@
+"""Writes the postpone bucket (``bucket`` = -2): rows as they come, to be given a bucket later.
+
+1. Rows wait in memory until they fill a row group, then go into the open data file: not sorted,
+   not merged, every row with its kind and the sequence number -1. Files are closed at the target
+   size.
+2. ``prepare_commit`` closes the file and hands it out. What is in the bucket already is never
+   looked at: there is nothing to number on from, and nothing is compacted here.
+
+The rows of one writer are replayed in the order of its files, so its files' names tell the writer:
+``data--u-<commit user>-s-<writer number>-w-<uuid>-<i>``. Keys of a file's metadata are those of its
+first and its last row and bound nothing. The semantics are Paimon's ``PostponeBucketWriter`` and
+``PostponeBucketFileStoreWrite`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelake.errors import ClosedError
+from tidelake.merge import MergeSpec
+from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileSource
+from tidelake.options import Options, declared, target_file_size_bytes
+from tidelake.store.buffer import RowBuffer
+from tidelake.store.context import StoreContext
+from tidelake.store.lsm.keyed_file import KeyedFile, row_fields
+from tidelake.store.new_files import NewFiles
+from tidelake.store.rolling import RollingWriter
+from tidelake.types.arrow import to_arrow_schema
+
+__all__ = ["PostponeBucketWriter", "postpone_options"]
+
+BUFFER_BYTES = 32 << 20
+"""Arrow bytes that wait before they go into the open file; several partitions' files are open."""
+UNKNOWN_SEQUENCE = -1
+"""What stands for the sequence number of a row that has none yet (on disk: never renumber)."""
+USER_CHARS_MAX = 80
+"""Of a longer user the name shows the beginning: a file name has 255 bytes."""
+
+
+def postpone_options(options: Options, *, user: str, writer_number: int) -> Options:
+    """The options with which files of the postpone bucket are written.
+
+    Examples
+    --------
+    >>> made = postpone_options(Options.parse({}), user="loader", writer_number=7)
+    >>> made.get(declared.DATA_FILE_PREFIX)
+    'data--u-loader-s-7-w-'
+    """
+    # the number is found again behind the first "-s-", so the user's name must not hold one
+    shown = user.replace("-s-", "-")[:USER_CHARS_MAX]
+    prefix = f"{options.get(declared.DATA_FILE_PREFIX)}-u-{shown}-s-{writer_number}-w-"
+    return options.updated(
+        {declared.DATA_FILE_PREFIX.key: prefix, declared.METADATA_STATS_MODE.key: "none"}
+    )
+
+
+class PostponeBucketWriter:
+    """Writes the postpone bucket of one partition; for one thread.
+
+    Parameters
+    ----------
+    context : StoreContext
+        The table, with the options of :func:`postpone_options`.
+    partition : bytes
+        Serialized BinaryRow of the partition.
+    bucket : int
+        The postpone bucket.
+    total_buckets : int
+        What the manifests record as number of buckets: -2 as well.
+    live_files : sequence of DataFileMeta
+        Not looked at.
+    """
+
+    def __init__(
+        self,
+        context: StoreContext,
+        partition: bytes,
+        bucket: int,
+        *,
+        total_buckets: int,
+        live_files: Sequence[DataFileMeta] = (),
+    ) -> None:
+        del live_files
+        self._context = context
+        self._bucket = bucket
+        self._total_buckets = total_buckets
+        self._ignore_delete = MergeSpec.of(context.schema, context.options).ignore_delete
+        self._row_schema = to_arrow_schema(row_fields(context.schema))
+        self._files = NewFiles(context, partition, bucket)
+        self._buffer = RowBuffer()
+        self._out = RollingWriter(
+            self._open_file,
+            target_size_bytes=target_file_size_bytes(context.options, has_primary_key=True),
+        )
+        self._draining = False  # stays set when a write failed half-way
+        self._closed = False
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of rows held in memory."""
+        return self._buffer.size_bytes + self._out.buffered_bytes
+
+    def write(self, batch: pa.RecordBatch, kinds: npt.NDArray[np.int8] | None = None) -> None:
+        """Take rows.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            Requires: the table's columns in order, conformed to the schema.
+        kinds : int8 array [n], optional
+            Row kinds; +I by default.
+        """
+        self._check_open()
+        kinds = np.zeros(batch.num_rows, np.int8) if kinds is None else kinds.astype(np.int8)
+        if self._ignore_delete:
+            add = (kinds & 1) == 0
+            if not add.all():
+                batch, kinds = batch.filter(pa.array(add)), kinds[add]
+        numbers = np.full(batch.num_rows, UNKNOWN_SEQUENCE, dtype=np.int64)
+        columns = [pa.array(numbers), pa.array(kinds), *batch.columns]
+        self._buffer.append(pa.RecordBatch.from_arrays(columns, schema=self._row_schema))
+        if self._buffer.size_bytes >= BUFFER_BYTES:
+            self._drain()
+
+    def spill(self) -> None:
+        """Let go of the memory: rows go into data files."""
+        self.flush()
+
+    def flush(self) -> None:
+        """Write all rows into data files and close them."""
+        self._check_open()
+        self._drain()
+        self._draining = True
+        self._files.add(self._out.close())
+        self._draining = False
+
+    def compact(self, full: bool) -> None:  # noqa: FBT001 - the stores' one interface
+        """Only flush: rows are moved to real buckets by a job of its own."""
+        del full
+        self.flush()
+
+    def prepare_commit(self) -> CommitMessage:
+        """Flush, and hand out what was written since the last call.
+
+        Returns
+        -------
+        CommitMessage
+            Its files belong to the commit from now on.
+        """
+        self.flush()
+        return self._files.hand_out(total_buckets=self._total_buckets)
+
+    def close(self) -> None:
+        """Let go of memory and files that no message names."""
+        self._closed = True
+        self._buffer.clear()
+        self._out.abort()
+        self._files.delete_unknown()
+
+    def abort(self) -> None:
+        """Give up what was not handed out; what was handed out stays untouched."""
+        self.close()
+
+    def _drain(self) -> None:
+        """Move all rows into the open data file, in the order they came."""
+        self._draining = True
+        for rows in self._buffer.batches:
+            self._out.write(rows)
+        self._buffer.clear()
+        self._draining = False
+
+    def _check_open(self) -> None:
+        if self._closed or self._draining:
+            message = (
+                f"The writer of bucket {self._bucket} is closed, or a write to it failed half-way:"
+                " abort it and open a new one."
+            )
+            raise ClosedError(message, kind="writer")
+
+    def _open_file(self, _rows_before: int) -> KeyedFile:
+        name, path = self._files.next_file()
+        return KeyedFile(
+            self._context, name, path, level=0, source=FileSource.APPEND, with_stats=False
+        )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+import tidelake
 from proving.fsck import check_table
 from proving.model import ModelTable
 from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
@@ -82,6 +83,19 @@ def _rescale(buckets: int) -> Step:
     return Step("rescale", lambda table: table.rescale_bucket(buckets), lambda _: None)
 
 
+def _renew(column: str, type_: str, after: str) -> Step:
+    """ALTER: the column goes and another of its name comes, null in the rows there are."""
+    changes = (
+        tidelake.DropColumn(column),
+        tidelake.AddColumn(column, type_, None, tidelake.Position.after(after)),
+    )
+    return Step(
+        "alter",
+        lambda table: table.alter(*changes),
+        lambda model: model.renew(column),
+    )
+
+
 @dataclass
 class Scenario:
     """A table and the operations on it."""
@@ -94,7 +108,7 @@ class Scenario:
 
 
 def scenarios() -> list[Scenario]:
-    """Create, append, upsert with compaction, overwrite, postpone, rescale, drop, truncate."""
+    """Create, append, upsert with compaction, overwrite, postpone, rescale, drop, alter."""
     first, second = _rows(PK, 0, 6, "a"), _rows(PK, 3, 6, "b")
     return [
         Scenario("append", APPEND, [_write(APPEND, _rows(APPEND, 0, 4, "a"))] * 2),
@@ -141,6 +155,15 @@ def scenarios() -> list[Scenario]:
                 _write(PARTITIONED, _rows(PARTITIONED, 0, 4, "a")),
                 _drop("a"),
                 _truncate(),
+            ],
+        ),
+        Scenario(
+            "alter",
+            PK,
+            [
+                _write(PK, first),
+                _renew("n", "INT", "v"),
+                _compact(full=True),
             ],
         ),
     ]

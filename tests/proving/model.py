@@ -74,6 +74,15 @@ class ModelTable:
             self.state = {}
         self.apply(rows)
 
+    def renew(self, column: str) -> None:
+        """Another column by the name of one there was: null in every row."""
+        self._content = None
+        for row in self.appended:
+            row[column] = None
+        for _, row in self.state.values():
+            if row is not None:
+                row[column] = None
+
     def content(self) -> list[Row]:
         """The rows, sorted; of an unchanged table the same list again."""
         if self._content is None:

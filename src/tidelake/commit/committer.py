@@ -300,7 +300,7 @@ class Committer:
 
         A user's identifiers rise, so all up to that of the user's newest snapshot are done.
         """
-        last = last_identifier(self._log, user)
+        last = last_identifier(self._log, user, self._env.executor)
         return [i for i in identifiers if last is None or i > last]
 
     def _run(
@@ -323,6 +323,7 @@ class Committer:
             user=user,
             identifier=identifier,
             base_snapshot_id=base_snapshot_id,
+            executor=self._env.executor,
             names_ours=lambda s: (
                 s.delta_manifest_list in list_names or self._names_any(s, messages, todo)
             ),

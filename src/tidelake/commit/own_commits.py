@@ -9,16 +9,17 @@ searches the new ones. A job that was taken for dead and its successor can so no
 3. Batch writes share one identifier, which tells nothing apart. Theirs is ours only if it names a
    file of ours, and only the snapshots since the writer's base are searched.
 
-Cost: the snapshots since the user's last commit, normally none or one; all that are kept for a user
-without any.
+Cost: the snapshots since the user's last commit, normally none or one. For a user without any all
+that are kept are read, once, in batches, and not parsed: what a snapshot expires bounds it.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
-from tidelake.errors import NotFoundError
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot, SnapshotLog
+from tidelake.telemetry import Executor
 
 __all__ = ["OwnCommits", "last_identifier"]
 
@@ -41,6 +42,8 @@ class OwnCommits:
         The snapshot that the writer began from.
     names_ours : callable
         Whether a snapshot names a file of this commit; asked for batch writes only.
+    executor : Executor
+        Reads snapshots.
     """
 
     def __init__(
@@ -51,11 +54,13 @@ class OwnCommits:
         identifier: int,
         base_snapshot_id: int | None,
         names_ours: Callable[[Snapshot], bool],
+        executor: Executor,
     ) -> None:
         self._log = log
         self._user = user
         self._identifier = identifier
         self._names_ours = names_ours
+        self._executor = executor
         self._is_batch = identifier == BATCH_IDENTIFIER
         self._searched_to: int | None = base_snapshot_id if self._is_batch else 0
         self._by_kind: dict[CommitKind, Snapshot] = {}
@@ -70,32 +75,28 @@ class OwnCommits:
         return self._by_kind.get(kind)
 
     def _search(self, base: Snapshot, searched_to: int) -> None:
-        snapshot = base
-        while snapshot.id > searched_to:
-            if snapshot.commit_user == self._user:
-                if snapshot.commit_identifier == self._identifier:
-                    if not self._is_batch or self._names_ours(snapshot):
-                        self._by_kind.setdefault(snapshot.commit_kind, snapshot)
-                elif snapshot.commit_identifier < self._identifier and not self._is_batch:
-                    return
-            if snapshot.id - 1 <= searched_to:
+        if base.id <= searched_to:
+            return
+        older = self._log.of_user(
+            self._user, before=base.id, down_to=searched_to + 1, executor=self._executor
+        )
+        for snapshot in itertools.chain([base], older):
+            if snapshot.commit_user != self._user:
+                continue
+            if snapshot.commit_identifier == self._identifier:
+                if not self._is_batch or self._names_ours(snapshot):
+                    self._by_kind.setdefault(snapshot.commit_kind, snapshot)
+            elif snapshot.commit_identifier < self._identifier and not self._is_batch:
                 return
-            try:
-                snapshot = self._log.load(snapshot.id - 1)
-            except NotFoundError:
-                return  # the rest has expired
 
 
-def last_identifier(log: SnapshotLog, user: str) -> int | None:
+def last_identifier(log: SnapshotLog, user: str, executor: Executor) -> int | None:
     """The identifier of a user's newest commit that is no batch write; None where there is none."""
-    snapshot = log.latest()
-    while snapshot is not None:
+    latest = log.latest()
+    if latest is None:
+        return None
+    older = log.of_user(user, before=latest.id, down_to=1, executor=executor)
+    for snapshot in itertools.chain([latest], older):
         if snapshot.commit_user == user and snapshot.commit_identifier != BATCH_IDENTIFIER:
             return snapshot.commit_identifier
-        if snapshot.id == 1:
-            return None
-        try:
-            snapshot = log.load(snapshot.id - 1)
-        except NotFoundError:
-            return None
     return None

@@ -23,7 +23,8 @@ from __future__ import annotations
 import enum
 import itertools
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -31,6 +32,7 @@ from typing import Any
 from tidelake.errors import CorruptError, NotFoundError, StorageError, UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.metadata.paths import TablePaths
+from tidelake.telemetry import Executor
 
 __all__ = ["BATCH_IDENTIFIER", "CommitKind", "Snapshot", "SnapshotLog"]
 
@@ -46,8 +48,14 @@ HINT_PROBES_MAX = 32
 """Ids tried one by one after the hint, before the directory is listed."""
 HINT_AHEAD_MAX = 32
 """A hint that is further ahead of all snapshots was never one of theirs."""
+READ_BATCH_MAX = 64
+"""Snapshot files that are read at once where many are looked through."""
 LATEST_TRIES = 3
 """The newest snapshot may be rolled back between finding and reading it."""
+
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
+"""A name that every JSON writer spells alike."""
 
 
 class CommitKind(enum.StrEnum):
@@ -358,7 +366,9 @@ class SnapshotLog:
             data = self._fileio.read_bytes(path)
         except NotFoundError as error:
             raise self._missing(snapshot_id) from error
-        snapshot = Snapshot.from_json(data, path=path)
+        return self._checked(Snapshot.from_json(data, path=path), snapshot_id, path)
+
+    def _checked(self, snapshot: Snapshot, snapshot_id: int, path: str) -> Snapshot:
         if snapshot.id != snapshot_id:
             message = (
                 f"Snapshot file {path} says it is snapshot {snapshot.id}: it was put there. Restore"
@@ -379,6 +389,51 @@ class SnapshotLog:
                 if tries == LATEST_TRIES - 1:
                     raise
         raise AssertionError("unreachable")
+
+    def of_user(
+        self, user: str, *, before: int, down_to: int, executor: Executor
+    ) -> Iterator[Snapshot]:
+        """The snapshots that one user committed, newest first, as far back as they are kept.
+
+        Parameters
+        ----------
+        user : str
+            Commit user.
+        before, down_to : int
+            Ids: below the one, from the other on.
+        executor : Executor
+            Reads several files at once.
+
+        Notes
+        -----
+        A file that does not hold the user's name is read and not parsed: 20 us each on a local
+        disk. Files are read in batches, one by one at first: who looks for a recent commit reads
+        few.
+        """
+        needle = user.encode() if _PLAIN_NAME.fullmatch(user) else b""
+
+        def read(snapshot_id: int) -> Snapshot | bool:
+            """The snapshot; True if it is another user's, False if there is none."""
+            path = self._paths.snapshot(snapshot_id)
+            try:
+                data = self._fileio.read_bytes(path)
+            except NotFoundError:
+                return False
+            if _is_another_s(data, needle):
+                return True
+            snapshot = self._checked(Snapshot.from_json(data, path=path), snapshot_id, path)
+            return snapshot if snapshot.commit_user == user else True
+
+        count = 1
+        newest = before - 1
+        while newest >= down_to:
+            oldest = max(down_to, newest - count + 1)
+            for found in executor.map(read, range(newest, oldest - 1, -1)):
+                if found is False:
+                    return  # the rest has expired
+                if isinstance(found, Snapshot):
+                    yield found
+            newest, count = oldest - 1, min(2 * count, READ_BATCH_MAX)
 
     def at_or_before(self, timestamp_ms: int) -> Snapshot:
         """The newest snapshot committed at or before a time.
@@ -503,6 +558,14 @@ class SnapshotLog:
             rest = f"snapshots {earliest} to {latest} can be read."
         message = f"Table {self._paths.location} has no snapshot {snapshot_id}: {rest}"
         return NotFoundError(message, kind="snapshot_not_found", snapshot=snapshot_id)
+
+
+def _is_another_s(data: bytes, user: bytes) -> bool:
+    """Whether a snapshot file certainly names another user. What looks damaged is to be parsed."""
+    text = data.strip()
+    is_whole = text.startswith(b"{") and text.endswith(b"}") and b'"commitUser"' in text
+    # escaped characters may spell the name otherwise
+    return is_whole and user not in text and b"\\" not in text
 
 
 def numbered(name: str, prefix: str) -> int | None:

@@ -1,6 +1,7 @@
 """Commits make all of their files visible or none, once, whoever else commits."""
 
 import dataclasses
+import json
 
 import pytest
 from unit.commit.commit_world import (
@@ -16,6 +17,7 @@ from unit.commit.commit_world import (
 
 from tidelake.errors import (
     ConflictError,
+    CorruptError,
     InvalidInputError,
     NotFoundError,
     OutcomeUnknownError,
@@ -133,6 +135,57 @@ def test_the_search_stops_at_the_user_s_newest_commit():
     world.committer(99, fileio=fileio).commit([message("n")], user="u", identifier=60)
     loads = [t for t in fileio.trace if t.op == "read_bytes" and "/snapshot-" in t.path]
     assert len(loads) <= 2  # the base, and the one read back
+
+
+def test_a_new_user_reads_each_snapshot_once_and_parses_none(monkeypatch):
+    world = World()
+    for i in range(70):
+        world.committer(i).commit([message(f"o{i}")], user="u", identifier=i)
+    fileio = FaultyFileIO(world.fileio)
+    committer = world.committer(99, fileio=fileio)
+    parsed = []
+    from_json = Snapshot.from_json
+    monkeypatch.setattr(
+        Snapshot,
+        "from_json",
+        classmethod(lambda cls, text, *, path: parsed.append(path) or from_json(text, path=path)),
+    )
+    committer.commit([message("n")], user="new", identifier=1)
+    loads = [t.path for t in fileio.trace if t.op == "read_bytes" and "/snapshot-" in t.path]
+    assert len(loads) == 71  # all that there were, and the one read back
+    assert len(parsed) == 2  # the base, and the one read back
+
+
+@pytest.mark.parametrize("user", ["u", "dé", 'a"b', "tidelake"])
+def test_a_user_is_recognised_however_the_file_spells_the_name(user):
+    world = World()
+    first = world.committer(1).commit([message("a")], user=user, identifier=7)
+    for i in range(5):
+        world.committer(2 + i).commit([message(f"o{i}")], user="other", identifier=i)
+    path = world.paths.snapshot(1)
+    document = json.loads(world.fileio.read_bytes(path))
+    escaped = "".join(f"\\u{ord(c):04x}" for c in user)
+    spellings = [
+        json.dumps(document, indent=2),
+        json.dumps(document, ensure_ascii=False, separators=(" , ", " : ")),
+        json.dumps(document).replace(json.dumps(user), f'"{escaped}"'),
+    ]
+    for spelling in spellings:
+        world.fileio.replace(path, spelling.encode())
+        again = world.committer(20).commit([message("b")], user=user, identifier=7)
+        assert again.replayed
+        assert again.snapshots == first.snapshots
+        assert world.committer(21).filter_committed(user, [6, 7, 8]) == [8]
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"x" * 50, b'{"id": 1'])
+def test_a_damaged_snapshot_on_the_way_is_an_error(damage):
+    world = World()
+    for i in range(4):
+        world.committer(i).commit([message(f"o{i}")], user="other", identifier=i)
+    world.fileio.replace(world.paths.snapshot(2), damage)
+    with pytest.raises(CorruptError, match="snapshot-2"):
+        world.committer(9).commit([message("n")], user="u", identifier=1)
 
 
 def test_two_batch_commits_of_one_user_are_two():

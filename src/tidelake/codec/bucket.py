@@ -9,8 +9,10 @@
 
 Cost: O(bytes of the key rows) in time, one block in memory, however long single values are.
 Source of the bytes: :mod:`tidelake.codec.binary_row`; of the hash: ``MurmurHashUtils`` of Paimon
-1.3.1; of the bucket: ``DefaultBucketFunction`` (remainder of the signed hash, sign dropped) and
-``ModBucketFunction`` (floor modulus). The golden ``tests/golden/bucket.txt`` holds Java's results.
+1.3.1; of the bucket: ``DefaultBucketFunction`` (remainder of the signed hash, sign dropped),
+``ModBucketFunction`` (floor modulus) and ``HiveBucketFunction`` (:mod:`tidelake.codec.hive_hash`;
+remainder of the hash without its sign bit). The golden ``tests/golden/bucket.txt`` holds Java's
+results.
 """
 
 from __future__ import annotations
@@ -30,11 +32,12 @@ from tidelake.codec.binary_row import (
     is_wide_decimal,
     is_wide_timestamp,
 )
+from tidelake.codec.hive_hash import has_hive_hash, hive_hashes
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.types.arrow import NANOS_PER_UNIT, timestamp_unit
 from tidelake.types.data_type import DataType, TypeRoot
 
-__all__ = ["buckets_of", "hash_bytes", "hash_rows"]
+__all__ = ["buckets_of", "check_bucket_function", "hash_bytes", "hash_rows"]
 
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
@@ -43,6 +46,7 @@ SEED = 42
 _C1, _C2, _C3 = 0xCC9E2D51, 0x1B873593, 0xE6546B64
 _F1, _F2 = 0x85EBCA6B, 0xC2B2AE35
 _MASK = 0xFFFFFFFF
+INT_MAX = np.int32(0x7FFFFFFF)
 BLOCK_ROWS = 16_384
 ROWS_FINISHED_SINGLY = 24
 """A vector step costs about as much as 24 rows in plain Python; below that they are cheaper so."""
@@ -59,6 +63,7 @@ _FIXED = {
     TypeRoot.DOUBLE: (np.float64, np.uint64),
 }
 _STRINGS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY})
+_MOD_ROOTS = frozenset({TypeRoot.INT, TypeRoot.BIGINT})
 _EIGHT = np.uint64(8)
 _SHIFT_32 = np.uint64(32)
 
@@ -81,7 +86,7 @@ def buckets_of(
     buckets_count : int
         Number of buckets, at least 1.
     function : str
-        ``bucket-function.type``: ``default`` or ``mod``.
+        ``bucket-function.type``: ``default``, ``mod`` or ``hive``.
 
     Returns
     -------
@@ -90,7 +95,7 @@ def buckets_of(
     Raises
     ------
     InvalidInputError
-        ``mod`` with a key that is not one INT or BIGINT column.
+        The function does not take a key of these types.
     UnsupportedError
         Another function.
 
@@ -106,13 +111,10 @@ def buckets_of(
             return np.zeros(len(columns[0]), np.int32)
         hashes = hash_rows(columns, types).astype(np.int64)
         return (np.abs(hashes) % buckets_count).astype(np.int32)
+    check_bucket_function(function, types)
+    if function == "hive":
+        return (hive_hashes(columns, types) & INT_MAX) % np.int32(buckets_count)
     if function == "mod":
-        if len(types) != 1 or types[0].root not in {TypeRoot.INT, TypeRoot.BIGINT}:
-            message = (
-                "'bucket-function.type' = 'mod' needs one bucket-key column of type INT or BIGINT,"
-                f" not ({', '.join(str(t) for t in types)}). Use 'default' or another bucket-key."
-            )
-            raise InvalidInputError(message, kind="bucket_function")
         array = contiguous(columns[0], types[0])
         values = fixed_values(array, _FIXED[types[0].root][0]).astype(np.int64)
         valid = valid_rows(array)
@@ -120,10 +122,31 @@ def buckets_of(
             values = np.where(valid, values, 0)  # Java reads the slot of a null, which is zero
         return (values % buckets_count).astype(np.int32)
     message = (
-        f"'bucket-function.type' = '{function}' is not covered by this version; 'default' and 'mod'"
-        " are."
+        f"'bucket-function.type' = '{function}' is not covered by this version; 'default', 'mod'"
+        " and 'hive' are."
     )
     raise UnsupportedError(message, kind="bucket_function")
+
+
+def check_bucket_function(function: str, types: Sequence[DataType]) -> None:
+    """Refuse a bucket key of types that a function does not take.
+
+    Raises
+    ------
+    InvalidInputError
+        The key is not of such types.
+    """
+    taken = ""
+    if function == "mod" and (len(types) != 1 or types[0].root not in _MOD_ROOTS):
+        taken = "one bucket-key column of type INT or BIGINT"
+    elif function == "hive" and not all(map(has_hive_hash, types)):
+        taken = "bucket-key columns of types that Hive hashes (no timestamps)"
+    if taken:
+        message = (
+            f"'bucket-function.type' = '{function}' needs {taken}, not"
+            f" ({', '.join(str(t) for t in types)}). Use 'default' or another bucket-key."
+        )
+        raise InvalidInputError(message, kind="bucket_function")
 
 
 def hash_rows(

@@ -13,7 +13,8 @@ ANSI mode and the session's time zone change nothing: only shifts, masks, differ
 without zone and casts that cannot overflow are used.
 
 FLOAT, DOUBLE, TIME and DECIMAL of more than 18 digits have no expression that gives their bytes:
-a key that holds one is hashed by :func:`tidelake.codec.bucket.buckets_of` in an Arrow UDF.
+a key that holds one, and any with ``bucket-function.type = hive`` (whose sum over bytes Spark SQL
+does not have), is hashed by :func:`tidelake.codec.bucket.buckets_of` in an Arrow UDF.
 
 Source of the layout: ``docs/format/binary-row.md``; of the hash: Paimon's ``MurmurHashUtils``
 (1.3.1).
@@ -76,7 +77,7 @@ def bucket_column(
         :func:`tidelake.spark.types.to_spark_type` gives for the field.
     buckets_count : int
         Number of buckets, above 0.
-    function : {'default', 'mod'}
+    function : {'default', 'mod', 'hive'}
         Option ``bucket-function.type``.
 
     Returns
@@ -87,7 +88,7 @@ def bucket_column(
     assert buckets_count > 0, "a table without buckets routes nothing"
     if buckets_count == 1:
         return F.lit(0)
-    if not all(has_expression(field.type) for field, _ in keys):
+    if function == "hive" or not all(has_expression(field.type) for field, _ in keys):
         return _bucket_udf(keys, buckets_count, function)
     if function == "mod":
         number = keys[0][1].cast("bigint")

@@ -17,16 +17,16 @@ the user's; that nothing is lost to another writer is its ``commit.strict-mode``
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from tidelake.errors import ConflictError, InvalidInputError, UnsupportedError, shortened
+from tidelake.errors import InvalidInputError, UnsupportedError, shortened
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.scan import live_buckets, plan_scan
 from tidelake.scan.prune import matching_partitions
+from tidelake.table.alter import alter_table
 from tidelake.table.arguments import whole_number
 from tidelake.table.handle import TableHandle
 from tidelake.table.partition_spec import exact_partition, partitions_predicate
@@ -39,8 +39,9 @@ from tidelake.table.write import (
     overwrite_partitions,
 )
 from tidelake.types.predicate import Predicate
+from tidelake.types.schema_change import SetOption
 
-__all__ = ["PartitionRewrite", "rescale_table", "rewrites_of"]
+__all__ = ["PartitionRewrite", "rescale_table", "rewrites_of", "with_buckets"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +66,10 @@ class PartitionRewrite:
     snapshot: Snapshot
 
 
-def rescale_table(
-    handle: TableHandle, buckets_count: object, partitions: object | None
-) -> WriteResult:
-    """Rescale; see :meth:`tidelake.Table.rescale_bucket`."""
+def rescale_table(handle: TableHandle, partitions: object | None) -> WriteResult:
+    """Rescale to the handle's number; see :meth:`tidelake.Table.rescale_bucket`."""
     results = []
-    for rewrite in rewrites_of(handle, buckets_count, partitions):
+    for rewrite in rewrites_of(handle, partitions):
         result = overwrite_partitions(
             rewrite.handle,
             ((batch, None) for batch in rewrite.scan.batches()),
@@ -82,38 +81,30 @@ def rescale_table(
     return joined(results)
 
 
-def rewrites_of(
-    handle: TableHandle, buckets_count: object, partitions: object | None
-) -> Iterator[PartitionRewrite]:
-    """Set the option where that is needed, then give the partitions to rewrite, one by one.
+def rewrites_of(handle: TableHandle, partitions: object | None) -> Iterator[PartitionRewrite]:
+    """Give the partitions to rewrite, one by one, each as it is by then.
 
     Parameters
     ----------
     handle : TableHandle
-        The table.
-    buckets_count : int or None
-        The new number; None for that of the table's option.
+        The table, of :func:`with_buckets`.
     partitions : list of dict, optional
         Which partitions; all by default.
 
     Raises
     ------
-    InvalidInputError, UnsupportedError
-        The number or the partitions are wrong, or the table has no fixed buckets.
-    ConflictError
-        The table was altered since it was opened, or at the same time.
+    InvalidInputError
+        The partitions are wrong.
     """
-    check_writable(handle)
-    count = _checked_count(handle, buckets_count)
     chosen = None
     if partitions is not None:
         chosen = partitions_predicate(handle.schema, partitions, table=handle.identifier)
-    target = _with_buckets(handle, count)
-    snapshot = target.snapshots.latest()
+    snapshot = handle.snapshots.latest()
     if snapshot is None:
         return
-    for partition in _partitions_to_rewrite(target, snapshot, chosen, count):
-        yield _rewrite(target, partition)
+    count = handle.options.get(declared.BUCKET)
+    for partition in _partitions_to_rewrite(handle, snapshot, chosen, count):
+        yield _rewrite(handle, partition)
 
 
 def _rewrite(handle: TableHandle, partition: bytes) -> PartitionRewrite:
@@ -164,34 +155,27 @@ def _checked_count(handle: TableHandle, given: object) -> int:
     return count
 
 
-def _with_buckets(handle: TableHandle, count: int) -> TableHandle:
-    """The table with that number of buckets; of fixed ones, it is stored."""
-    text = {declared.BUCKET.key: str(count)}
+def with_buckets(handle: TableHandle, buckets_count: object) -> TableHandle:
+    """The table with another number of buckets; of fixed ones, that is stored.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    buckets_count : int or None
+        The new number; None for that of the table's option.
+
+    Raises
+    ------
+    InvalidInputError, UnsupportedError
+        The number is none, or the table has no fixed buckets; nothing was written.
+    """
+    check_writable(handle)
+    count = _checked_count(handle, buckets_count)
     current = handle.options.get(declared.BUCKET)
     if current == count:
         return handle
+    text = str(count)
     if current == POSTPONE_BUCKET:
-        return handle.with_options(handle.options.updated(text))
-    log = handle.schemas
-    stored = log.latest()
-    if stored is None or stored.id != handle.schema.id:
-        raise _altered(handle)
-    new = replace(
-        stored,
-        id=stored.id + 1,
-        options=MappingProxyType({**stored.options, **text}),
-        time_ms=handle.env.clock.now_ms(),
-    )
-    if not log.create(new):
-        raise _altered(handle)
-    options = handle.options.updated(text)
-    in_use: Mapping[str, str] = MappingProxyType(dict(options.raw))
-    return replace(handle, schema=replace(new, options=in_use), options=options)
-
-
-def _altered(handle: TableHandle) -> ConflictError:
-    message = (
-        f"Table '{handle.identifier}' was altered by another writer since it was opened: open it"
-        " again, and rescale it then."
-    )
-    return ConflictError(message, kind="table_altered", table=handle.identifier)
+        return handle.with_options(handle.options.updated({declared.BUCKET.key: text}))
+    return alter_table(handle, [SetOption(declared.BUCKET.key, text)])

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tidelake.codec.bucket import check_bucket_function
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
 from tidelake.fileio.name import validate_name
 from tidelake.format import check_timestamps
@@ -239,6 +240,9 @@ def _check_buckets(
             table,
             option=declared.BUCKET.key,
         )
+    if bucket != -1 and all(name in by_name for name in schema.bucket_keys):
+        types = [by_name[name].type for name in schema.bucket_keys]
+        check_bucket_function(parsed.get(declared.BUCKET_FUNCTION_TYPE), types)
     if not parsed.is_set(declared.BUCKET_KEY):
         if not schema.primary_keys and bucket > 0:
             raise invalid_schema(

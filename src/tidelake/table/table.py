@@ -28,9 +28,10 @@ from tidelake.table.delete import delete_rows, drop_partitions, truncate
 from tidelake.table.display import describe, describe_html
 from tidelake.table.explain import ScanExplanation
 from tidelake.table.handle import TableHandle
+from tidelake.table.partition_spec import partitions_predicate
 from tidelake.table.postpone import compact_postponed
 from tidelake.table.read import TableScan
-from tidelake.table.rescale import rescale_table
+from tidelake.table.rescale import rescale_table, with_buckets
 from tidelake.table.system_table import SystemTable
 from tidelake.table.time_travel import Moment, Time, option_moment
 from tidelake.table.write import CommitIdentity, WriteResult, compact_table, write_rows
@@ -328,12 +329,13 @@ class Table(Conversions, Alterations):
         ConflictError
             Another writer changed a partition while it was rewritten; what was rewritten before
             stays so. Call it again.
-
-        Notes
-        -----
-        This object still has the old number: open the table again to write.
         """
-        return rescale_table(self._handle, buckets, partitions)
+        if partitions is not None:  # before the table is altered
+            partitions_predicate(self._handle.schema, partitions, table=self.identifier)
+        target = with_buckets(self._handle, buckets)
+        if self.options.get(declared.BUCKET) != POSTPONE_BUCKET:
+            self._handle = target
+        return rescale_table(target, partitions)
 
     # ---- read
 

@@ -118,8 +118,8 @@ def test_mod_needs_one_integer_column():
 
 
 def test_other_functions_are_refused():
-    with pytest.raises(UnsupportedError, match="hive"):
-        buckets_of([pa.array([1])], [parse_type("BIGINT")], 2, function="hive")
+    with pytest.raises(UnsupportedError, match="spark"):
+        buckets_of([pa.array([1])], [parse_type("BIGINT")], 2, function="spark")
 
 
 def test_nested_columns_are_refused():

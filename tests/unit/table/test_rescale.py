@@ -140,7 +140,15 @@ def test_a_table_without_fixed_buckets_is_refused(appended):
         appended.rescale_bucket(4)
 
 
-def test_a_table_that_was_altered_meanwhile_is_refused(catalog, partitioned):
-    catalog.table("db.t").rescale_bucket(3)
-    with pytest.raises(ConflictError, match="altered by another writer"):
-        partitioned.rescale_bucket(4)
+def test_partitions_that_are_none_are_refused_before_the_table_is_altered(catalog, partitioned):
+    with pytest.raises(InvalidInputError, match="not a partition column"):
+        partitioned.rescale_bucket(3, partitions=[{"k": 1}])
+    assert catalog.table("db.t").options.raw["bucket"] == "2"
+
+
+def test_the_table_takes_the_new_number_on(catalog, partitioned):
+    partitioned.rescale_bucket(3)
+    partitioned.write([{"p": "a", "k": 1, "v": "again"}])
+    partitioned.rescale_bucket(4)
+    assert rows(catalog.table("db.t"), filter="k = 1 AND p = 'a'")[0]["v"] == "again"
+    assert set(totals(partitioned).values()) == {4}

@@ -69,9 +69,9 @@ BUCKET_KEY: Final = text(
 BUCKET_FUNCTION_TYPE: Final = enumeration(
     "bucket-function.type",
     "default",
-    ("default", "mod"),
-    "How the bucket key becomes a bucket: Paimon's row hash, or the plain remainder of one "
-    "integer column.",
+    ("default", "mod", "hive"),
+    "How the bucket key becomes a bucket: Paimon's row hash, the plain remainder of one integer "
+    "column, or Hive's hash (which Paimon has from 2.x on).",
     mutable=False,
 )
 POSTPONE_DEFAULT_BUCKET_NUM: Final = integer(

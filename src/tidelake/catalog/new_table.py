@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidelake.errors import InvalidInputError, shortened
+from tidelake.format import check_file_formats
 from tidelake.options import (
     Option,
     Options,
@@ -90,6 +91,7 @@ def first_schema(
     check_new_table(text_options, table=table)
     parsed = Options.parse(text_options, table=table)
     check_supported(parsed, table=table, has_primary_key=bool(keys), action="create")
+    check_file_formats(parsed, fields, what=f"Table '{table}'")
     option_moment(parsed, table=table)  # refuses moments that contradict each other
     schema = TableSchema(
         id=0,

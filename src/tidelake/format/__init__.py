@@ -2,7 +2,13 @@
 
 from tidelake.format.data_file import open_writer, read_batches
 from tidelake.format.file_writer import DataFileFooter, DataFileWriter
-from tidelake.format.format_options import FormatOptions, format_options
+from tidelake.format.format_options import (
+    FormatOptions,
+    all_format_options,
+    file_suffix,
+    format_options,
+    orc_zone_moves,
+)
 from tidelake.format.parquet_schema import check_timestamps
 from tidelake.format.stats import ColumnStats
 from tidelake.format.system_fields import (
@@ -15,6 +21,7 @@ from tidelake.format.system_fields import (
     key_field,
     kv_fields,
 )
+from tidelake.format.writable import check_file_formats
 
 __all__ = [
     "KEY_PREFIX",
@@ -26,11 +33,15 @@ __all__ = [
     "DataFileFooter",
     "DataFileWriter",
     "FormatOptions",
+    "all_format_options",
+    "check_file_formats",
     "check_timestamps",
+    "file_suffix",
     "format_options",
     "is_system_name",
     "key_field",
     "kv_fields",
     "open_writer",
+    "orc_zone_moves",
     "read_batches",
 ]

@@ -40,7 +40,7 @@ from tidelake.types.nested import (
     struct_of,
 )
 
-__all__ = ["Source", "cast_column", "map_columns"]
+__all__ = ["Source", "cast_column", "map_columns", "map_schema"]
 
 _INTEGER_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 _EXACT_IN_DOUBLE = frozenset({pa.int8(), pa.int16(), pa.int32(), pa.float32()})
@@ -95,9 +95,37 @@ def map_columns(
     UnsupportedError
         A column's type in the file does not become the wanted one without loss.
     """
-    schema = file.schema_arrow
+    return map_schema(
+        file.schema_arrow, fields, path=path, file_fields=file_fields, int96=_int96_names(file)
+    )
+
+
+def map_schema(
+    schema: pa.Schema,
+    fields: Sequence[DataField],
+    *,
+    path: str,
+    file_fields: Sequence[DataField] = (),
+    int96: frozenset[str] = frozenset(),
+) -> tuple[Source, ...]:
+    """Find each field in the columns of a file, of whatever format.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        The file's columns; field ids are in their metadata, as in Parquet's.
+    fields, path, file_fields
+        As of :func:`map_columns`.
+    int96 : frozenset of str
+        Columns with timestamps that show as nanoseconds, whatever they are.
+
+    Raises
+    ------
+    CorruptError, UnsupportedError
+        As of :func:`map_columns`.
+    """
     places = _Places.of(list(schema), path)
-    known = _File(path, frozenset(ids_inside(file_fields)), _int96_names(file))
+    known = _File(path, frozenset(ids_inside(file_fields)), int96)
     return tuple(_source(f, places.find(f), known) for f in fields)
 
 

@@ -17,6 +17,8 @@ from tidelake.fileio import FileIO
 from tidelake.format.file_reader import BATCH_ROWS, FileReader, ReadRequest
 from tidelake.format.file_writer import DataFileWriter, FileWriter
 from tidelake.format.format_options import FormatOptions
+from tidelake.format.orc_reader import read_orc
+from tidelake.format.orc_writer import OrcFileWriter
 from tidelake.format.parquet_reader import read_parquet
 from tidelake.format.parquet_writer import ParquetFileWriter
 from tidelake.format.read_error import reading
@@ -26,8 +28,8 @@ from tidelake.types.predicate import Predicate, columns_of, evaluate
 
 __all__ = ["format_of", "open_writer", "read_batches"]
 
-_READERS: Mapping[str, FileReader] = {"parquet": read_parquet}
-_WRITERS: Mapping[str, FileWriter] = {"parquet": ParquetFileWriter}
+_READERS: Mapping[str, FileReader] = {"parquet": read_parquet, "orc": read_orc}
+_WRITERS: Mapping[str, FileWriter] = {"parquet": ParquetFileWriter, "orc": OrcFileWriter}
 
 
 def format_of(file_name: str) -> str:
@@ -53,6 +55,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     file_size_bytes: int | None = None,
     row_count: int | None = None,
     zone: str | None = None,
+    orc_zone_moves: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """Read a data file.
 
@@ -79,6 +82,9 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         What the manifest says of the file.
     zone : str, optional
         The local time zone, for casts that depend on it.
+    orc_zone_moves : bool
+        Whether Java's ORC writers moved instants by their own time zone
+        (:func:`tidelake.format.format_options.orc_zone_moves`).
 
     Yields
     ------
@@ -113,6 +119,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         batch_rows=batch_rows,
         file_size_bytes=file_size_bytes,
         row_count=row_count,
+        orc_zone_moves=orc_zone_moves,
     )
     with ExitStack() as stack:
         with reading(path):

@@ -47,6 +47,9 @@ class ReadRequest:
         Most rows per batch.
     file_size_bytes, row_count : int, optional
         What the manifest says of the file.
+    orc_zone_moves : bool
+        Whether Java's ORC writer moved instants by its own time zone: the table's option
+        ``orc.timestamp-ltz.legacy.type``.
     """
 
     path: str
@@ -56,6 +59,7 @@ class ReadRequest:
     batch_rows: int = BATCH_ROWS
     file_size_bytes: int | None = None
     row_count: int | None = None
+    orc_zone_moves: bool = True
 
 
 FileReader = Callable[[ExitStack, FileIO, ReadRequest], Iterator[pa.RecordBatch]]

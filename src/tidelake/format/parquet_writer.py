@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from tidelake.fileio import FileIO
 from tidelake.format.column_codec import column_codecs
 from tidelake.format.file_writer import DataFileFooter, check_open, check_rows
-from tidelake.format.format_options import FormatOptions, parquet_codec
+from tidelake.format.format_options import FormatOptions
 from tidelake.format.parquet_schema import (
     delta_columns,
     dictionary_columns,
@@ -27,7 +27,7 @@ from tidelake.format.parquet_schema import (
     parquet_arrow_schema,
     uses_int96,
 )
-from tidelake.format.stats import StatsCollector, StatsMode
+from tidelake.format.stats import StatsCollector
 from tidelake.types import DataField, TypeRoot
 from tidelake.types.nested import settled
 
@@ -55,12 +55,11 @@ class ParquetFileWriter:
         self._path = path
         self._fields = tuple(fields)
         self._options = options
-        self._codec = parquet_codec(options)
+        self._codec = options.codec
         self._schema = parquet_arrow_schema(self._fields)
         self._int96 = uses_int96(self._fields, path=path)
-        self._stats = StatsCollector(
-            self._fields, StatsMode.parse(options.stats_mode), stats_columns
-        )
+        modes = options.stats_modes(self._fields, stats_columns)
+        self._stats = StatsCollector(self._fields, modes, footer=True)
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
         self._pending_bytes = 0

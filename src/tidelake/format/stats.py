@@ -2,11 +2,10 @@
 
 1. Each row group's columns are reduced by Arrow; the reductions of all row groups are reduced
    again when the file is closed. Bounds of text and DECIMAL columns, costly to find (a tenth of
-   the write), are those that the Parquet writer found for the footer; it leaves out those of text
-   above 4096 bytes. Those of FLOAT and DOUBLE, which the footer lacks, are found by numpy: 0.35 ms
-   for a million values (Arrow: 6.7 ms), and NaN comes through.
-2. Bounds are cut by the table's ``metadata.stats-mode``; those of key and system columns always
-   at 128 characters, as in Paimon.
+   the write), are in a Parquet file those that its writer found for the footer; it leaves out
+   those of text above 4096 bytes. Those of FLOAT and DOUBLE, which the footer lacks, are found by
+   numpy: 0.35 ms for a million values (Arrow: 6.7 ms), and NaN comes through.
+2. Bounds are cut by the column's mode (:mod:`tidelake.format.stats_mode`).
 3. A text bound is cut by Unicode code points. A cut largest value must not sink below a value of
    the column: its last code point is incremented, or dropped where there is none after it, and
    where that leaves nothing the bound is unknown.
@@ -20,30 +19,25 @@ Source: Paimon's ``SimpleColStatsCollector`` (1.3.1); ``docs/format/manifest.md`
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidelake.errors import InvalidInputError
 from tidelake.format.footer_bounds import footer_bounds
 from tidelake.format.parquet_schema import leaves
-from tidelake.format.system_fields import is_system_name
+from tidelake.format.stats_mode import NO_STATS, StatsMode
 from tidelake.types import DataField, TypeRoot
 from tidelake.types.arrow import to_arrow_type
 from tidelake.types.values import arrow_to_storage
 
-__all__ = ["UNKNOWN_STATS", "ColumnStats", "StatsCollector", "StatsMode", "truncated_max"]
+__all__ = ["UNKNOWN_STATS", "ColumnStats", "StatsCollector", "truncated_max"]
 
-_SYSTEM_PREFIX_LENGTH = 128
 _CODE_POINT_MAX = 0x10FFFF
 _SURROGATE_FIRST, _SURROGATE_LAST = 0xD800, 0xDFFF
-_TRUNCATE = re.compile(r"truncate\(\s*(\d+)\s*\)", re.IGNORECASE)
 _TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _FLOATING = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 _BOUNDS_IN_FOOTER = _TEXT | {TypeRoot.DECIMAL}
@@ -74,45 +68,6 @@ class ColumnStats:
 UNKNOWN_STATS = ColumnStats(None, None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class StatsMode:
-    """What is kept of a column: null count, bounds, and how much of a text bound."""
-
-    counts: bool
-    bounds: bool
-    prefix_length: int | None = None
-
-    @classmethod
-    @lru_cache(maxsize=16)
-    def parse(cls, text: str) -> StatsMode:
-        """Read a value of ``metadata.stats-mode``.
-
-        Examples
-        --------
-        >>> StatsMode.parse("truncate(16)")
-        StatsMode(counts=True, bounds=True, prefix_length=16)
-        """
-        match text.strip().lower():
-            case "none":
-                return cls(counts=False, bounds=False)
-            case "counts":
-                return cls(counts=True, bounds=False)
-            case "full":
-                return cls(counts=True, bounds=True)
-        match = _TRUNCATE.fullmatch(text.strip())
-        if match is None or int(match[1]) == 0:
-            message = (
-                f"Option 'metadata.stats-mode' is '{text}' but must be none, counts, full or"
-                " truncate(N) with N above 0."
-            )
-            raise InvalidInputError(message, kind="option_value", option="metadata.stats-mode")
-        return cls(counts=True, bounds=True, prefix_length=int(match[1]))
-
-
-_NONE = StatsMode(counts=False, bounds=False)
-_SYSTEM = StatsMode(counts=True, bounds=True, prefix_length=_SYSTEM_PREFIX_LENGTH)
-
-
 class StatsCollector:
     """Gathers the statistics of one file, table by table.
 
@@ -120,18 +75,18 @@ class StatsCollector:
     ----------
     fields : sequence of DataField
         The file's columns in order.
-    mode : StatsMode
-        For the table's own columns.
-    columns : frozenset of str
-        The columns to gather; the others are unknown.
+    modes : sequence of StatsMode
+        What to keep of each; of nested columns nothing is kept.
+    footer : bool
+        Whether the file is Parquet, whose footer tells the bounds that are costly to find.
     """
 
     def __init__(
-        self, fields: Sequence[DataField], mode: StatsMode, columns: frozenset[str]
+        self, fields: Sequence[DataField], modes: Sequence[StatsMode], *, footer: bool
     ) -> None:
-        modes = [_SYSTEM if is_system_name(f.name) else mode for f in fields]
+        self._footer = footer
         self._columns = [
-            _Column(f, m if f.name in columns and f.type.root not in _WITHOUT_STATS else _NONE)
+            _Column(f, NO_STATS if f.type.root in _WITHOUT_STATS else m, footer=footer)
             for f, m in zip(fields, modes, strict=True)
         ]
 
@@ -140,8 +95,14 @@ class StatsCollector:
         for column, values in zip(self._columns, row_group.columns, strict=True):
             column.add(values)
 
-    def result(self, footer: pq.FileMetaData) -> tuple[ColumnStats, ...]:
-        """Give the statistics of the finished file, one per column."""
+    def result(self, footer: pq.FileMetaData | None = None) -> tuple[ColumnStats, ...]:
+        """Give the statistics of the finished file, one per column.
+
+        Requires: the footer is given if, and only if, the file is Parquet.
+        """
+        assert (footer is not None) == self._footer, "the footer tells bounds that nobody gathered"
+        if footer is None:
+            return tuple(column.result([]) for column in self._columns)
         groups = [footer.row_group(g) for g in range(footer.num_row_groups)]
         leaf, found = 0, []
         for column in self._columns:
@@ -151,7 +112,7 @@ class StatsCollector:
 
 
 class _Column:
-    def __init__(self, field: DataField, mode: StatsMode) -> None:
+    def __init__(self, field: DataField, mode: StatsMode, *, footer: bool) -> None:
         self._type = field.type
         self._arrow_type = to_arrow_type(field.type)
         self._mode = mode
@@ -159,6 +120,7 @@ class _Column:
         self._extremes: list[object] = []
         self._bounded = mode.bounds and field.type.root not in _WITHOUT_BOUNDS
         self.leaves_count = len(leaves(field))
+        self._from_footer = footer and field.type.root in _BOUNDS_IN_FOOTER
 
     def add(self, values: pa.ChunkedArray) -> None:
         self._null_count += values.null_count
@@ -168,7 +130,7 @@ class _Column:
             extremes = _float_extremes(values)
             self._bounded = not any(math.isnan(value) for value in extremes)
             self._extremes += extremes
-        elif self._type.root not in _BOUNDS_IN_FOOTER:
+        elif not self._from_footer:
             extremes = pc.min_max(values)
             array = pa.array([extremes["min"], extremes["max"]], type=values.type)
             self._extremes += arrow_to_storage(array, self._type)
@@ -180,7 +142,7 @@ class _Column:
         if not self._bounded:
             return unknown
         extremes: list[Any] = list(self._extremes)
-        if self._type.root in _BOUNDS_IN_FOOTER:
+        if self._from_footer:
             for group in groups:
                 bounds = footer_bounds(group, self._arrow_type)
                 if bounds is not None:

@@ -1,8 +1,8 @@
 """The columns that Paimon adds to the data files of a primary-key table, and their order.
 
-A file holds ``_KEY_<k>`` for each column of the trimmed primary key, ``_SEQUENCE_NUMBER``,
-``_VALUE_KIND``, then all columns of the table. Field ids are Paimon's ``SpecialFields`` (1.3.1);
-``docs/format/data-file.md``.
+A file holds ``_KEY_<k>`` for each column of the trimmed primary key (unless it is thin),
+``_SEQUENCE_NUMBER``, ``_VALUE_KIND``, then all columns of the table. Field ids are Paimon's
+``SpecialFields`` (1.3.1); ``docs/format/data-file.md``.
 """
 
 from __future__ import annotations
@@ -43,8 +43,13 @@ def key_field(field: DataField) -> DataField:
     return DataField(_KEY_FIELD_ID_START + field.id, KEY_PREFIX + field.name, field.type)
 
 
-def kv_fields(schema: TableSchema) -> tuple[DataField, ...]:
-    """Give the columns of a primary-key table's data file, in the order of the file."""
+def kv_fields(schema: TableSchema, *, thin: bool = False) -> tuple[DataField, ...]:
+    """Give the columns of a primary-key table's data file, in the order of the file.
+
+    A thin file holds its keys once, among the table's columns (``data-file.thin-mode``).
+    """
+    if thin:
+        return (SEQUENCE_FIELD, KIND_FIELD, *schema.fields)
     keys = tuple(key_field(schema.field(name)) for name in schema.trimmed_primary_keys)
     return (*keys, SEQUENCE_FIELD, KIND_FIELD, *schema.fields)
 

@@ -93,7 +93,7 @@ PATTERNS = (
         "fields.<column>.stats-mode",
         r"fields\..+\.stats-mode",
         "The statistics mode of one column.",
-        no_effect("every column gets metadata.stats-mode; readers accept any"),
+        SUPPORTED,
     ),
     KeyPattern(
         "file-index.<kind>.columns, file-index.<kind>.<column>.<setting>",
@@ -108,10 +108,19 @@ PATTERNS = (
         refused("such indexes are not written here; use 'range-bitmap'", on=ON_WRITE),
     ),
     KeyPattern(
+        "orc.compress, orc.stripe.size, ...; avro.codec",
+        r"orc\.(compress|stripe\.size|compress\.size|row\.index\.stride"
+        r"|dictionary\.key\.threshold|timestamp-ltz\.legacy\.type)|avro\.codec",
+        "Compression (before file.compression), sizes and encodings of ORC and Avro files; whether "
+        "Java's ORC writers move the instants of TIMESTAMP_LTZ by their own time zone (`true` if "
+        "unset).",
+        SUPPORTED,
+    ),
+    KeyPattern(
         "parquet.*, orc.*, avro.*, csv.*, json.*",
         r"(parquet|orc|avro|csv|json)\..+",
         "Settings of Java's format writers.",
-        no_effect("the Parquet settings here are those measured to be best for every reader"),
+        no_effect("the settings here are those measured to be best for every reader"),
     ),
     KeyPattern(
         "commit.callback.<class>.param, tag.callback.<class>.param",

@@ -21,7 +21,13 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from tidelake.format import KIND_FIELD, SEQUENCE_FIELD, kv_fields, read_batches
+from tidelake.format import (
+    KIND_FIELD,
+    SEQUENCE_FIELD,
+    kv_fields,
+    orc_zone_moves,
+    read_batches,
+)
 from tidelake.merge import MergeSpec, merge_runs
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan.context import ReadContext
@@ -156,4 +162,5 @@ def _file_batches(
         file_size_bytes=file.file_size_bytes,
         row_count=file.row_count,
         zone=context.env.zone,
+        orc_zone_moves=orc_zone_moves(context.options),
     )

@@ -44,10 +44,11 @@ class StoreContext:
     spill_dir: str | None = None
 
     def file_fields(self, file: DataFileMeta) -> tuple[DataField, ...]:
-        """The columns that a file to be rewritten must have: one that lacks any is damaged.
+        """The columns that a file to be rewritten was written with.
 
-        What the schema of an older file lacks was added later and is null. That schema is read
-        from storage, once for each such file.
+        One that lacks any is damaged; what the schema of an older file lacks was added later and is
+        null. That schema is read from storage, once for each such file. The files of some formats
+        hold no field ids: their columns are found by the names that it gives them.
         """
         if file.schema_id == self.schema.id:
             return self.schema.fields

@@ -1,7 +1,8 @@
 """Statistics of a closed data file in the form of the manifests.
 
-Statistics cover the table's columns that have any; where all have, the list of columns is left out
-(``_VALUE_STATS_COLS`` null), as Paimon does with ``metadata.stats-dense-store``.
+With ``metadata.stats-dense-store`` they cover the table's columns that have any; where all have,
+the list of columns is left out (``_VALUE_STATS_COLS`` null). Without it they cover all columns, and
+those that have none are unknown (null).
 """
 
 from __future__ import annotations
@@ -38,9 +39,21 @@ def simple_stats(fields: Sequence[DataField], stats: Sequence[ColumnStats]) -> S
 
 
 def value_stats(
-    fields: Sequence[DataField], stats: Sequence[ColumnStats]
+    fields: Sequence[DataField], stats: Sequence[ColumnStats], *, dense: bool
 ) -> tuple[SimpleStats, tuple[str, ...] | None]:
-    """Give the statistics of the table's columns, and which columns they cover (None: all)."""
+    """Give the statistics of the table's columns, and which columns they cover (None: all).
+
+    Parameters
+    ----------
+    fields : sequence of DataField
+        The columns.
+    stats : sequence of ColumnStats
+        One per column.
+    dense : bool
+        Whether columns without statistics are left out.
+    """
+    if not dense:
+        return simple_stats(fields, stats), None
     covered = [
         (field, column)
         for field, column in zip(fields, stats, strict=True)

@@ -1,6 +1,6 @@
 """The data files that one writer makes: their names, and what its next commit message says of them.
 
-Names are ``<prefix><uuid>-<i>.parquet`` with one uuid per writer, so no two writers ever meet.
+Names are ``<prefix><uuid>-<i>.<format>`` with one uuid per writer, so no two writers ever meet.
 A file that a commit message names belongs to the commit from then on: it may be visible, and the
 writer never deletes it. Any other file is known to the writer alone.
 """
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from tidelake.errors import StorageError
+from tidelake.format import file_suffix
 from tidelake.format.file_index import INDEX_SUFFIX
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.options.declared import DATA_FILE_PREFIX
@@ -46,9 +47,10 @@ class NewFiles:
         self._before: list[DataFileMeta] = []
         self._after: list[DataFileMeta] = []
 
-    def next_file(self) -> tuple[str, str]:
-        """Give the name and the path of the next file; it counts as made."""
-        name = f"{self._prefix}{self.writer_id}-{self._count}.parquet"
+    def next_file(self, *, level: int = 0) -> tuple[str, str]:
+        """Give the name and the path of the next file, for a level; it counts as made."""
+        suffix = file_suffix(self._context.options, level=level)
+        name = f"{self._prefix}{self.writer_id}-{self._count}{suffix}"
         self._count += 1
         path = self._context.paths.data_file(self._partition, self._bucket, name)
         self._unknown[name] = path

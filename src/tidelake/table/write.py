@@ -27,7 +27,7 @@ from tidelake.errors import (
     UnsupportedError,
 )
 from tidelake.fileio.name import validate_name
-from tidelake.format import check_timestamps
+from tidelake.format import check_file_formats
 from tidelake.format.file_index import check_file_indexes
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.index_entry import IndexEntry
@@ -162,7 +162,8 @@ def check_writable(handle: TableHandle) -> None:
         action="write",
     )
     check_partition_keys(handle)
-    check_timestamps(handle.schema.fields, what=f"A data file of table '{handle.identifier}'")
+    what = f"A data file of table '{handle.identifier}'"
+    check_file_formats(handle.options, handle.schema.fields, what=what)
     check_file_indexes(handle.schema.fields, file_index_settings(handle.options))
 
 

@@ -100,7 +100,7 @@ SCHEMA = pa.schema(
             UnsupportedError,
             "deletion-vectors",
         ),
-        ({"options": {"file.format": "orc"}}, UnsupportedError, "file.format"),
+        ({"options": {"file.format": "orc", "file.compression": "gzip"}}, UnsupportedError, "gzip"),
     ],
 )
 def test_a_wrong_table_is_refused_before_anything_is_written(

@@ -11,7 +11,8 @@ from unit.format.rows import SCALARS, batch_of, field, values_of, write
 
 from tidelake.errors import InvalidInputError
 from tidelake.format import FormatOptions
-from tidelake.format.stats import ColumnStats, StatsMode, truncated_max
+from tidelake.format.stats import ColumnStats, truncated_max
+from tidelake.format.stats_mode import StatsMode
 from tidelake.types.values import to_storage
 
 

@@ -82,8 +82,6 @@ def test_every_default_written_out_is_accepted(action, has_primary_key):
         ("deletion-vectors.enabled", "true", ACTIONS),
         ("changelog-producer", "lookup", ("create", "write")),
         ("rowkind.field", "op", ("create", "write")),
-        ("file.format", "orc", ACTIONS),
-        ("data-file.thin-mode", "true", ACTIONS),
         ("data-evolution.enabled", "true", ACTIONS),
         ("row-tracking.enabled", "true", ACTIONS),
         ("type", "format-table", ACTIONS),
@@ -169,7 +167,7 @@ def test_every_refused_option_is_refused_for_some_value():
             continue
         other = [c for c in option.choices if c not in (option.default, *option.coverage.accepted)]
         formats = {
-            "file.format": "orc",
+            "file.format": "avro",
             "manifest.format": "json",
             "file.compression": "brotli",
         }

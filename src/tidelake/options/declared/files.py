@@ -12,7 +12,6 @@ from tidelake.options.option import (
     memory_size,
     no_effect,
     partly,
-    refused,
     text,
 )
 
@@ -48,33 +47,36 @@ __all__ = [
 
 TITLE = "Data files: format, compression, statistics"
 
-_CODECS = "zstd|snappy|lz4|lz4_raw|gzip|brotli|lzo|none|uncompressed"
+_CODECS = (
+    "zstd|zstandard|snappy|lz4|lz4_raw|gzip|zlib|deflate|brotli|lzo|bzip2|xz|none|null|uncompressed"
+)
 _STATS_MODE = r"none|counts|full|truncate\(\s*[1-9][0-9]*\s*\)"
 _CHANGELOG = no_effect("no changelog files are written, see changelog-producer")
-_ONE_CODEC = no_effect("every level is written with file.compression; each file says its own")
 
 FILE_FORMAT: Final = text(
     "file.format",
     "parquet",
     "Format of new data files.",
     partly(
-        "only Parquet data files are covered yet; use 'parquet', or Java Paimon for this table",
-        accepted=("parquet",),
+        "Avro data files are not covered yet; use 'parquet' or 'orc'",
+        accepted=("parquet", "orc"),
     ),
     pattern="parquet|orc|avro",
 )
 FILE_FORMAT_PER_LEVEL: Final = mapping(
     "file.format.per.level",
     "Another format for the files of some levels, such as '0:avro,5:parquet'.",
-    refused("only Parquet data files are covered yet; unset it"),
 )
 FILE_COMPRESSION: Final = text(
     "file.compression",
     "zstd",
     "Compression of new data files.",
     partly(
-        "Parquet files are not written with it here; use 'zstd'",
-        accepted=("zstd", "snappy", "lz4", "lz4_raw", "gzip", "none", "uncompressed"),
+        "no data file is written with it here; use 'zstd'",
+        accepted=(
+            *("zstd", "zstandard", "snappy", "lz4", "lz4_raw", "gzip", "zlib", "deflate"),
+            *("none", "null", "uncompressed"),
+        ),
         on=ON_WRITE,
     ),
     pattern=_CODECS,
@@ -89,19 +91,17 @@ FILE_COMPRESSION_ZSTD_LEVEL: Final = integer(
 FILE_COMPRESSION_PER_LEVEL: Final = mapping(
     "file.compression.per.level",
     "Another compression for the files of some levels, such as '0:lz4,5:zstd'.",
-    _ONE_CODEC,
 )
 FILE_BLOCK_SIZE: Final = memory_size(
     "file.block-size",
     None,
-    "Size of a Parquet row group. Larger: better compression; smaller: finer skipping.",
-    no_effect("row groups have a size measured to be read fast; any size is read"),
+    "Size of an ORC stripe, 16 mb if unset; Parquet row groups keep a size measured to be read "
+    "fast. Larger: better compression; smaller: finer skipping, less memory.",
 )
 FILE_SUFFIX_INCLUDE_COMPRESSION: Final = boolean(
     "file.suffix.include.compression",
     False,
-    "Whether file names show the compression, as in 'x.zstd.parquet'.",
-    no_effect("names only; each file says its own compression"),
+    "Whether file names show the compression, as in 'x.zst.parquet'.",
 )
 DATA_FILE_PREFIX: Final = text(
     "data-file.prefix",
@@ -113,9 +113,6 @@ DATA_FILE_THIN_MODE: Final = boolean(
     "data-file.thin-mode",
     False,
     "Whether files of a primary-key table leave out the second copy of the key columns.",
-    refused(
-        "files without key columns are not covered yet; leave it at 'false'", tables="primary_key"
-    ),
 )
 CHANGELOG_FILE_PREFIX: Final = text(
     "changelog-file.prefix",
@@ -166,19 +163,17 @@ METADATA_STATS_MODE: Final = text(
 METADATA_STATS_MODE_PER_LEVEL: Final = mapping(
     "metadata.stats-mode.per.level",
     "Another statistics mode for the files of some levels, such as '0:none'.",
-    no_effect("every level gets metadata.stats-mode; readers accept any"),
 )
 METADATA_STATS_KEEP_FIRST_N_COLUMNS: Final = integer(
     "metadata.stats-keep-first-n-columns",
     -1,
-    "Only the first N columns get statistics; -1 is all of them.",
-    no_effect("all columns of scalar type get metadata.stats-mode; readers accept any"),
+    "Only the first N columns get statistics, and those with a mode of their own; -1 is all of "
+    "them.",
 )
 METADATA_STATS_DENSE_STORE: Final = boolean(
     "metadata.stats-dense-store",
     True,
     "Whether columns without statistics take no room in the manifests.",
-    no_effect("statistics are always stored densely"),
 )
 PARQUET_ENABLE_DICTIONARY: Final = integer(
     "parquet.enable.dictionary",

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from tidelake.format import format_options, open_writer
 from tidelake.metadata.data_file import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
+from tidelake.options.declared import METADATA_STATS_DENSE_STORE
 from tidelake.store.context import StoreContext
 from tidelake.store.data_file_index import DataFileIndex
 from tidelake.store.file_meta import creation_time_ms, value_stats
@@ -82,7 +83,11 @@ class AppendFile:
         """
         index = self._index.finish()
         footer = self._file.close()
-        values, covered = value_stats(self._context.schema.fields, footer.stats)
+        values, covered = value_stats(
+            self._context.schema.fields,
+            footer.stats,
+            dense=self._context.options.get(METADATA_STATS_DENSE_STORE),
+        )
         return DataFileMeta(
             file_name=self._name,
             file_size_bytes=footer.size_bytes,

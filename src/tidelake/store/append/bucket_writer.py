@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.errors import ClosedError, InvalidInputError
-from tidelake.format import read_batches
+from tidelake.format import orc_zone_moves, read_batches
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileSource
 from tidelake.options import target_file_size_bytes
 from tidelake.options.declared import (
@@ -245,6 +245,7 @@ class AppendBucketWriter:
                 file_size_bytes=file.file_size_bytes,
                 row_count=file.row_count,
                 zone=self._context.env.zone,
+                orc_zone_moves=orc_zone_moves(self._context.options),
             ):
                 self._compacting.write(rows)
         written = self._compacting.close()

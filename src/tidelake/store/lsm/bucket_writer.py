@@ -250,7 +250,7 @@ class LsmBucketWriter:
 
     def _rolling(self, *, level: int, source: FileSource) -> RollingWriter:
         def open_file(_rows_before: int) -> KeyedFile:
-            name, path = self._files.next_file()
+            name, path = self._files.next_file(level=level)
             return KeyedFile(self._context, name, path, level=level, source=source)
 
         if self._writing is not None:

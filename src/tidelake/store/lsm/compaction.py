@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tidelake.format import read_batches
+from tidelake.format import orc_zone_moves, read_batches
 from tidelake.merge import MergeSpec, merge_runs, sections_of
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.store.context import StoreContext
@@ -196,4 +196,5 @@ def _run_batches(
             file_size_bytes=file.file_size_bytes,
             row_count=file.row_count,
             zone=context.env.zone,
+            orc_zone_moves=orc_zone_moves(context.options),
         )

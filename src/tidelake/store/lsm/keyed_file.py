@@ -2,17 +2,28 @@
 
 Inside the store a row is ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and the table's columns. The copy of
 the key that Paimon's files begin with (``_KEY_k``) is added here, from the same arrays, so no sort,
-merge or spill carries keys twice.
+merge or spill carries keys twice. With ``data-file.thin-mode`` it is not added at all.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from tidelake.codec.binary_row import serialize_row
-from tidelake.format import KIND_FIELD, SEQUENCE_FIELD, format_options, kv_fields, open_writer
+from tidelake.format import (
+    KIND_FIELD,
+    SEQUENCE_FIELD,
+    FormatOptions,
+    format_options,
+    key_field,
+    kv_fields,
+    open_writer,
+)
 from tidelake.metadata.data_file import DataFileMeta, FileSource
+from tidelake.options.declared import DATA_FILE_THIN_MODE, METADATA_STATS_DENSE_STORE
 from tidelake.store.context import StoreContext
 from tidelake.store.data_file_index import DataFileIndex
 from tidelake.store.file_meta import creation_time_ms, simple_stats, value_stats
@@ -63,15 +74,16 @@ class KeyedFile:
         schema = context.schema
         self._key_fields = tuple(schema.field(key) for key in schema.trimmed_primary_keys)
         self._key_types = [field.type for field in self._key_fields]
-        self._fields = kv_fields(schema)
+        self._thin = context.options.get(DATA_FILE_THIN_MODE)
+        self._fields = kv_fields(schema, thin=self._thin)
         self._arrow_schema = to_arrow_schema(self._fields)
-        keys = self._fields[: len(self._key_fields)]
         self._file = open_writer(
             context.fileio,
             path,
             self._fields,
-            format_options(context.options),
-            stats_columns=frozenset(f.name for f in (*keys, *schema.fields) if with_stats),
+            self._format_options(level),
+            stats_columns=frozenset(f.name for f in self._fields if with_stats)
+            - {SEQUENCE_FIELD.name, KIND_FIELD.name},
         )
         self._min_key: list[object] | None = None
         self._last: pa.RecordBatch | None = None
@@ -95,7 +107,7 @@ class KeyedFile:
         """
         if rows.num_rows == 0:
             return
-        keys = [rows.column(field.name) for field in self._key_fields]
+        keys = [] if self._thin else [rows.column(field.name) for field in self._key_fields]
         columns = [*keys, *(rows.column(f.name) for f in self._fields[len(keys) :])]
         self._file.write(pa.RecordBatch.from_arrays(columns, schema=self._arrow_schema))
         self._index.add(rows)
@@ -122,9 +134,16 @@ class KeyedFile:
         assert self._sequence_bounds is not None, "a data file has rows"
         index = self._index.finish()
         footer = self._file.close()
-        keys_count = len(self._key_fields)
-        key_stats, stats = footer.stats[:keys_count], footer.stats[keys_count + 2 :]
-        values, covered = value_stats(self._context.schema.fields, stats)
+        by_name = dict(zip((f.name for f in self._fields), footer.stats, strict=True))
+        key_stats = [
+            by_name[field.name if self._thin else key_field(field).name]
+            for field in self._key_fields
+        ]
+        values, covered = value_stats(
+            self._context.schema.fields,
+            [by_name[field.name] for field in self._context.schema.fields],
+            dense=self._context.options.get(METADATA_STATS_DENSE_STORE),
+        )
         return DataFileMeta(
             file_name=self._name,
             file_size_bytes=footer.size_bytes,
@@ -147,6 +166,13 @@ class KeyedFile:
     def abort(self) -> None:
         """Give the file up."""
         self._file.abort()
+
+    def _format_options(self, level: int) -> FormatOptions:
+        chosen = format_options(self._context.options, level=level)
+        if not self._thin:
+            return chosen
+        keys = frozenset(field.name for field in self._key_fields)
+        return replace(chosen, key_columns=keys, sorted_columns=keys)
 
     def _key_at(self, rows: pa.RecordBatch, position: int) -> list[object]:
         return [

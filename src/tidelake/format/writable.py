@@ -1,0 +1,43 @@
+"""Whether a table's columns and options can be written as they say, asked before anything is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.format.format_options import all_format_options
+from tidelake.format.orc_schema import check_scalars
+from tidelake.format.parquet_schema import check_timestamps
+from tidelake.options import Options
+from tidelake.types import DataField
+
+__all__ = ["check_file_formats"]
+
+
+def check_file_formats(options: Options, fields: Sequence[DataField], *, what: str) -> None:
+    """Refuse a table of which a file, of whatever level, could not be written.
+
+    Parameters
+    ----------
+    options : Options
+        The table's.
+    fields : sequence of DataField
+        Its columns.
+    what : str
+        Which table that is, to begin messages with.
+
+    Raises
+    ------
+    UnsupportedError
+        A format, a compression that a format does not have, or a column that it cannot hold.
+    InvalidInputError
+        An option's value is not of its kind.
+    """
+    try:
+        formats = {chosen.file_format for chosen in all_format_options(options)}
+        if "orc" in formats:
+            check_scalars(fields, file_format="ORC")
+    except (UnsupportedError, InvalidInputError) as error:
+        raise type(error)(f"{what}: {error.message}", kind=error.kind) from error
+    if "parquet" in formats:
+        check_timestamps(fields, what=what)

@@ -17,8 +17,20 @@ from typing import Any
 import pyarrow as pa
 
 import tidelake
-from interop.cases import Case, Delete, Model, Overwrite, Step, Tag, Values, Write
+from interop.cases import (
+    Alter,
+    Case,
+    Compact,
+    Delete,
+    Model,
+    Overwrite,
+    Step,
+    Tag,
+    Values,
+    Write,
+)
 from interop.cells import Cell
+from interop.changes import change_of
 from tidelake.types import DataField, parse_type
 from tidelake.types.arrow import to_arrow_schema
 
@@ -32,6 +44,7 @@ class Moment:
 
     label: str
     option: Mapping[str, str]
+    columns: list[str]
     rows: list[tuple[Cell, ...]]
 
 
@@ -92,7 +105,8 @@ def rows_to_arrow(schema: pa.Schema, rows: Sequence[Values]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _take(table: tidelake.Table, schema: pa.Schema, step: Step, keys: Sequence[str]) -> None:
+def _take(table: tidelake.Table, step: Step, keys: Sequence[str]) -> None:
+    schema = to_arrow_schema(table.table_schema.fields)
     match step:
         case Write(rows, kinds):
             table.write(rows_to_arrow(schema, rows), row_kinds=kinds)
@@ -108,6 +122,10 @@ def _take(table: tidelake.Table, schema: pa.Schema, step: Step, keys: Sequence[s
                 table.delete(tidelake.col(where[0]) == where[1])
         case Tag(name):
             table.create_tag(name)
+        case Alter(changes):
+            table.alter(*(change_of(dict(change)) for change in changes))
+        case Compact():
+            table.compact(full=True)
 
 
 def make_table(warehouse: Path, case: Case) -> Made:
@@ -123,20 +141,19 @@ def make_table(warehouse: Path, case: Case) -> Made:
         partition_keys=case.partition_keys,
         options=case.options,
     )
-    schema = to_arrow_schema(fields)
     made = Made(case, warehouse / "db.db" / case.name, Model(case))
     seen = 0
     for step in case.steps:
-        _take(table, schema, step, case.primary_keys)
+        _take(table, step, made.model.keys)
         made.model.apply(step)
-        rows = case.cells(made.model.rows())
+        columns, rows = list(made.model.columns), made.model.cells()
         newest = table.latest_snapshot_id or 0
         for snapshot in range(seen + 1, newest + 1):
             asked = {"scan.snapshot-id": str(snapshot)}
-            made.moments.append(Moment(f"snapshot {snapshot}", asked, rows))
+            made.moments.append(Moment(f"snapshot {snapshot}", asked, columns, rows))
         seen = newest
         if isinstance(step, Tag):
             asked = {"scan.tag-name": step.name}
-            made.moments.append(Moment(f"tag {step.name}", asked, rows))
-    made.moments.append(Moment("now", {}, case.cells(made.model.rows())))
+            made.moments.append(Moment(f"tag {step.name}", asked, columns, rows))
+    made.moments.append(Moment("now", {}, list(made.model.columns), made.model.cells()))
     return made

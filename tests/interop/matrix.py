@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tidelake
-from interop.cases import Case, Write
+from interop.cases import Case, Write, row_cells
 from interop.cells import difference, table_cells
 from interop.expected import all_expected
 from interop.make import Made, make_table
@@ -35,8 +35,8 @@ def _judge(made: Made, reader: str, answers: dict[str, Answer]) -> Verdict:
     case = made.case
     if reader in case.left_out:
         return Verdict(case.name, reader, CANNOT, case.left_out[reader])
-    columns = list(case.columns)
     for moment in made.moments:
+        columns = moment.columns
         answer = answers[f"{case.name}|{moment.label}"]
         if answer.error is not None:
             expected = case.cannot.get(reader)
@@ -121,7 +121,8 @@ def _written_by_others(
                 continue
             place = target / "db.db" / made.path.name
             shutil.copytree(made.path, place)
-            rows = tuple(("+I", *cells) for cells in made.case.cells(made.case.peer_rows))
+            cells = row_cells(made.model.columns, made.case.peer_rows)
+            rows = tuple(("+I", *c) for c in cells)
             requests.append(Request(made.case.name, str(place), op="write", rows=rows))
         answers = reader.ask(requests)
         for made in wanted:
@@ -136,7 +137,7 @@ def _written_by_others(
                 continue
             made.model.apply(Write(made.case.peer_rows))
             rows = tidelake.open(str(target)).table(f"db.{made.path.name}").to_arrow()
-            expected = made.case.cells(made.model.rows())
+            expected = made.model.cells()
             wrong = difference(expected, table_cells(rows), rows.column_names)
             word, more = (DIFFERS, wrong) if wrong else (EQUAL, f"{rows.num_rows} rows")
             verdicts.append(Verdict(name, "tidelake", word, more))

@@ -78,7 +78,7 @@ def main() -> None:
     def read(table: str, options: Mapping[str, str]) -> tuple[list[str], list[Row]]:
         frame = load(table, options)
         # toArrow() fails on a NOT NULL field of a null struct, when it names the types anew
-        batches = frame._collect_as_arrow()  # noqa: SLF001
+        batches = frame._collect_as_arrow()
         return frame.columns, table_cells(pa.Table.from_batches(batches)) if batches else []
 
     def write(table: str, rows: list[list[str | None]]) -> int:

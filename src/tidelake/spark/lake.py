@@ -26,6 +26,7 @@ from tidelake.spark.types import fields_from_spark
 from tidelake.spark.write import write_frame
 from tidelake.table import SystemTable, Table
 from tidelake.table.write import CommitIdentity, WriteResult
+from tidelake.types.schema_change import SchemaChange
 
 __all__ = ["Lake", "attach"]
 
@@ -170,6 +171,18 @@ class Lake:
             comment=comment,
             if_exists=if_exists,
         )
+
+    def alter_table(self, name: str, changes: Sequence[SchemaChange]) -> None:
+        """Change a table's schema: all of the changes, in order, or none.
+
+        Parameters
+        ----------
+        name : str
+            ``"database.table"``.
+        changes : sequence of SchemaChange
+            :class:`tidelake.AddColumn`, :class:`tidelake.RenameColumn`, ...
+        """
+        self.catalog.alter_table(name, changes)
 
     def write(
         self,

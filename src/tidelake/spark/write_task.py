@@ -59,7 +59,7 @@ class WriteTask:
         cls, handle: TableHandle, *, user: str, overwrite: bool, static: Predicate | None
     ) -> WriteTask:
         """For a table as the driver opened it; each task has its own clock, ids and threads."""
-        return cls(replace(handle, env=Env.system()), overwrite, static, user)
+        return cls(replace(handle, env=Env(zone=handle.env.zone)), overwrite, static, user)
 
 
 @dataclass(frozen=True, slots=True)

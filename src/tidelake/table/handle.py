@@ -18,6 +18,7 @@ from tidelake.metadata.tag import TagLog
 from tidelake.options import Options, check_supported
 from tidelake.scan import ReadContext
 from tidelake.store import StoreContext
+from tidelake.table.option_change import options_of_then
 from tidelake.table.time_travel import TimeTravel
 from tidelake.telemetry import Env
 from tidelake.types import TableSchema
@@ -116,7 +117,7 @@ class TableHandle:
             check_same_table(schemas[self.schema.id], self.schema, table=self.identifier)
         else:  # a listing may be old
             log.check_same(self.schema, table=self.identifier)
-        schema = self.schema
+        schema, options = self.schema, self.options
         if snapshot is not None:
             if snapshot.schema_id not in schemas:
                 message = (
@@ -124,10 +125,14 @@ class TableHandle:
                     f" {snapshot.id} was written with; it has {sorted(schemas)}."
                 )
                 raise NotFoundError(message, kind="schema_not_found", table=self.identifier)
-            # its columns are those of then, its options those of now
-            schema = replace(schemas[snapshot.schema_id], options=self.schema.options)
+            # its columns are those of then, its options those of now; but names are of then
+            then = schemas[snapshot.schema_id]
+            if then.id != self.schema.id:
+                texts = options_of_then(options.raw, then.options)
+                options = Options.parse(texts, table=self.identifier)
+            schema = replace(then, options=MappingProxyType(dict(options.raw)))
         check_supported(
-            self.options,
+            options,
             table=self.identifier,
             has_primary_key=bool(schema.primary_keys),
             action="read",
@@ -136,7 +141,7 @@ class TableHandle:
             fileio=self.fileio,
             paths=self.paths,
             schema=schema,
-            options=self.options,
+            options=options,
             env=self.env,
             schemas=schemas,
         )

@@ -12,7 +12,7 @@ from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.options import declared
 from tidelake.options.declared.registry import BY_KEY
 
-__all__ = ["check_option_change", "renamed_in_options"]
+__all__ = ["check_option_change", "options_of_then", "renamed_in_options"]
 
 DYNAMIC_BUCKETS = -1
 POSTPONE_BUCKET = -2
@@ -107,3 +107,22 @@ def renamed_in_options(options: Mapping[str, str], old: str, new: str) -> dict[s
         else:
             result[key] = value
     return result
+
+
+def options_of_then(now: Mapping[str, str], then: Mapping[str, str]) -> dict[str, str]:
+    """Give the options for reading a snapshot of an older schema: those of now, but names of then.
+
+    Java Paimon takes all options of now, and so cannot read a snapshot from before a column of
+    ``sequence.field`` was renamed.
+
+    Examples
+    --------
+    >>> options_of_then({"sequence.field": "new", "bucket": "4"}, {"sequence.field": "old"})
+    {'bucket': '4', 'sequence.field': 'old'}
+    """
+    kept = {key: value for key, value in now.items() if not _names_columns(key)}
+    return kept | {key: value for key, value in then.items() if _names_columns(key)}
+
+
+def _names_columns(key: str) -> bool:
+    return key in NAMES_COLUMNS or key.startswith(FIELDS) or key == declared.ROWKIND_FIELD.key

@@ -100,6 +100,29 @@ def test_only_types_that_widen_are_cast_by_spark(then, reads_natively):
     assert (len(groups), len(rest)) == ((1, 0) if reads_natively else (0, 1))
 
 
+@pytest.mark.parametrize(
+    ("then", "now", "reads_natively"),
+    [
+        ("CHAR(3)", "CHAR(5)", False),
+        ("CHAR(3)", "VARCHAR(5)", True),
+        ("VARCHAR(5)", "VARCHAR(3)", False),
+        ("VARCHAR(5)", "STRING", True),
+        ("BINARY(3)", "BINARY(5)", False),
+        ("INT", "STRING", False),
+        ("FLOAT", "DOUBLE", True),
+        ("DECIMAL(5, 2)", "DECIMAL(7, 2)", False),
+        ("TIMESTAMP(3)", "TIMESTAMP(6)", False),
+        ("STRING", "STRING NOT NULL", False),
+        ("STRING NOT NULL", "STRING", True),
+    ],
+)
+def test_a_file_older_than_a_type_goes_to_spark_where_it_casts_alike(then, now, reads_natively):
+    old, new = schema_of(0, (0, "k", then)), schema_of(1, (0, "k", now))
+    context = dataclasses.replace(context_of(), schema=new, schemas={0: old, 1: new})
+    groups, rest = native(context, split_of(file_of(schema_id=0)), names=("k",))
+    assert (len(groups), len(rest)) == ((1, 0) if reads_natively else (0, 1))
+
+
 def test_a_file_with_none_of_the_columns_stays():
     old = schema_of(0, (5, "dropped", "INT"))
     split = split_of(file_of(schema_id=0))

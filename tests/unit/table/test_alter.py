@@ -285,6 +285,9 @@ def test_options_follow_a_renamed_column(catalog):
     assert table.table_schema.options["sequence.field"] == "u"
     table.write([{"k": 1, "i": 1, "u": 0}])
     assert only_row(table) == {"k": 1, "i": 1, "u": 1}
+    assert only_row(table, snapshot_id=1) == {"k": 1, "j": 1, "s": 1}
+    assert only_row(table, snapshot_id=2) == {"k": 1, "i": 1, "u": 1}
+    assert table.changes(1).num_rows == 0
     with pytest.raises(InvalidInputError, match="'u'"):
         table.drop_column("u")
 

@@ -56,9 +56,12 @@ interop-fuzz: setup ## 500 random tables, written and read by us and by Java Pai
 	$(BIN)/python scripts/interop_fuzz.py $(if $(SEED),--seed $(SEED))
 
 ##@ Reliability, full size (SIZE=small for the size of the tests, SEED=n to replay)
-.PHONY: faults sim-full race-full kill-full mutants
+.PHONY: faults damage sim-full race-full kill-full mutants
 faults: setup ## every FileIO call of every operation fails in every mode
 	$(BIN)/python scripts/reliability.py faults --size $(SIZE)
+
+damage: setup ## every file of a table with a bit flipped, or cut short, at every place
+	$(BIN)/python scripts/reliability.py damage --size $(SIZE)
 
 sim-full: setup ## seeded runs against a model: 5,000 seeds x 50 steps
 	$(BIN)/python scripts/reliability.py sim --size $(SIZE) $(if $(SEED),--seed $(SEED))

@@ -1,6 +1,6 @@
 """Run a reliability check at a chosen size and print its figures.
 
-Usage: python scripts/reliability.py {faults,sim,race,kill,mutants,all} [--size small|full]
+Usage: python scripts/reliability.py {faults,damage,sim,race,kill,mutants,all} [--size small|full]
        [--seed N] [--minutes M]
 
 `sim` takes one seed with --seed (an exact replay) or a range by size, from which --minutes cuts off
@@ -25,14 +25,14 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT / "tests"), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
 )
 
-from proving import episode, faults, kill, mutants, race  # noqa: E402  (the path comes first)
+from proving import damage, episode, faults, kill, mutants, race  # noqa: E402  (the path comes first)
 from rich.console import Console  # noqa: E402
 from rich.progress import track  # noqa: E402
 
 CONSOLE = Console(stderr=True)
 SIZES = {
-    "small": {"seeds": 200, "steps": 50, "commits": 400, "kills": 20},
-    "full": {"seeds": 5000, "steps": 50, "commits": 20_000, "kills": 300},
+    "small": {"seeds": 200, "steps": 50, "commits": 400, "kills": 20, "damage_step": 11},
+    "full": {"seeds": 5000, "steps": 50, "commits": 20_000, "kills": 300, "damage_step": 1},
 }
 
 
@@ -101,8 +101,19 @@ def check_mutants(_: dict, __: int | None) -> dict:
     return {"planted": len(caught), "caught": caught}
 
 
+def check_damage(size: dict, _: int | None) -> dict:
+    """Each file of a table damaged at every place, or at every few."""
+    world = damage.sound_table()
+    outcomes = {}
+    for kind in track(damage.KINDS, description="damage", console=CONSOLE):
+        outcomes[kind] = damage.check_kind(world, kind, step=size["damage_step"])
+    total = {w: sum(o[w] for o in outcomes.values()) for w in ("truth", "error")}
+    return {**total, "violations": 0}
+
+
 CHECKS = {
     "faults": check_faults,
+    "damage": check_damage,
     "sim": check_sim,
     "race": check_race,
     "kill": check_kill,

@@ -33,6 +33,7 @@ from tidelake.errors import CorruptError, NotFoundError, StorageError, Unsupport
 from tidelake.fileio import FileIO
 from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import Executor
+from tidelake.types.json_checksum import check_and_drop, with_checksum
 
 __all__ = ["BATCH_IDENTIFIER", "CommitKind", "Snapshot", "SnapshotLog"]
 
@@ -138,7 +139,7 @@ class Snapshot:
         >>> Snapshot.from_json(s.to_json()) == s
         True
         """
-        return json.dumps(self.to_document(), indent=2, ensure_ascii=False)
+        return json.dumps(with_checksum(self.to_document()), indent=2, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str | bytes, *, path: str = "snapshot") -> Snapshot:
@@ -245,12 +246,12 @@ def _number(value: Any, key: str) -> int:
 
 
 def parse_json(text: str | bytes, *, path: str) -> dict[str, Any]:
-    """Parse a JSON object of bounded size.
+    """Parse a JSON object of bounded size, and check its checksum if it has one.
 
     Raises
     ------
     CorruptError
-        It is too long, no JSON, or no object; `path` is named.
+        It is too long, no JSON, no object, or damaged; `path` is named.
     """
     try:
         if len(text) > JSON_BYTES_MAX:
@@ -258,6 +259,7 @@ def parse_json(text: str | bytes, *, path: str) -> dict[str, Any]:
         document = json.loads(text)
         if not isinstance(document, dict):
             raise TypeError("it is no JSON object")
+        document = check_and_drop(document)
     except (ValueError, TypeError, RecursionError) as error:
         message = f"File {path} cannot be read: {error}. Restore it from a backup."
         raise CorruptError(message, kind="json_file", path=path) from error

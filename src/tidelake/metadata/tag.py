@@ -27,6 +27,7 @@ from tidelake.fileio.name import validate_name
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import Snapshot, parse_json
 from tidelake.telemetry import Clock
+from tidelake.types.json_checksum import with_checksum
 
 __all__ = ["Tag", "TagLog"]
 
@@ -64,7 +65,7 @@ class Tag:
             day_and_time = (made.year, made.month, made.day, made.hour, made.minute, made.second)
             document[_CREATE_TIME] = [*day_and_time, made.microsecond * 1000]
             document[_TIME_RETAINED] = self.time_retained_ms / 1000
-        return json.dumps(document, indent=2, ensure_ascii=False)
+        return json.dumps(with_checksum(document), indent=2, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str | bytes, *, name: str, path: str) -> Tag:

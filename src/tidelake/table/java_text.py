@@ -2,8 +2,8 @@
 
 ``$files`` gives the smallest and largest key and values as texts, made by ``toString`` of what a
 row holds: a DATE is a number of days, a TIME of milliseconds, a TIMESTAMP a ``LocalDateTime``.
-Source: ``FilesTable`` of Java Paimon 1.3.1, compared by ``make interop-fuzz``. A binary value, of which Java
-prints where it lay in memory, is shown in hex.
+A binary value, of which Java prints where it lay in memory, is shown in hex. Source: ``FilesTable``
+of Java Paimon 1.3.1, compared by ``make interop-fuzz``.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _float_text(value: float, *, is_single: bool) -> str:
 
 
 def _time_text(nanos: int) -> str:
-    """As ``LocalDateTime``: without seconds if they are zero, and of the fraction 3, 6 or 9 digits."""
+    """As ``LocalDateTime``: no seconds if they are zero, and of the fraction 3, 6 or 9 digits."""
     seconds, fraction = divmod(nanos, _NS_PER_S)
     text = str(np.datetime64(seconds, "s"))
     if not fraction:

@@ -21,6 +21,7 @@ from tidelake.errors import (
     shortened,
 )
 from tidelake.types.data_type import DataType, parse_type, type_to_json
+from tidelake.types.json_checksum import check_and_drop, with_checksum
 
 __all__ = ["SCHEMA_VERSION", "DataField", "TableSchema"]
 
@@ -105,7 +106,7 @@ class TableSchema:
         return self.trimmed_primary_keys
 
     def to_json(self) -> str:
-        """The text of the schema file, keys in Paimon's order."""
+        """The text of the schema file, keys in Paimon's order, a checksum as the last."""
         document: dict[str, Any] = {
             "version": SCHEMA_VERSION,
             "id": self.id,
@@ -118,7 +119,7 @@ class TableSchema:
         if self.comment is not None:
             document["comment"] = self.comment
         document["timeMillis"] = self.time_ms
-        return json.dumps(document, indent=2, ensure_ascii=False)
+        return json.dumps(with_checksum(document), indent=2, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str | bytes, *, path: str = "schema") -> TableSchema:
@@ -139,7 +140,7 @@ class TableSchema:
             The schema's version is newer than this library knows.
         """
         try:
-            document = json.loads(text)
+            document = check_and_drop(json.loads(text))
             version = int(document.get("version", 1))
             if version > SCHEMA_VERSION:
                 message = (

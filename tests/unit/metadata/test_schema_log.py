@@ -10,6 +10,7 @@ from tidelake.errors import CorruptError, NotFoundError
 from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
 from tidelake.metadata import SchemaLog, schema_log
 from tidelake.types import DataField, TableSchema, parse_type
+from tidelake.types.json_checksum import check_and_drop
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "schema.json"
 
@@ -47,7 +48,7 @@ def test_the_schemas_of_java_are_written_back_equal(oracle_dir):
         log = SchemaLog(fileio, paths)
         for schema_id in log.ids():
             document = json.loads(fileio.read_bytes(paths.schema(schema_id)))
-            assert json.loads(log.load(schema_id).to_json()) == document
+            assert check_and_drop(json.loads(log.load(schema_id).to_json())) == document
             count += 1
     assert count > 30
 

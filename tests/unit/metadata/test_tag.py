@@ -55,14 +55,14 @@ def test_the_tags_of_java_are_read(oracle_dir):
     ],
 )
 def test_zero_parts_of_a_time_may_be_missing(made, expected):
-    document = json.loads(snapshot().to_json()) | {"tagCreateTime": made, "tagTimeRetained": 1.5}
+    document = snapshot().to_document() | {"tagCreateTime": made, "tagTimeRetained": 1.5}
     tag = Tag.from_json(json.dumps(document), name="t", path="/t")
     assert (tag.create_time_ms, tag.time_retained_ms) == (expected, 1500)
 
 
 @pytest.mark.parametrize("made", [[], [1, 2], [2020, 13, 1], "x", 7, [1] * 8, [2020, 1, 1, "x"]])
 def test_a_time_that_is_none_is_damage(made):
-    document = json.loads(snapshot().to_json()) | {"tagCreateTime": made}
+    document = snapshot().to_document() | {"tagCreateTime": made}
     with pytest.raises(CorruptError, match="/t/tag/tag-a"):
         Tag.from_json(json.dumps(document), name="a", path="/t/tag/tag-a")
 

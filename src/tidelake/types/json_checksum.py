@@ -1,0 +1,58 @@
+"""A checksum inside a JSON file: a flipped bit in a snapshot, tag or schema is an error.
+
+Paimon's JSON files carry none, so a digit or a letter that changed would give other rows, or
+another column, and nobody would notice. The files that Tidelake writes end with the key
+``tidelake.checksum``: the CRC32, in hex, of the document without that key, as compact JSON with its
+keys sorted. Other readers pass over keys that they do not know, and drop the key when they write
+the next file; a file without it is believed as it is. What says the same (other white space,
+another order) has the same checksum.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["check_and_drop", "with_checksum"]
+
+KEY = "tidelake.checksum"  # on disk: never rename
+
+
+def with_checksum(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a document with its checksum as the last key.
+
+    Examples
+    --------
+    >>> with_checksum({"id": 1})
+    {'id': 1, 'tidelake.checksum': '35b85b15'}
+    """
+    bare = {key: value for key, value in document.items() if key != KEY}
+    return {**bare, KEY: _checksum(bare)}
+
+
+def check_and_drop(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a document without its checksum, after checking it where there is one.
+
+    Raises
+    ------
+    ValueError
+        It differs: the text was damaged, or edited by hand.
+
+    Examples
+    --------
+    >>> check_and_drop({"id": 2, "tidelake.checksum": "35b85b15"})
+    Traceback (most recent call last):
+    ValueError: its checksum differs (remove 'tidelake.checksum' if the file was edited on purpose)
+    """
+    bare = {key: value for key, value in document.items() if key != KEY}
+    if KEY in document and document[KEY] != _checksum(bare):
+        message = f"its checksum differs (remove '{KEY}' if the file was edited on purpose)"
+        raise ValueError(message)
+    return bare
+
+
+def _checksum(bare: Mapping[str, Any]) -> str:
+    text = json.dumps(bare, sort_keys=True, separators=(",", ":"))
+    return f"{zlib.crc32(text.encode()):08x}"

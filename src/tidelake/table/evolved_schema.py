@@ -34,6 +34,7 @@ from tidelake.errors import (
     shortened,
 )
 from tidelake.fileio.name import validate_name
+from tidelake.format import check_file_formats, check_timestamps
 from tidelake.options import Options, check_new_table, check_supported, declared
 from tidelake.options.given import option_text
 from tidelake.table.option_change import check_option_change, renamed_in_options
@@ -161,6 +162,8 @@ def _unsupported(parsed: Options, schema: TableSchema, table: str) -> TidelakeEr
         check_supported(
             parsed, table=table, has_primary_key=bool(schema.primary_keys), action="create"
         )
+        check_file_formats(parsed, schema.fields, what=f"Table '{table}'")
+        check_timestamps(schema.fields, what=f"Table '{table}'")
     except (UnsupportedError, InvalidInputError) as refusal:
         return refusal
     return None

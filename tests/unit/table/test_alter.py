@@ -324,6 +324,40 @@ def test_a_new_number_of_buckets_counts_after_an_overwrite(table):
     assert only_row(table) == ROW
 
 
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_files_of_every_format_are_read_by_id_and_cast(catalog, file_format):
+    table = catalog.create_table(
+        "db.f",
+        pa.schema({"k": pa.int64(), "a": pa.int32(), "s": pa.string()}),
+        primary_keys=["k"],
+        options={"bucket": 1, "file.format": file_format},
+    )
+    table.write([{"k": 1, "a": 383, "s": "7"}])
+    table.alter(
+        RenameColumn("a", "b"), UpdateColumnType("b", "TINYINT"), UpdateColumnType("s", "INT"),
+        RenameColumn("k", "id"), AddColumn("a", "DATE", None, Position.first()),
+    )  # fmt: skip
+    assert only_row(table, filter="b = 127 AND s < 8") == {"a": None, "id": 1, "b": 127, "s": 7}
+    assert table.count(filter="s > 7") == 0
+    assert only_row(table, snapshot_id=1) == {"k": 1, "a": 383, "s": "7"}
+    table.set_options({"file.format": "parquet"})
+    table.write([{"a": None, "id": 2, "b": 1, "s": 1}])
+    table.compact(full=True)
+    assert sorted(r["b"] for r in table.to_arrow().to_pylist()) == [1, 127]
+
+
+def test_columns_that_files_of_the_table_cannot_hold_are_refused(catalog):
+    fields = pa.schema(
+        {"k": pa.int64(), "t": pa.timestamp("us"), "r": pa.struct({"x": pa.int32()})}
+    )
+    table = catalog.create_table("db.c", fields)
+    with pytest.raises(UnsupportedError, match="would mix timestamps"):
+        table.add_column("fine", pa.timestamp("ns"))
+    with pytest.raises(UnsupportedError, match="would mix timestamps"):
+        table.add_column(("r", "fine"), pa.timestamp("ns"))
+    table.alter(DropColumn("t"), AddColumn("fine", pa.timestamp("ns")))
+
+
 def test_schemas_are_listed(table, catalog):
     table.add_column("c", "INT").rename_column("c", "d")
     rows = catalog.table("db.t$schemas").to_arrow().to_pylist()

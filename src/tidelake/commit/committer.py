@@ -32,7 +32,7 @@ from tidelake.commit.changes import (
     compactions,
 )
 from tidelake.commit.conflict import check_bucket_counts, check_compaction
-from tidelake.commit.index_plan import IndexPlan
+from tidelake.commit.index_plan import IndexPlan, assignment_conflict
 from tidelake.commit.new_metadata import NewMetadata
 from tidelake.commit.own_commits import OwnCommits, last_identifier
 from tidelake.commit.publish import IndexRule, Publisher, Request
@@ -376,9 +376,25 @@ class Committer:
         def rule(
             base: Snapshot | None, before: Sequence[IndexEntry], out: NewMetadata
         ) -> Sequence[IndexEntry] | None:
-            return index.added_to(before, base.id if base else 0, out.write_index_file)
+            base_id = base.id if base else 0
+            if self._schema.keys_may_move:
+                self._check_unmoved(index.base_ids, base_id)
+                return None
+            return index.added_to(before, base_id, out.write_index_file)
 
         return rule
+
+    def _check_unmoved(self, base_ids: frozenset[int], base_id: int) -> None:
+        """See that nobody added or removed rows since keys that may move were looked for."""
+        for seen_id in base_ids:
+            for snapshot_id in range(min(seen_id, base_id) + 1, max(seen_id, base_id) + 1):
+                try:
+                    moved = self._log.load(snapshot_id).commit_kind is not CommitKind.COMPACT
+                except NotFoundError:
+                    moved = True
+                if moved:
+                    why = f"snapshot {snapshot_id} may have moved its keys to another partition"
+                    raise assignment_conflict(self._table, why)
 
     def _publisher(self, own: OwnCommits, list_names: set[str]) -> Publisher:
         files = NewMetadata(

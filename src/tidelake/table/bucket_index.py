@@ -58,6 +58,12 @@ class Fill:
         self.assigners = assigners
         self.number = number
 
+    def own(self, hashes: Hashes) -> Hashes:
+        """Those of some hashes that are this assigner's."""
+        if self.assigners == 1:
+            return hashes
+        return hashes[np.abs(hashes.astype(np.int64)) % self.assigners == self.number]
+
 
 class BucketIndex:
     """The index of one partition. Not thread-safe.
@@ -88,7 +94,8 @@ class BucketIndex:
     def __init__(self, known: Mapping[int, Hashes], fill: Fill, *, where: str) -> None:
         self._fill = fill
         self._where = where
-        self._known = dict(known)
+        # an assigner among several does not keep what the others look up
+        self._known = dict(known) if fill.assigners == 1 else {}
         self._added: dict[int, list[Hashes]] = {}
         self._counts = {
             bucket: len(known[bucket])
@@ -97,9 +104,10 @@ class BucketIndex:
         }
         self._used = set(known)
         self._next = fill.number
+        own = {bucket: fill.own(hashes) for bucket, hashes in known.items()}
         self._hashes, self._buckets = _sorted(
-            np.concatenate([np.empty(0, np.int32), *known.values()]),
-            np.repeat(np.array(list(known), np.int16), [len(hashes) for hashes in known.values()]),
+            np.concatenate([np.empty(0, np.int32), *own.values()]),
+            np.repeat(np.array(list(own), np.int16), [len(hashes) for hashes in own.values()]),
         )
         twice = np.flatnonzero(self._hashes[1:] == self._hashes[:-1])
         if len(twice):

@@ -157,7 +157,7 @@ def _key_deletes(handle: TableHandle, keys: object) -> Batches:
     key_fields = [schema.field(name) for name in schema.primary_keys]
     others = [f for f in schema.fields if f.name not in schema.primary_keys]
     sequence = frozenset(MergeSpec.of(schema, handle.options).sequence_columns)
-    present = any(not f.type.nullable or f.name in sequence for f in others)
+    present = schema.keys_may_move or any(not f.type.nullable or f.name in sequence for f in others)
     not_keys = frozenset(f.name for f in others)
     for batch in record_batches(keys, schema.fields, table=handle.identifier):
         own = batch.select([name for name in batch.schema.names if name not in not_keys])

@@ -27,7 +27,7 @@ from tidelake.options import Options, declared
 from tidelake.store import StoreContext
 from tidelake.table.bucket_index import BucketIndex, Fill
 
-__all__ = ["DynamicBuckets", "fill_of", "is_dynamic"]
+__all__ = ["DynamicBuckets", "fill_of", "is_dynamic", "no_index"]
 
 DYNAMIC = -1
 
@@ -47,6 +47,12 @@ def fill_of(options: Options, *, assigners: int = 1, number: int = 0) -> Fill:
         assigners=assigners,
         number=number,
     )
+
+
+def no_index(partition: bytes) -> tuple[Sequence[IndexEntry], int]:
+    """The index files of a partition that is overwritten: it begins anew."""
+    del partition
+    return (), 0
 
 
 class DynamicBuckets:

@@ -22,6 +22,7 @@ from tidelake.metadata.index_entry import IndexEntry
 from tidelake.metadata.index_manifest import index_entries
 from tidelake.metadata.live_set import manifest_files, read_manifests
 from tidelake.metadata.paths import POSTPONE_BUCKET
+from tidelake.metadata.snapshot import Snapshot
 from tidelake.table.handle import TableHandle
 from tidelake.table.writer import BucketState
 
@@ -45,13 +46,17 @@ class LiveState:
     ----------
     handle : TableHandle
         The table.
+    snapshot_id : int, optional
+        The snapshot to look at, 0 for the empty table; the newest by default.
     """
 
-    def __init__(self, handle: TableHandle) -> None:
+    def __init__(self, handle: TableHandle, *, snapshot_id: int | None = None) -> None:
+        self._wanted = snapshot_id
         self._handle = handle
         self._snapshot_id: int | None = None
         self._where = ""
         self._entries: Sequence[EntryTable] = ()
+        self._snapshot: Snapshot | None = None
         self._index: Sequence[IndexEntry] = ()
         self._look_ups = 0
         self._folded = False
@@ -78,6 +83,28 @@ class LiveState:
         some = own if own.num_rows else self._live(partition, None)
         buckets = int(some["total_buckets"][0]) if some.num_rows else None
         return BucketState(tuple(own.files()), buckets, self._snapshot_id)
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot looked at; None for the empty table."""
+        if self._snapshot_id is None:
+            self._read()
+        return self._snapshot
+
+    def bucket_rows(self, partition: bytes) -> dict[int, int]:
+        """The rows of each bucket of a partition that are no deletes, as its files count them."""
+        if self._snapshot_id is None:
+            self._read()
+        live = self._live(partition, None)
+        rows: dict[int, int] = {}
+        for bucket, count, deletes in zip(
+            live["bucket"].tolist(),
+            live["row_count"].tolist(),
+            live["delete_row_count"].to_pylist(),
+            strict=True,
+        ):
+            rows[bucket] = rows.get(bucket, 0) + count - (deletes or 0)
+        return rows
 
     def index_entries(self, partition: bytes) -> tuple[Sequence[IndexEntry], int]:
         """The index files of a partition, and the id of the snapshot that they are of."""
@@ -107,12 +134,16 @@ class LiveState:
 
     def _read(self) -> None:
         handle = self._handle
-        snapshot = handle.snapshots.latest()
+        if self._wanted is None:
+            snapshot = handle.snapshots.latest()
+        else:
+            snapshot = handle.snapshots.load(self._wanted) if self._wanted else None
         if snapshot is None:
             self._snapshot_id = 0
             return
         files = manifest_files(handle.fileio, handle.paths, snapshot, handle.manifests)
         self._entries = read_manifests(handle.fileio, handle.paths, files, handle.manifests)
+        self._snapshot = snapshot
         self._index = index_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
         self._where = f"snapshot {snapshot.id} of {handle.paths.location}"
         self._snapshot_id = snapshot.id

@@ -96,8 +96,11 @@ class Router:
         """
         if batch.num_rows == 0:
             return
-        partitions, codes = self._partitions(batch)
-        if self._dynamic is None:
+        partitions, codes = self.partitions(batch, rows_count=batch.num_rows)
+        if self._dynamic is None and given is not None:
+            buckets = given.astype(np.int64)
+            width = int(buckets.max()) + 1
+        elif self._dynamic is None:
             buckets = self._buckets(batch)
             width = max(self._buckets_count, 1)
         else:
@@ -159,11 +162,13 @@ class Router:
                 dynamic.put(partition, bucket, own_hashes[own == bucket])
         return buckets
 
-    def _partitions(self, batch: pa.RecordBatch) -> tuple[list[bytes], np.ndarray]:
-        """The distinct partitions and each row's number among them."""
+    def partitions(
+        self, batch: pa.RecordBatch, *, rows_count: int
+    ) -> tuple[list[bytes], np.ndarray]:
+        """The distinct partitions, and of each of the rows its number among them."""
         if not self._partition_fields:
-            return [self._unpartitioned], np.zeros(batch.num_rows, dtype=np.int64)
-        codes = np.zeros(batch.num_rows, dtype=np.int64)
+            return [self._unpartitioned], np.zeros(rows_count, dtype=np.int64)
+        codes = np.zeros(rows_count, dtype=np.int64)
         first = np.zeros(1, dtype=np.int64)
         for field in self._partition_fields:
             encoded = pc.dictionary_encode(batch.column(field.name), null_encoding="encode")

@@ -1,8 +1,8 @@
 """The rules that every version of a table's schema obeys: a new table's and an altered one's.
 
 1. Columns: names valid, distinct and not reserved; types that this version covers.
-2. Keys: they exist, hold no column twice; the primary key holds every partition column and at least
-   one other.
+2. Keys: they exist, hold no column twice; the primary key holds a column that is no partition
+   column. Where it does not hold all of these, keys may move between partitions.
 3. Options that name columns (``bucket-key``, ``sequence.field``, ``fields.*``) name such as there
    are, and the number of buckets fits the keys.
 
@@ -27,7 +27,14 @@ from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.arrow import child_types
 from tidelake.types.data_type import fault_of
 
-__all__ = ["check_columns", "check_layout", "check_twice", "check_types", "invalid_schema"]
+__all__ = [
+    "check_columns",
+    "check_keys_may_move",
+    "check_layout",
+    "check_twice",
+    "check_types",
+    "invalid_schema",
+]
 
 RESERVED_NAMES = frozenset(
     {"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID", "_row_kind"}
@@ -76,6 +83,48 @@ def check_types(fields: Sequence[DataField], *, table: str) -> None:
     check_timestamps(fields, what=f"Table '{table}'")
 
 
+def check_keys_may_move(schema: TableSchema, options: Options, *, table: str) -> None:
+    """Of a table whose keys may move between partitions, refuse what that does not go with.
+
+    Raises
+    ------
+    InvalidInputError, UnsupportedError
+        An option or a key column, which is named.
+    """
+    if not schema.keys_may_move:
+        return
+    outside = next(name for name in schema.partition_keys if name not in schema.primary_keys)
+    begin = (
+        f"Table '{table}' is partitioned by '{outside}', which is not part of its primary key"
+        f" ({', '.join(schema.primary_keys)}), so a key may move between partitions"
+    )
+    bucket = options.get(declared.BUCKET)
+    if bucket != -1:
+        message = (
+            f"{begin}. That needs 'bucket' = '-1', not '{bucket}': leave the option out, or add"
+            f" '{outside}' to the primary key."
+        )
+        raise InvalidInputError(message, kind="cross_partition", table=table, column=outside)
+    given = {
+        declared.SEQUENCE_FIELD.key: bool(options.get(declared.SEQUENCE_FIELD)),
+        declared.IGNORE_DELETE.key: options.get(declared.IGNORE_DELETE),
+    }
+    for key, is_given in given.items():
+        if is_given:
+            message = (
+                f"{begin}. With option '{key}' the delete in the old partition might not count and"
+                " the key be in both, so it is refused: unset it."
+            )
+            raise UnsupportedError(message, kind="cross_partition", table=table, option=key)
+    for name in schema.primary_keys:
+        if schema.field(name).type.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE):
+            message = (
+                f"{begin}. Its rows are found by comparing keys, which is not covered for column"
+                f" '{name}' of type {schema.field(name).type}: use a key of another type."
+            )
+            raise UnsupportedError(message, kind="cross_partition", table=table, column=name)
+
+
 def _check_type(data_type: DataType, place: str, table: str) -> None:
     fault = fault_of(data_type)
     if fault is None and data_type.root is TypeRoot.ROW:
@@ -112,6 +161,7 @@ def check_layout(schema: TableSchema, parsed: Options, *, table: str) -> None:
     _check_key_types(schema, parsed, by_name, table)
     _check_partition_types(schema, parsed, table)
     _check_buckets(schema, parsed, by_name, table)
+    check_keys_may_move(schema, parsed, table=table)
     _check_sequence(schema, parsed, by_name, table)
     _check_field_options(schema.options, by_name, table)
     check_file_indexes(schema.fields, file_index_settings(replace(parsed, table=table)))
@@ -160,14 +210,6 @@ def _check_keys(
 ) -> None:
     if not keys:
         return
-    outside = [name for name in partitions if name not in keys]
-    if outside:
-        message = (
-            f"Table '{table}' is partitioned by '{outside[0]}', which is not part of its primary"
-            f" key ({', '.join(keys)}): a key could then move between partitions, which this"
-            f" version does not cover. Add '{outside[0]}' to the primary key."
-        )
-        raise UnsupportedError(message, kind="cross_partition", table=table, column=outside[0])
     if set(keys) <= set(partitions):
         raise invalid_schema(
             "has a primary key of partition columns only, so each partition would hold one row",

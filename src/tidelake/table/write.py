@@ -30,27 +30,29 @@ from tidelake.fileio.name import validate_name
 from tidelake.format import check_file_formats
 from tidelake.format.file_index import check_file_indexes
 from tidelake.metadata.data_file import CommitMessage
-from tidelake.metadata.index_entry import IndexEntry
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER, Snapshot
 from tidelake.options import check_supported, declared
 from tidelake.options.file_index import file_index_settings
-from tidelake.scan import live_buckets
+from tidelake.scan import live_buckets, plan_scan, read_split
 from tidelake.scan.prune import matching_partitions
 from tidelake.store import postpone_options
 from tidelake.table.arguments import whole_number
-from tidelake.table.dynamic_buckets import DynamicBuckets, fill_of, is_dynamic
+from tidelake.table.dynamic_buckets import DynamicBuckets, fill_of, is_dynamic, no_index
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import is_replayable, record_batches, with_row_kinds
+from tidelake.table.key_moves import KeyMoves
 from tidelake.table.live_state import LiveState
 from tidelake.table.partition_spec import partition_predicate
+from tidelake.table.schema_rules import check_keys_may_move
 from tidelake.table.writer import BucketState, TableWriter
-from tidelake.types.predicate import Predicate
-from tidelake.types.values import storage_to_arrow, to_storage
+from tidelake.types.predicate import In, Predicate, conjoin
+from tidelake.types.values import arrow_to_storage, storage_to_arrow, to_storage
 
 __all__ = [
     "CommitIdentity",
     "WriteResult",
+    "assigned_anew",
     "check_writable",
     "commit_rows",
     "compact_table",
@@ -60,6 +62,9 @@ __all__ = [
     "write_batches",
     "write_rows",
 ]
+
+KEYS_IN_PREDICATE_MAX = 1_000
+"""Keys that are looked for by their values; files are not pruned by more of them."""
 
 ASSIGNMENTS_MAX = 5
 """How often rows that can be taken again are given dynamic buckets, before a conflict is raised."""
@@ -161,25 +166,10 @@ def check_writable(handle: TableHandle) -> None:
         has_primary_key=bool(handle.schema.primary_keys),
         action="write",
     )
-    check_partition_keys(handle)
+    check_keys_may_move(handle.schema, handle.options, table=handle.identifier)
     what = f"A data file of table '{handle.identifier}'"
     check_file_formats(handle.options, handle.schema.fields, what=what)
     check_file_indexes(handle.schema.fields, file_index_settings(handle.options))
-
-
-def check_partition_keys(handle: TableHandle) -> None:
-    """Refuse a table whose keys may move between partitions."""
-    schema = handle.schema
-    outside = [name for name in schema.partition_keys if name not in schema.primary_keys]
-    if schema.primary_keys and outside:
-        message = (
-            f"Table '{handle.identifier}' is partitioned by '{outside[0]}', which is not part of"
-            f" its primary key ({', '.join(schema.primary_keys)}): a key may move between"
-            " partitions, which this version does not cover. Write it with Java Paimon."
-        )
-        raise UnsupportedError(
-            message, kind="cross_partition", table=handle.identifier, column=outside[0]
-        )
 
 
 def write_rows(
@@ -210,7 +200,7 @@ def write_rows(
 
     if mode == "append":
         again = is_replayable(data) and not isinstance(row_kinds, Iterator)
-        return _assigned_anew(
+        return assigned_anew(
             lambda: write_batches(handle, batches(), identity=identity),
             tries=ASSIGNMENTS_MAX if again else 1,
         )
@@ -225,7 +215,7 @@ def write_rows(
     return overwrite_partitions(handle, rows, static=static, identity=identity)
 
 
-def _assigned_anew(write: Callable[[], WriteResult], *, tries: int) -> WriteResult:
+def assigned_anew(write: Callable[[], WriteResult], *, tries: int = ASSIGNMENTS_MAX) -> WriteResult:
     """Write again where another commit has changed the index that buckets were chosen by."""
     for left in reversed(range(tries)):
         try:
@@ -289,6 +279,8 @@ def overwrite_partitions(
         and handle.options.get(declared.DYNAMIC_PARTITION_OVERWRITE)
     )
     partitions = "dynamic" if dynamic else static
+    if handle.schema.keys_may_move and partitions is not None:
+        batches = _none_given(handle, batches)
     return _write(
         handle,
         batches,
@@ -305,6 +297,19 @@ def overwrite_partitions(
             ),
         ),
     )
+
+
+def _none_given(handle: TableHandle, batches: Batches) -> Batches:
+    for batch, kinds in batches:
+        if batch.num_rows:
+            message = (
+                f"Keys of table '{handle.identifier}' may move between partitions: an overwrite of"
+                " single partitions would have to delete keys in the others. Delete the partitions"
+                " and upsert the rows, or set 'dynamic-partition-overwrite' = 'false' and replace"
+                " the whole table."
+            )
+            raise UnsupportedError(message, kind="cross_partition", table=handle.identifier)
+        yield batch, kinds
 
 
 def _write(
@@ -366,6 +371,7 @@ def new_writer(
     user: str = "",
     overwrite: bool = False,
     static: Predicate | None = None,
+    base_snapshot_id: int | None = None,
 ) -> TableWriter:
     """A writer for one task.
 
@@ -377,6 +383,8 @@ def new_writer(
         The rows replace what is there: sequence numbers begin anew, nothing is compacted with it.
     static : Predicate, optional
         On partition columns; rows for other partitions are refused.
+    base_snapshot_id : int, optional
+        The snapshot to begin from, 0 for the empty table; by default the newest.
 
     Raises
     ------
@@ -386,12 +394,21 @@ def new_writer(
     check_writable(handle)
     handle.schemas.check_same(handle.schema, table=handle.identifier)
     context = handle.store_context()
-    live = None if overwrite else LiveState(handle)
+    live = None if overwrite else LiveState(handle, snapshot_id=base_snapshot_id)
     dynamic = None
-    if is_dynamic(handle.options, has_primary_key=bool(handle.schema.primary_keys)):
+    moves = None
+    if handle.schema.keys_may_move:
+        moves = KeyMoves(
+            context,
+            budget_bytes=handle.options.get(declared.WRITE_BUFFER_SIZE),
+            live_keys=lambda keys: live_keys(handle, live, keys),
+            live_counts=lambda partition: {} if live is None else live.bucket_rows(partition),
+            fill=fill_of(handle.options),
+        )
+    elif is_dynamic(handle.options, has_primary_key=bool(handle.schema.primary_keys)):
         dynamic = DynamicBuckets(
             context,
-            entries_of=_no_index if live is None else live.index_entries,
+            entries_of=no_index if live is None else live.index_entries,
             fill=fill_of(handle.options),
         )
     elif handle.options.get(declared.BUCKET) == POSTPONE_BUCKET:
@@ -405,17 +422,36 @@ def new_writer(
         state_of=live or _no_state,
         check_partition=None if static is None else _static_check(handle, static),
         dynamic=dynamic,
+        moves=moves,
     )
+
+
+def live_keys(
+    handle: TableHandle, live: LiveState | None, keys: pa.Table
+) -> Iterator[tuple[bytes, int, pa.RecordBatch]]:
+    """The primary keys of live rows by partition and bucket, files without any of `keys` left out.
+
+    Of an overwrite there are none: it replaces the whole table.
+    """
+    if live is None:
+        return
+    context = handle.read_context()
+    names = handle.schema.primary_keys
+    parts: list[Predicate] = []
+    for name in handle.schema.trimmed_primary_keys:
+        values = keys.column(name).unique()
+        if len(values) <= KEYS_IN_PREDICATE_MAX:
+            parts.append(In(name, tuple(arrow_to_storage(values, handle.schema.field(name).type))))
+    predicate = conjoin(parts)
+    plan = plan_scan(context, live.snapshot, manifests=handle.manifests, predicate=predicate)
+    for split in plan.splits:
+        for batch in read_split(context, split, columns=names, predicate=predicate):
+            yield split.partition, split.bucket, batch
 
 
 def _no_state(partition: bytes, bucket: int) -> BucketState:
     del partition, bucket
     return BucketState()
-
-
-def _no_index(partition: bytes) -> tuple[Sequence[IndexEntry], int]:
-    del partition
-    return (), 0
 
 
 def _with_static_columns(

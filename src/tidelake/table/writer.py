@@ -26,6 +26,7 @@ import pyarrow as pa
 from tidelake.errors import ClosedError, InvalidInputError, StorageError
 from tidelake.fileio import FileIO, parent_of
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
+from tidelake.metadata.index_entry import IndexChange
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.options import declared
 from tidelake.store import (
@@ -36,6 +37,7 @@ from tidelake.store import (
     StoreContext,
 )
 from tidelake.table.dynamic_buckets import DynamicBuckets
+from tidelake.table.key_moves import KeyMoves
 from tidelake.table.route import Router
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
@@ -81,6 +83,8 @@ class TableWriter:
         Called once for each new partition; raises where rows may not go there.
     dynamic : DynamicBuckets, optional
         Gives the buckets where the table makes them as they are needed.
+    moves : KeyMoves, optional
+        Gives partitions and buckets where keys may move between partitions.
     """
 
     def __init__(
@@ -91,6 +95,7 @@ class TableWriter:
         state_of: Callable[[bytes, int], BucketState],
         check_partition: Callable[[bytes], None] | None = None,
         dynamic: DynamicBuckets | None = None,
+        moves: KeyMoves | None = None,
     ) -> None:
         schema, options = context.schema, context.options
         self._context = context
@@ -100,6 +105,7 @@ class TableWriter:
         self._buckets_count = options.get(declared.BUCKET)
         self._budget = MemoryBudget(options.get(declared.WRITE_BUFFER_SIZE))
         self._dynamic = dynamic
+        self._moves = moves
         hashed = self._buckets_count > 0 or dynamic is not None
         self._router = Router(
             [schema.field(name) for name in schema.partition_keys],
@@ -165,17 +171,18 @@ class TableWriter:
         position = 0
         for part in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
             end = position + part.num_rows
-            self._write_conformed(
-                part,
-                None if kinds is None else kinds[position:end],
-                None if buckets is None else buckets[position:end],
-            )
+            own = None if kinds is None else kinds[position:end]
+            if self._moves is not None and buckets is None:
+                self._moves.add(part, own)
+            else:
+                own_buckets = None if buckets is None else buckets[position:end]
+                self._write_conformed(part, own, own_buckets)
             position = end
+        self.rows_count += rows.num_rows
 
     def _write_conformed(
         self, batch: pa.RecordBatch, kinds: np.ndarray | None, buckets: np.ndarray | None
     ) -> None:
-        self.rows_count += batch.num_rows
         if self._drop_deletes and kinds is not None and (kinds & 1).any():
             stays = (kinds & 1) == 0
             batch, kinds = batch.filter(pa.array(stays)), kinds[stays]
@@ -273,6 +280,9 @@ class TableWriter:
             The writer was closed.
         """
         self._check_open()
+        if self._moves is not None:
+            for placed in self._moves.placed():
+                self._write_conformed(placed.rows, placed.kinds, placed.buckets)
         keys = sorted(self._writers)
         messages = list(
             self._context.env.executor.map(lambda key: self._writers[key].prepare_commit(), keys)
@@ -282,6 +292,9 @@ class TableWriter:
             self._handed_out.append(message)
         if self._dynamic is not None:
             messages = [self._with_index(self._dynamic, message) for message in messages]
+        if self._moves is not None and self.base_snapshot_id is not None:
+            base = IndexChange(self.base_snapshot_id)
+            messages = [replace(m, index=base) if m.new_files else m for m in messages]
         changed = [m for m in messages if not m.is_empty]
         directories = sorted({d for m in changed for d in self._new_names(m)})
         for _ in self._context.env.executor.map(self._context.fileio.sync_dir, directories):

@@ -98,6 +98,11 @@ class TableSchema:
         return tuple(k for k in self.primary_keys if k not in self.partition_keys)
 
     @property
+    def keys_may_move(self) -> bool:
+        """Whether a key may move between partitions: it does not hold all partition columns."""
+        return bool(self.primary_keys) and not set(self.partition_keys) <= set(self.primary_keys)
+
+    @property
     def bucket_keys(self) -> tuple[str, ...]:
         """The columns that decide a row's bucket: ``bucket-key``, else the trimmed primary key."""
         given = self.options.get("bucket-key")

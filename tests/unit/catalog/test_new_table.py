@@ -29,8 +29,8 @@ SCHEMA = pa.schema(
         ({"partition_keys": ["b"]}, UnsupportedError, "partitioned by 'b' of type BYTES"),
         (
             {"primary_keys": ["k"], "partition_keys": ["p"], "options": {"bucket": 1}},
-            UnsupportedError,
-            "Add 'p' to the primary key",
+            InvalidInputError,
+            "add 'p' to the primary key",
         ),
         (
             {"primary_keys": ["p"], "partition_keys": ["p"], "options": {"bucket": 1}},

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 import pytest
+from unit.table.dynamic_tables import check_index, hashes_named, left_over
 
 import tidelake
-from tidelake.codec.bucket import hash_rows
 from tidelake.errors import ConflictError
-from tidelake.metadata.hash_index import read_hash_index
-from tidelake.metadata.index_manifest import index_entries
-from tidelake.metadata.live_set import live_entries
 from tidelake.scan import live_buckets
 
 SMALL = {"dynamic-bucket.target-row-num": "5"}
@@ -36,39 +33,6 @@ def rows(keys, v=0, p="a"):
 
 def content(table):
     return {(r["p"], r["k"]): r["v"] for r in table.to_arrow().to_pylist()}
-
-
-def index_of(table):
-    """The hashes in the index, and the hashes of the keys in the files: by partition and bucket."""
-    handle = table._handle
-    snapshot = handle.snapshots.latest()
-    entries = index_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
-    named = {
-        (e.partition, e.bucket): sorted(read_hash_index(handle.fileio, handle.paths, e).tolist())
-        for e in entries
-    }
-    held = {}
-    live = live_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
-    types = [handle.schema.field("k").type]
-    for e in live.to_entries():
-        assert e.total_buckets == -1
-        path = handle.paths.data_file(e.partition, e.bucket, e.file)
-        keys = pa.parquet.read_table(path, columns=["k"]).column("k")
-        held.setdefault((e.partition, e.bucket), set()).update(
-            hash_rows([keys.combine_chunks()], types).tolist()
-        )
-    return named, held
-
-
-def check_index(table):
-    """Every key of a bucket's files is in its index, and no key is in two buckets."""
-    named, held = index_of(table)
-    for place, hashes in held.items():
-        assert hashes <= set(named[place]), place
-    for partition in {p for p, _ in named}:
-        own = [h for (p, _), hashes in named.items() if p == partition for h in hashes]
-        assert len(own) == len(set(own))
-    return named
 
 
 def test_keys_stay_in_their_buckets_over_many_commits(catalog):
@@ -113,7 +77,7 @@ def test_an_overwrite_begins_the_index_anew(catalog):
     assert len(check_index(table)) == 4
     table.delete("p = 'b'")
     assert check_index(table) == {}
-    assert table._handle.snapshots.latest().index_manifest is None
+    assert table.handle.snapshots.latest().index_manifest is None
     table.write(rows([1]))
     assert len(check_index(table)) == 1
 
@@ -168,19 +132,6 @@ def test_keys_of_two_writers_are_united_or_one_is_refused(catalog, tmp_path):
     assert left_over(table) == orphans
 
 
-def left_over(table):
-    """Index files and index manifests that no snapshot names."""
-    handle = table._handle
-    named = set()
-    for number in handle.snapshots.ids():
-        snapshot = handle.snapshots.load(number)
-        entries = index_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
-        named |= {snapshot.index_manifest, *(e.file.file_name for e in entries)}
-    there = {f.name for f in handle.fileio.list_dir(f"{handle.paths.location}/index")}
-    manifests = {f.name for f in handle.fileio.list_dir(handle.paths.manifest_dir)}
-    return (there | {m for m in manifests if m.startswith("index-")}) - named
-
-
 def test_an_overwrite_beside_an_upsert_is_noticed(catalog, tmp_path):
     table = make(catalog)
     table.write(rows(range(12)))
@@ -220,7 +171,7 @@ def test_index_files_may_lie_beside_the_data(catalog):
     table.write(rows(range(7)))
     table.write(rows(range(9), 1))
     assert len(content(table)) == 9
-    handle = table._handle
+    handle = table.handle
     names = [f.name for f in handle.fileio.list_dir(f"{handle.paths.location}/p=a/bucket-0")]
     assert any(name.startswith("index-") for name in names)
 
@@ -228,34 +179,20 @@ def test_index_files_may_lie_beside_the_data(catalog):
 def test_the_first_bucket_is_enough_for_two_million_keys(catalog):
     table = catalog.create_table("db.plain", {"k": "int64"}, primary_keys=["k"])
     table.write(pa.table({"k": np.arange(100_000)}))
-    snapshot = table._handle.snapshots.latest()
-    found = live_buckets(table._handle.read_context(), snapshot, manifests=table._handle.manifests)
+    snapshot = table.handle.snapshots.latest()
+    found = live_buckets(table.handle.read_context(), snapshot, manifests=table.handle.manifests)
     assert [b.bucket for b in found] == [0]
 
 
 @pytest.mark.parametrize("where", ["warehouse_1_3_1.db/pk_dyn", "warehouse/db.db/pk_dynamic"])
 def test_a_table_of_real_paimon_is_written_on(oracle_dir, tmp_path, where):
-    import shutil
-
     shutil.copytree(oracle_dir / "fixtures" / where, tmp_path / "w" / "db.db" / "t")
     table = tidelake.open(tmp_path / "w").table("db.t")
     before = table.to_arrow()
-    named, held = index_of_any(table)
+    named = hashes_named(table)
     table.write(before)
     table.compact(full=True)
-    assert index_of_any(table)[0] == named
-    assert held.items() <= {p: set(h) for p, h in named.items()}.items() or held
+    assert hashes_named(table) == named
     assert table.to_arrow().sort_by(before.schema.names[0]) == before.sort_by(
         before.schema.names[0]
     )
-
-
-def index_of_any(table):
-    handle = table._handle
-    snapshot = handle.snapshots.latest()
-    entries = index_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
-    named = {
-        (e.partition, e.bucket): sorted(read_hash_index(handle.fileio, handle.paths, e).tolist())
-        for e in entries
-    }
-    return named, {}

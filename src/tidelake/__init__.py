@@ -46,6 +46,7 @@ from tidelake.types.schema_change import (
     UpdateColumnType,
     UpdateComment,
 )
+from tidelake.types.variant import variant_objects, variants
 
 __all__ = [
     "AddColumn",
@@ -76,4 +77,6 @@ __all__ = [
     "WriteResult",
     "col",
     "open",
+    "variant_objects",
+    "variants",
 ]

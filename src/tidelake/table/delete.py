@@ -190,5 +190,8 @@ def _present_rows(
     names = [f.name for f in key_fields]
     wanted = pa.table(keys)
     for batch in _rows(handle, conjoin(parts)):
-        found = pa.Table.from_batches([batch]).join(wanted, keys=names, join_type="left semi")
-        yield from found.select(batch.schema.names).to_batches()
+        # Arrow joins no nested columns, so only the keys and the rows' numbers go through
+        rows = pa.array(np.arange(batch.num_rows))
+        numbered = pa.Table.from_batches([batch.select(names).append_column("", rows)])
+        found = numbered.join(wanted, keys=names, join_type="left semi").column("")
+        yield batch.take(found.combine_chunks().sort())

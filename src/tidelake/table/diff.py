@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.codec.key_order import encode_keys, key_widths
+from tidelake.table.row_codes import column_codes, row_codes
 from tidelake.types import DataType, RowKind
 
 __all__ = ["diff_multiset", "diff_sorted", "rows_differ"]
@@ -155,6 +156,10 @@ def rows_differ(left: pa.RecordBatch, right: pa.RecordBatch) -> np.ndarray:
     """
     differ = np.zeros(left.num_rows, dtype=bool)
     for a, b in zip(left.columns, right.columns, strict=True):
+        if pa.types.is_nested(a.type):
+            codes = column_codes(pa.concat_arrays([a, b]))
+            differ |= codes[: len(a)] != codes[len(a) :]
+            continue
         same = pc.fill_null(pc.equal(a, b), False)
         same = pc.or_(same, pc.and_(pc.is_null(a), pc.is_null(b)))
         if pa.types.is_floating(a.type):
@@ -177,7 +182,7 @@ def diff_multiset(before: pa.Table, after: pa.Table) -> tuple[pa.Table, np.ndarr
     both = pa.concat_tables([before, after])
     # floats are compared by their bits, so that NaN equals NaN and -0.0 is not 0.0
     signs = np.r_[np.full(before.num_rows, -1), np.full(after.num_rows, 1)]
-    codes = _row_codes(both)
+    codes = row_codes(both)
     balance = np.bincount(codes, weights=signs).astype(np.int64)
     # of each distinct row, keep as many of its copies of the surplus side as the balance says
     surplus = balance[codes] * signs > 0
@@ -190,19 +195,3 @@ def diff_multiset(before: pa.Table, after: pa.Table) -> tuple[pa.Table, np.ndarr
     kept = np.sort(candidates[order[nth < np.abs(balance[ordered])]])
     kinds = np.where(signs[kept] < 0, RowKind.DELETE, RowKind.INSERT).astype(np.int8)
     return both.take(pa.array(kept)).select(names), kinds
-
-
-def _row_codes(rows: pa.Table) -> np.ndarray:
-    """A number per row, equal iff the rows are equal."""
-    codes = np.zeros(rows.num_rows, dtype=np.int64)
-    for column in rows.columns:
-        array = column.combine_chunks()
-        array = array.chunk(0) if isinstance(array, pa.ChunkedArray) and array.num_chunks else array
-        if isinstance(array, pa.ChunkedArray):
-            continue
-        if pa.types.is_floating(array.type):
-            array = array.view(pa.int64() if array.type == pa.float64() else pa.int32())
-        encoded = pc.dictionary_encode(array, null_encoding="encode")
-        own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        codes = np.unique(codes * max(len(encoded.dictionary), 1) + own, return_inverse=True)[1]
-    return codes

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.errors import InvalidInputError, shortened
-from tidelake.table.python_values import changed_value
-from tidelake.types import DataField, RowKind
+from tidelake.errors import InvalidInputError, TidelakeError, shortened
+from tidelake.table.python_values import changed_value, stored_values
+from tidelake.types import DataField, DataType, RowKind, TypeRoot
 from tidelake.types.arrow import to_arrow_type
 
 __all__ = ["ROW_KIND_COLUMN", "record_batches", "row_kind_names", "with_row_kinds"]
@@ -101,8 +101,11 @@ def is_replayable(data: object) -> bool:
 
 def _from_pandas(frame: Any, fields: Sequence[DataField], *, table: str) -> pa.Table:
     """Take a data frame; whole numbers that pandas made floats for the sake of nulls come back."""
+    nested = [f for f in fields if f.name in frame.columns and frame[f.name].dtype == object]
+    nested = [f for f in nested if f.type.is_nested or f.type.root is TypeRoot.VARIANT]
+    plain = frame.drop(columns=[f.name for f in nested])
     try:
-        rows = pa.Table.from_pandas(frame, preserve_index=False)
+        rows = pa.Table.from_pandas(plain, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         reasons = ": ".join(str(reason) for reason in error.args)
         message = f"The data frame for table '{table}' cannot be taken: {reasons}."
@@ -116,15 +119,18 @@ def _from_pandas(frame: Any, fields: Sequence[DataField], *, table: str) -> pa.T
         if pa.types.is_integer(wanted) and column.null_count:
             with contextlib.suppress(pa.ArrowInvalid):  # not whole: refused with its column's name
                 rows = rows.set_column(place, field.name, column.cast(wanted))
+    for field in nested:
+        # Arrow would guess at what the lists and dicts are
+        values = [None if isinstance(v, float) and v != v else v for v in frame[field.name]]
+        rows = rows.append_column(field.name, [_array(field.name, values, field.type, table)])
     return rows
 
 
 def _is_row(part: Mapping[object, object]) -> bool:
     """Whether a dict is one row and not a dict of columns."""
+    # one value that is no column is enough: the lists beside it are values of ARRAY columns
     scalars = (str, bytes, bytearray, memoryview, Mapping)
-    return len(part) > 0 and all(
-        isinstance(v, scalars) or not isinstance(v, Iterable) for v in part.values()
-    )
+    return any(isinstance(v, scalars) or not isinstance(v, Iterable) for v in part.values())
 
 
 def _is_pandas(data: object) -> bool:
@@ -155,26 +161,30 @@ def _from_rows(
 def _from_columns(
     columns: Mapping[str, object], fields: Sequence[DataField], *, table: str
 ) -> pa.Table:
-    types = {f.name: to_arrow_type(f.type) for f in fields}
-    arrays = []
-    for name, values in columns.items():
-        if isinstance(values, (pa.Array, pa.ChunkedArray)):
-            arrays.append(values)
-            continue
-        wanted = types.get(name)
-        if wanted is not None and isinstance(values, (list, tuple)):
-            changed = changed_value(values, wanted)
-            if changed is not None:
-                raise _misfit(name, wanted, f"{shortened(repr(changed))} would be changed", table)
-        try:
-            arrays.append(pa.array(values, type=wanted))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise _misfit(name, wanted, shortened(str(error)), table) from error
+    types = {f.name: f.type for f in fields}
+    arrays = [_array(name, values, types.get(name), table) for name, values in columns.items()]
     try:
         return pa.table(dict(zip(columns, arrays, strict=True)))
     except pa.ArrowInvalid as error:
         message = f"The columns given for table '{table}' differ in length: {error}."
         raise InvalidInputError(message, kind="bad_value", table=table) from error
+
+
+def _array(name: str, values: Any, data_type: DataType | None, table: str) -> Any:
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    wanted = None if data_type is None else to_arrow_type(data_type)
+    try:
+        if data_type is not None and isinstance(values, (list, tuple)):
+            values = stored_values(values, data_type)
+            changed = changed_value(values, wanted)
+            if changed is not None:
+                raise _misfit(name, wanted, f"{shortened(repr(changed))} would be changed", table)
+        return pa.array(values, type=wanted)
+    except TidelakeError:
+        raise
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise _misfit(name, wanted, shortened(str(error)), table) from error
 
 
 def _misfit(name: str, wanted: pa.DataType | None, reason: str, table: str) -> InvalidInputError:

@@ -6,6 +6,10 @@ values are found first:
 
 1. The classes of the values are collected; where none of them can be changed, all are kept.
 2. Otherwise each value of such a class is asked, which takes about as long as Arrow's conversion.
+3. Lists, maps and structs are asked about what is inside them; a dict with a key that the struct
+   has not would lose it.
+
+Variants are encoded here: any JSON-like object is one (:mod:`tidelake.types.variant`).
 
 What Arrow refuses itself (text for a number, a number out of range) is left to it.
 """
@@ -14,13 +18,17 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
+from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["changed_value"]
+from tidelake.types import DataType, TypeRoot
+from tidelake.types.variant import encode_variant
+
+__all__ = ["changed_value", "stored_values"]
 
 FLOAT32_LIMIT = float.fromhex("0x1.ffffffp127")
 """Half a step above the largest float32: from here on a number is rounded to infinity."""
@@ -51,6 +59,8 @@ def changed_value(values: Sequence[object], arrow_type: pa.DataType) -> object |
     True
     """
     kinds = pa.types
+    if kinds.is_nested(arrow_type):
+        return _changed_inside(values, arrow_type)
     if kinds.is_integer(arrow_type):
         return _first(
             values, lambda c: issubclass(c, _NUMBERS) and not issubclass(c, Integral), _cut
@@ -70,6 +80,81 @@ def changed_value(values: Sequence[object], arrow_type: pa.DataType) -> object |
             lambda v: _zone_differs(v, wants_zone) or (coarse and _has_microseconds(v)),
         )
     return None
+
+
+def _changed_inside(values: Sequence[object], arrow_type: pa.DataType) -> object | None:
+    given = [v for v in values if v is not None]
+    text = next((v for v in given if isinstance(v, (str, bytes))), None)
+    if text is not None:
+        return text  # Arrow would take it for a list of its characters
+    if pa.types.is_struct(arrow_type):
+        names = {f.name for f in arrow_type}
+        rows = [v for v in given if isinstance(v, Mapping)]
+        lost = next((row for row in rows if not names.issuperset(row)), None)
+        if lost is not None:
+            return lost
+        pairs = [([row.get(f.name) for row in rows], f.type) for f in arrow_type]
+    elif pa.types.is_map(arrow_type):
+        entries = [
+            e for v in given for e in (v.items() if isinstance(v, Mapping) else _elements(v))
+        ]
+        entries = [e for e in entries if isinstance(e, tuple) and len(e) == 2]
+        pairs = [
+            ([key for key, _ in entries], arrow_type.key_type),
+            ([value for _, value in entries], arrow_type.item_type),
+        ]
+    else:
+        pairs = [([e for v in given for e in _elements(v)], arrow_type.value_type)]
+    return next((c for own, t in pairs if (c := changed_value(own, t)) is not None), None)
+
+
+def _elements(value: object) -> Iterable[Any]:
+    """What is in a list; Arrow refuses by itself what is none."""
+    return value if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else ()
+
+
+def stored_values(values: Sequence[object], data_type: DataType) -> Sequence[object]:
+    """Give the values with the variants among and inside them as Arrow stores them.
+
+    Raises
+    ------
+    InvalidInputError
+        An object has no variant.
+    """
+    return [_stored(v, data_type) for v in values] if _has_variant(data_type) else values
+
+
+def _has_variant(data_type: DataType) -> bool:
+    return data_type.root is TypeRoot.VARIANT or any(map(_has_variant, data_type.children))
+
+
+def _stored(value: Any, data_type: DataType) -> object:
+    if value is None or not _has_variant(data_type):
+        return value
+    match data_type.root:
+        case TypeRoot.VARIANT:
+            if _is_encoded(value):
+                return value
+            encoded, metadata = encode_variant(value)
+            return {"value": encoded, "metadata": metadata}
+        case TypeRoot.ARRAY:
+            return [_stored(v, data_type.children[0]) for v in value]
+        case TypeRoot.MAP:
+            pairs = value.items() if isinstance(value, Mapping) else value
+            return [(k, _stored(v, data_type.children[1])) for k, v in pairs]
+    types = {
+        name: t for (_, name), t in zip(data_type.child_fields, data_type.children, strict=True)
+    }
+    return {k: _stored(v, types[k]) if k in types else v for k, v in value.items()}
+
+
+def _is_encoded(value: object) -> bool:
+    """Whether a variant comes as it is read from a table; what JSON gives has no bytes."""
+    return (
+        isinstance(value, Mapping)
+        and value.keys() == {"value", "metadata"}
+        and all(isinstance(part, bytes) for part in value.values())
+    )
 
 
 def _first(

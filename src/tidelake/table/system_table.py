@@ -33,9 +33,10 @@ from tidelake.table.conversions import Conversions
 from tidelake.table.handle import TableHandle
 from tidelake.table.java_text import java_duration, java_text
 from tidelake.table.time_travel import Time
-from tidelake.types import DataField, TableSchema, type_to_json
+from tidelake.types import DataField, TableSchema
 from tidelake.types.arrow import fields_from_arrow
 from tidelake.types.predicate import bind, evaluate, parse_filter
+from tidelake.types.schema import field_to_json
 from tidelake.types.values import from_storage
 
 __all__ = ["SYSTEM_TABLES", "SystemTable"]
@@ -284,9 +285,7 @@ def _schema_row(schema: TableSchema) -> Row:
 
     return {
         "schema_id": schema.id,
-        "fields": text(
-            [{"id": f.id, "name": f.name, "type": type_to_json(f.type)} for f in schema.fields]
-        ),
+        "fields": text([field_to_json(f) for f in schema.fields]),
         "partition_keys": text(list(schema.partition_keys)),
         "primary_keys": text(list(schema.primary_keys)),
         "options": text(dict(schema.options)),

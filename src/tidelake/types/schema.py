@@ -23,7 +23,7 @@ from tidelake.errors import (
 from tidelake.types.data_type import DataType, parse_type, type_to_json
 from tidelake.types.json_checksum import check_and_drop, with_checksum
 
-__all__ = ["SCHEMA_VERSION", "DataField", "TableSchema"]
+__all__ = ["SCHEMA_VERSION", "DataField", "TableSchema", "field_to_json"]
 
 SCHEMA_VERSION = 3  # on disk: never renumber
 
@@ -115,7 +115,7 @@ class TableSchema:
         document: dict[str, Any] = {
             "version": SCHEMA_VERSION,
             "id": self.id,
-            "fields": [_field_to_json(f) for f in self.fields],
+            "fields": [field_to_json(f) for f in self.fields],
             "highestFieldId": self.highest_field_id,
             "partitionKeys": list(self.partition_keys),
             "primaryKeys": list(self.primary_keys),
@@ -191,7 +191,8 @@ def _schema_from_parts(text: str) -> TableSchema:
     return TableSchema.from_json(text)
 
 
-def _field_to_json(data_field: DataField) -> dict[str, Any]:
+def field_to_json(data_field: DataField) -> dict[str, Any]:
+    """Give a column as the object that it is in a schema file."""
     document: dict[str, Any] = {
         "id": data_field.id,
         "name": data_field.name,

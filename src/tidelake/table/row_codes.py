@@ -1,0 +1,73 @@
+"""Numbers for rows: equal numbers where, and only where, the rows are equal.
+
+A column of scalars is numbered by its dictionary. A struct combines the numbers of its fields. A
+list is the bytes of its elements' numbers, one text whose dictionary numbers it; a map is the list
+of its entries in the order of their keys, so that the order in which it was written does not count.
+Floats are compared by their bits: NaN equals NaN, and -0.0 is not 0.0.
+
+Notes: O(n log n) and vectorised; numbers of two calls have nothing to do with each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.types.nested import list_parts, struct_children
+
+__all__ = ["column_codes", "row_codes"]
+
+Codes = npt.NDArray[np.int64]
+
+
+def row_codes(rows: pa.Table) -> Codes:
+    """Give a number per row of a table.
+
+    Examples
+    --------
+    >>> row_codes(pa.table({"a": [1, 2, 1], "b": [[1], None, [1]]})).tolist()
+    [0, 1, 0]
+    """
+    columns = [pa.concat_arrays(c.chunks) for c in rows.columns if c.num_chunks]
+    return _combined((column_codes(c) for c in columns), rows.num_rows)
+
+
+def column_codes(array: pa.Array) -> Codes:
+    """Give a number per value of a column."""
+    if pa.types.is_struct(array.type):
+        codes = _combined((column_codes(c) for c in struct_children(array)), len(array))
+    elif pa.types.is_nested(array.type):
+        codes = _sequence_codes(array)
+    else:
+        if pa.types.is_floating(array.type):
+            array = array.view(pa.int64() if array.type == pa.float64() else pa.int32())
+        encoded = pc.dictionary_encode(array, null_encoding="encode")
+        return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes[array.is_null().to_numpy(zero_copy_only=False)] = -1
+    return codes
+
+
+def _combined(columns: Iterable[Codes], rows_count: int) -> Codes:
+    codes = np.zeros(rows_count, dtype=np.int64)
+    for own in columns:
+        both = (codes - codes.min(initial=0)) * (own.max(initial=0) + 2) + own + 1
+        codes = np.unique(both, return_inverse=True)[1].astype(np.int64)
+    return codes
+
+
+def _sequence_codes(array: pa.Array) -> Codes:
+    parts = list_parts(array)
+    offsets = parts.offsets.to_numpy()
+    inside = [column_codes(c) for c in parts.children]
+    codes = _combined(inside, int(offsets[-1]))
+    if len(inside) == 2:
+        rows = np.repeat(np.arange(len(array)), np.diff(offsets))
+        codes = codes[np.lexsort((codes, inside[0], rows))]
+    memory = [None, pa.py_buffer(offsets.astype(np.int64) * codes.itemsize), pa.py_buffer(codes)]
+    texts = pa.Array.from_buffers(pa.large_binary(), len(array), memory)
+    encoded = pc.dictionary_encode(texts)
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)

@@ -1,0 +1,42 @@
+import re
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from unit.types.strategies import any_types, columns
+
+from tidelake.table.row_codes import column_codes
+
+
+def shown(column):
+    """Each value as a text that tells it from others."""
+    return [column.slice(i, 1).to_string() for i in range(len(column))]
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_equal_values_have_equal_codes_and_others_not(data):
+    data_type = data.draw(any_types)
+    column = data.draw(columns(data_type, 4))
+    column = pa.concat_arrays([column, column.slice(1, 2)])
+    codes = column_codes(column).tolist()
+    assert codes[1:3] == codes[4:]
+    texts = shown(column)
+    if not any("nan" in t for t in texts) and not re.search("MAP|MULTISET", str(data_type)):
+        for i, a in enumerate(codes):
+            for j, b in enumerate(codes):
+                assert (a == b) == (texts[i] == texts[j])
+
+
+def test_null_empty_and_null_inside_are_three():
+    column = pa.array([None, [], [None], [[]], [[None]]], pa.list_(pa.list_(pa.int32())))
+    assert len(set(column_codes(column).tolist())) == 5
+
+
+def test_the_order_of_a_map_does_not_count():
+    column = pa.array(
+        [[("a", 1), ("b", 2)], [("b", 2), ("a", 1)], [("a", 2), ("b", 1)]],
+        pa.map_(pa.string(), pa.int64()),
+    )
+    first, second, third = column_codes(column)
+    assert first == second != third

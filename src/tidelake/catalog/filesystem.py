@@ -27,7 +27,7 @@ from tidelake.fileio.name import validate_name
 from tidelake.metadata.manifest import ManifestCache
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.schema_log import SchemaLog
-from tidelake.options import Options
+from tidelake.options import Options, table_defaults
 from tidelake.table import SystemTable, Table, TableHandle
 from tidelake.table.arguments import check_location
 from tidelake.table.handle import MANIFEST_CACHE_BYTES
@@ -41,7 +41,11 @@ NAMES_SHOWN_MAX = 20
 
 
 def open_catalog(
-    warehouse: str | Path, *, env: Env | None = None, fileio: FileIO | None = None
+    warehouse: str | Path,
+    *,
+    options: Mapping[str, object] | None = None,
+    env: Env | None = None,
+    fileio: FileIO | None = None,
 ) -> Catalog:
     """Open a warehouse; a directory that is not there comes into being with the first table.
 
@@ -49,6 +53,9 @@ def open_catalog(
     ----------
     warehouse : str or Path
         The directory, or its ``file:`` URI.
+    options : mapping, optional
+        Of the catalog: ``{"table-default.bucket": 4}`` gives new tables an option that they are
+        not made with another value of.
     env : Env, optional
         Clock, ids, executor; the real world by default.
     fileio : FileIO, optional
@@ -64,7 +71,12 @@ def open_catalog(
     >>> t.to_arrow().to_pylist()
     [{'k': 1, 'v': 'b'}]
     """
-    return Catalog(_warehouse_path(warehouse), env=env or Env.system(), fileio=fileio)
+    return Catalog(
+        _warehouse_path(warehouse),
+        env=env or Env.system(),
+        fileio=fileio,
+        table_options=table_defaults(options or {}),
+    )
 
 
 def _warehouse_path(warehouse: object) -> str:
@@ -96,12 +108,22 @@ class Catalog:
         Clock, ids, executor.
     fileio : FileIO, optional
         The storage; local files by default.
+    table_options : mapping, optional
+        Options that new tables get.
     """
 
-    def __init__(self, warehouse: str, *, env: Env, fileio: FileIO | None = None) -> None:
+    def __init__(
+        self,
+        warehouse: str,
+        *,
+        env: Env,
+        fileio: FileIO | None = None,
+        table_options: Mapping[str, str] | None = None,
+    ) -> None:
         self.warehouse = posixpath.normpath(warehouse)
         self.env = env
         self.fileio: FileIO = fileio if fileio is not None else LocalFileIO(env.ids)
+        self._table_options = dict(table_options or {})
         self._manifests = ManifestCache(MANIFEST_CACHE_BYTES)
 
     def __repr__(self) -> str:
@@ -109,7 +131,8 @@ class Catalog:
 
     def __reduce__(self) -> tuple[object, ...]:
         # a cache stays where it is; the copy begins with an empty one
-        return (_unpickled, (self.warehouse, self.env, self.fileio))
+        parts = (self.warehouse, self.env, self.fileio, self._table_options)
+        return (_unpickled, parts)
 
     def create_database(self, name: str, *, if_exists: str = "error") -> None:
         """Make a database.
@@ -169,7 +192,8 @@ class Catalog:
         primary_keys, partition_keys : sequence of str
             Column names.
         options : mapping, optional
-            Table options, as Paimon names them: ``{"bucket": 4}``.
+            Table options, as Paimon names them: ``{"bucket": 4}``; beside them those that the
+            catalog was opened with. None leaves one of these out.
         comment : str, optional
             A comment.
         if_exists : {'error', 'ignore'}
@@ -220,7 +244,7 @@ class Catalog:
             table=identifier,
             primary_keys=primary_keys,
             partition_keys=partition_keys,
-            table_options=options or {},
+            table_options={**self._table_options, **(options or {})},
             comment=comment,
             time_ms=self.env.clock.now_ms(),
         )
@@ -395,5 +419,7 @@ def _check_choice(value: str, argument: str) -> None:
         raise InvalidInputError(message, kind="bad_argument", argument=argument)
 
 
-def _unpickled(warehouse: str, env: Env, fileio: FileIO) -> Catalog:
-    return Catalog(warehouse, env=env, fileio=fileio)
+def _unpickled(
+    warehouse: str, env: Env, fileio: FileIO, table_options: Mapping[str, str]
+) -> Catalog:
+    return Catalog(warehouse, env=env, fileio=fileio, table_options=table_options)

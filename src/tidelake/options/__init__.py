@@ -1,7 +1,14 @@
 """A table's options: declared once, parsed once, refused where they are not covered."""
 
 from tidelake.options import declared
-from tidelake.options.check import check_new_table, check_one_use, check_supported
+from tidelake.options.check import (
+    check_new_table,
+    check_one_use,
+    check_supported,
+    is_option,
+    session_options,
+    table_defaults,
+)
 from tidelake.options.derived import levels_count, sorted_runs_stop, target_file_size_bytes
 from tidelake.options.given import option_texts
 from tidelake.options.option import Action, Kind, Option, Support
@@ -17,8 +24,11 @@ __all__ = [
     "check_one_use",
     "check_supported",
     "declared",
+    "is_option",
     "levels_count",
     "option_texts",
+    "session_options",
     "sorted_runs_stop",
+    "table_defaults",
     "target_file_size_bytes",
 ]

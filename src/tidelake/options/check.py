@@ -1,11 +1,13 @@
 """What is refused, and why: options of a new table, and options that are not covered.
 
-Three checks with three questions:
+Four checks with four questions:
 
 - :func:`check_new_table`: did the user write what they meant? A key that Paimon 1.3.1 does not
   know is an error with near names, a bad value too. It runs on what a user passes, never on what
   a table has on disk.
 - :func:`check_one_use`: would the option, set for one use, contradict the files there are?
+- :func:`table_defaults`, :func:`session_options`: what do a catalog's and a session's settings say
+  of a table? They are checked by the first two like any other.
 - :func:`check_supported`: would ignoring an option change the result? It runs on every table that
   is made, read or written, before the first byte.
 """
@@ -25,7 +27,17 @@ from tidelake.options.later_option import later_option_of
 from tidelake.options.option import Action, Coverage, Option, Support
 from tidelake.options.table_options import Options
 
-__all__ = ["check_new_table", "check_one_use", "check_supported"]
+__all__ = [
+    "check_new_table",
+    "check_one_use",
+    "check_supported",
+    "is_option",
+    "session_options",
+    "table_defaults",
+]
+
+TABLE_DEFAULT = "table-default."
+DOTS_OF_A_TABLE = 2
 
 POSTPONE_BUCKETS = -2
 
@@ -67,8 +79,19 @@ def check_new_table(mapping: Mapping[str, object], *, table: str) -> None:
     Options.parse(texts, table=table)
 
 
+def is_option(key: str) -> bool:
+    """Whether a key is that of an option of tables, under this or an older name.
+
+    Examples
+    --------
+    >>> is_option("write-only"), is_option("versionAsOf")
+    (True, False)
+    """
+    return bool(key in BY_KEY or key in _BY_ALIAS or pattern_of(key) or later_option_of(key))
+
+
 def _check_key(key: str, table: str) -> None:
-    if key in BY_KEY or key in _BY_ALIAS or pattern_of(key) or later_option_of(key):
+    if is_option(key):
         return
     message = (
         f"Table {table}: unknown option '{shortened(key)}'.{near_names(key, BY_KEY)}"
@@ -126,6 +149,80 @@ def check_one_use(mapping: Mapping[str, object], current: Options, *, table: str
             )
             raise InvalidInputError(message, kind="option_fixed", option=key, table=table)
     return updated
+
+
+def table_defaults(mapping: Mapping[str, object]) -> dict[str, str]:
+    """Give the options that a catalog's options set for new tables: ``table-default.<option>``.
+
+    Raises
+    ------
+    InvalidInputError
+        A key is of another kind, names no option, or its value is not one of the option's.
+
+    Examples
+    --------
+    >>> table_defaults({"table-default.bucket": 4})
+    {'bucket': '4'}
+    """
+    defaults: dict[str, object] = {}
+    for key, value in mapping.items():
+        if not str(key).startswith(TABLE_DEFAULT):
+            message = (
+                f"Unknown catalog option '{shortened(str(key))}': a catalog takes"
+                f" '{TABLE_DEFAULT}<option>', which new tables get unless they are made with"
+                " another value."
+            )
+            raise InvalidInputError(message, kind="unknown_option", option=str(key))
+        defaults[str(key).removeprefix(TABLE_DEFAULT)] = value
+    texts = option_texts(defaults)
+    check_new_table(texts, table="(new)")
+    return texts
+
+
+def session_options(conf: Mapping[str, str], *, prefix: str, table: str) -> dict[str, str]:
+    """Give the options that a session sets for a table: for all tables, or for this one by name.
+
+    Parameters
+    ----------
+    conf : mapping of str to str
+        The session's settings; those that do not begin with `prefix` are not looked at.
+    prefix : str
+        What the keys begin with: ``<prefix><option>`` is for every table,
+        ``<prefix><database>.<table>.<option>`` for one, and wins.
+    table : str
+        ``"database.table"``.
+
+    Raises
+    ------
+    InvalidInputError
+        A key names no option, neither alone nor behind the name of any table.
+
+    Examples
+    --------
+    >>> conf = {"x.write-only": "true", "x.db.t.write-only": "false", "y": "1"}
+    >>> session_options(conf, prefix="x.", table="db.t")
+    {'write-only': 'false'}
+    """
+    for_all: dict[str, str] = {}
+    for_one: dict[str, str] = {}
+    for key, value in conf.items():
+        if not key.startswith(prefix):
+            continue
+        name = key.removeprefix(prefix)
+        own = name.removeprefix(f"{table}.")
+        behind_a_table = name.split(".", 2)[-1]
+        if own != name:
+            for_one[own] = value
+        elif is_option(name):
+            for_all[name] = value
+        elif not (name.count(".") >= DOTS_OF_A_TABLE and is_option(behind_a_table)):
+            message = (
+                f"Setting '{shortened(key)}' of the session names no option of tables."
+                f"{near_names(name, BY_KEY)} Write '{prefix}<option>', or"
+                f" '{prefix}<database>.<table>.<option>' for one table."
+            )
+            raise InvalidInputError(message, kind="unknown_option", option=key)
+    return {**for_all, **for_one}
 
 
 def check_supported(

@@ -19,6 +19,7 @@ from pyspark.sql import types as st
 
 from tidelake.catalog import Catalog, open_catalog
 from tidelake.errors import InvalidInputError
+from tidelake.options import session_options
 from tidelake.spark.read import frame_of
 from tidelake.spark.session import prepare
 from tidelake.spark.source import TidelakeSource
@@ -31,7 +32,12 @@ from tidelake.types.schema_change import SchemaChange
 __all__ = ["Lake", "attach"]
 
 
-def attach(spark: SparkSession, warehouse: str | Path) -> Lake:
+SESSION_PREFIX = "spark.tidelake."
+
+
+def attach(
+    spark: SparkSession, warehouse: str | Path, *, options: Mapping[str, object] | None = None
+) -> Lake:
     """Open a warehouse on a Spark session.
 
     Settings that Tidelake profits from and that nobody set are added to the session
@@ -43,14 +49,20 @@ def attach(spark: SparkSession, warehouse: str | Path) -> Lake:
         Of :func:`tidelake.spark.session`, or any other.
     warehouse : str or Path
         A directory that the driver and all executors see under this path.
+    options : mapping, optional
+        Of the catalog; see :func:`tidelake.open`.
     """
     prepare(spark)
     spark.dataSource.register(TidelakeSource)
-    return Lake(spark, open_catalog(warehouse))
+    return Lake(spark, open_catalog(warehouse, options=options))
 
 
 class Lake:
     """A warehouse on a Spark session; made by :func:`attach`.
+
+    A setting ``spark.tidelake.<option>`` of the session is an option of every table that is read or
+    written through it, ``spark.tidelake.<database>.<table>.<option>`` of that table, and wins.
+    Options given with a call win over both.
 
     Parameters
     ----------
@@ -76,6 +88,7 @@ class Lake:
         snapshot_id: int | None = None,
         timestamp: int | str | datetime | None = None,
         tag: str | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> DataFrame:
         """Read a table.
 
@@ -92,6 +105,8 @@ class Lake:
             and is applied where the rows are read; a later ``where`` is right too, and slower.
         snapshot_id, timestamp, tag
             At most one: the moment to read, with the columns of that moment.
+        options : mapping, optional
+            Options of the table for this read, over those of the session: see :class:`Lake`.
 
         Returns
         -------
@@ -113,6 +128,7 @@ class Lake:
                 "snapshot_id": snapshot_id,
                 "timestamp": timestamp,
                 "tag": tag,
+                "options": options,
             }
             for argument, value in given.items():
                 if value is not None:
@@ -124,7 +140,7 @@ class Lake:
                 f"columns=[] leaves nothing of table '{name}' to read: name at least one column."
             )
             raise InvalidInputError(message, kind="no_columns", table=name)
-        scan = found.scan(
+        scan = self._in_session(found, options).scan(
             columns=columns, filter=filter, snapshot_id=snapshot_id, timestamp=timestamp, tag=tag
         )
         return frame_of(self.spark, scan, table=name)
@@ -194,6 +210,7 @@ class Lake:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
         tasks: int | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> WriteResult:
         """Write a DataFrame in one commit; on a primary-key table this is an upsert.
 
@@ -217,6 +234,8 @@ class Lake:
         tasks : int, optional
             Number of writing tasks; by default as the size of the input suggests. A bucket is
             always written by one task.
+        options : mapping, optional
+            Options of the table for this write, over those of the session: see :class:`Lake`.
 
         Returns
         -------
@@ -231,7 +250,7 @@ class Lake:
         OutcomeUnknownError
             The storage failed while publishing; repeat with the same commit identity.
         """
-        table = self._data_table(name)
+        table = self._in_session(self._data_table(name), options)
         if tasks is not None and tasks < 1:
             message = f"tasks must be a number from 1 on, not {tasks!r}."
             raise InvalidInputError(message, kind="bad_tasks", table=name)
@@ -243,6 +262,13 @@ class Lake:
             identity=CommitIdentity.of(table.handle, commit_user, commit_identifier),
             tasks=tasks,
         )
+
+    def _in_session(self, table: Table, options: Mapping[str, object] | None) -> Table:
+        """The table with the session's options, and over them those of one use."""
+        conf = self.spark.conf.getAll
+        own = session_options(conf, prefix=SESSION_PREFIX, table=table.identifier)
+        given = {**own, **(options or {})}
+        return table.with_options(given) if given else table
 
     def _data_table(self, name: str) -> Table:
         found = self.catalog.table(name)

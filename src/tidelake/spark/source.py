@@ -20,7 +20,7 @@ for, unless the option ``dynamic-partition-overwrite`` is false.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -70,7 +70,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
     def schema(self) -> StructType:
         """The columns that a read gives."""
         options = ReadOptions.of(self.options)
-        table = _open(options.place)
+        table = _open(options.place, options.table_options)
         scan = _scan(table, options, (), columns=options.columns)
         return spark_schema(scan.context.fields(scan.columns), table=table.identifier)
 
@@ -81,10 +81,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001
         """A batch write."""
         options = WriteOptions.of(self.options)
-        table = _open(options.place)
-        dynamic = options.dynamic_partition_overwrite
-        if dynamic is not None:
-            table = table.copy({declared.DYNAMIC_PARTITION_OVERWRITE.key: dynamic})
+        table = _open(options.place, options.table_options)
         handle = table.handle
         check_writable(handle)
         if is_dynamic(handle.options, has_primary_key=bool(handle.schema.primary_keys)):
@@ -137,7 +134,7 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
 
     def _planned(self) -> TableScan:
         if self._scan is None:
-            table = _open(self._options.place)
+            table = _open(self._options.place, self._options.table_options)
             self._scan = _scan(table, self._options, self._filters, columns=self._columns)
         return self._scan
 
@@ -228,13 +225,13 @@ def _read_messages(messages: Sequence[WriterCommitMessage | None]) -> list[Commi
     ]
 
 
-def _open(place: Place) -> Table:
-    """The table of that name."""
+def _open(place: Place, options: Mapping[str, str]) -> Table:
+    """The table of that name, with options for this use."""
     found = open_catalog(place.warehouse).table(place.table)
     if not isinstance(found, Table):
         message = f"'{place.table}' is a system table: read it with tl.table('{place.table}')."
         raise InvalidInputError(message, kind="system_table", table=place.table)
-    return found
+    return found.with_options(options) if options else found
 
 
 def _scan(

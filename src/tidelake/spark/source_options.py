@@ -3,17 +3,19 @@
 Spark hands options over with their keys in lower case, so keys are compared without case. A key
 that is not declared is an error with near names: a misspelt ``snapshot-id`` that was passed over
 would read the newest rows for old ones. The keys by which Paimon (``scan.snapshot-id``) and Delta
-(``versionAsOf``) name a moment are taken as other names of ours.
+(``versionAsOf``) name a moment are taken as other names of ours. Beside these keys, every option of
+tables may be given for the one read or write, and is checked as by
+:meth:`tidelake.Table.with_options`.
 """
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidelake.errors import InvalidInputError, near_names, shortened
-from tidelake.options import declared
+from tidelake.options import declared, is_option
 from tidelake.table.time_travel import Time
 
 __all__ = ["Place", "ReadOptions", "WriteOptions"]
@@ -28,7 +30,6 @@ WRITE_KEYS = (
     *PLACE_KEYS,
     "commit-user",
     "commit-identifier",
-    declared.DYNAMIC_PARTITION_OVERWRITE.key,
 )
 VERSION_AS_OF = "versionAsOf"
 MOMENTS_ELSEWHERE = {
@@ -80,6 +81,7 @@ class ReadOptions:
     snapshot_id: int | None = None
     timestamp: Time | None = None
     tag: str | None = None
+    table_options: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ReadOptions:
@@ -102,6 +104,7 @@ class ReadOptions:
             snapshot_id=snapshot_id,
             timestamp=timestamp,
             tag=tag,
+            table_options=_table_options(given, known),
         )
 
 
@@ -112,7 +115,7 @@ class WriteOptions:
     place: Place
     commit_user: str | None = None
     commit_identifier: int | None = None
-    dynamic_partition_overwrite: str | None = None
+    table_options: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -132,7 +135,7 @@ class WriteOptions:
             commit_identifier=(
                 None if identifier is None else _number("commit-identifier", identifier)
             ),
-            dynamic_partition_overwrite=given.get(declared.DYNAMIC_PARTITION_OVERWRITE.key),
+            table_options=_table_options(given, WRITE_KEYS),
         )
 
 
@@ -149,6 +152,9 @@ def _known(
         if key.lower() in spelling:
             given[spelling[key.lower()]] = str(value)
             continue
+        if key.lower() not in others and is_option(key.lower()):
+            given[key.lower()] = str(value)  # an option of the table, for this use
+            continue
         if key.lower() == "paths":
             message = (
                 "format('tidelake') takes one table: give load() one path, and union the frames."
@@ -158,11 +164,20 @@ def _known(
         if key.lower() in others:
             what = f"Option '{shown}' of format('tidelake') means nothing to a {direction}."
         else:
-            what = f"format('tidelake') has no option '{shown}'.{near_names(key.lower(), known)}"
+            near = near_names(key.lower(), (*known, *declared.BY_KEY))
+            what = f"format('tidelake') has no option '{shown}'.{near}"
         own = READ_KEYS if direction == "read" else WRITE_KEYS
-        message = f"{what} The options of a {direction} are {', '.join(own)}."
+        message = (
+            f"{what} The options of a {direction} are {', '.join(own)}, and those of the table"
+            " (docs/options.md)."
+        )
         raise InvalidInputError(message, kind="source_options", option=key)
     return given
+
+
+def _table_options(given: Mapping[str, str], own: tuple[str, ...]) -> dict[str, str]:
+    """Those of the options that are the table's."""
+    return {key: value for key, value in given.items() if key not in own}
 
 
 def _moment(given: Mapping[str, str]) -> tuple[int | None, Time | None, str | None]:

@@ -517,7 +517,7 @@ class SystemTable(Conversions):
 
     write = writer = upsert = delete = compact = create_tag = delete_tag = _only_read
     drop_partitions = truncate = rescale_bucket = _only_read
-    scan = plan = explain = copy = changes = changes_batches = _only_read
+    scan = plan = explain = copy = with_options = changes = changes_batches = _only_read
 
     def to_batches(self, **scan: Any) -> pa.RecordBatchReader:
         """The rows as a stream of batches; arguments as of :meth:`to_arrow`."""

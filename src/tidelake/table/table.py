@@ -110,20 +110,37 @@ class Table(Conversions, Alterations):
         """All of the above as one value, for the engines built on top."""
         return self._handle
 
-    def copy(self, options: Mapping[str, object]) -> Table:
+    def with_options(self, options: Mapping[str, object]) -> Table:
         """The same table with some options set otherwise for this use; nothing is stored.
 
-        An option that is None is unset.
+        Parameters
+        ----------
+        options : mapping
+            Options under their keys; one that is None is unset. The methods that read and write
+            take the same as ``options=``, for one call.
+
+        Raises
+        ------
+        InvalidInputError
+            A key is unknown (near names are offered), a value is not of its kind, or the option
+            says how files are laid out or merged and would contradict those that are there.
 
         Examples
         --------
-        ``table.copy({"scan.snapshot-id": 3}).to_arrow()`` reads snapshot 3, with its columns.
+        ``table.with_options({"scan.snapshot-id": 3}).to_arrow()`` reads snapshot 3, with its
+        columns.
         """
         check_dict(options, "options", table=self.identifier)
         updated = check_one_use(options, self.options, table=self.identifier)
         check_location(updated, self.paths.location, table=self.identifier)
         option_moment(updated, table=self.identifier)  # refuses moments that contradict each other
         return Table(self._handle.with_options(updated))
+
+    copy = with_options
+
+    def _for_call(self, options: Mapping[str, object] | None) -> TableHandle:
+        """The handle for one call."""
+        return self._handle if options is None else self.with_options(options).handle
 
     # ---- alter; the methods are those of Alterations
 
@@ -141,6 +158,7 @@ class Table(Conversions, Alterations):
         row_kinds: object | None = None,
         commit_user: str | None = None,
         commit_identifier: int | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> WriteResult:
         """Write rows in one commit; on a primary-key table this is an upsert.
 
@@ -162,6 +180,8 @@ class Table(Conversions, Alterations):
         commit_user, commit_identifier : str and int, optional
             Give both to write exactly once: a user's identifiers rise from commit to commit, and a
             write whose identifier was committed before does nothing.
+        options : mapping, optional
+            Options of the table for this write; see :meth:`with_options`.
 
         Returns
         -------
@@ -176,23 +196,28 @@ class Table(Conversions, Alterations):
         OutcomeUnknownError
             The storage failed while publishing; repeat with the same commit identity.
         """
+        handle = self._for_call(options)
         return write_rows(
-            self._handle,
+            handle,
             data,
             mode=mode,
             partition=partition,
             row_kinds=row_kinds,
-            identity=CommitIdentity.of(self._handle, commit_user, commit_identifier),
+            identity=CommitIdentity.of(handle, commit_user, commit_identifier),
         )
 
     def writer(
-        self, *, commit_user: str | None = None, commit_identifier: int | None = None
+        self,
+        *,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> WriteSession:
         """Take rows little by little and commit them once, at the end of a ``with`` block.
 
         Parameters
         ----------
-        commit_user, commit_identifier : str and int, optional
+        commit_user, commit_identifier, options
             See :meth:`write`.
 
         Examples
@@ -206,8 +231,9 @@ class Table(Conversions, Alterations):
         >>> out.result.rows, out.result.snapshot_ids
         (3, (1,))
         """
-        identity = CommitIdentity.of(self._handle, commit_user, commit_identifier)
-        return WriteSession(self._handle, identity=identity)
+        handle = self._for_call(options)
+        identity = CommitIdentity.of(handle, commit_user, commit_identifier)
+        return WriteSession(handle, identity=identity)
 
     def upsert(
         self,
@@ -215,6 +241,7 @@ class Table(Conversions, Alterations):
         *,
         commit_user: str | None = None,
         commit_identifier: int | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> WriteResult:
         """Insert rows, or replace those of the same primary key; as :meth:`write`."""
         if not self.primary_keys:
@@ -223,7 +250,9 @@ class Table(Conversions, Alterations):
                 " it with primary_keys=[...]."
             )
             raise UnsupportedError(message, kind="upsert_append", table=self.identifier)
-        return self.write(data, commit_user=commit_user, commit_identifier=commit_identifier)
+        return self.write(
+            data, commit_user=commit_user, commit_identifier=commit_identifier, options=options
+        )
 
     def delete(
         self,
@@ -231,6 +260,7 @@ class Table(Conversions, Alterations):
         *,
         commit_user: str | None = None,
         commit_identifier: int | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> WriteResult:
         """Delete rows by primary key or by predicate, in one commit.
 
@@ -240,7 +270,7 @@ class Table(Conversions, Alterations):
             Keys: anything :meth:`write` takes, with the primary-key columns. Or a predicate: SQL
             text (``"v > 10"``), ``col("v") > 10``, or a list of tuples. On an append table only
             predicates on partition columns.
-        commit_user, commit_identifier : str and int, optional
+        commit_user, commit_identifier, options
             See :meth:`write`.
 
         Returns
@@ -253,21 +283,25 @@ class Table(Conversions, Alterations):
         A predicate is evaluated on the newest snapshot; a row that another writer changes at the
         same time is deleted with its key.
         """
+        handle = self._for_call(options)
         return delete_rows(
-            self._handle,
+            handle,
             target,
-            identity=CommitIdentity.of(self._handle, commit_user, commit_identifier),
+            identity=CommitIdentity.of(handle, commit_user, commit_identifier),
         )
 
-    def compact(self, *, full: bool = False) -> WriteResult:
+    def compact(
+        self, *, full: bool = False, options: Mapping[str, object] | None = None
+    ) -> WriteResult:
         """Merge sorted runs in every bucket that needs it, or with `full` all files of each.
 
         Of a table with the postpone bucket (``bucket`` = -2), give the rows that wait there their
         buckets first: only then are they read.
         """
-        if self._handle.options.get(declared.BUCKET) == POSTPONE_BUCKET:
-            return compact_postponed(self._handle, full=full)
-        return compact_table(self._handle, full=full)
+        handle = self._for_call(options)
+        if handle.options.get(declared.BUCKET) == POSTPONE_BUCKET:
+            return compact_postponed(handle, full=full)
+        return compact_table(handle, full=full)
 
     # ---- partitions and buckets
 
@@ -348,6 +382,7 @@ class Table(Conversions, Alterations):
         snapshot_id: int | None = None,
         timestamp: Time | None = None,
         tag: str | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> TableScan:
         """Plan a read.
 
@@ -363,6 +398,8 @@ class Table(Conversions, Alterations):
         snapshot_id, timestamp, tag
             At most one: the moment to read; see :mod:`tidelake.table.time_travel`. The columns are
             those of that moment.
+        options : mapping, optional
+            Options of the table for this read; see :meth:`with_options`.
 
         Raises
         ------
@@ -371,7 +408,8 @@ class Table(Conversions, Alterations):
         InvalidInputError
             The filter or an argument is wrong.
         """
-        return self._scan(columns, filter, limit, snapshot_id, timestamp, tag)[0]
+        table = self if options is None else self.with_options(options)
+        return table._scan(columns, filter, limit, snapshot_id, timestamp, tag)[0]
 
     def _scan(
         self,
@@ -430,9 +468,11 @@ class Table(Conversions, Alterations):
         snapshot_id: int | None = None,
         timestamp: Time | None = None,
         tag: str | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> ScanExplanation:
         """What a read would do; arguments as of :meth:`scan`. Nothing but metadata is read."""
-        scan, snapshot = self._scan(columns, filter, limit, snapshot_id, timestamp, tag)
+        table = self if options is None else self.with_options(options)
+        scan, snapshot = table._scan(columns, filter, limit, snapshot_id, timestamp, tag)
         return ScanExplanation(
             table=self.identifier,
             snapshot=snapshot,

@@ -170,3 +170,19 @@ def test_a_commit_identity_is_committed_once(table, place):
     assert (table.latest_snapshot_id, read(place)) == (before, [1, 2, 3, 9])
     with pytest.raises(InvalidInputError, match="together"):
         write(place, rows_of((9, 0)), **{"commit-user": "nightly"})
+
+
+def test_options_of_the_table_may_be_given_for_one_read_or_write(place, table):
+    assert read(place, **{"source.split.target-size": "1 mb"}) == [1, 2, 3]
+    write(place, rows_of((4, 0)), **{"target-file-size": "1 mb"})
+    assert read(place) == [1, 2, 3, 4]
+    assert (
+        "target-file-size" not in tidelake.open(place.rsplit("/", 2)[0]).table("db.t").options.raw
+    )
+    for options, says in (
+        ({"merge-engine": "first-row"}, "cannot be set for one use"),
+        ({"source.split.target-size": "big"}, "must be"),
+        ({"target-file-sise": "1"}, "Did you mean"),
+    ):
+        with pytest.raises(InvalidInputError, match=says):
+            read(place, **options)

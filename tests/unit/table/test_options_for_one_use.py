@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pyarrow as pa
 import pytest
 
+import tidelake
 from tidelake.errors import InvalidInputError
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string(), "n": pa.int32()})
@@ -60,3 +63,50 @@ def test_an_option_that_is_none_is_unset_for_the_use(keyed):
         keyed.copy({"scan.snapshots": None})
     with pytest.raises(InvalidInputError, match="'bucket'"):
         keyed.copy({"bucket": None})
+
+
+def test_options_may_be_given_with_one_call(keyed):
+    keyed.write([{"k": 1, "v": "a", "n": 0}])
+    keyed.write([{"k": 2, "v": "b", "n": 0}], options={"target-file-size": "1 mb"})
+    assert keyed.to_arrow(options={"scan.snapshot-id": 1})["k"].to_pylist() == [1]
+    assert keyed.count(options={"scan.snapshot-id": 1}) == 1
+    assert keyed.explain(options={"scan.snapshot-id": 1}).snapshot.id == 1
+    assert keyed.count() == 2
+    with keyed.writer(options={"write-only": True}) as out:
+        out.write([{"k": 3, "v": "c", "n": 0}])
+    keyed.upsert([{"k": 3, "v": "d", "n": 0}], options={"write-only": True})
+    keyed.delete([{"k": 1}], options={"write-only": True})
+    keyed.compact(full=True, options={"target-file-size": "1 mb"})
+    assert keyed.count() == 2
+    assert "write-only" not in keyed.options.raw
+
+
+@pytest.mark.parametrize("call", ["to_arrow", "compact", "write", "upsert", "delete", "explain"])
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"merge-engine": "first-row"}, "cannot be set for one use"),
+        ({"bucket": 3}, "cannot be set for one use"),
+        ({"write-onyl": True}, "Did you mean 'write-only'"),
+        ({"target-file-size": "big"}, "'target-file-size'"),
+        ("write-only", "no dict"),
+    ],
+)
+def test_every_call_checks_them_alike(keyed, call, options, says):
+    rows = [[{"k": 1, "v": "a", "n": 0}]] if call in {"write", "upsert", "delete"} else []
+    with pytest.raises(InvalidInputError, match=says):
+        getattr(keyed, call)(*rows, options=options)
+    assert keyed.latest_snapshot_id is None
+
+
+def test_a_catalog_gives_new_tables_its_defaults(tmp_path):
+    given = {"table-default.bucket": 3, "table-default.file.compression": "snappy"}
+    catalog = tidelake.open(tmp_path, options=given)
+    table = catalog.create_table("db.t", SCHEMA, primary_keys=["k"])
+    other = catalog.create_table("db.u", SCHEMA, primary_keys=["k"], options={"bucket": 1})
+    assert dict(table.options.raw) == {"bucket": "3", "file.compression": "snappy"}
+    assert other.options.raw["bucket"] == "1"
+    plain = tidelake.open(tmp_path).table("db.t")
+    assert plain.options.raw["bucket"] == "3"
+    copied = pickle.loads(pickle.dumps(catalog))
+    assert copied.create_table("db.v", SCHEMA, primary_keys=["k"]).options.raw["bucket"] == "3"

@@ -81,7 +81,7 @@ bench: setup ## the benchmarks at full size, as paired ratios, into docs/benchma
 	$(BIN)/python bench/run.py --size full --write
 
 bench-small: setup ## the kernel's benchmarks at small size: asserts the answers, not the times
-	$(BIN)/python bench/run.py kernel --size small
+	$(BIN)/python bench/run.py kernel indexes --size small
 
 ##@ Quality; `check` is exactly what CI runs
 .PHONY: check fmt fmt-check lint types arch spelling changelog docs-gen docs-check docs serve-docs clean

@@ -1,6 +1,6 @@
 """Run the benchmarks and print or write their table.
 
-Usage: python bench/run.py [kernel] [peers] [pipeline] [--size small|full] [--write]
+Usage: python bench/run.py [kernel] [indexes] [peers] [pipeline] [--size small|full] [--write]
 
 With --write the figures are kept in bench/figures.json, those of questions that were not asked as
 they were, and docs/benchmarks.md shows them.
@@ -18,7 +18,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 
-import kernel  # noqa: E402  (the path comes first)
+import indexes  # noqa: E402  (the path comes first)
+import kernel  # noqa: E402
 import peers  # noqa: E402
 import pipeline  # noqa: E402
 from rich.console import Console  # noqa: E402
@@ -27,7 +28,12 @@ from rich.table import Table  # noqa: E402
 FIGURES = HERE / "figures.json"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
-QUESTIONS = {"kernel": kernel.lines, "peers": peers.lines, "pipeline": pipeline.lines}
+QUESTIONS = {
+    "kernel": kernel.lines,
+    "indexes": indexes.lines,
+    "peers": peers.lines,
+    "pipeline": pipeline.lines,
+}
 PACKAGES = ("tidelake", "pyarrow", "numpy", "pyspark", "fastavro")
 
 

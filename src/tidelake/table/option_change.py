@@ -6,6 +6,7 @@ Source: Paimon's ``SchemaManager`` (1.3.1): ``checkAlterTableOption``, ``checkRe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from tidelake.errors import InvalidInputError, UnsupportedError
@@ -28,6 +29,10 @@ ALTERABLE = frozenset(
 NAMES_COLUMNS = (declared.BUCKET_KEY.key, declared.SEQUENCE_FIELD.key)
 KEYED_BY_COLUMN = ("aggregate-function", "ignore-retract", "distinct", "list-agg-delimiter")
 NAMES_ON_BOTH_SIDES = ("sequence-group", "nested-key")
+FILE_INDEX_COLUMNS = re.compile(r"file-index\..+\.columns")
+FILE_INDEX_SETTING = re.compile(
+    r"(?P<kind>file-index\.[a-z-]+)\.(?P<column>[^.]+)\.(?P<setting>[a-z-]+)"
+)
 FIELDS = "fields."
 
 
@@ -89,6 +94,9 @@ def renamed_in_options(options: Mapping[str, str], old: str, new: str) -> dict[s
     --------
     >>> renamed_in_options({"bucket-key": "a,b", "fields.a.aggregate-function": "sum"}, "a", "x")
     {'bucket-key': 'x,b', 'fields.x.aggregate-function': 'sum'}
+    >>> bitmaps = {"file-index.bitmap.columns": "a", "file-index.bitmap.a.version": "1"}
+    >>> renamed_in_options(bitmaps, "a", "x")
+    {'file-index.bitmap.columns': 'x', 'file-index.bitmap.x.version': '1'}
     """
 
     def names(text: str) -> str:
@@ -102,6 +110,10 @@ def renamed_in_options(options: Mapping[str, str], old: str, new: str) -> dict[s
             setting = key.rpartition(".")[2]
             columns = key[len(FIELDS) : -len(setting) - 1]
             result[f"{FIELDS}{names(columns)}.{setting}"] = names(value)
+        elif FILE_INDEX_COLUMNS.fullmatch(key):
+            result[key] = names(value)
+        elif (matched := FILE_INDEX_SETTING.fullmatch(key)) and matched["column"] == old:
+            result[f"{matched['kind']}.{new}.{matched['setting']}"] = value
         elif key in {f"{FIELDS}{old}.{setting}" for setting in KEYED_BY_COLUMN}:
             result[f"{FIELDS}{new}.{key.rpartition('.')[2]}"] = value
         else:

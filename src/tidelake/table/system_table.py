@@ -1,8 +1,8 @@
 """A table's metadata as small tables: ``cat.table("db.t$snapshots")``.
 
 Names and columns are those of Paimon's system tables (1.3.1): ``$snapshots``, ``$files``,
-``$schemas``, ``$options``, ``$tags``, ``$partitions``, ``$buckets``, ``$manifests``. Times of
-commits are in UTC.
+``$schemas``, ``$options``, ``$tags``, ``$partitions``, ``$buckets``, ``$manifests``; and of 2.1:
+``$file_indexes``. Times of commits are in UTC.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from tidelake.metadata.snapshot import Snapshot
 from tidelake.scan import live_buckets
 from tidelake.table.arguments import column_names, row_limit
 from tidelake.table.conversions import Conversions
+from tidelake.table.file_index_rows import FILE_INDEXES, file_index_rows
 from tidelake.table.handle import TableHandle
 from tidelake.table.java_text import java_duration, java_text
 from tidelake.table.time_travel import Time
@@ -192,6 +193,10 @@ def _files(handle: TableHandle, snapshot: Snapshot | None) -> list[Row]:
             row = _file_row(file, schema, partition, bucket.bucket, path)
             rows.append({**row, **_value_stats(file, schema, handle.schema)})
     return rows
+
+
+def _file_indexes(handle: TableHandle, snapshot: Snapshot | None) -> list[Row]:
+    return [*file_index_rows(handle, snapshot, partition_text)]
 
 
 def _value_stats(file: DataFileMeta, schema: TableSchema, current: TableSchema) -> Row:
@@ -374,7 +379,7 @@ def _manifests(handle: TableHandle, snapshot: Snapshot | None) -> list[Row]:
     ]
 
 
-OF_ONE_SNAPSHOT = frozenset({"files", "partitions", "buckets", "manifests"})
+OF_ONE_SNAPSHOT = frozenset({"files", "file_indexes", "partitions", "buckets", "manifests"})
 """System tables that show one snapshot; the others are the same whatever moment is read."""
 
 RowsOf = Callable[[TableHandle, Snapshot | None], list[Row]]
@@ -382,6 +387,7 @@ RowsOf = Callable[[TableHandle, Snapshot | None], list[Row]]
 SYSTEM_TABLES: Mapping[str, tuple[pa.Schema, RowsOf]] = {
     "snapshots": (SNAPSHOTS, _snapshots),
     "files": (FILES, _files),
+    "file_indexes": (FILE_INDEXES, _file_indexes),
     "schemas": (SCHEMAS, _schemas),
     "options": (OPTIONS, _options),
     "tags": (TAGS, _tags),
@@ -451,8 +457,8 @@ class SystemTable(Conversions):
         limit : int, optional
             The most rows wanted.
         snapshot_id, timestamp, tag
-            At most one, of ``$files``, ``$partitions``, ``$buckets`` and ``$manifests``: the
-            moment to show, the newest snapshot by default.
+            At most one, of ``$files``, ``$file_indexes``, ``$partitions``, ``$buckets`` and
+            ``$manifests``: the moment to show, the newest snapshot by default.
 
         Raises
         ------

@@ -111,6 +111,18 @@ def test_indexes_lie_where_the_threshold_says(events):
         }
 
 
+def test_the_system_table_lists_every_index(catalog, events):
+    beside = events.options.raw["file-index.in-manifest-threshold"] == "0 b"
+    rows = catalog.table("db.events$file_indexes").to_arrow().to_pylist()
+    assert len(rows) == 25
+    assert {row["storage_type"] for row in rows} == {"FILE" if beside else "EMBEDDED"}
+    first = rows[0]
+    assert (first["column_name"], first["index_type"]) == ("k", "bloom-filter")
+    assert first["index_size_in_bytes"] == 4 + 600
+    assert (first["index_file_path"] is not None) == beside
+    assert first["index_container_size_in_bytes"] > first["index_size_in_bytes"]
+
+
 def test_compacted_files_have_indexes_of_their_own(events):
     before = events.to_arrow().sort_by("k")
     events.compact(full=True)

@@ -136,15 +136,16 @@ class _Container:
         self.entries = parse_head(head)
 
     def read(self, start: int, length: int) -> bytes:
-        """Read a range; shorter where the file ends."""
-        if start + length <= len(self._first):
-            return self._first[start : start + length]
+        """Read a range."""
+        have = self._first[start : start + length]
+        if len(have) == length:
+            return have
         if length > self._file.size() - start:
             message = "A file index is damaged: it is cut off."
             raise CorruptError(message, kind="file_index")
-        self._file.seek(start)
-        data: bytes = self._file.read(length)
-        return data
+        self._file.seek(start + len(have))
+        rest: bytes = self._file.read(length - len(have))
+        return have + rest
 
 
 class _Columns:

@@ -42,8 +42,9 @@ from tidelake.table.schema_rules import check_columns, check_layout, check_types
 from tidelake.table.time_travel import option_moment
 from tidelake.types import DataField, DataType, TableSchema, parse_type
 from tidelake.types.arrow import fields_from_arrow
-from tidelake.types.cast import can_cast, cast_values
+from tidelake.types.cast import can_cast
 from tidelake.types.column_tree import UNNAMED_ID, edited, no_column, path_text
+from tidelake.types.default_value import default_scalar
 from tidelake.types.field_ids import with_new_type_ids
 from tidelake.types.schema_change import (
     AddColumn,
@@ -66,7 +67,6 @@ from tidelake.types.schema_change import (
 __all__ = ["evolved_schema"]
 
 Fields = tuple[DataField, ...]
-_STRING = parse_type("STRING")
 
 
 def evolved_schema(
@@ -395,13 +395,7 @@ class _Draft:
         def check(found: DataField) -> DataField:
             if text is None:
                 return found
-            if not can_cast(_STRING, found.type, explicit=True):
-                message = (
-                    f"Column '{path_text(path)}' of type {found.type} cannot have a default in"
-                    " this version."
-                )
-                raise UnsupportedError(message, kind="default_value", table=self.table)
-            cast_values(pa.array([text]), _STRING, found.type, zone="UTC")  # refuses what is none
+            default_scalar(text, found.type, zone="UTC")  # refuses what is none
             return found
 
         self._edit(path, check)

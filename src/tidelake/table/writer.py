@@ -41,6 +41,7 @@ from tidelake.table.key_moves import KeyMoves
 from tidelake.table.route import Router
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
+from tidelake.types.default_value import default_scalars, filled_in
 
 __all__ = ["BucketState", "TableWriter", "delete_new_files"]
 
@@ -116,6 +117,7 @@ class TableWriter:
         )
         # an index must not name keys that have no row
         self._drop_deletes = dynamic is not None and options.get(declared.IGNORE_DELETE)
+        self._defaults = default_scalars(schema.fields, zone=context.env.zone)
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._held: dict[tuple[bytes, int], int] = {}
         self._held_bytes = 0
@@ -167,7 +169,7 @@ class TableWriter:
                 " rows without other row kinds."
             )
             raise InvalidInputError(message, kind="row_kind", table=self._table)
-        rows = conform(batch, schema.fields, table=self._table)
+        rows = filled_in(conform(batch, schema.fields, table=self._table), self._defaults)
         position = 0
         for part in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
             end = position + part.num_rows

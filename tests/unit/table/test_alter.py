@@ -195,6 +195,21 @@ def test_nullability_comments_and_defaults(table):
     assert (table.table_schema.comment, field.description, field.default_value) == (None,) * 3
 
 
+def test_a_default_stands_in_for_every_null_that_is_written_later(table):
+    table.set_default("a", "'42'").set_default("b", "none")
+    table.write([{**ROW, "k": 2, "a": None, "b": None}, {**ROW, "k": 3}])
+    found = {r["k"]: (r["a"], r["b"]) for r in table.to_arrow().to_pylist()}
+    assert found == {1: (5, "7"), 2: (42, "none"), 3: (5, "7")}
+    table.add_column("new", "DATE").set_default("new", "2024-01-31")
+    assert {r["new"] for r in table.to_arrow().to_pylist()} == {None}
+    table.write([{**ROW, "k": 4, "new": None}])
+    assert table.count(filter="new = '2024-01-31'") == 1
+    with pytest.raises(InvalidInputError, match="'forty' cannot be cast"):
+        table.set_default("a", "forty")
+    with pytest.raises(UnsupportedError, match="no cast"):
+        table.set_default("r", "{}")
+
+
 # ---- what is refused
 
 

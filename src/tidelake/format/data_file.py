@@ -21,8 +21,9 @@ from tidelake.format.orc_reader import read_orc
 from tidelake.format.orc_writer import OrcFileWriter
 from tidelake.format.parquet_reader import read_parquet
 from tidelake.format.parquet_writer import ParquetFileWriter
-from tidelake.format.read_error import reading
+from tidelake.format.read_error import corrupt, reading
 from tidelake.format.retype import Retyping
+from tidelake.format.system_fields import is_system_name, key_field
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of, evaluate
 
@@ -110,6 +111,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     is asked for.
     """
     needed = _needed_fields(fields, predicate, predicate_fields)
+    never_null = _never_null(needed, file_fields)
     retyping = Retyping.of(path, needed, file_fields, zone=zone)
     request = ReadRequest(
         path,
@@ -131,11 +133,25 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
                     break
                 if retyping is not None:
                     batch = retyping.cast(batch)
+                _check_no_nulls(batch, never_null, path)
                 if predicate is not None:
                     batch = batch.filter(evaluate(predicate, batch, needed))
                 batch = batch.select([f.name for f in fields])
             if batch.num_rows:
                 yield batch
+
+
+def _never_null(fields: Sequence[DataField], file_fields: Sequence[DataField]) -> list[str]:
+    """Names of the key and system columns."""
+    ids = {f.id for f in file_fields}
+    return [f.name for f in fields if is_system_name(f.name) or key_field(f).id in ids]
+
+
+def _check_no_nulls(batch: pa.RecordBatch, names: Sequence[str], path: str) -> None:
+    """Refuse nulls where no writer puts any: a merge would compute with them."""
+    for name in names:
+        if batch.column(name).null_count:
+            raise corrupt(path, f"its column '{name}' holds nulls")
 
 
 def open_writer(

@@ -43,7 +43,7 @@ from tidelake.metadata.manifest_schema import (
     LIST_SCHEMA_2X,
 )
 from tidelake.metadata.partition_stats import partition_stats
-from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.metadata.snapshot import Snapshot
 
 __all__ = [
@@ -486,6 +486,8 @@ def _check_entries(table: EntryTable) -> None:
     kinds, columns = table["kind"], ("file_size_bytes", "row_count", "level")
     if len(kinds) and (kinds.min() < FileKind.ADD or kinds.max() > FileKind.DELETE):
         raise ValueError(f"an entry is of kind {kinds.max()}")
+    if len(kinds) and table["bucket"].min() < POSTPONE_BUCKET:
+        raise ValueError(f"a file is of bucket {table['bucket'].min()}")
     for name in columns:
         if len(kinds) and table[name].min() < 0:
             raise ValueError(f"a file has {name} {table[name].min()}")

@@ -176,6 +176,7 @@ class TableSchema:
             KeyError,
             TypeError,
             AttributeError,
+            OverflowError,
             RecursionError,
         ) as error:
             reason = str(error) if isinstance(error, TidelakeError) else f"{error!r}."

@@ -166,13 +166,15 @@ SETTINGS = (
     Setting({"ignore-delete": "true"}, "keyed"),
     Setting({"partition.legacy-name": "false"}),
     Setting({"partition.default-name": "nothing"}),
-    *(Setting({"file.format": f}, covered=False) for f in ("orc", "avro")),
-    Setting({"data-file.thin-mode": "true"}, "keyed", covered=False),
-    Setting({"bucket-function.type": "mod"}, covered=False),
-    Setting({"file-index.bloom-filter.columns": "v0"}, covered=False),
-    Setting({"file-index.bitmap.columns": "v0"}, covered=False),
+    *(Setting({"file.format": "orc", "file.compression": c}) for c in ("zstd", "snappy", "lz4")),
+    Setting({"file.format": "avro"}, covered=False),
+    Setting({"file.format.per.level": "0:orc,5:parquet"}, "keyed"),
+    Setting({"data-file.thin-mode": "true"}, "keyed"),
+    Setting({"bucket-function.type": "hive"}),
+    Setting({"file-index.bloom-filter.columns": "v0"}),
+    Setting({"file-index.bitmap.columns": "v0", "file-index.in-manifest-threshold": "1 b"}),
     Setting({"data-file.prefix": "part-"}),
-    Setting({"file.suffix.include.compression": "true"}, covered=False),
+    Setting({"file.suffix.include.compression": "true"}),
     Setting({"num-levels": "3"}, "keyed"),
 )
 
@@ -180,5 +182,5 @@ CHANGES_COVERED = True
 """Whether tables may be altered between steps."""
 DYNAMIC_COVERED = True
 """Whether primary-key tables may have dynamic buckets."""
-MIXED_TIMES_COVERED = False
+MIXED_TIMES_COVERED = True
 """Whether one table may have timestamps of nanoseconds and coarser ones."""

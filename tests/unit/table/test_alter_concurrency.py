@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -132,9 +133,9 @@ def test_who_loses_again_and_again_gives_up(fileio, ours, monkeypatch):
     def meddle(_: str) -> None:
         # another writer takes the number each time
         schema = opened(fileio).table_schema
-        number = schema.id + 1
-        text = schema.to_json().replace(f'"id": {schema.id},', f'"id": {number},', 1)
-        MemoryFileIO.put_if_absent(fileio, f"/w/db.db/t/schema/schema-{number}", text.encode())
+        taken = dataclasses.replace(schema, id=schema.id + 1)
+        path = f"/w/db.db/t/schema/schema-{taken.id}"
+        MemoryFileIO.put_if_absent(fileio, path, taken.to_json().encode())
         fileio.meddle = meddle
 
     fileio.meddle = meddle

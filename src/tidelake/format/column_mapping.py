@@ -203,7 +203,10 @@ def _children(
         if not kinds.is_struct(file_type):
             return None
         if root is TypeRoot.VARIANT:
-            if {f.name for f in file_type} != {f.name for f in VARIANT_STORAGE}:
+            names = {f.name for f in file_type}
+            if "typed_value" in names:
+                raise _shredded(field, file.path)
+            if names != {f.name for f in VARIANT_STORAGE}:
                 return None
             binary = DataType(TypeRoot.VARBINARY, nullable=False, length=STRING_LENGTH_MAX)
             fields = [
@@ -230,6 +233,14 @@ def _children(
 def _unnamed(field: DataField) -> list[DataField]:
     """Elements, keys and values: columns that are found by their place."""
     return [DataField(-1, f"{field.name}.{n}", t) for n, t in child_types(field.type)]
+
+
+def _shredded(field: DataField, path: str) -> UnsupportedError:
+    message = (
+        f"Column '{field.name}' of file {path} is a shredded variant, of which this version reads"
+        " none: read the other columns, or rewrite the file without shredding."
+    )
+    return UnsupportedError(message, kind="shredded_variant", path=path, column=field.name)
 
 
 def _type_change(field: DataField, file_type: pa.DataType, path: str) -> UnsupportedError:

@@ -26,6 +26,7 @@ from tidelake.options.key_pattern import columns_in
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.arrow import child_types
 from tidelake.types.data_type import fault_of
+from tidelake.types.default_value import default_scalar
 
 __all__ = [
     "check_columns",
@@ -80,6 +81,7 @@ def check_types(fields: Sequence[DataField], *, table: str) -> None:
     """
     for field in fields:
         _check_type(field.type, field.name, table)
+        _check_default(field, table)
     check_timestamps(fields, what=f"Table '{table}'")
 
 
@@ -123,6 +125,20 @@ def check_keys_may_move(schema: TableSchema, options: Options, *, table: str) ->
                 f" '{name}' of type {schema.field(name).type}: use a key of another type."
             )
             raise UnsupportedError(message, kind="cross_partition", table=table, column=name)
+
+
+def _check_default(field: DataField, table: str) -> None:
+    if field.default_value is None:
+        return
+    try:
+        default_scalar(field.default_value, field.type, zone="UTC")
+    except (InvalidInputError, UnsupportedError) as error:
+        raise invalid_schema(
+            f"has a default of column '{shortened(field.name)}' that cannot be: {error.message}",
+            "leave it out or give a text that is a value of the type",
+            table,
+            column=field.name,
+        ) from error
 
 
 def _check_type(data_type: DataType, place: str, table: str) -> None:

@@ -3,14 +3,15 @@
 1. Columns are put in table order, cast without loss; what would change a value is refused.
 2. Nulls in NOT NULL columns, text and bytes longer than their type, and times outside a day are
    refused. Paimon's core checks none but the nulls; Spark and Flink check lengths as they write.
-3. Columns of nested types are taken apart and each of their children goes through the same.
+3. A column that has a default may be left out: it is null, until the writer puts the default in.
+4. Columns of nested types are taken apart and each of their children goes through the same.
 
 Everything behind it relies on the exact Arrow types of :mod:`tidelake.types.arrow`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
@@ -54,9 +55,9 @@ def conform(batch: Rows, fields: Sequence[DataField], *, table: str) -> Rows:
     Parameters
     ----------
     batch : pyarrow.RecordBatch or pyarrow.Table
-        Exactly the columns of `fields`, in any order. Integers may be of any width, strings,
-        binaries and lists of any layout, timestamps of any unit, as long as each value fits; a
-        struct has exactly the fields of its ROW, in any order.
+        Exactly the columns of `fields`, in any order; those with a default may be left out.
+        Integers may be of any width, strings, binaries and lists of any layout, timestamps of any
+        unit, as long as each value fits; a struct has exactly the fields of its ROW, in any order.
     fields : sequence of DataField
         The table's columns.
     table : str
@@ -78,8 +79,14 @@ def conform(batch: Rows, fields: Sequence[DataField], *, table: str) -> Rows:
     if batch.schema.equals(schema):
         columns = [batch.column(i) for i in range(len(names))]
     else:
-        _check_columns(names, [f.name for f in fields], table)
-        columns = [batch.column(f.name) for f in fields]
+        defaults = {f.name for f in fields if f.default_value is not None}
+        _check_columns(names, [f.name for f in fields], table, optional=defaults)
+        columns = [
+            batch.column(f.name)
+            if f.name in names
+            else pa.nulls(batch.num_rows)  # the writer puts the default in
+            for f in fields
+        ]
     columns = [
         _conform_column(column, field, arrow_type, table)
         for column, field, arrow_type in zip(columns, fields, schema.types, strict=True)
@@ -202,9 +209,11 @@ def _other_type(
     return InvalidInputError(message, kind="column_type", table=table, column=field.name)
 
 
-def _check_columns(names: Sequence[str], wanted: Sequence[str], table: str) -> None:
+def _check_columns(
+    names: Sequence[str], wanted: Sequence[str], table: str, *, optional: Collection[str]
+) -> None:
     check_names_once(names, f"The data for table '{table}'")
-    missing = [n for n in wanted if n not in names]
+    missing = [n for n in wanted if n not in names and n not in optional]
     extra = [n for n in names if n not in wanted]
     if extra:
         message = (

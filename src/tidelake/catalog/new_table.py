@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelake.errors import InvalidInputError, shortened
+from tidelake.errors import CorruptError, InvalidInputError, shortened
 from tidelake.format import check_file_formats
 from tidelake.options import (
     Option,
@@ -34,7 +34,7 @@ from tidelake.table.schema_rules import (
     invalid_schema,
 )
 from tidelake.table.time_travel import option_moment
-from tidelake.types import DataField, TableSchema
+from tidelake.types import DataField, DataType, TableSchema, parse_type
 from tidelake.types.arrow import fields_from_arrow
 from tidelake.types.field_ids import highest_id, with_new_ids
 
@@ -66,7 +66,8 @@ def first_schema(
     Parameters
     ----------
     columns : pyarrow.Schema, anything with one (``.schema``, ``__arrow_c_schema__``), or fields
-        The columns.
+        The columns. A mapping from names may give Arrow types and Paimon's, as text (``"CHAR(3)"``)
+        or, of nested ones, as the JSON object of the schema file.
     table : str
         Full name, for messages.
     primary_keys, partition_keys : sequence of str
@@ -194,6 +195,10 @@ def _names(names: Sequence[str], what: str, table: str) -> tuple[str, ...]:
 def _fields(columns: object, *, table: str) -> tuple[DataField, ...]:
     if isinstance(columns, Sequence) and all(isinstance(c, DataField) for c in columns):
         fields = with_new_ids(columns)
+    elif isinstance(columns, Mapping) and any(map(_is_paimon_type, columns.values())):
+        fields = with_new_ids(
+            DataField(0, n, _column_type(n, t, table)) for n, t in columns.items()
+        )
     else:
         schema = _arrow_schema(columns, table)
         check_twice(schema.names, table)
@@ -202,6 +207,29 @@ def _fields(columns: object, *, table: str) -> tuple[DataField, ...]:
         raise invalid_schema("has no columns", "give at least one", table)
     check_types(fields, table=table)
     return fields
+
+
+def _is_paimon_type(given: object) -> bool:
+    """Whether it is no Arrow type and no name of one, which are lower case."""
+    if isinstance(given, str):
+        return given[:1].isupper()
+    return isinstance(given, (DataType, Mapping))
+
+
+def _column_type(name: str, given: object, table: str) -> DataType:
+    if isinstance(given, DataType):
+        return given
+    if not _is_paimon_type(given):
+        return fields_from_arrow(_arrow_schema({name: given}, table))[0].type
+    try:
+        return parse_type(given if isinstance(given, str) else dict(given))  # type: ignore[call-overload]
+    except CorruptError as error:
+        raise invalid_schema(
+            f"cannot have column '{shortened(name)}': {error.message}",
+            "give a type as text, or a nested one as Paimon's JSON object",
+            table,
+            column=name,
+        ) from error
 
 
 def _arrow_schema(columns: object, table: str) -> pa.Schema:

@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from tidelake.errors import UnsupportedError
 from tidelake.fileio import FileIO
+from tidelake.format.avro_reader import read_avro
+from tidelake.format.avro_writer import AvroFileWriter
 from tidelake.format.file_reader import BATCH_ROWS, FileReader, ReadRequest
 from tidelake.format.file_writer import DataFileWriter, FileWriter
 from tidelake.format.format_options import FormatOptions
@@ -29,8 +31,12 @@ from tidelake.types.predicate import Predicate, columns_of, evaluate
 
 __all__ = ["format_of", "open_writer", "read_batches"]
 
-_READERS: Mapping[str, FileReader] = {"parquet": read_parquet, "orc": read_orc}
-_WRITERS: Mapping[str, FileWriter] = {"parquet": ParquetFileWriter, "orc": OrcFileWriter}
+_READERS: Mapping[str, FileReader] = {"parquet": read_parquet, "orc": read_orc, "avro": read_avro}
+_WRITERS: Mapping[str, FileWriter] = {
+    "parquet": ParquetFileWriter,
+    "orc": OrcFileWriter,
+    "avro": AvroFileWriter,
+}
 
 
 def format_of(file_name: str) -> str:

@@ -209,7 +209,7 @@ def format_options(options: Options, *, level: int = 0) -> FormatOptions:
     """
     file_format = _per_level(options.get(FILE_FORMAT_PER_LEVEL), level, options.get(FILE_FORMAT))
     file_format = file_format.lower()
-    if file_format not in CODECS or file_format == "avro":
+    if file_format not in CODECS:
         message = (
             f"Data files of format '{shortened(file_format)}' are not written by this version: set"
             f" 'file.format' to one of {', '.join(sorted(CODECS))}."

@@ -128,4 +128,4 @@ def _wanted(
         count = max(1, min(request.batch_rows, BATCH_BYTES_MAX // row_bytes))
         for start in range(0, rows.num_rows, count):
             batch = rows.slice(start, count)
-            yield columns.wanted(stripes.own_values(batch, zone), batch.num_rows)
+            yield columns.wanted(stripes.own_values(batch, zone, request.path), batch.num_rows)

@@ -27,6 +27,10 @@ _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _UTC_NAMES = frozenset({"", "UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z", "Zulu", "UCT", "Universal"})
 
 
+OLDEST_S = -1_577_923_200
+"""1920-01-01: Java's zones leave out local mean time, which some places kept until about then."""
+
+
 class OrcStripes:
     """The stripes of a file that Arrow has opened.
 
@@ -61,7 +65,7 @@ class OrcStripes:
         self.names = [field.name for field in fields]
         self.row_count = int(file.nrows)
         self.zones: list[str] = [""] * len(tail.stripes)
-        """Of each stripe: the zone by which instants are moved; empty for none."""
+        """Of each stripe: the zone that its writer was in; empty for UTC, or where none matters."""
 
     def check(self, path: str) -> None:
         """Find out the stripes' zones, where they matter.
@@ -71,7 +75,7 @@ class OrcStripes:
         CorruptError
             A stripe's footer cannot be read.
         """
-        if self._zone_moves and any(f.type.root is TypeRoot.TIMESTAMP_LTZ for f in self._fields):
+        if any(self._is_zoned(f) for f in self._fields):
             footers = (self._footer(stripe, path) for stripe in self._tail.stripes)
             self.zones = ["" if f.zone in _UTC_NAMES else f.zone for f in footers]
 
@@ -97,9 +101,26 @@ class OrcStripes:
             yield zone, batch.slice(before)
             before = 0
 
-    def own_values(self, batch: pa.RecordBatch, zone: str) -> dict[str, pa.Array]:
-        """Turn columns of a stripe into the types that the file's own schema gives them."""
-        return {f.name: _own_values(batch.column(f.name), f, zone) for f in self._fields}
+    def own_values(self, batch: pa.RecordBatch, zone: str, path: str) -> dict[str, pa.Array]:
+        """Turn columns of a stripe into the types that the file's own schema gives them.
+
+        Raises
+        ------
+        UnsupportedError
+            A time is so old that Java and others do not agree on its zone.
+        """
+        values = {}
+        for field in self._fields:
+            own_zone = zone if self._is_zoned(field) else ""
+            values[field.name] = _own_values(batch.column(field.name), field, own_zone)
+            if own_zone:
+                _check_old(values[field.name], field, own_zone, path)
+        return values
+
+    def _is_zoned(self, field: DataField) -> bool:
+        """Whether the writer's zone has to do with a column."""
+        moved = field.type.root is TypeRoot.TIMESTAMP_LTZ and self._zone_moves
+        return moved or field.type.root is TypeRoot.TIMESTAMP
 
     def _read(self, number: int, stripe: Stripe, path: str) -> pa.RecordBatch:
         times = [f for f in self._fields if f.type.root in _TIMESTAMPS]
@@ -132,6 +153,18 @@ class OrcStripes:
 
     def _footer(self, stripe: Stripe, path: str) -> StripeFooter:
         return stripe_footer(self._source, self._tail, stripe, path=path)
+
+
+def _check_old(values: pa.Array, field: DataField, zone: str, path: str) -> None:
+    lowest = pc.min(values.cast(pa.timestamp(values.type.unit)).cast(pa.int64())).as_py()
+    ticks = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[values.type.unit]
+    if lowest is not None and lowest < OLDEST_S * ticks:
+        message = (
+            f"Column '{field.name}' of file {path} holds a time before 1920, written in the time"
+            f" zone {zone}: what zones were then is told differently by Java and others. Read the"
+            " other columns, or write the table anew with Java in the zone UTC."
+        )
+        raise UnsupportedError(message, kind="time_zone", path=path, column=field.name)
 
 
 def _own_values(values: pa.Array, own: DataField, zone: str) -> pa.Array:

@@ -157,7 +157,7 @@ def _repeat(source: _Bytes, place: int, *, signed: bool) -> tuple[Ints, int]:
     first = source.at(place, 1)[0]
     width, length = ((first >> 3) & 7) + 1, (first & 7) + 3
     value = int.from_bytes(source.at(place + 1, width), "big")
-    value = _zigzag(value) if signed else value
+    value = _zigzag(value) if signed else _signed(value)
     return np.full(length, value, np.int64), place + 1 + width
 
 
@@ -176,7 +176,7 @@ def _delta(source: _Bytes, place: int, *, signed: bool) -> tuple[Ints, int]:
     bits = _WIDTHS[code] if code else 0
     length = ((first & 1) << 8 | second) + 1
     base, place = _varint(source, place + 2)
-    start = _zigzag(base) if signed else base
+    start = _zigzag(base) if signed else _signed(base)
     step, place = _varint(source, place)
     step = _zigzag(step)
     deltas = np.full(length, step, np.int64)
@@ -234,6 +234,11 @@ def _varint(source: _Bytes, place: int) -> tuple[int, int]:
         if byte < 0x80:
             return value & (2**64 - 1), place
     raise corrupt(source.path, "a number in a timestamp column is too long")
+
+
+def _signed(value: int) -> int:
+    """64 bits as a signed number: Arrow's writer stores nanoseconds before 1970 as negative."""
+    return value - 2**64 if value >= 2**63 else value
 
 
 def _zigzag(value: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.format.avro_schema import check_avro
 from tidelake.format.format_options import all_format_options
 from tidelake.format.orc_schema import check_scalars
 from tidelake.format.parquet_schema import check_timestamps
@@ -37,6 +38,8 @@ def check_file_formats(options: Options, fields: Sequence[DataField], *, what: s
         formats = {chosen.file_format for chosen in all_format_options(options)}
         if "orc" in formats:
             check_scalars(fields, file_format="ORC")
+        if "avro" in formats:
+            check_avro(fields)
     except (UnsupportedError, InvalidInputError) as error:
         raise type(error)(f"{what}: {error.message}", kind=error.kind) from error
     if "parquet" in formats:

@@ -17,8 +17,9 @@ Reading:
    a block of an array have the same bytes), and check that nothing is left over.
 
 Writing goes the same way back. Each zstd frame carries a checksum, which Paimon's own writers leave
-out, and the header a key ``tidelake.checksum`` with the CRC32 of schema and codec, which other
-readers pass over: a flipped bit in a manifest is an error instead of other rows.
+out (:mod:`tidelake.codec.avro_block`), and the header a key ``tidelake.checksum`` with the CRC32 of
+schema and codec, which other readers pass over: a flipped bit in a manifest is an error instead of
+other rows.
 
 Source of the layout: Avro specification 1.11, "Object Container Files".
 """
@@ -29,7 +30,6 @@ import functools
 import hashlib
 import io
 import json
-import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -37,14 +37,16 @@ from typing import Any, TypeVar
 import fastavro
 import pyarrow as pa
 
+from tidelake.codec.avro_block import (
+    DECOMPRESS,
+    CompressionError,
+    UnreadableAvroError,
+    compressor,
+    varint,
+)
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.metadata.avro_columns import Columns, FindStarts
 from tidelake.metadata.avro_columns import decode_columns as side_by_side
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 __all__ = [
     "CODECS",
@@ -78,13 +80,8 @@ HEADER_KEYS_MAX = 64
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
 _CHECKSUM = "tidelake.checksum"  # on disk: never rename
-_ADLER_BYTES = 4
 _VARINT_BYTES_MAX = 10
 _PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-_ZSTD_OPTIONS: dict[int, int] = {
-    zstd.CompressionParameter.compression_level: 1,
-    zstd.CompressionParameter.checksum_flag: 1,
-}
 
 CODECS = {
     "zstd": "zstandard",
@@ -96,10 +93,6 @@ CODECS = {
     "uncompressed": "null",
 }
 """Option ``manifest.compression`` to the codec's name in the file."""
-
-
-class _Broken(Exception):
-    """Why the bytes are no container; becomes a CorruptError that names the file."""
 
 
 class ContainerWriter:
@@ -118,7 +111,7 @@ class ContainerWriter:
     def __init__(self, schema: dict[str, Any], *, codec: str, name: str) -> None:
         text = json.dumps(schema, separators=(",", ":")).encode()
         self._array = _array_of(text)
-        self._compress = _COMPRESS[codec]
+        self._compress = compressor(codec)
         self._sync = hashlib.blake2b(name.encode(), digest_size=_SYNC_BYTES).digest()
         self._out = bytearray(_MAGIC)
         header = {
@@ -126,9 +119,9 @@ class ContainerWriter:
             "avro.codec": codec.encode(),
         }
         header[_CHECKSUM] = _header_checksum(header)
-        self._out += _varint(len(header))
+        self._out += varint(len(header))
         for key, value in header.items():
-            self._out += _varint(len(key)) + key.encode() + _varint(len(value)) + value
+            self._out += varint(len(key)) + key.encode() + varint(len(value)) + value
         self._out += b"\0" + self._sync
         self.records_count = 0
 
@@ -143,10 +136,10 @@ class ContainerWriter:
             return
         raw = io.BytesIO()
         fastavro.schemaless_writer(raw, self._array, records)
-        count = _varint(len(records))
+        count = varint(len(records))
         # an array is: count, items, 0; a container's block has the items alone
         payload = self._compress(raw.getvalue()[len(count) : -1])
-        self._out += count + _varint(len(payload)) + payload + self._sync
+        self._out += count + varint(len(payload)) + payload + self._sync
         self.records_count += len(records)
 
     def finish(self) -> bytes:
@@ -222,9 +215,8 @@ def _checked(
     try:
         yield from _decode(data, path, convert)
     except (
-        _Broken,
-        zstd.ZstdError,
-        zlib.error,
+        UnreadableAvroError,
+        *CompressionError,
         pa.ArrowException,
         fastavro.schema.SchemaParseException,
         fastavro.schema.UnknownType,
@@ -248,14 +240,14 @@ def _decode(
     data: bytes, path: str, convert: Callable[[Any, list[tuple[int, bytes]]], T]
 ) -> Iterator[T]:
     if len(data) > FILE_BYTES_MAX:
-        raise _Broken(f"it has {len(data)} bytes, more than {FILE_BYTES_MAX}")
+        raise UnreadableAvroError(f"it has {len(data)} bytes, more than {FILE_BYTES_MAX}")
     source = _Source(data)
     if source.take(len(_MAGIC)) != _MAGIC:
-        raise _Broken("it does not begin with 'Obj'")
+        raise UnreadableAvroError("it does not begin with 'Obj'")
     header = _header(source)
     sync = source.take(_SYNC_BYTES)
     codec = header.get("avro.codec", b"null").decode()
-    if codec not in _DECOMPRESS:
+    if codec not in DECOMPRESS:
         message = (
             f"File {path} is compressed by '{codec}'; zstd, deflate, snappy and null are read."
         )
@@ -263,7 +255,7 @@ def _decode(
     array = _array_of(header["avro.schema"])
     blocks: list[tuple[int, bytes]] = []
     size_bytes = 0
-    for block in _blocks(source, sync, _DECOMPRESS[codec]):
+    for block in _blocks(source, sync, DECOMPRESS[codec]):
         blocks.append(block)
         size_bytes += len(block[1])
         if size_bytes >= PART_BYTES:
@@ -275,13 +267,13 @@ def _decode(
 
 def _records(array: Any, blocks: Sequence[tuple[int, bytes]]) -> list[dict[str, Any]]:
     """Decode blocks as one Avro array."""
-    parts = (part for count, payload in blocks for part in (_varint(count), payload))
+    parts = (part for count, payload in blocks for part in (varint(count), payload))
     count = sum(count for count, _ in blocks)
     items = b"".join((*parts, b"\0"))
     raw = io.BytesIO(items)
     records = fastavro.schemaless_reader(raw, array, None)
     if raw.tell() != len(items) or not isinstance(records, list) or len(records) != count:
-        raise _Broken(f"{count} records do not fill their blocks")
+        raise UnreadableAvroError(f"{count} records do not fill their blocks")
     return records
 
 
@@ -292,14 +284,14 @@ def _header(source: _Source) -> dict[str, bytes]:
             count = -count
             source.varint()
         if count > HEADER_KEYS_MAX or len(header) > HEADER_KEYS_MAX:
-            raise _Broken("its header has too many keys")
+            raise UnreadableAvroError("its header has too many keys")
         for _ in range(count):
             key = source.take(source.varint(), SCHEMA_BYTES_MAX).decode()
             header[key] = source.take(source.varint(), SCHEMA_BYTES_MAX)
     if "avro.schema" not in header:
-        raise _Broken("its header has no schema")
+        raise UnreadableAvroError("its header has no schema")
     if header.get(_CHECKSUM, _header_checksum(header)) != _header_checksum(header):
-        raise _Broken("its header's checksum differs")
+        raise UnreadableAvroError("its header's checksum differs")
     return header
 
 
@@ -318,13 +310,15 @@ def _blocks(
         packed = source.take(source.varint())
         payload = decompress(packed, min(BLOCK_BYTES_MAX, bytes_max - decoded_bytes))
         if source.take(_SYNC_BYTES) != sync:
-            raise _Broken("a block is not followed by the sync marker")
+            raise UnreadableAvroError("a block is not followed by the sync marker")
         if not 0 <= count <= len(payload) or (payload and not count):
-            raise _Broken(f"a block of {len(payload)} bytes says it holds {count} records")
+            raise UnreadableAvroError(
+                f"a block of {len(payload)} bytes says it holds {count} records"
+            )
         decoded_bytes += len(payload)
         records_count += count
         if records_count > RECORDS_MAX:
-            raise _Broken(f"it holds more than {RECORDS_MAX} records")
+            raise UnreadableAvroError(f"it holds more than {RECORDS_MAX} records")
         if count:
             yield count, payload
 
@@ -347,7 +341,7 @@ class _Source:
     def take(self, length: int, length_max: int = FILE_BYTES_MAX) -> bytes:
         end = self._position + length
         if not 0 <= length <= length_max or end > len(self._data):
-            raise _Broken("it ends early")
+            raise UnreadableAvroError("it ends early")
         taken = self._data[self._position : end]
         self._position = end
         return taken
@@ -359,17 +353,7 @@ class _Source:
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return (value >> 1) ^ -(value & 1)
-        raise _Broken("a number is too long")
-
-
-def _varint(value: int) -> bytes:
-    rest = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
+        raise UnreadableAvroError("a number is too long")
 
 
 @functools.lru_cache(maxsize=SCHEMAS_CACHED_MAX)
@@ -381,7 +365,7 @@ def _array_of(schema_text: bytes) -> Any:
     """
     schema = _WriterSchema().plain(json.loads(schema_text))
     if not isinstance(schema, dict) or schema["type"] != "record":
-        raise _Broken("its schema is no record")
+        raise UnreadableAvroError("its schema is no record")
     return fastavro.parse_schema({"type": "array", "items": schema})
 
 
@@ -395,7 +379,7 @@ class _WriterSchema:
     def plain(self, schema: Any, depth: int = 0) -> Any:
         self._nodes_count += 1
         if depth > SCHEMA_DEPTH_MAX or self._nodes_count > SCHEMA_NODES_MAX:
-            raise _Broken("its schema is too large or nested too deep")
+            raise UnreadableAvroError("its schema is too large or nested too deep")
         if isinstance(schema, list):
             return [self.plain(branch, depth + 1) for branch in schema]
         if isinstance(schema, str):
@@ -416,7 +400,7 @@ class _WriterSchema:
             key = "items" if kind == "array" else "values"
             inner = self.plain(schema[key], depth + 1)
             if not _takes_bytes(inner):
-                raise _Broken("its schema has an array of values that take no bytes")
+                raise UnreadableAvroError("its schema has an array of values that take no bytes")
             return {"type": kind, key: inner}
         return self.plain(kind, depth + 1)
 
@@ -425,71 +409,6 @@ def _takes_bytes(schema: Any) -> bool:
     if isinstance(schema, dict) and schema["type"] == "record":
         return any(_takes_bytes(field["type"]) for field in schema["fields"])
     return bool(schema != "null")
-
-
-def _bounded_zstd(packed: bytes, limit: int) -> bytes:
-    decompressor = zstd.ZstdDecompressor()
-    return _whole(decompressor, decompressor.decompress(packed, limit + 1), limit)
-
-
-def _bounded_deflate(packed: bytes, limit: int) -> bytes:
-    decompressor = zlib.decompressobj(wbits=-15)
-    raw = decompressor.decompress(packed, limit + 1)
-    # fastavro leaves a part of zlib's own checksum behind the data
-    return _whole(decompressor, raw, limit, rest_bytes_max=_ADLER_BYTES)
-
-
-def _whole(decompressor: Any, raw: bytes, limit: int, *, rest_bytes_max: int = 0) -> bytes:
-    if len(raw) > limit:
-        raise _Broken(f"a block grows to more than {limit} bytes")
-    if not decompressor.eof or len(decompressor.unused_data) > rest_bytes_max:
-        raise _Broken("a block is cut short or followed by other bytes")
-    return raw
-
-
-def _bounded_snappy(packed: bytes, limit: int) -> bytes:
-    """Raw snappy (it begins with its length as a plain varint), then a big-endian CRC32."""
-    length = 0
-    for place, byte in enumerate(packed[:5]):
-        length |= (byte & 0x7F) << (7 * place)
-        if byte < 0x80:
-            break
-    if length > limit:
-        raise _Broken(f"a block grows to more than {limit} bytes")
-    raw: bytes = pa.decompress(packed[:-4], length, codec="snappy", asbytes=True)
-    if zlib.crc32(raw) != int.from_bytes(packed[-4:], "big"):
-        raise _Broken("a block's checksum differs")
-    return raw
-
-
-def _bounded_null(packed: bytes, limit: int) -> bytes:
-    if len(packed) > limit:
-        raise _Broken(f"a block has more than {limit} bytes")
-    return packed
-
-
-def _snappy(raw: bytes) -> bytes:
-    packed: bytes = pa.compress(raw, codec="snappy", asbytes=True)
-    return packed + zlib.crc32(raw).to_bytes(4, "big")
-
-
-def _deflate(raw: bytes) -> bytes:
-    compressor = zlib.compressobj(level=6, wbits=-15)
-    return compressor.compress(raw) + compressor.flush()
-
-
-_DECOMPRESS: dict[str, Callable[[bytes, int], bytes]] = {
-    "zstandard": _bounded_zstd,
-    "deflate": _bounded_deflate,
-    "snappy": _bounded_snappy,
-    "null": _bounded_null,
-}
-_COMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    "zstandard": lambda raw: zstd.compress(raw, options=_ZSTD_OPTIONS),
-    "snappy": _snappy,
-    "deflate": _deflate,
-    "null": lambda raw: raw,
-}
 
 
 def encode_container(

@@ -83,7 +83,7 @@ def payload_of(entries):
     raw = io.BytesIO()
     records = manifest._records(EntryTable.of(entries), with_2x=True)
     fastavro.schemaless_writer(raw, ARRAY, records)
-    return raw.getvalue()[len(avro._varint(len(records))) : -1]
+    return raw.getvalue()[len(avro.varint(len(records))) : -1]
 
 
 def parts_of(data):

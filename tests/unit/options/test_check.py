@@ -167,7 +167,6 @@ def test_every_refused_option_is_refused_for_some_value():
             continue
         other = [c for c in option.choices if c not in (option.default, *option.coverage.accepted)]
         formats = {
-            "file.format": "avro",
             "manifest.format": "json",
             "file.compression": "brotli",
         }

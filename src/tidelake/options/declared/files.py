@@ -57,10 +57,6 @@ FILE_FORMAT: Final = text(
     "file.format",
     "parquet",
     "Format of new data files.",
-    partly(
-        "Avro data files are not covered yet; use 'parquet' or 'orc'",
-        accepted=("parquet", "orc"),
-    ),
     pattern="parquet|orc|avro",
 )
 FILE_FORMAT_PER_LEVEL: Final = mapping(

@@ -74,7 +74,7 @@ def test_every_scalar_type_comes_back_with_every_compression(file_format, compre
 
 @pytest.mark.parametrize("file_format", FORMATS)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_any_values_come_back(file_format, data):
     types = data.draw(st.lists(st.sampled_from(SCALARS), min_size=1, max_size=4))
     rows = data.draw(st.integers(1, 12))
@@ -113,7 +113,7 @@ def test_rows_are_filtered_cut_and_counted(file_format):
             files,
             path,
             fields[1:],
-            predicate=Compare("k", ">", 990),
+            predicate=Compare(">", "k", 990),
             predicate_fields=fields,
             file_fields=fields,
         )
@@ -172,7 +172,7 @@ def test_a_damaged_file_is_an_error_that_names_it_and_never_rows_too_many(file_f
     whole = files.read_bytes(path_of(file_format))
     rng = random.Random(5)
     refused = 0
-    for _ in range(150):
+    for _ in range(80):
         damaged = bytearray(whole)
         damaged[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
         bad = MemoryFileIO()
@@ -185,7 +185,7 @@ def test_a_damaged_file_is_an_error_that_names_it_and_never_rows_too_many(file_f
             assert got.num_rows == 500
             if file_format == "avro":  # every block has a checksum
                 assert got.equals(pa.Table.from_batches([batch]))
-    assert refused > 60
+    assert refused > 30
     for cut in (0, 3, 17, len(whole) // 2, len(whole) - 1):
         bad = MemoryFileIO()
         bad.write_once(path_of(file_format), whole[:cut])

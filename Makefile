@@ -80,8 +80,8 @@ mutants: setup ## planted bugs, each of which the checks above must catch
 bench: setup ## the benchmarks at full size, as paired ratios, into docs/benchmarks.md
 	$(BIN)/python bench/run.py --size full --write
 
-bench-small: setup ## the kernel's benchmarks at small size: asserts the answers, not the times
-	$(BIN)/python bench/run.py kernel indexes --size small
+bench-small: setup ## the kernel's, indexes' and planning's benchmarks at small size: asserts the answers
+	$(BIN)/python bench/run.py kernel indexes planning --size small
 
 ##@ Quality; `check` is exactly what CI runs
 .PHONY: check fmt fmt-check lint types arch spelling changelog docs-gen docs-check docs serve-docs clean

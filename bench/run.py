@@ -1,6 +1,6 @@
 """Run the benchmarks and print or write their table.
 
-Usage: python bench/run.py [kernel] [indexes] [peers] [pipeline] [--size small|full] [--write]
+Usage: python bench/run.py [QUESTION ...] [--size small|full] [--write]
 
 With --write the figures are kept in bench/figures.json, those of questions that were not asked as
 they were, and docs/benchmarks.md shows them.
@@ -22,6 +22,8 @@ import indexes  # noqa: E402  (the path comes first)
 import kernel  # noqa: E402
 import peers  # noqa: E402
 import pipeline  # noqa: E402
+import planning  # noqa: E402
+import scale  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
@@ -31,6 +33,8 @@ BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 QUESTIONS = {
     "kernel": kernel.lines,
     "indexes": indexes.lines,
+    "planning": planning.lines,
+    "scale": scale.lines,
     "peers": peers.lines,
     "pipeline": pipeline.lines,
 }

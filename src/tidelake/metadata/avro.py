@@ -67,6 +67,8 @@ RECORDS_MAX = 2_000_000
 """A manifest of 8 MiB holds some 100,000 entries."""
 PART_BYTES = 4 << 20
 """Blocks are decoded together up to this size: few calls for small blocks, bounded memory."""
+COLUMNS_RECORDS_MIN = 150
+"""Fewer records are decoded one by one: they cost less than the NumPy calls of the columns."""
 RATIO_MAX = 500
 """A file may grow this much when decompressed; real manifests grow 3 to 50 times."""
 RATIO_FREE_BYTES = 64 << 20
@@ -203,6 +205,8 @@ def decode_columns(
     """
 
     def convert(schema: Any, blocks: list[tuple[int, bytes]]) -> Columns | list[dict[str, Any]]:
+        if sum(count for count, _ in blocks) < COLUMNS_RECORDS_MIN:
+            return _records(schema, blocks)
         columns = side_by_side(schema["items"], blocks, find_starts=find_starts)
         return _records(schema, blocks) if columns is None else columns
 

@@ -147,7 +147,7 @@ def _decode(
     counts = [count for count, _ in blocks]
     count = sum(counts)
     starts = find_starts(cursor.bytes[: cursor.end])
-    if not count <= len(starts) <= PLACES_FACTOR_MAX * count + PLACES_FREE:
+    if not 0 < count <= len(starts) <= PLACES_FACTOR_MAX * count + PLACES_FREE:
         raise _Unusual
     fields, ends = _read(cursor, leaves, starts)
     chain = _chain(starts, ends, count, cursor.end)

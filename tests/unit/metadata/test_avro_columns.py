@@ -65,6 +65,16 @@ ENTRIES = st.lists(
 )
 
 
+FEW = avro.COLUMNS_RECORDS_MIN
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _however_few():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(avro, "COLUMNS_RECORDS_MIN", 0)
+        yield
+
+
 ARRAY = avro._array_of(json.dumps(ENTRY_SCHEMA_2X).encode())
 
 
@@ -107,7 +117,7 @@ def same_as_one_by_one(count, payload, find_starts=manifest._entry_starts):
     return True
 
 
-@settings(UNHURRIED, max_examples=25)
+@settings(UNHURRIED, max_examples=15)
 @given(ENTRIES, st.integers(1, 3), st.booleans())
 def test_entries_come_out_as_they_went_in(entries, blocks, with_2x):
     data = container(entries, blocks=blocks, with_2x=with_2x)
@@ -115,13 +125,13 @@ def test_entries_come_out_as_they_went_in(entries, blocks, with_2x):
     assert decode_manifest(data, path="m").to_entries() == entries
 
 
-@settings(UNHURRIED, max_examples=25)
+@settings(UNHURRIED, max_examples=15)
 @given(ENTRIES)
 def test_columns_are_what_fastavro_reads(entries):
     assert same_as_one_by_one(len(entries), payload_of(entries))
 
 
-@settings(UNHURRIED, max_examples=80)
+@settings(UNHURRIED, max_examples=40)
 @given(ENTRIES, st.data())
 def test_damaged_entries_are_never_read_otherwise_than_one_by_one(entries, data):
     payload = bytearray(payload_of(entries))
@@ -139,7 +149,7 @@ def test_damaged_entries_are_never_read_otherwise_than_one_by_one(entries, data)
     same_as_one_by_one(len(entries) + data.draw(st.sampled_from([0, 0, 0, 1, -1])), bytes(payload))
 
 
-@settings(UNHURRIED, max_examples=25)
+@settings(UNHURRIED, max_examples=15)
 @given(ENTRIES)
 def test_wrong_places_among_the_right_ones_do_no_harm(entries):
     payload = payload_of(entries)
@@ -204,6 +214,13 @@ def test_a_version_that_is_not_known_is_refused():
     assert data[at] == 4
     with pytest.raises(UnsupportedError, match=r"version \[3\]"):
         decode_manifest(data[:at] + b"\6" + data[at + 1 :], path="m")
+
+
+def test_few_entries_are_decoded_one_by_one(monkeypatch):
+    monkeypatch.setattr(avro, "COLUMNS_RECORDS_MIN", FEW)
+    for count, kind in [(FEW - 1, list), (FEW, dict)]:
+        (part,) = parts_of(container([added(f"data-{i}.parquet") for i in range(count)]))
+        assert isinstance(part, kind)
 
 
 def test_java_s_manifests_are_decoded_side_by_side(oracle_dir):

@@ -20,6 +20,13 @@ from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCras
 PK = Shape(("k",), (), None, (("bucket", "1"), ("num-sorted-run.compaction-trigger", "2")))
 PARTITIONED = Shape(("p", "k"), ("p",), None, (("bucket", "2"),))
 APPEND = Shape((), (), None, (("bucket", "-1"),))
+DYNAMIC = Shape(("k",), (), None, (("bucket", "-1"), ("dynamic-bucket.target-row-num", "3")))
+INDEXED = Shape(
+    (),
+    (),
+    None,
+    (("file-index.bloom-filter.columns", "k"), ("file-index.in-manifest-threshold", "1 b")),
+)
 POSTPONE = Shape(("k",), (), None, (("bucket", "-2"),))
 
 
@@ -69,6 +76,18 @@ def _drop(value: str) -> Step:
         table.overwrite(kept, dynamic=False)
 
     return Step("drop", lambda table: table.drop_partitions([{"p": value}]), model)
+
+
+def _delete(key: int) -> Step:
+    def model(table: ModelTable) -> None:
+        gone = [r for r in table.content() if r["k"] == key]
+        table.apply(gone, [True] * len(gone))
+
+    return Step("delete", lambda table: table.delete(tidelake.col("k") == key), model)
+
+
+def _tag(name: str) -> Step:
+    return Step("tag", lambda table: table.create_tag(name), lambda _: None)
 
 
 def _truncate() -> Step:
@@ -157,6 +176,16 @@ def scenarios() -> list[Scenario]:
                 _truncate(),
             ],
         ),
+        Scenario(
+            "dynamic buckets",
+            DYNAMIC,
+            [
+                _write(DYNAMIC, _rows(DYNAMIC, 0, 5, "a")),
+                _write(DYNAMIC, _rows(DYNAMIC, 3, 5, "b"), [False, True, False, False, False]),
+            ],
+        ),
+        Scenario("index files", INDEXED, [_write(INDEXED, _rows(INDEXED, 0, 4, "a"))]),
+        Scenario("delete and tag", PK, [_write(PK, first), _tag("t"), _delete(2)]),
         Scenario(
             "alter",
             PK,

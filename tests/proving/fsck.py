@@ -104,6 +104,9 @@ def check_table(fileio, location: str, *, read_data: bool = True, newest_only: b
             found = by_name.get(name, [])
             if len(found) != 1 or found[0][1] != file["_FILE_SIZE"]:
                 raise FsckError(f"snapshot {snapshot_id}: data file {name} missing or resized")
+            lost = [extra for extra in file["_EXTRA_FILES"] if extra not in by_name]
+            if lost:
+                raise FsckError(f"snapshot {snapshot_id}: {lost} of data file {name} missing")
             if read_data and name not in checked:
                 checked.add(name)
                 _check_data_file(fileio, found[0][0], file)

@@ -33,3 +33,17 @@ def test_a_check_that_finds_other_rows_fails(world):
         damage.check(
             lie, world.of_kind("tag-")[0], "nothing", world.files[world.of_kind("tag-")[0]]
         )
+
+
+def test_a_damaged_file_index_costs_reading_and_no_row():
+    world = damage.sound_table(
+        {
+            "file-index.range-bitmap.columns": "k",
+            "file-index.bitmap.columns": "v",
+            "file-index.in-manifest-threshold": "0 b",
+        }
+    )
+    path = next(p for p in world.of_kind("data-") if p.endswith(".index"))
+    for what, data in damage.damages(world.files[path], step=29):
+        assert damage.check(world, path, what, data) == "truth"
+    assert damage.check(world, path, "gone", None) == "truth"

@@ -27,7 +27,7 @@ from tidelake.format.file_index.roaring import decode
 from tidelake.format.file_index.rows import Mask
 from tidelake.types import TypeRoot
 
-__all__ = ["BSI", "NumberedRows", "bsi_covers", "bsi_rows", "place_bits"]
+__all__ = ["BSI", "NumberedRows", "bsi_covers", "bsi_rows"]
 
 BSI = "bsi"
 _VERSION = 1
@@ -104,24 +104,16 @@ def _slices(source: ByteSource, row_count: int) -> tuple[npt.NDArray[np.int64], 
     if version != _VERSION or not 0 <= low <= high:
         message = f"it has slices of version {version} from {low} to {high}"
         raise damaged(message)
-    positions, source.at = decode(source.data, source.at)
+    positions, source.at = decode(source.data, source.at, rows=row_count)
     count = source.integer()
     if count != (high - low).bit_length():
         message = f"it has {count} slices for numbers from {low} to {high}"
         raise damaged(message)
     numbers, present = np.zeros(row_count, np.int64), np.zeros(row_count, np.bool_)
-    place_bits(present, positions)
+    present[positions] = True
     for digit in range(count):
-        positions, source.at = decode(source.data, source.at)
+        positions, source.at = decode(source.data, source.at, rows=row_count)
         own = np.zeros(row_count, np.bool_)
-        place_bits(own, positions)
+        own[positions] = True
         numbers += own.astype(np.int64) << digit
     return numbers + low, present
-
-
-def place_bits(mask: Mask, positions: npt.NDArray[np.int64]) -> None:
-    """Set the positions in a mask, or raise ``CorruptError`` where one lies outside."""
-    if len(positions) and positions[-1] >= len(mask):
-        message = f"it names row {positions[-1]} of {len(mask)}"
-        raise damaged(message)
-    mask[positions] = True

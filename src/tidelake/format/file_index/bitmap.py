@@ -218,7 +218,7 @@ class BitmapReader:
             positions = np.array([-1 - offset], np.int64)
         else:
             start = self._body_at + offset
-            positions, end = decode(self._data, start)
+            positions, end = decode(self._data, start, rows=self._row_count)
             if length >= 0 and end != start + length:
                 message = f"a bitmap is {end - start} bytes long and says {length}"
                 raise damaged(message)

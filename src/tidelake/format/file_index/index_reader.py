@@ -51,6 +51,8 @@ _COVERS: Mapping[str, Callable[[KeyForm], bool]] = {
     BSI: bsi_covers,
     RANGE_BITMAP: range_bitmap_covers,
 }
+ROWS_MAX = 1 << 26
+"""Rows of a file above which its index is not asked: a number per row would take too much."""
 FIRST_READ_BYTES = 4_096
 """Bytes of an index file read at first: nearly always the whole head, and small indexes too."""
 
@@ -99,6 +101,8 @@ def indexed_rows(
     -----
     Thread-safe; the file is closed when this returns.
     """
+    if row_count > ROWS_MAX:
+        return True
     if isinstance(source, bytes):
         with pa.BufferReader(source) as container:
             return _asked(container, predicate, fields, file_fields, row_count)

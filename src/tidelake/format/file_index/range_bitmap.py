@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from tidelake.format.file_index.bit_slice import NumberedRows, place_bits
+from tidelake.format.file_index.bit_slice import NumberedRows
 from tidelake.format.file_index.byte_source import ByteSource, damaged
 from tidelake.format.file_index.distinct import DistinctValues
 from tidelake.format.file_index.index_key import IndexKey, KeyForm
@@ -283,8 +283,8 @@ def _code_rows(source: ByteSource, row_count: int, values: int) -> NumberedRows:
 
 
 def _place_bitmap(mask: Mask, data: bytes, at: int, length: int) -> None:
-    positions, end = decode(data, at)
+    positions, end = decode(data, at, rows=len(mask))
     if end != at + length:
         message = f"a slice of its range bitmap is {end - at} bytes long and says {length}"
         raise damaged(message)
-    place_bits(mask, positions)
+    mask[positions] = True

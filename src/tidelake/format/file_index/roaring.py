@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from tidelake.errors import CorruptError
 
-__all__ = ["EMPTY_BITMAP", "decode", "encode_groups", "encode_one"]
+__all__ = ["EMPTY_BITMAP", "ROWS_MAX", "decode", "encode_groups", "encode_one"]
 
 _PLAIN_COOKIE = 12346
 _RUN_COOKIE = 12347
@@ -38,6 +38,7 @@ _BITSET_BYTES = 8192
 _OFFSETS_FROM = 4
 _CONTAINERS_MAX = 1 << 16
 
+ROWS_MAX = 1 << 32
 EMPTY_BITMAP = _PLAIN_COOKIE.to_bytes(4, "little") + bytes(4)
 
 Positions = npt.NDArray[np.int64]
@@ -162,7 +163,7 @@ def _put(
         out[at + byte] = (values >> 8 * byte) & 0xFF
 
 
-def decode(data: bytes, start: int = 0, *, end: int | None = None) -> tuple[Positions, int]:
+def decode(data: bytes, start: int = 0, *, rows: int = ROWS_MAX) -> tuple[Positions, int]:
     """Give a bitmap's positions and where it ends.
 
     Parameters
@@ -171,8 +172,8 @@ def decode(data: bytes, start: int = 0, *, end: int | None = None) -> tuple[Posi
         Holds the bitmap.
     start : int
         Where it begins.
-    end : int, optional
-        Where it ends at the latest; the data's end if not given.
+    rows : int
+        All positions are below; a few bytes could name many millions of others.
 
     Returns
     -------
@@ -189,7 +190,7 @@ def decode(data: bytes, start: int = 0, *, end: int | None = None) -> tuple[Posi
     >>> decode(encode_one(np.array([1, 5, 70_000])))[0].tolist()
     [1, 5, 70000]
     """
-    source = _Source(data, start, len(data) if end is None else end)
+    source = _Source(data, start)
     cookie = source.number(4)
     if cookie == _PLAIN_COOKIE:
         count = source.number(4)
@@ -208,6 +209,9 @@ def decode(data: bytes, start: int = 0, *, end: int | None = None) -> tuple[Posi
     if (np.diff(keys) <= 0).any():
         message = "its containers are not in order"
         raise _damaged(message)
+    if count and int(keys[-1]) << 16 >= rows:
+        message = f"it names rows from {int(keys[-1]) << 16} on, of {rows}"
+        raise _damaged(message)
     if not len(flags) or count >= _OFFSETS_FROM:
         offsets = source.array(count, np.dtype("<u4")).astype(np.int64)
     else:
@@ -220,16 +224,19 @@ def decode(data: bytes, start: int = 0, *, end: int | None = None) -> tuple[Posi
         is_run = bool(len(flags)) and bool(flags[i])
         parts.append(_container(source, cardinality, is_run=is_run) + (key << 16))
     positions = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    if len(positions) and positions[-1] >= rows:
+        message = f"it names row {positions[-1]} of {rows}"
+        raise _damaged(message)
     return positions, source.at
 
 
 class _Source:
     """Reads numbers one after the other, and never beyond the end."""
 
-    def __init__(self, data: bytes, start: int, end: int) -> None:
+    def __init__(self, data: bytes, start: int) -> None:
         self.data = data
         self.at = start
-        self.end = min(end, len(data))
+        self.end = len(data)
 
     def array(self, count: int, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
         size = count * np.dtype(dtype).itemsize

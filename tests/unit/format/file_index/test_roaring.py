@@ -65,3 +65,17 @@ def test_changed_bytes_are_refused_or_give_positions_in_order(data):
 def test_a_bitmap_that_is_cut_off_is_damaged():
     with pytest.raises(CorruptError, match="more bytes"):
         decode(encode_one(np.arange(0, 100, 3))[:-1])
+
+
+def test_a_bitmap_of_more_rows_than_there_are_is_damaged_before_they_are_made():
+    everything = b"".join(
+        [
+            (12347 | 65_535 << 16).to_bytes(4, "little"),
+            b"\xff" * 8192,
+            b"".join(key.to_bytes(2, "little") + b"\xff\xff" for key in range(65_536)),
+        ]
+    )
+    with pytest.raises(CorruptError, match="names rows from"):
+        decode(everything, rows=1_000_000)
+    with pytest.raises(CorruptError, match="names row 9 of 9"):
+        decode(encode_one(np.arange(10)), rows=9)

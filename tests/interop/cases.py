@@ -407,6 +407,7 @@ def altered_append() -> Case:
         "alter_append",
         {"k": "BIGINT", "a": "INT", "s": "STRING", "d": "DECIMAL(9, 2)", "gone": "STRING"},
         [Write(first), retype, Write(second), rename, Write(third), Compact(), back],
+        cannot={"pypaimon": "Failed to parse string: '39.39'"},  # Java reads 39
     )
 
 
@@ -445,7 +446,7 @@ def altered_pk(*, sequence: str) -> Case:
         ("k",),
         options={"bucket": "2", "sequence.field": "seq"},
         peer_rows=[(2**42, i, "peer") for i in range(0, 90, 7)],
-        cannot=java if renamed else {},
+        cannot=others if renamed else {},
     )
 
 

@@ -428,8 +428,9 @@ def altered_pk(*, sequence: str) -> Case:
         {sequence: "BIGINT", "id": "INT NOT NULL", "new": "STRING"},
         lambda r: (r[3], r[0], r[1]),
     )
-    # Java takes today's sequence.field for a snapshot whose column had another name
-    java = dict.fromkeys(("java-1.3", "java-2.1"), "Sequence field: 'at' can not be found")
+    # they take today's sequence.field for a snapshot whose column had another name
+    refusal = "Sequence field: 'at' can not be found"
+    others = dict.fromkeys(("java-1.3", "java-2.1", "pypaimon"), refusal)
     return Case(
         "alter_pk" if sequence == "seq" else "alter_pk_sequence_name",
         {"k": "INT NOT NULL", "v": "STRING", "seq": "INT"},

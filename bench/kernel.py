@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import rows
 from measure import Ratio, paired
+from pyarrow import orc
 
 import tidelake
 
@@ -94,11 +95,14 @@ def load_lines(size: Size) -> Iterator[Line]:
                 yield Line("W1", what, "pyarrow write_table, zstd", ratio, "<= 1.3")
 
 
-def merge_table(place: Path, key_name: str, size: Size, *, runs: int = 4) -> tidelake.Table:
+def merge_table(
+    place: Path, key_name: str, size: Size, *, runs: int = 4, file_format: str = "parquet"
+) -> tidelake.Table:
     """One big run and `runs` overlapping ones of 10 %."""
     catalog = tidelake.open(str(place / "warehouse"))
     base = make(key_name, rows.shuffled_keys(size.merge_rows, 1), 2)
     options = {"bucket": "1", "write-only": "true", "target-file-size": "1 gb"}
+    options["file.format"] = file_format
     table = catalog.create_table("db.m", base.schema, primary_keys=KEYS[key_name], options=options)
     table.write(base)
     for run in range(runs):
@@ -201,8 +205,29 @@ def merge_lines(size: Size) -> Iterator[Line]:
             )
 
 
+def orc_lines(size: Size) -> Iterator[Line]:
+    """A scan of ORC files with merge against pyarrow's read of the same files."""
+    key_name = "int64 key"
+    with scratch() as place:
+        table = merge_table(place, key_name, size, file_format="orc")
+        files = sorted((place / "warehouse").rglob("data-*.orc"))
+        wanted = [*table.schema.names, "_SEQUENCE_NUMBER", "_VALUE_KIND"]
+
+        def streamed() -> int:
+            return sum(batch.num_rows for batch in table.to_batches())
+
+        def decode() -> list[pa.Table]:
+            return [orc.ORCFile(str(file)).read(columns=wanted) for file in files]
+
+        assert rows.digest(table.to_arrow(), "k") == expected_digest(key_name, size)
+        what = f"ORC scan with merge, {key_name}, 1 + {len(files) - 1} runs"
+        ratio = paired(streamed, decode, rounds=size.rounds)
+        yield Line("W9", what, "pyarrow's ORC read of the same files", ratio, "<= 1.3")
+
+
 def lines(size_name: str) -> Iterator[Line]:
     """All lines of this file."""
     size = SIZES[size_name]
     yield from load_lines(size)
     yield from merge_lines(size)
+    yield from orc_lines(size)

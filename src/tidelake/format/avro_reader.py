@@ -65,13 +65,13 @@ _UNREADABLE = (
 def read_avro(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> Iterator[pa.RecordBatch]:
     """Read an Avro file; see :data:`tidelake.format.file_reader.FileReader`."""
     path = request.path
-    check_scalars(request.fields, file_format="Avro")
     source = _Source(open_sized(stack, fileio, request), path)
     try:
         schema, codec, sync = _header(source)
         record = schema[1] if isinstance(schema, list) else schema
         types = {f["name"]: f["type"] for f in record["fields"]}
         columns = OwnColumns(request, [f["name"] for f in record["fields"]])
+        check_scalars(columns.fields, file_format="Avro")
         for own in columns.fields:
             _check_type(types[own.name], own, path)
         wanted = [f.name for f in columns.fields]

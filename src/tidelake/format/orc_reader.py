@@ -57,8 +57,8 @@ def read_orc(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> Iterator
     schema = file.schema
     if len(schema) > COLUMNS_COUNT_MAX:
         raise corrupt(path, f"it has {len(schema)} columns, over {COLUMNS_COUNT_MAX}")
-    check_scalars(request.fields, file_format="ORC")
     columns = OwnColumns(request, schema.names, ids=_ids(schema))
+    check_scalars(columns.fields, file_format="ORC")
     for own in columns.fields:
         check_type(schema.field(own.name).type, own, path=path)
     if not columns.fields:

@@ -74,6 +74,13 @@ LATER_OPTIONS = (
         f"its rows are partly in the postpone bucket; {_USE_JAVA}",
     ),
     LaterOption(
+        r"postpone\.batch-write-fixed-bucket",
+        "false",
+        "rows always wait in the postpone bucket here; leave it out, and call compact() when they"
+        " are to be seen",
+        ON_WRITE,
+    ),
+    LaterOption(
         r"scan\.(primary-branch|fallback-snapshot-branch|fallback-delta-branch)",
         "",
         "branches are not covered yet; unset it",

@@ -281,6 +281,13 @@ def live_buckets(
     return list(_grouped(live_files(context, snapshot, manifests=manifests), snapshot.id))
 
 
+def read_buckets(
+    context: ReadContext, snapshot: Snapshot, *, manifests: ManifestCache
+) -> list[BucketFiles]:
+    """Those of :func:`live_buckets` that a read looks at: not the postpone buckets."""
+    return [b for b in live_buckets(context, snapshot, manifests=manifests) if b.bucket >= 0]
+
+
 def live_files(context: ReadContext, snapshot: Snapshot, *, manifests: ManifestCache) -> EntryTable:
     """All live files of a snapshot as columns, bucket by bucket; kept folded for the next plan.
 

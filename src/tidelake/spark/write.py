@@ -36,6 +36,7 @@ from tidelake.errors import (
     UnsupportedError,
 )
 from tidelake.metadata.data_file import CommitMessage
+from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.options import declared
 from tidelake.spark.bucket import bucket_column
 from tidelake.spark.expression import quoted
@@ -52,7 +53,7 @@ from tidelake.types import RowKind
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate
 
-__all__ = ["publish", "write_frame"]
+__all__ = ["TASK_COLUMN", "clustering_column", "publish", "write_frame"]
 
 TASK_COLUMN = "_tidelake_task"
 TASK_INPUT_BYTES = 32 << 20
@@ -236,7 +237,7 @@ def _clustered(handle: TableHandle, frame: DataFrame, tasks: int | None) -> Data
     count = tasks or _tasks_count(frame)
     if not partition_keys:
         count = min(count, buckets_count)
-    task = _task_column(handle, frame, count)
+    task = clustering_column(handle, frame, count)
     return (
         frame.withColumn(TASK_COLUMN, task)
         .repartitionById(count, F.col(TASK_COLUMN))
@@ -244,7 +245,7 @@ def _clustered(handle: TableHandle, frame: DataFrame, tasks: int | None) -> Data
     )
 
 
-def _task_column(handle: TableHandle, frame: DataFrame, count: int) -> Column:
+def clustering_column(handle: TableHandle, frame: DataFrame, count: int) -> Column:
     """The number of the task that writes a row: a function of partition and bucket alone."""
     keys = [handle.schema.field(name) for name in handle.schema.bucket_keys]
     bucket = bucket_column(
@@ -292,7 +293,7 @@ def _input_bytes(frame: DataFrame) -> int:
 def _check_one_task_per_bucket(handle: TableHandle, messages: Sequence[CommitMessage]) -> None:
     if not handle.schema.primary_keys:
         return
-    written = [(m.partition, m.bucket) for m in messages]
+    written = [(m.partition, m.bucket) for m in messages if m.bucket != POSTPONE_BUCKET]
     assert len(set(written)) == len(written), (
         f"two tasks wrote one bucket of table '{handle.identifier}': the bucket expression and the"
         " kernel's bucket function disagree"

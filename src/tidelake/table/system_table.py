@@ -27,7 +27,7 @@ from tidelake.errors import (
 from tidelake.metadata.data_file import EMPTY_ROW, DataFileMeta, FileSource
 from tidelake.metadata.live_set import manifest_files
 from tidelake.metadata.snapshot import Snapshot
-from tidelake.scan import live_buckets
+from tidelake.scan import live_buckets, read_buckets
 from tidelake.table.arguments import column_names, row_limit
 from tidelake.table.conversions import Conversions
 from tidelake.table.file_index_rows import FILE_INDEXES, file_index_rows
@@ -185,7 +185,7 @@ def _files(handle: TableHandle, snapshot: Snapshot | None) -> list[Row]:
         return []
     context = handle.read_context()
     rows: list[Row] = []
-    for bucket in live_buckets(context, snapshot, manifests=handle.manifests):
+    for bucket in read_buckets(context, snapshot, manifests=handle.manifests):
         partition = partition_text(handle, bucket.partition)
         for file in bucket.files:
             schema = context.file_schema(file.schema_id, file_name=file.file_name)
@@ -329,7 +329,7 @@ def _partitions(handle: TableHandle, snapshot: Snapshot | None) -> list[Row]:
     if snapshot is None or not handle.schema.partition_keys:
         return []
     files_of: dict[bytes, list[DataFileMeta]] = {}
-    for bucket in live_buckets(handle.read_context(), snapshot, manifests=handle.manifests):
+    for bucket in read_buckets(handle.read_context(), snapshot, manifests=handle.manifests):
         files_of.setdefault(bucket.partition, []).extend(bucket.files)
     return [
         {"partition": handle.paths.partition_path(partition), **_totals(files)}

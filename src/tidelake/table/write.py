@@ -414,7 +414,7 @@ def new_writer(
     elif handle.options.get(declared.BUCKET) == POSTPONE_BUCKET:
         live = None  # whatever waits there already, rows come behind it
         number = int(handle.env.rng.uniform(0, WRITER_NUMBER_MAX))
-        options = postpone_options(handle.options, user=user, writer_number=number)
+        options = postpone_options(handle.options, handle.schema, user=user, writer_number=number)
         context = replace(context, options=options)
     return TableWriter(
         context,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -96,13 +97,48 @@ def test_a_waiting_file_is_as_java_writes_it(table):
                 commit_user="loader-s-1", commit_identifier=0)  # fmt: skip
     (entry,) = live(table)
     file = entry.file
-    name = r"data--u-loader-1-s-[0-9]+-w-[0-9a-f-]{36}-0\.[a-z]+"
+    name = r"data--u-loader-1-s-[0-9]+-w-[0-9a-f-]{36}-0\.avro"
     assert re.fullmatch(name, file.file_name), file.file_name
     assert (file.level, file.row_count, file.delete_row_count) == (0, 2, 0)
     assert (file.min_sequence_number, file.max_sequence_number) == (-1, -1)
     assert file.key_stats.null_counts == (None,)
     assert file.value_stats_cols == ()
-    assert table.system_table("files").to_arrow().num_rows == 1
+    counts = {
+        name: table.system_table(name).to_arrow().num_rows
+        for name in ("files", "partitions", "buckets")
+    }
+    assert counts == {"files": 0, "partitions": 0, "buckets": 1}  # as Java's
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(pa.timestamp("ns"), {"file.format": "parquet"}), (pa.string(), {"file.compression": "lz4"})],
+)
+def test_what_avro_cannot_hold_waits_in_the_table_s_own_format(catalog, kind, options):
+    schema = pa.schema({"k": pa.int64(), "v": kind})
+    table = catalog.create_table(
+        "db.o", schema, primary_keys=["k"], options={"bucket": -2, **options}
+    )
+    table.write(pa.table({"k": [1], "v": pa.array([None], kind)}))
+    (entry,) = live(table)
+    assert entry.file.file_name.endswith(".parquet")
+    table.compact()
+    assert table.count() == 1
+
+
+@pytest.mark.oracle
+def test_the_rows_that_java_left_waiting_are_moved(oracle_dir, tmp_path):
+    shutil.copytree(
+        oracle_dir / "fixtures" / "warehouse_1_3_1.db" / "pk_postpone", tmp_path / "db.db" / "t"
+    )
+    table = tidelake.open(tmp_path).table("db.t")
+    assert table.count() == 0
+    table.write([{"k": 2, "v": "ours"}])
+    table.compact()
+    assert sorted(map(tuple, map(dict.values, table.to_arrow().to_pylist()))) == [
+        (1, "a"),
+        (2, "ours"),
+    ]
 
 
 def test_a_partition_keeps_its_number_of_buckets_and_a_new_one_gets_the_default(catalog, table):

@@ -8,8 +8,8 @@
 
 The rows of one writer are replayed in the order of its files, so its files' names tell the writer:
 ``data--u-<commit user>-s-<writer number>-w-<uuid>-<i>``. Keys of a file's metadata are those of its
-first and its last row and bound nothing. The semantics are Paimon's ``PostponeBucketWriter`` and
-``PostponeBucketFileStoreWrite`` (1.3.1).
+first and its last row and bound nothing; there are no statistics. The semantics are Paimon's
+``PostponeBucketWriter`` and ``PostponeBucketFileStoreWrite`` (1.3.1).
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.errors import ClosedError
+from tidelake.errors import ClosedError, InvalidInputError, UnsupportedError
+from tidelake.format import check_file_formats
 from tidelake.merge import MergeSpec
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileSource
 from tidelake.options import Options, declared, target_file_size_bytes
@@ -29,6 +30,7 @@ from tidelake.store.context import StoreContext
 from tidelake.store.lsm.keyed_file import KeyedFile, row_fields
 from tidelake.store.new_files import NewFiles
 from tidelake.store.rolling import RollingWriter
+from tidelake.types import TableSchema
 from tidelake.types.arrow import to_arrow_schema
 
 __all__ = ["PostponeBucketWriter", "postpone_options"]
@@ -41,21 +43,35 @@ USER_CHARS_MAX = 80
 """Of a longer user the name shows the beginning: a file name has 255 bytes."""
 
 
-def postpone_options(options: Options, *, user: str, writer_number: int) -> Options:
+def postpone_options(
+    options: Options, schema: TableSchema, *, user: str, writer_number: int
+) -> Options:
     """The options with which files of the postpone bucket are written.
 
-    Examples
-    --------
-    >>> made = postpone_options(Options.parse({}), user="loader", writer_number=7)
-    >>> made.get(declared.DATA_FILE_PREFIX)
-    'data--u-loader-s-7-w-'
+    They are Avro files, which are quick to write a few rows into; or of the table's own format
+    where its columns or its compression are none of Avro's.
+
+    Parameters
+    ----------
+    options : Options
+        The table's.
+    schema : TableSchema
+        Its columns.
+    user : str
+        Who will commit.
+    writer_number : int
+        Tells the writers of a commit apart.
     """
     # the number is found again behind the first "-s-", so the user's name must not hold one
     shown = user.replace("-s-", "-")[:USER_CHARS_MAX]
     prefix = f"{options.get(declared.DATA_FILE_PREFIX)}-u-{shown}-s-{writer_number}-w-"
-    return options.updated(
-        {declared.DATA_FILE_PREFIX.key: prefix, declared.METADATA_STATS_MODE.key: "none"}
-    )
+    named = {declared.DATA_FILE_PREFIX.key: prefix, declared.METADATA_STATS_MODE.key: "none"}
+    avro = options.updated({**named, declared.FILE_FORMAT.key: "avro"})
+    try:
+        check_file_formats(avro, schema.fields, what="A waiting file")
+    except (UnsupportedError, InvalidInputError):
+        return options.updated(named)
+    return avro
 
 
 class PostponeBucketWriter:

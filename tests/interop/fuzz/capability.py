@@ -182,5 +182,5 @@ CHANGES_COVERED = True
 """Whether tables may be altered between steps."""
 DYNAMIC_COVERED = True
 """Whether primary-key tables may have dynamic buckets."""
-MIXED_TIMES_COVERED = True
+MIXED_TIMES_COVERED = False
 """Whether one table may have timestamps of nanoseconds and coarser ones."""

@@ -129,8 +129,11 @@ class Episode:
 
     def overwrite(self) -> None:
         rows = draw_rows(self.shape, self.rng, 6)
-        self.table.write(arrow_of(self.shape, rows), mode="overwrite")
-        self.model.overwrite(rows, dynamic=True)
+        table, dynamic = self.table, not self.shape.keys_may_move
+        if not dynamic:  # single partitions of such a table are not overwritten
+            table = table.copy({"dynamic-partition-overwrite": "false"})
+        table.write(arrow_of(self.shape, rows), mode="overwrite")
+        self.model.overwrite(rows, dynamic=dynamic)
         self._remember()
 
     def compact(self) -> None:

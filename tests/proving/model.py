@@ -37,6 +37,8 @@ class ModelTable:
         return copy.deepcopy(self)
 
     def _key(self, row: Row) -> Key:
+        if not set(self.partition_keys) <= set(self.keys):
+            return tuple(row[k] for k in self.keys)  # one row of a key in the whole table
         names = (*self.partition_keys, *(k for k in self.keys if k not in self.partition_keys))
         return tuple(row[k] for k in names)
 

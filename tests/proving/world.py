@@ -27,6 +27,11 @@ class Shape:
     options: tuple[tuple[str, str], ...]
 
     @property
+    def keys_may_move(self) -> bool:
+        """Whether a key may move between partitions."""
+        return bool(self.keys) and not set(self.partition_keys) <= set(self.keys)
+
+    @property
     def arrow_schema(self) -> pa.Schema:
         fields = []
         if self.partition_keys:
@@ -81,6 +86,12 @@ def draw_shape(rng: random.Random) -> Shape:
     sequence_field = "n" if rng.random() < 0.3 else None
     if sequence_field:
         options["sequence.field"] = sequence_field
+    # no draw of its own, so that the seeds' other choices stay what they were
+    if options["bucket"] != "1" and "num-sorted-run.compaction-trigger" in options:
+        options |= {"bucket": "-1", "dynamic-bucket.target-row-num": "30"}
+    if partitioned and sequence_field is None and "manifest.target-file-size" in options:
+        options |= {"bucket": "-1", "dynamic-bucket.target-row-num": "30"}
+        return Shape(keys, partition_keys, None, tuple(options.items()))
     return Shape(partition_keys + keys, partition_keys, sequence_field, tuple(options.items()))
 
 

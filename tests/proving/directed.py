@@ -6,7 +6,7 @@ from proving.fsck import check_table
 from proving.model import ModelTable, sorted_rows
 from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
 from tidelake import col
-from tidelake.errors import OutcomeUnknownError
+from tidelake.errors import ConflictError, OutcomeUnknownError
 from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
 
 
@@ -167,6 +167,43 @@ def check_unknown_outcome() -> None:
     assert unknown == 1, "of the rows; of a compaction after them nobody needs to hear"
 
 
+def check_dynamic_writers_of_one_base() -> None:
+    """A key that two writers would put into two buckets is in one: the later commit is refused."""
+    options = {"dynamic-bucket.target-row-num": "1"}
+    table, model = _run(options, [(_rows([0], "base"), None)])
+    late = table.writer()
+    late.write(arrow_of(Shape(("k",), (), None, ()), _rows([1], "late")))
+    for key in (2, 1):  # 1 comes into the bucket after that of 2, and not into the next
+        rows = _rows([key], "other")
+        table.write(arrow_of(Shape(("k",), (), None, ()), rows))
+        model.apply(rows)
+    refused = None
+    try:
+        late.commit()
+    except ConflictError as error:
+        refused = error.kind
+    assert refused == "bucket_assignment", "two writers put one key into two buckets"
+    assert content_of(table) == model.content()
+    check_table(table.fileio, LOCATION)
+
+
+def check_keys_move_between_partitions() -> None:
+    """A key that was moved has one row, and its old bucket's compaction does not bring it back."""
+    options = {"dynamic-bucket.target-row-num": "3", "num-sorted-run.compaction-trigger": "2"}
+    shape = Shape(("k",), ("p",), None, tuple(options.items()))
+    fileio = MemoryFileIO()
+    shape.create(open_catalog(fileio, 1))
+    table, model = open_catalog(fileio, 2).table(NAME), ModelTable(("k",), ("p",))
+    for turn in range(5):
+        rows = [
+            {"p": "abc"[(row["k"] + turn) % 3], **row} for row in _rows(range(turn, 9), f"t{turn}")
+        ]
+        table.write(arrow_of(shape, rows))
+        model.apply(rows)
+        assert content_of(table) == model.content()
+    check_table(fileio, LOCATION)
+
+
 CHECKS = (
     check_unknown_outcome,
     check_compaction_of_several_sections,
@@ -176,4 +213,6 @@ CHECKS = (
     check_sequence_field,
     check_spilled_write,
     check_count_with_deletes,
+    check_dynamic_writers_of_one_base,
+    check_keys_move_between_partitions,
 )

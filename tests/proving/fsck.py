@@ -111,7 +111,38 @@ def check_table(fileio, location: str, *, read_data: bool = True, newest_only: b
                 checked.add(name)
                 _check_data_file(fileio, found[0][0], file)
         _check_levels(snapshot_id, live)
+    if read_data and snapshot.get("indexManifest"):
+        _check_index(fileio, location, snapshot["indexManifest"], live, by_name)
     return len(live)
+
+
+def _check_index(fileio, location: str, name: str, live, by_name) -> None:
+    """Each key is in one bucket of its partition, and each bucket's index has as many hashes."""
+    hashes: dict[bytes, set[bytes]] = {}
+    counts: dict[tuple[bytes, int], int] = {}
+    for entry in _avro(fileio, f"{location}/manifest/{name}"):
+        ((path, size),) = by_name[entry["_FILE_NAME"]]
+        if (size, size) != (entry["_FILE_SIZE"], 4 * entry["_ROW_COUNT"]):
+            raise FsckError(f"{path}: {size} bytes are not what the index manifest says")
+        data = fileio.read_bytes(path)
+        known = hashes.setdefault(entry["_PARTITION"], set())
+        for at in range(0, size, 4):
+            if data[at : at + 4] in known:
+                raise FsckError(f"{path}: a hash is in two buckets, or twice in one")
+            known.add(data[at : at + 4])
+        counts[entry["_PARTITION"], entry["_BUCKET"]] = entry["_ROW_COUNT"]
+    keys: dict[tuple[bytes, int], set[tuple]] = {}
+    for partition, bucket, _, file_name in live:
+        rows = _rows(fileio, by_name[file_name][0][0])
+        columns = [rows[c].to_pylist() for c in rows.column_names if c.startswith("_KEY_")]
+        keys.setdefault((partition, bucket), set()).update(zip(*columns, strict=True))
+    seen: dict[bytes, set[tuple]] = {}
+    for (partition, bucket), own in keys.items():
+        if len(own) > counts.get((partition, bucket), 0):
+            raise FsckError(f"the index of bucket {bucket} has not all of its {len(own)} keys")
+        if not own.isdisjoint(seen.setdefault(partition, set())):
+            raise FsckError(f"a key of bucket {bucket} is in another bucket too")
+        seen[partition] |= own
 
 
 def _check_levels(snapshot_id, live) -> None:

@@ -13,12 +13,15 @@ from unittest import mock
 
 import numpy as np
 
+import tidelake.commit.index_plan as index_plan
 import tidelake.commit.own_commits as own_commits
 import tidelake.merge.engine as engine
 import tidelake.merge.spec as spec
 import tidelake.scan.plan as plan
 import tidelake.store.lsm.bucket_writer as bucket_writer
 import tidelake.store.lsm.compaction as compaction
+import tidelake.table.dynamic_buckets as dynamic_buckets
+import tidelake.table.key_moves as key_moves
 import tidelake.table.table as table
 import tidelake.table.write as write
 from proving import directed, episode, faults, interleave
@@ -181,8 +184,41 @@ def _without_deletes(original):
     return merge_buffer
 
 
+def _indexes_are_not_compared(_):
+    return lambda self, seen_id, now, write: {}
+
+
+def _index_is_forgotten(original):
+    def with_index(self, message):
+        whole = original(self, message)
+        if whole.index is None or whole.bucket == 0:
+            return whole
+        return replace(whole, index=replace(whole.index, file=None))
+
+    return with_index
+
+
+def _keys_are_not_found(_):
+    return lambda self, keys: (np.full(keys.num_rows, -1, np.int64), [])
+
+
 _PLANTED = (
     # name; what catches it; where it is, and what stands there instead
+    (
+        "the index of another writer is passed over",
+        "check_dynamic_writers_of_one_base",
+        (index_plan.IndexPlan, "_rebased", _indexes_are_not_compared),
+    ),
+    (
+        "new buckets come into no index",
+        "check_dynamic_writers_of_one_base",
+        (dynamic_buckets.DynamicBuckets, "with_index", _index_is_forgotten),
+    ),
+    (
+        "a key that moves stays where it was",
+        "check_keys_move_between_partitions",
+        (key_moves.KeyMoves, "_places", _keys_are_not_found),
+    ),
     (
         "publish replaces what is there",
         "check_two_writers",

@@ -23,3 +23,9 @@ def test_twenty_killed_writers_lose_nothing_they_acknowledged(tmp_path):
     figures = kill.kills(tmp_path, count=20, seed=7)
     assert figures["kills"] == 20
     assert figures["commits"] > 0
+
+
+def test_racing_processes_put_no_key_into_two_dynamic_buckets(tmp_path):
+    options = {"dynamic-bucket.target-row-num": "5"}
+    figures = race.race(tmp_path, processes=4, commits=40, options=options)
+    assert figures["commits"] == 40

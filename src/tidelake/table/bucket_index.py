@@ -21,7 +21,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from tidelake.errors import CorruptError, InvalidInputError
+from tidelake.errors import ConflictError, CorruptError, InvalidInputError
 
 __all__ = ["BUCKETS_MAX", "BucketIndex", "Fill"]
 
@@ -155,17 +155,17 @@ class BucketIndex:
 
         Raises
         ------
-        CorruptError
-            The index has one of them in another bucket.
+        ConflictError
+            One of them is in another bucket.
         """
         distinct = np.unique(hashes)
         buckets = self._look_up(distinct)
         if ((buckets >= 0) & (buckets != bucket)).any():
             message = (
-                f"Keys of bucket {bucket} of {self._where} are in another bucket by its hash index:"
-                " nothing was written. Run the write again."
+                f"Keys of bucket {bucket} of {self._where} are in another bucket too, by the index"
+                " or by rows of this write. Nothing was committed; write again."
             )
-            raise CorruptError(message, kind="index_twice")
+            raise ConflictError(message, kind="bucket_assignment")
         new = distinct[buckets < 0]
         if len(new):
             self._remember(new, np.full(len(new), bucket, np.int32))

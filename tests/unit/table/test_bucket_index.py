@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unit.metadata.made import UNHURRIED
 
-from tidelake.errors import CorruptError, InvalidInputError
+from tidelake.errors import ConflictError, CorruptError, InvalidInputError
 from tidelake.table import bucket_index
 from tidelake.table.bucket_index import BucketIndex, Fill
 
@@ -77,7 +77,7 @@ def test_what_another_task_chose_is_noted_or_refused():
     index.put(7, array([5]))
     assert index.hashes(4).tolist() == [1, 2]
     assert index.hashes(7).tolist() == [5]
-    with pytest.raises(CorruptError, match="another bucket"):
+    with pytest.raises(ConflictError, match="another bucket"):
         index.put(7, array([2]))
 
 

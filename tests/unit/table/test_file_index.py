@@ -212,6 +212,16 @@ def test_columns_are_found_by_the_file_s_own_name(catalog):
     assert now.to_arrow(filter="name = 'kind-1'").num_rows == 3
 
 
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
+def test_files_of_every_format_have_indexes(catalog, file_format):
+    options = {**ALL_KINDS, "file.format": file_format}
+    table = catalog.create_table("db.f", SCHEMA, options=options)
+    for start in (0, 20):
+        table.write(written_rows(20, start))
+    assert pruned(table, "name = 'name-33'") == 1
+    assert table.to_arrow(filter="name = 'name-33'").column("k").to_pylist() == [33]
+
+
 def test_a_write_that_is_given_up_leaves_no_index_behind(catalog):
     table = catalog.create_table(
         "db.g", SCHEMA, options={**ALL_KINDS, "file-index.in-manifest-threshold": "0 b"}

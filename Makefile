@@ -56,7 +56,7 @@ interop-fuzz: setup ## 500 random tables, written and read by us and by Java Pai
 	$(BIN)/python scripts/interop_fuzz.py $(if $(SEED),--seed $(SEED))
 
 ##@ Reliability, full size (SIZE=small for the size of the tests, SEED=n to replay)
-.PHONY: faults damage sim-full race-full kill-full mutants
+.PHONY: faults damage sim-full race-full kill-full memory mutants
 faults: setup ## every FileIO call of every operation fails in every mode
 	$(BIN)/python scripts/reliability.py faults --size $(SIZE)
 
@@ -72,16 +72,22 @@ race-full: setup ## four processes race for 20,000 commits
 kill-full: setup ## a writing process is killed 300 times
 	$(BIN)/python scripts/reliability.py kill --size $(SIZE) $(if $(SEED),--seed $(SEED))
 
+memory: setup ## writing, reading, compacting, planning in 256 MiB with input 20 times as large
+	$(BIN)/python scripts/memory.py --size $(SIZE)
+
 mutants: setup ## planted bugs, each of which the checks above must catch
 	$(BIN)/python scripts/reliability.py mutants --size $(SIZE)
 
 ##@ Speed
-.PHONY: bench bench-small
+.PHONY: bench bench-small memory-small
 bench: setup ## the benchmarks at full size, as paired ratios, into docs/benchmarks.md
 	$(BIN)/python bench/run.py --size full --write
 
 bench-small: setup ## the kernel's, indexes' and planning's benchmarks at small size: asserts the answers
 	$(BIN)/python bench/run.py kernel indexes planning --size small
+
+memory-small: setup ## the memory contract with input as large as the memory
+	$(BIN)/python scripts/memory.py --size small
 
 ##@ Quality; `check` is exactly what CI runs
 .PHONY: check fmt fmt-check lint types arch spelling changelog docs-gen docs-check docs serve-docs clean

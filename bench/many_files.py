@@ -53,7 +53,8 @@ def commit(table: tidelake.Table, numbers: range, *, buckets: int = 8, level: in
         for bucket, own in files.items()
         if own
     ]
-    table.handle.committer().commit(messages, user="bench")
+    base = table.latest_snapshot_id or 0
+    table.handle.committer().commit(messages, user="bench", base_snapshot_id=base)
 
 
 def _file(number: int, types: list, level: int) -> DataFileMeta:

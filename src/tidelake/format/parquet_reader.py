@@ -38,6 +38,9 @@ __all__ = ["read_parquet"]
 
 ROW_GROUPS_COUNT_MAX = 100_000
 COLUMNS_COUNT_MAX = 20_000
+COLUMN_BUFFER_BYTES = 1 << 20
+"""Of each column so much of the file is held at a time, and not its part of the row group, which
+may be a hundred MiB: a merge reads many files side by side."""
 
 
 def read_parquet(
@@ -71,6 +74,7 @@ def _parquet_file(source: pa.NativeFile, *, int96_unit: str | None = None) -> pq
     return pq.ParquetFile(
         source,
         pre_buffer=False,
+        buffer_size=COLUMN_BUFFER_BYTES,
         page_checksum_verification=True,
         coerce_int96_timestamp_unit=int96_unit,
     )

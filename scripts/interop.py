@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "src")]
 
 from interop import cases, matrix, readers  # noqa: E402  (the path comes first)
+from interop.fuzz.made import judged, made_by_java  # noqa: E402
+from interop.peer import JavaPeer  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
@@ -73,8 +75,18 @@ def main() -> int:
             show("Tables written by Java Paimon 2.1, and read by", theirs, console)
         else:
             console.print("The oracle's fixture tables are not beside this checkout: left out.")
-    wrong = sum(v.word == "differs" for v in [*ours, *theirs])
-    console.print(f"{len(ours) + len(theirs)} compared, {wrong} differ")
+    made = []
+    core = next((r for r in present if isinstance(r, readers.JavaCore)), None)
+    if core is not None:
+        tables = made_by_java()[:: 9 if arguments.small else 1]
+        with JavaPeer(core) as peer, console.status("Java makes tables") as status:
+            for table in tables:
+                status.update(table.name)
+                with tempfile.TemporaryDirectory(prefix="tidelake-made-") as warehouse:
+                    made.append(judged(table, peer, Path(warehouse)))
+        show("Tables made by Java Paimon 1.3.1 just now, and read by", made, console)
+    wrong = sum(v.word == "differs" for v in [*ours, *theirs, *made])
+    console.print(f"{len(ours) + len(theirs) + len(made)} compared, {wrong} differ")
     return 1 if wrong else 0
 
 

@@ -7,8 +7,10 @@ import pytest
 from interop.cells import value_cell
 from interop.fuzz.both import run
 from interop.fuzz.draw import draw
+from interop.fuzz.made import judged, made_by_java
 from interop.fuzz.program import Model, Program
 from interop.fuzz.shrink import shrink
+from interop.matrix import DIFFERS
 from interop.peer import JavaPeer
 from interop.readers import AbsentError, JavaCore
 
@@ -39,6 +41,18 @@ def test_a_random_table_is_the_same_to_java_to_us_and_to_a_dict(seed, java, tmp_
 def test_what_failed_once_is_mended(fixture, java, tmp_path):
     program = Program.from_json(fixture.read_text(encoding="utf-8"))
     assert run(program, java, tmp_path).failure is None
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("made", made_by_java()[::9], ids=lambda m: m.name.replace(" ", "_"))
+def test_a_table_that_java_makes_is_read_equal_at_every_snapshot(made, java, tmp_path):
+    verdict = judged(made, java, tmp_path)
+    assert verdict.word != DIFFERS, verdict.more
+
+
+def test_java_makes_more_than_forty_tables_of_different_names():
+    names = [made.name for made in made_by_java()]
+    assert len(names) == len(set(names)) > 40
 
 
 def test_a_seed_gives_the_same_program_and_a_file_of_it_too():

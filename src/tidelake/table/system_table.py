@@ -204,7 +204,10 @@ def _value_stats(file: DataFileMeta, schema: TableSchema, current: TableSchema) 
     names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
     fields = [schema.field(name) for name in names]
     stats = file.value_stats
-    counts = dict(zip((f.id for f in fields), stats.null_counts, strict=False))
+    # of a column that came after the file all its rows are null
+    here = {f.id for f in schema.fields}
+    counts = {f.id: file.row_count for f in current.fields if f.id not in here}
+    counts |= dict(zip((f.id for f in fields), stats.null_counts, strict=False))
 
     def text(values: Mapping[int, object]) -> str:
         return _map_text({f.name: values.get(f.id) for f in current.fields})

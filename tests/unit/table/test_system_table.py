@@ -7,6 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 
+import tidelake
 from tidelake import (
     CorruptError,
     InvalidInputError,
@@ -199,3 +200,10 @@ def test_what_is_of_no_moment_says_so(catalog, table, name):
 def test_a_system_table_is_only_read(catalog, table, call):
     with pytest.raises(UnsupportedError, match=r"db\.t\$files' is a system table.*open 'db\.t'"):
         call(catalog.table("db.t$files"))
+
+
+def test_files_say_that_all_rows_are_null_in_a_column_that_came_later(catalog, table):
+    catalog.table("db.t").alter(tidelake.AddColumn("later", "INT"))
+    for file in catalog.table("db.t$files").to_arrow().to_pylist():
+        assert f"later={file['record_count']}, " in file["null_value_counts"]
+        assert "later=null, " in file["min_value_stats"]

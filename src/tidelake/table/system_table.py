@@ -206,7 +206,9 @@ def _value_stats(file: DataFileMeta, schema: TableSchema, current: TableSchema) 
     stats = file.value_stats
     # of a column that came after the file all its rows are null
     here = {f.id for f in schema.fields}
-    counts = {f.id: file.row_count for f in current.fields if f.id not in here}
+    counts: dict[int, int | None] = {
+        f.id: file.row_count for f in current.fields if f.id not in here
+    }
     counts |= dict(zip((f.id for f in fields), stats.null_counts, strict=False))
 
     def text(values: Mapping[int, object]) -> str:

@@ -38,6 +38,7 @@ SKIPPED_PREFIXES = ("_", ".")
 SKIPPED_SUFFIX = "_COPYING_"
 FRACTION_DIGITS_MAX = 6
 METADATA_COLUMN = "_metadata"
+_ONLY_KERNEL = frozenset({TypeRoot.TIME, TypeRoot.VARIANT})
 _INTEGERS = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
 _TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _BYTES = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
@@ -248,11 +249,18 @@ def _read_alike(data_type: DataType) -> bool:
     """Whether Spark reads a column of the type as the kernel does."""
     if data_type.root in _TIMESTAMPS:
         return (data_type.precision or 0) <= FRACTION_DIGITS_MAX
-    return data_type.root is not TypeRoot.TIME and not data_type.is_nested
+    if data_type.root is TypeRoot.ROW:
+        names = [name.lower() for _, name in data_type.child_fields]
+        if len(set(names)) != len(names):
+            return False  # which of them Spark means depends on the session
+    return data_type.root not in _ONLY_KERNEL and all(map(_read_alike, data_type.children))
 
 
 def _widens(source: DataType, target: DataType) -> bool:
     """Whether every value of the source type is one of the target's, and a cast keeps it."""
+    if source.is_nested or target.is_nested:
+        # Spark finds the fields of a struct by name; what was altered inside, the kernel reads
+        return source.as_nullable() == target.as_nullable()
     if source.root is target.root:
         if source.root is TypeRoot.DECIMAL or source.root in _TIMESTAMPS:
             return (source.precision, source.scale) == (target.precision, target.scale)

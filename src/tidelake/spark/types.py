@@ -11,10 +11,15 @@ DATE                                    date
 TIME(p)                                 time(p), p at most 6
 TIMESTAMP(p)                            timestamp_ntz (microseconds)
 TIMESTAMP(p) WITH LOCAL TIME ZONE       timestamp (microseconds)
+ARRAY<T>, MAP<K, V>                     array, map
+MULTISET<T>                             map<T, int>
+ROW<a T, ...>                           struct
+VARIANT                                 variant
 ======================================  ==========================================
 
 A TIMESTAMP(7..9) is read where its values hold whole microseconds, and refused where one does
-not: a cut value would be a wrong value. Nested types and VARIANT are refused until a later version.
+not: a cut value would be a wrong value. What is inside a nested column may be null on Spark,
+whatever the table says, as its columns may.
 """
 
 from __future__ import annotations
@@ -27,6 +32,8 @@ from pyspark.sql import types as st
 
 from tidelake.errors import UnsupportedError
 from tidelake.types import DataField, DataType, TypeRoot
+from tidelake.types.arrow import child_types, nested_type
+from tidelake.types.field_ids import with_new_ids
 
 __all__ = [
     "fields_from_spark",
@@ -36,6 +43,8 @@ __all__ = [
     "to_spark_type",
 ]
 
+COMMENT_KEY = "comment"
+"""Where Spark keeps a column's comment in its metadata."""
 STRING_LENGTH_MAX = 2_147_483_647
 SPARK_FRACTION_DIGITS = 6
 TIME_DIGITS = 3
@@ -56,6 +65,7 @@ _PLAIN: dict[TypeRoot, st.DataType] = {
     TypeRoot.DATE: st.DateType(),
     TypeRoot.TIMESTAMP: st.TimestampNTZType(),
     TypeRoot.TIMESTAMP_LTZ: st.TimestampType(),
+    TypeRoot.VARIANT: st.VariantType(),
 }
 _FROM_SPARK: dict[type[st.DataType], DataType] = {
     st.BooleanType: DataType(TypeRoot.BOOLEAN),
@@ -70,6 +80,7 @@ _FROM_SPARK: dict[type[st.DataType], DataType] = {
     st.DateType: DataType(TypeRoot.DATE),
     st.TimestampNTZType: DataType(TypeRoot.TIMESTAMP, precision=SPARK_FRACTION_DIGITS),
     st.TimestampType: DataType(TypeRoot.TIMESTAMP_LTZ, precision=SPARK_FRACTION_DIGITS),
+    st.VariantType: DataType(TypeRoot.VARIANT),
 }
 
 
@@ -91,6 +102,8 @@ def to_spark_type(data_type: DataType, *, column: str = "", table: str = "") -> 
         return st.DecimalType(data_type.precision or 10, data_type.scale or 0)
     if data_type.root is TypeRoot.TIME and (data_type.precision or 0) <= SPARK_FRACTION_DIGITS:
         return st.TimeType(data_type.precision or 0)
+    if data_type.is_nested:
+        return _nested_spark_type(data_type, column=column, table=table)
     found = _PLAIN.get(data_type.root)
     if found is None:
         message = (
@@ -99,6 +112,27 @@ def to_spark_type(data_type: DataType, *, column: str = "", table: str = "") -> 
         )
         raise UnsupportedError(message, kind="type", table=table, column=column)
     return found
+
+
+def _nested_spark_type(data_type: DataType, *, column: str, table: str) -> st.DataType:
+    inside = [
+        (name, to_spark_type(t, column=f"{column}.{name}", table=table))
+        for name, t in child_types(data_type)
+    ]
+    if data_type.root is TypeRoot.ROW:
+        details = data_type.child_details or ((None, None),) * len(inside)
+        return st.StructType(
+            [
+                st.StructField(name, t, metadata=_comment_metadata(comment))
+                for (name, t), (comment, _) in zip(inside, details, strict=True)
+            ]
+        )
+    types = [t for _, t in inside]
+    return st.ArrayType(*types) if data_type.root is TypeRoot.ARRAY else st.MapType(*types)
+
+
+def _comment_metadata(comment: str | None) -> dict[str, str]:
+    return {} if comment is None else {COMMENT_KEY: comment}
 
 
 def spark_schema(fields: Sequence[DataField], *, table: str = "") -> st.StructType:
@@ -110,7 +144,14 @@ def spark_schema(fields: Sequence[DataField], *, table: str = "") -> st.StructTy
         See :func:`to_spark_type`.
     """
     return st.StructType(
-        [st.StructField(f.name, to_spark_type(f.type, column=f.name, table=table)) for f in fields]
+        [
+            st.StructField(
+                f.name,
+                to_spark_type(f.type, column=f.name, table=table),
+                metadata=_comment_metadata(f.description),
+            )
+            for f in fields
+        ]
     )
 
 
@@ -140,16 +181,16 @@ def fields_from_spark(
     ['INT NOT NULL', 'TIMESTAMP(6) WITH LOCAL TIME ZONE']
     """
     fields = []
-    for number, field in enumerate(schema.fields):
+    for field in schema.fields:
         data_type = _from_spark_type(field.dataType, column=field.name, table=table)
         if not field.nullable or field.name in not_null:
             data_type = data_type.not_null()
-        fields.append(DataField(number, field.name, data_type, _comment(field)))
-    return tuple(fields)
+        fields.append(DataField(0, field.name, data_type, _comment(field)))
+    return with_new_ids(fields)
 
 
 def _comment(field: st.StructField) -> str | None:
-    comment = field.metadata.get("comment")
+    comment = field.metadata.get(COMMENT_KEY)
     return None if comment is None else str(comment)
 
 
@@ -161,14 +202,42 @@ def _from_spark_type(spark_type: st.DataType, *, column: str, table: str) -> Dat
         return DataType(root, length=spark_type.length)
     if isinstance(spark_type, st.TimeType) and spark_type.precision <= TIME_DIGITS:
         return DataType(TypeRoot.TIME, precision=spark_type.precision)
+    nested = _from_nested_spark(spark_type, column=column, table=table)
+    if nested is not None:
+        return nested
     found = _FROM_SPARK.get(type(spark_type))
     if found is None:
         message = (
             f"Column '{column}' of table '{table}' has Spark type {spark_type.simpleString()},"
-            " which this version cannot store: cast it to a scalar type."
+            " which this version cannot store: cast it to another type."
         )
         raise UnsupportedError(message, kind="type", table=table, column=column)
     return found
+
+
+def _from_nested_spark(spark_type: st.DataType, *, column: str, table: str) -> DataType | None:
+    def inside(name: str, child: st.DataType, *, nullable: bool) -> DataType:
+        found = _from_spark_type(child, column=f"{column}.{name}", table=table)
+        return found if nullable else found.not_null()
+
+    if isinstance(spark_type, st.ArrayType):
+        element = inside("element", spark_type.elementType, nullable=spark_type.containsNull)
+        return DataType(TypeRoot.ARRAY, children=(element,))
+    if isinstance(spark_type, st.MapType):
+        key = inside("key", spark_type.keyType, nullable=False)
+        value = inside("value", spark_type.valueType, nullable=spark_type.valueContainsNull)
+        return DataType(TypeRoot.MAP, children=(key, value))
+    if isinstance(spark_type, st.StructType):
+        comments = [_comment(f) for f in spark_type.fields]
+        return DataType(
+            TypeRoot.ROW,
+            children=tuple(
+                inside(f.name, f.dataType, nullable=f.nullable) for f in spark_type.fields
+            ),
+            child_fields=tuple((0, f.name) for f in spark_type.fields),
+            child_details=tuple((c, None) for c in comments) if any(comments) else (),
+        )
+    return None
 
 
 def spark_arrow_schema(fields: Sequence[DataField]) -> pa.Schema:
@@ -192,12 +261,24 @@ _SPARK_ARROW = {
     TypeRoot.TIME: pa.time64("ns"),
     TypeRoot.TIMESTAMP: pa.timestamp("us"),
     TypeRoot.TIMESTAMP_LTZ: pa.timestamp("us", tz="UTC"),
+    # the mark is how Spark tells a variant from a struct of two binaries
+    TypeRoot.VARIANT: pa.struct(
+        [
+            pa.field("value", pa.binary(), nullable=False),
+            pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
+        ]
+    ),
 }
 
 
 def _spark_arrow_type(data_type: DataType) -> pa.DataType:
     if data_type.root is TypeRoot.DECIMAL:
         return pa.decimal128(data_type.precision, data_type.scale)
+    if data_type.is_nested:
+        children = [pa.field(name, _spark_arrow_type(t)) for name, t in child_types(data_type)]
+        if data_type.root in {TypeRoot.MAP, TypeRoot.MULTISET}:
+            children[0] = children[0].with_nullable(False)
+        return nested_type(data_type, children)
     return _SPARK_ARROW[data_type.root]
 
 

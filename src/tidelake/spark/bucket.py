@@ -23,12 +23,15 @@ Source of the layout: ``docs/format/binary-row.md``; of the hash: Paimon's ``Mur
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from tidelake.codec.bucket import buckets_of
+from tidelake.codec.bucket import buckets_of, hash_rows
 from tidelake.spark.expression import (
     big_endian_bytes,
     millis,
@@ -38,7 +41,7 @@ from tidelake.spark.expression import (
 from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import to_arrow_type
 
-__all__ = ["bucket_column", "has_expression"]
+__all__ = ["bucket_column", "has_expression", "hash_column"]
 
 INLINE_BYTES_MAX = 7
 DECIMAL_COMPACT_DIGITS_MAX = 18
@@ -89,12 +92,18 @@ def bucket_column(
     if buckets_count == 1:
         return F.lit(0)
     if function == "hive" or not all(has_expression(field.type) for field, _ in keys):
-        return _bucket_udf(keys, buckets_count, function)
+        return _key_udf(keys, partial(buckets_of, buckets_count=buckets_count, function=function))
     if function == "mod":
         number = keys[0][1].cast("bigint")
         return F.pmod(number, F.lit(buckets_count)).cast("int")
-    row = binary_row(keys, big_endian_bytes(spark))
-    return F.abs(F.hash(row) % F.lit(buckets_count))
+    return F.abs(hash_column(spark, keys) % F.lit(buckets_count))
+
+
+def hash_column(spark: SparkSession, keys: Sequence[tuple[DataField, Column]]) -> Column:
+    """Give the hash of a row's key as an INT column; parameters as of :func:`bucket_column`."""
+    if all(has_expression(field.type) for field, _ in keys):
+        return F.hash(binary_row(keys, big_endian_bytes(spark)))
+    return _key_udf(keys, hash_rows)
 
 
 def binary_row(keys: Sequence[tuple[DataField, Column]], to_bytes: ToBytes) -> Column:
@@ -202,15 +211,16 @@ def _little_endian(number: Column, to_bytes: ToBytes) -> Column:
     return to_bytes(swapped)
 
 
-def _bucket_udf(
-    keys: Sequence[tuple[DataField, Column]], buckets_count: int, function: str
+def _key_udf(
+    keys: Sequence[tuple[DataField, Column]],
+    number_of: Callable[[Sequence[pa.Array], Sequence[DataType]], npt.NDArray[np.int32]],
 ) -> Column:
     types = [field.type for field, _ in keys]
     arrow_types = [to_arrow_type(t) for t in types]
 
-    def buckets(*columns: pa.Array) -> pa.Array:
+    def numbers(*columns: pa.Array) -> pa.Array:
         cast = [c.cast(t) for c, t in zip(columns, arrow_types, strict=True)]
-        return pa.array(buckets_of(cast, types, buckets_count, function=function), pa.int32())
+        return pa.array(number_of(cast, types), pa.int32())
 
-    udf = F.arrow_udf(buckets, "int")
+    udf = F.arrow_udf(numbers, "int")
     return udf(*(column for _, column in keys))

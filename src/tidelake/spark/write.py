@@ -5,7 +5,7 @@
 2. Tables with buckets: each row's task is a Spark SQL expression of its partition and bucket
    (:mod:`tidelake.spark.bucket`), and the rows are shuffled to it: **one bucket, one task**, so
    that sequence numbers of a bucket come from one writer. Append tables without buckets are not
-   shuffled.
+   shuffled. Dynamic buckets are looked up first (:mod:`tidelake.spark.assign`).
 3. Each task runs a :class:`~tidelake.table.writer.TableWriter` over its Arrow batches
    (:mod:`tidelake.spark.write_task`) and gives back its commit messages as versioned bytes.
 4. The driver collects them (of a task that was tried twice, Spark gives the answer of one
@@ -38,7 +38,14 @@ from tidelake.errors import (
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.options import declared
-from tidelake.spark.bucket import bucket_column
+from tidelake.spark.assign import (
+    BUCKET_COLUMN,
+    HASH_COLUMN,
+    AssignTask,
+    assigners_of,
+    check_one_bucket_per_key,
+)
+from tidelake.spark.bucket import bucket_column, hash_column
 from tidelake.spark.expression import quoted
 from tidelake.spark.session import parallelism
 from tidelake.spark.types import to_spark_type
@@ -47,7 +54,7 @@ from tidelake.table.dynamic_buckets import is_dynamic
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN
 from tidelake.table.partition_spec import partition_predicate
-from tidelake.table.write import CommitIdentity, WriteResult, check_writable
+from tidelake.table.write import CommitIdentity, WriteResult, assigned_anew, check_writable
 from tidelake.table.writer import delete_new_files
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
@@ -83,29 +90,53 @@ def write_frame(
     """Write a DataFrame in one commit; see :meth:`tidelake.spark.Lake.write`."""
     target = _target(handle, mode, partition)
     check_writable(handle)
-    if is_dynamic(handle.options, has_primary_key=bool(handle.schema.primary_keys)):
+    if handle.schema.keys_may_move:
         message = (
-            f"Table '{handle.identifier}' has dynamic buckets, which Spark does not write yet:"
-            " write it with Table.write, or create it with a number of buckets."
+            f"Keys of table '{handle.identifier}' may move between partitions, which a write from"
+            " Spark does not cover yet: write it with Table.write, or make its partition columns"
+            " part of the primary key."
         )
-        raise UnsupportedError(message, kind="dynamic_buckets", table=handle.identifier)
+        raise UnsupportedError(message, kind="cross_partition", table=handle.identifier)
     frame = _with_static_columns(handle, frame, partition)
     _check_columns(handle, frame)
     if identity.once and not handle.committer().filter_committed(
         identity.user, [identity.identifier]
     ):
         return WriteResult(already_committed=True)
-    rows = _clustered(handle, _with_kind_bytes(frame), tasks)
-    task = WriteTask.of(
-        handle, user=identity.user, overwrite=target.overwrite, static=target.static
-    )
+    return assigned_anew(lambda: _write_once(handle, frame, target, identity, tasks))
+
+
+def _write_once(
+    handle: TableHandle,
+    frame: DataFrame,
+    target: _Target,
+    identity: CommitIdentity,
+    tasks: int | None,
+) -> WriteResult:
     base_snapshot_id = handle.snapshots.latest_id() or 0
+    has_keys = bool(handle.schema.primary_keys)
+    dynamic = is_dynamic(handle.options, has_primary_key=has_keys)
+    if dynamic:
+        index_of = None if target.overwrite else base_snapshot_id
+        rows = _assigned(handle, _with_kind_bytes(frame), tasks, index_of)
+    else:
+        rows = _clustered(handle, _with_kind_bytes(frame), tasks)
+    task = WriteTask.of(
+        handle,
+        user=identity.user,
+        overwrite=target.overwrite,
+        static=target.static,
+        base_snapshot_id=base_snapshot_id if dynamic else None,
+        bucket_column=BUCKET_COLUMN if dynamic else None,
+    )
     collected = rows.mapInArrow(write_task(task), ANSWER_SCHEMA).collect()
     answer = TaskAnswer.gather(collected)
     try:
         if answer.errors:
             raise answer.errors[0]
         _check_one_task_per_bucket(handle, answer.messages)
+        if dynamic:
+            check_one_bucket_per_key(handle, answer.messages)
         committed = publish(
             handle,
             answer.messages,
@@ -245,6 +276,35 @@ def _clustered(handle: TableHandle, frame: DataFrame, tasks: int | None) -> Data
     )
 
 
+def _assigned(
+    handle: TableHandle, frame: DataFrame, tasks: int | None, base_snapshot_id: int | None
+) -> DataFrame:
+    """The rows with their dynamic buckets, in the partitions that write them."""
+    count = tasks or _tasks_count(frame)
+    assigners = assigners_of(handle.options, count)
+    keys = [handle.schema.field(name) for name in handle.schema.bucket_keys]
+    key_hash = hash_column(
+        frame.sparkSession,
+        [(f, _typed(frame, f.name, to_spark_type(f.type))) for f in keys],
+    )
+    # a null key is refused by the task that gets it
+    hashed = frame.withColumn(HASH_COLUMN, F.coalesce(key_hash, F.lit(0)))
+    number = F.abs(F.col(HASH_COLUMN) % F.lit(assigners))
+    found = (
+        hashed.withColumn(TASK_COLUMN, _task_of(handle, frame, number, count))
+        .repartitionById(count, F.col(TASK_COLUMN))
+        .drop(TASK_COLUMN)
+    )
+    task = AssignTask.of(handle, assigners=assigners, base_snapshot_id=base_snapshot_id)
+    fields = [*frame.schema.fields, st.StructField(BUCKET_COLUMN, st.IntegerType(), nullable=False)]
+    placed = found.mapInArrow(task.function(), st.StructType(fields))
+    return (
+        placed.withColumn(TASK_COLUMN, _task_of(handle, placed, F.col(BUCKET_COLUMN), count))
+        .repartitionById(count, F.col(TASK_COLUMN))
+        .drop(TASK_COLUMN)
+    )
+
+
 def clustering_column(handle: TableHandle, frame: DataFrame, count: int) -> Column:
     """The number of the task that writes a row: a function of partition and bucket alone."""
     keys = [handle.schema.field(name) for name in handle.schema.bucket_keys]
@@ -254,6 +314,11 @@ def clustering_column(handle: TableHandle, frame: DataFrame, count: int) -> Colu
         buckets_count=handle.options.get(declared.BUCKET),
         function=handle.options.get(declared.BUCKET_FUNCTION_TYPE),
     )
+    return _task_of(handle, frame, bucket, count)
+
+
+def _task_of(handle: TableHandle, frame: DataFrame, bucket: Column, count: int) -> Column:
+    """The number of the task for a partition and a number in it."""
     if handle.schema.partition_keys:
         # of the column as the table types it: equal partitions must hash alike
         partition = F.hash(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tidelake import errors
@@ -47,19 +48,33 @@ class WriteTask:
         On partition columns: rows of other partitions are refused.
     user : str
         Who will commit.
+    base_snapshot_id : int, optional
+        The snapshot that all tasks begin from; by default each from the newest.
+    bucket_column : str, optional
+        The column that says which dynamic bucket another task gave a row.
     """
 
     handle: TableHandle
     overwrite: bool
     static: Predicate | None
     user: str
+    base_snapshot_id: int | None = None
+    bucket_column: str | None = None
 
     @classmethod
     def of(
-        cls, handle: TableHandle, *, user: str, overwrite: bool, static: Predicate | None
+        cls,
+        handle: TableHandle,
+        *,
+        user: str,
+        overwrite: bool,
+        static: Predicate | None,
+        base_snapshot_id: int | None = None,
+        bucket_column: str | None = None,
     ) -> WriteTask:
         """For a table as the driver opened it; each task has its own clock, ids and threads."""
-        return cls(replace(handle, env=Env(zone=handle.env.zone)), overwrite, static, user)
+        own = replace(handle, env=Env(zone=handle.env.zone))
+        return cls(own, overwrite, static, user, base_snapshot_id, bucket_column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,16 +143,32 @@ def write_batches(
         Rows taken in, and what was written.
     """
     handle = replace(task.handle, manifests=worker_manifests())
-    writer = new_writer(handle, user=task.user, overwrite=task.overwrite, static=task.static)
+    writer = new_writer(
+        handle,
+        user=task.user,
+        overwrite=task.overwrite,
+        static=task.static,
+        base_snapshot_id=task.base_snapshot_id,
+    )
     try:
-        for rows, kinds in with_row_kinds(batches, None, table=handle.identifier):
-            writer.write(rows, kinds)
+        for batch, kinds in with_row_kinds(batches, None, table=handle.identifier):
+            rows, buckets = _without_buckets(batch, task.bucket_column)
+            writer.write(rows, kinds, buckets=buckets)
         messages = writer.prepare_commit()
     except BaseException:
         writer.abort()
         raise
     writer.close()
     return writer.rows_count, messages
+
+
+def _without_buckets(
+    batch: pa.RecordBatch, column: str | None
+) -> tuple[pa.RecordBatch, np.ndarray | None]:
+    if column is None:
+        return batch, None
+    buckets = batch.column(column).to_numpy(zero_copy_only=False)
+    return batch.drop_columns([column]), buckets
 
 
 @cache

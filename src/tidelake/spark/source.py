@@ -86,8 +86,9 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         check_writable(handle)
         if is_dynamic(handle.options, has_primary_key=bool(handle.schema.primary_keys)):
             message = (
-                f"Table '{handle.identifier}' has dynamic buckets, which Spark does not write yet:"
-                " write it with Table.write, or create it with a number of buckets."
+                f"Table '{handle.identifier}' has dynamic buckets: its rows must be clustered by"
+                " their keys before they are written, which Spark does not do for a data source."
+                " Write it with tl.write(frame, name)."
             )
             raise UnsupportedError(message, kind="dynamic_buckets", table=handle.identifier)
         identity = CommitIdentity.of(handle, options.commit_user, options.commit_identifier)

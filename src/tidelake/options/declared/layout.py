@@ -96,8 +96,8 @@ DYNAMIC_BUCKET_TARGET_ROW_NUM: Final = integer(
 DYNAMIC_BUCKET_INITIAL_BUCKETS: Final = integer(
     "dynamic-bucket.initial-buckets",
     None,
-    "Most tasks that share the new keys of a partition with dynamic buckets.",
-    no_effect("one task gives the rows of a write their buckets"),
+    "Most tasks of a Spark write that share the new keys of a partition with dynamic buckets, and "
+    "so the buckets that a new one begins with.",
     mutable=False,
 )
 DYNAMIC_BUCKET_MAX_BUCKETS: Final = integer(
@@ -110,8 +110,7 @@ DYNAMIC_BUCKET_MAX_BUCKETS: Final = integer(
 DYNAMIC_BUCKET_ASSIGNER_PARALLELISM: Final = integer(
     "dynamic-bucket.assigner-parallelism",
     None,
-    "Tasks that assign rows to dynamic buckets.",
-    no_effect("one task gives the rows of a write their buckets"),
+    "Tasks of a Spark write that assign rows to dynamic buckets; as many as write if unset.",
 )
 CROSS_PARTITION_UPSERT_INDEX_TTL: Final = duration(
     "cross-partition-upsert.index-ttl",

@@ -68,10 +68,30 @@ class Alter:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """Merge every bucket into one file; the rows stay."""
+    """Merge every bucket into one file; the rows stay. Rows in a postpone bucket become visible."""
 
 
-Step = Write | Overwrite | Delete | Tag | Alter | Compact
+@dataclass(frozen=True, slots=True)
+class Rescale:
+    """Give partitions (all by default) another number of buckets; the rows stay."""
+
+    buckets: int | None = None
+    partitions: Sequence[Mapping[str, Any]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Drop partitions."""
+
+    partitions: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Drop all rows."""
+
+
+Step = Write | Overwrite | Delete | Tag | Alter | Compact | Rescale | Drop | Truncate
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +135,8 @@ class Model:
         self.ignore_delete = case.options.get("ignore-delete") == "true"
         self.keyed: dict[Values, tuple[Any, Values | None]] = {}
         self.listed: list[Values] = []
+        self.waits = case.options.get("bucket") == "-2"
+        self.waiting: list[tuple[Values, str]] = []
 
     def _take_columns(self, columns: Mapping[str, str]) -> None:
         self.columns = columns
@@ -167,7 +189,10 @@ class Model:
         match step:
             case Write(rows, kinds):
                 for row, kind in zip(rows, kinds or ["+I"] * len(rows), strict=True):
-                    self._put(row, kind)
+                    if self.waits:
+                        self.waiting.append((row, kind))
+                    else:
+                        self._put(row, kind)
             case Overwrite(rows, dynamic, partition):
                 touched = {self._partition(r) for r in rows}
                 fixed = {self.at[k]: v for k, v in (partition or {}).items()}
@@ -184,7 +209,17 @@ class Model:
                     self._drop(lambda r: r[self.at[where[0]]] == where[1])
             case Alter():
                 self._alter(step)
-            case Tag() | Compact():
+            case Compact():
+                for row, kind in self.waiting:
+                    self._put(row, kind)
+                self.waiting.clear()
+            case Drop(partitions):
+                for named in partitions:
+                    fixed = {self.at[k]: v for k, v in named.items()}
+                    self._drop(lambda r, fixed=fixed: all(r[i] == v for i, v in fixed.items()))
+            case Truncate():
+                self._drop(lambda _: True)
+            case Tag() | Rescale():
                 pass
 
     def rows(self) -> list[Values]:
@@ -193,6 +228,31 @@ class Model:
 
 
 # ---- data ----
+
+PKV = {"p": "STRING NOT NULL", "k": "BIGINT NOT NULL", "v": "STRING"}
+NAMED_PARTITIONS = {
+    "i": "INT",
+    "s": "STRING",
+    "d": "DATE",
+    "t": "TIMESTAMP(6)",
+    "n": "DECIMAL(10, 2)",
+    "f": "DOUBLE",
+    "b": "BOOLEAN",
+}
+
+
+def named_partitions() -> list[Values]:
+    """Rows whose partitions' directories have odd names."""
+    second = 10**9
+    values = [
+        (ODD_WORDS[4], 19_000, 1_700_000_000_123_456_000, Decimal("1.50"), 1.0e10, True),
+        (" ", -1, 0, Decimal("-0.05"), 0.5, True),
+        (None, None, None, None, None, None),
+        ("__NONE__x", 0, 60 * second, Decimal(0), -1.5e-7, False),
+        ("日本 q?*", 19_723, -second, Decimal("99999999.99"), 123456.75, None),
+    ]
+    return [(i, *row) for i, row in enumerate(values)]
+
 
 ODD_WORDS = (
     "a", "", " ", "  two ", "a=b/c%d'[x]{y}^~中", "2024-01-01", "x y:z", "100%", "naïve", "日本",
@@ -681,6 +741,37 @@ def all_cases() -> list[Case]:
              ("k",), options={"bucket": "1"}, peer_rows=[(2, variant_rows()[3][1]), (77, None), (78, variant_rows()[5][1])],
              peer_left_out={"java-2.1": "the check has no SQL for nested cells"}),
         altered_append(), altered_pk(sequence="seq"), altered_pk(sequence="at"), altered_nested(),
+        Case("postpone", PKV,
+             [Write([(p, k, "first") for p in "ab" for k in range(40)]), Write([("a", k, "second") for k in range(0, 40, 3)]),
+              Write([("b", k, None) for k in range(5)], ["-D"] * 5), Compact(), Write([("b", 1, "waits")])],
+             ("p", "k"), ("p",), {"bucket": "-2", "postpone.default-bucket-num": "3"},
+             peer_rows=[("a", k, "peer") for k in range(0, 50, 5)]),
+        Case("postpone_rescaled", PKV,
+             [Write([("a", k, "first") for k in range(40)]), Compact(), Rescale(4), Write([("a", k, "second") for k in range(9)]),
+              Compact()],
+             ("p", "k"), ("p",), {"bucket": "-2"}, full_only=True),
+        Case("rescaled", PKV,
+             [Write([(p, k, "first") for p in "ab" for k in range(60)]), Write([("a", k, None) for k in range(9)], ["-D"] * 9),
+              Rescale(3, [{"p": "a"}]), Write([("a", k, "second") for k in range(0, 60, 7)]), Rescale()],
+             ("p", "k"), ("p",), {"bucket": "2"}, peer_rows=[(p, k, "peer") for p in "abc" for k in range(0, 70, 3)]),
+        Case("rescaled_append", PKV, [Write([("a", k % 7, str(k)) for k in range(50)]), Rescale(4)],
+             options={"bucket": "2", "bucket-key": "k"}, full_only=True),
+        Case("buckets_mod", {"k": "BIGINT NOT NULL", "v": "STRING"}, [Write([(k, str(k)) for k in range(-30, 30)])], ("k",),
+             options={"bucket": "4", "bucket-function.type": "mod"}, peer_rows=[(k, "peer") for k in range(-40, 40, 3)]),
+        Case("buckets_hive", {"k": "STRING NOT NULL", "n": "DECIMAL(12, 3) NOT NULL", "v": "STRING"},
+             [Write([(f"key-{k}", Decimal(k) / 8, str(k)) for k in range(60)])], ("k", "n"),
+             options={"bucket": "4", "bucket-function.type": "hive"},
+             peer_rows=[(f"key-{k}", Decimal(k) / 8, "peer") for k in range(0, 70, 3)],
+             cannot={"java-1.3": "(?i)hive|bucket"}, peer_left_out={"java-1.3": "it does not have the function"}),
+        *(Case(f"partition_names_{name}", NAMED_PARTITIONS,
+               [Write(named_partitions()), Drop([{"s": "a=b/c%d'[x]{y}^~中"}, {"t": 0, "b": True}]),
+                Write(named_partitions()[:3])],
+               partition_keys=tuple(NAMED_PARTITIONS)[1:],
+               options={"partition.legacy-name": legacy, "partition.default-name": "__NONE__"},
+               peer_rows=named_partitions(), full_only=legacy == "true")
+          for name, legacy in (("java", "true"), ("sql", "false"))),
+        Case("truncated", KV, [Write([(k, "x", k) for k in range(9)]), Truncate(), Write([(3, "y", 0)])], ("k",),
+             options={"bucket": "2"}),
         Case("tags", KV, [Write([(1, "a", 1)]), Tag("first"), Write([(1, "b", 2), (2, "c", 3)]),
                           Tag("second-tag"), Write([(2, None, None)], ["-D"])],
              ("k",), options={"bucket": "1"}),

@@ -22,10 +22,13 @@ from interop.cases import (
     Case,
     Compact,
     Delete,
+    Drop,
     Model,
     Overwrite,
+    Rescale,
     Step,
     Tag,
+    Truncate,
     Values,
     Write,
 )
@@ -126,6 +129,18 @@ def _take(table: tidelake.Table, step: Step, keys: Sequence[str]) -> None:
             table.alter(*(change_of(dict(change)) for change in changes))
         case Compact():
             table.compact(full=True)
+        case Rescale(buckets, partitions):
+            table.rescale_bucket(buckets, partitions=partitions)
+        case Drop(partitions):
+            fields = {f.name: f for f in schema}
+            table.drop_partitions(
+                [
+                    {k: _column([v], fields[k].type)[0].as_py() for k, v in p.items()}
+                    for p in partitions
+                ]
+            )
+        case Truncate():
+            table.truncate()
 
 
 def make_table(warehouse: Path, case: Case) -> Made:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tidelake
-from interop.cases import Case, Write, row_cells
+from interop.cases import Case, Compact, Write, row_cells
 from interop.cells import difference, table_cells
 from interop.expected import all_expected
 from interop.make import Made, make_table
@@ -136,7 +136,11 @@ def _written_by_others(
                 verdicts.append(Verdict(name, "tidelake", DIFFERS, f"the write: {failed[:300]}"))
                 continue
             made.model.apply(Write(made.case.peer_rows))
-            rows = tidelake.open(str(target)).table(f"db.{made.path.name}").to_arrow()
+            table = tidelake.open(str(target)).table(f"db.{made.path.name}")
+            if made.model.waits:
+                table.compact()
+                made.model.apply(Compact())
+            rows = table.to_arrow()
             expected = made.model.cells()
             wrong = difference(expected, table_cells(rows), rows.column_names)
             word, more = (DIFFERS, wrong) if wrong else (EQUAL, f"{rows.num_rows} rows")

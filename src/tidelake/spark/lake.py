@@ -18,8 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from tidelake.catalog import Catalog, open_catalog
-from tidelake.errors import InvalidInputError
-from tidelake.options import session_options
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.metadata.paths import POSTPONE_BUCKET
+from tidelake.options import declared, session_options
+from tidelake.spark.postpone import compact_postponed_on_spark
 from tidelake.spark.read import frame_of
 from tidelake.spark.session import prepare
 from tidelake.spark.source import TidelakeSource
@@ -262,6 +264,40 @@ class Lake:
             identity=CommitIdentity.of(table.handle, commit_user, commit_identifier),
             tasks=tasks,
         )
+
+    def compact(
+        self,
+        name: str,
+        *,
+        tasks: int | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> WriteResult:
+        """Give the rows of a postpone bucket (``bucket`` = -2) their buckets, on the executors.
+
+        Parameters
+        ----------
+        name : str
+            ``"database.table"``.
+        tasks : int, optional
+            Number of writing tasks; by default as many as run at once.
+        options : mapping, optional
+            Options of the table for this use, such as ``postpone.default-bucket-num``.
+
+        Raises
+        ------
+        UnsupportedError
+            The table has no postpone bucket: ``catalog.table(name).compact()`` compacts it.
+        ConflictError
+            Another compaction moved the same rows; nothing was done.
+        """
+        table = self._in_session(self._data_table(name), options)
+        if table.options.get(declared.BUCKET) != POSTPONE_BUCKET:
+            message = (
+                f"Table '{name}' has no postpone bucket; its writers compact it as they write. For"
+                f" more call catalog.table('{name}').compact(full=True)."
+            )
+            raise UnsupportedError(message, kind="compact_on_spark", table=name)
+        return compact_postponed_on_spark(self.spark, table.handle, tasks=tasks)
 
     def _in_session(self, table: Table, options: Mapping[str, object] | None) -> Table:
         """The table with the session's options, and over them those of one use."""

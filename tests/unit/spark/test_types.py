@@ -62,14 +62,13 @@ def test_spark_types_become_the_tables():
 @pytest.mark.parametrize(
     "odd",
     [
-        st.ArrayType(st.IntegerType()),
-        st.StructType().add("a", st.IntegerType()),
-        st.VariantType(),
+        st.ArrayType(st.NullType()),
+        st.StructType().add("a", st.TimeType(6)),
         st.NullType(),
         st.TimeType(6),
         st.DayTimeIntervalType(),
     ],
 )
 def test_types_that_cannot_be_stored_are_refused_by_column(odd):
-    with pytest.raises(UnsupportedError, match=r"Column 'odd' of table 'db\.t'"):
+    with pytest.raises(UnsupportedError, match=r"Column 'odd(\.\w+)?' of table 'db\.t'"):
         fields_from_spark(st.StructType().add("odd", odd), table="db.t")

@@ -279,6 +279,14 @@ SCALARS = {
     "ltz": "TIMESTAMP_LTZ(6)",
 }
 
+_HASHED = ["k", "i8", "i16", "i32", "i64", "f32", "f64", "text", "raw", "day", "ts3", "ts6", "ltz"]
+FILE_INDEXES = {
+    "file-index.bloom-filter.columns": ",".join(_HASHED),
+    **{f"file-index.bloom-filter.{name}.items": "100" for name in _HASHED},
+    "file-index.bitmap.columns": "bool,i8,i32,f64,text,day,ts6",
+    "file-index.range-bitmap.columns": "bool,i16,i64,f32,dec9,dec18,text,ts3,ltz",
+}
+
 _LAST_DAY, _FIRST_DAY = 2_932_896, -719_162  # 9999-12-31 and 0001-01-01
 
 
@@ -772,6 +780,13 @@ def all_cases() -> list[Case]:
           for name, legacy in (("java", "true"), ("sql", "false"))),
         Case("truncated", KV, [Write([(k, "x", k) for k in range(9)]), Truncate(), Write([(3, "y", 0)])], ("k",),
              options={"bucket": "2"}),
+        Case("file_index_every_type", SCALARS,
+             [Write(scalar_rows()), Write([(k, *scalar_rows()[k % 7][1:]) for k in range(10, 90)])],
+             options=FILE_INDEXES, full_only=True),
+        Case("file_index_pk", KV, _upserts(31, commits=6, keys_count=300, per_commit=60), ("k",),
+             options={"bucket": "2", "file-index.bloom-filter.columns": "k,v", "file-index.bloom-filter.k.items": "300",
+                      "file-index.bloom-filter.v.items": "300", "file-index.bitmap.columns": "n"},
+             peer_rows=[(k, f"peer-{k}", k) for k in range(0, 400, 9)]),
         Case("tags", KV, [Write([(1, "a", 1)]), Tag("first"), Write([(1, "b", 2), (2, "c", 3)]),
                           Tag("second-tag"), Write([(2, None, None)], ["-D"])],
              ("k",), options={"bucket": "1"}),

@@ -123,7 +123,9 @@ def test_many_files_with_many_row_groups(lake, monkeypatch):
     """Files of one run, more than one scan takes, some of one size."""
     small = keyed_file.format_options
     monkeypatch.setattr(
-        keyed_file, "format_options", lambda o: dataclasses.replace(small(o), row_group_rows=70)
+        keyed_file,
+        "format_options",
+        lambda options, **how: dataclasses.replace(small(options, **how), row_group_rows=70),
     )
     monkeypatch.setattr(overlay, "FILES_COUNT_MAX", 3)
     monkeypatch.setattr(overlay, "TASK_ROWS", ROWS)

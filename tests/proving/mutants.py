@@ -17,7 +17,7 @@ import tidelake.commit.index_plan as index_plan
 import tidelake.commit.own_commits as own_commits
 import tidelake.merge.engine as engine
 import tidelake.merge.spec as spec
-import tidelake.scan.plan as plan
+import tidelake.scan.prune_columns as prune_columns
 import tidelake.store.lsm.bucket_writer as bucket_writer
 import tidelake.store.lsm.compaction as compaction
 import tidelake.table.dynamic_buckets as dynamic_buckets
@@ -32,7 +32,6 @@ from tidelake.metadata.data_file import FileKind
 from tidelake.store import LsmBucketWriter
 from tidelake.store.spill import SpillStack
 from tidelake.table.time_travel import TimeTravel
-from tidelake.types.predicate import Compare
 
 SEEDS = 12
 STEPS = 25
@@ -72,14 +71,13 @@ def _sequence_restarts(original):
 
 
 def _prunes_too_much(original):
-    def may_match(predicate, ranges):
-        if isinstance(predicate, Compare) and predicate.op in {"==", "<="}:
-            bounds = ranges.get(predicate.column)
-            if bounds is not None and bounds.min == predicate.literal:
-                return False  # an inclusive bound taken for an exclusive one
-        return original(predicate, ranges)
+    def compared(op, literal, ranges):
+        verdict = original(op, literal, ranges)
+        if op in {"==", "<="}:  # an inclusive bound taken for an exclusive one
+            verdict = np.minimum(verdict, original("<", literal, ranges))
+        return verdict
 
-    return may_match
+    return compared
 
 
 def _keeps_older(_):
@@ -277,7 +275,7 @@ _PLANTED = (
     (
         "statistics prune too much",
         "check_bounds_are_inclusive",
-        (plan, "may_match", _prunes_too_much),
+        (prune_columns, "_compared", _prunes_too_much),
     ),
     (
         "count counts physical rows",

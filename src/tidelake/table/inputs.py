@@ -101,8 +101,14 @@ def is_replayable(data: object) -> bool:
 
 def _from_pandas(frame: Any, fields: Sequence[DataField], *, table: str) -> pa.Table:
     """Take a data frame; whole numbers that pandas made floats for the sake of nulls come back."""
-    nested = [f for f in fields if f.name in frame.columns and frame[f.name].dtype == object]
-    nested = [f for f in nested if f.type.is_nested or f.type.root is TypeRoot.VARIANT]
+    names = list(frame.columns)  # one that is there twice is refused with the rest below
+    nested = [
+        f
+        for f in fields
+        if (f.type.is_nested or f.type.root is TypeRoot.VARIANT)
+        and names.count(f.name) == 1
+        and frame[f.name].dtype == object
+    ]
     plain = frame.drop(columns=[f.name for f in nested])
     try:
         rows = pa.Table.from_pandas(plain, preserve_index=False)

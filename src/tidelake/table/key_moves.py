@@ -104,6 +104,8 @@ class KeyMoves:
 
     def add(self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int8] | None) -> None:
         """Take rows. Requires: conformed to the table's columns."""
+        if rows.num_rows == 0:
+            return
         if kinds is None:
             kinds = np.zeros(rows.num_rows, np.int8)
         batch = rows.append_column(_KIND, pa.array(kinds, pa.int8()))

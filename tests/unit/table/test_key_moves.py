@@ -52,6 +52,14 @@ def content_of_snapshot(table, number):
     return sorted((r["k"], r["p"], r["v"]) for r in found)
 
 
+def test_no_rows_move_nothing(catalog):
+    table = make(catalog)
+    table.write(rows(("a", 1, 10)))
+    table.delete([])
+    table.write([])
+    assert content(table) == [(1, "a", 10)]
+
+
 def test_the_last_row_of_a_key_counts_wherever_it_goes(catalog):
     table = make(catalog)
     table.write(rows(("a", 1, 1), ("b", 1, 2), ("c", 1, 3), ("b", 1, 4)))

@@ -133,22 +133,25 @@ class OrcFileWriter:
 
 
 def _check_old_times(field: DataField, column: pa.ChunkedArray, path: str) -> None:
-    """Refuse what Java cannot read: times before 1970 with parts of a millisecond.
+    """Refuse what Java reads otherwise or not at all.
 
-    Arrow stores their nanoseconds as negative numbers, at which Java's reader fails.
+    Of times before 1970 with parts of a millisecond Arrow stores the nanoseconds as negative
+    numbers, at which Java's reader fails; those inside the last second before 1970 it reads a
+    second later (so it does in its own files).
     """
     ticks = _TICKS_PER_MILLISECOND[column.type.unit]
     numbers = column.cast(pa.int64())
     lowest = pc.min(numbers).as_py()
-    if ticks == 1 or lowest is None or lowest >= 0:
+    if lowest is None or lowest >= 0:
         return
     old = pc.filter(numbers, pc.less(numbers, 0))
     parts = pc.subtract(old, pc.multiply(pc.divide(old, ticks), ticks))
-    if pc.any(pc.not_equal(parts, 0)).as_py():
+    is_misread = pc.or_(pc.not_equal(parts, 0), pc.greater(old, -1000 * ticks))
+    if pc.any(is_misread).as_py():
         message = (
             f"Column '{field.name}' for file {path} holds times before 1970 with parts of a"
-            " millisecond, which no ORC file that Java reads can hold: round them, or set"
-            " 'file.format' to 'parquet'."
+            " millisecond, or inside the last second before 1970, which no ORC file that Java"
+            " reads right can hold: round them to seconds, or set 'file.format' to 'parquet'."
         )
         raise UnsupportedError(message, kind="value_range", path=path, column=field.name)
 

@@ -170,7 +170,6 @@ SETTINGS = (
     Setting({"file.format": "avro"}, covered=False),
     Setting({"file.format.per.level": "0:orc,5:parquet"}, "keyed"),
     Setting({"data-file.thin-mode": "true"}, "keyed"),
-    Setting({"bucket-function.type": "hive"}),
     Setting({"file-index.bloom-filter.columns": "v0"}),
     Setting({"file-index.bitmap.columns": "v0", "file-index.in-manifest-threshold": "1 b"}),
     Setting({"data-file.prefix": "part-"}),

@@ -77,7 +77,7 @@ def draw(seed: int, *, uncovered: bool = False, writers: str | None = None) -> P
     if len(times) > 1 and not capability.MIXED_TIMES_COVERED:
         missing.append("timestamps of nanoseconds beside others")
     if "orc" in options.get("file.format", "") + options.get("file.format.per.level", ""):
-        missing.append("times before 1970 with parts of a millisecond in ORC")
+        missing.append("times before 1970 with parts of a second in ORC")
     missing += [c.kind.type for c in columns if not c.kind.covered]
     rng.shuffle(columns)
     program = Program(

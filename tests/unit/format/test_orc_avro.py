@@ -44,12 +44,16 @@ def read(files, fields, file_format, **options) -> pa.Table:
 
 
 def old_times_whole(column, type_):
-    """ORC holds no parts of a millisecond before 1970."""
+    """ORC holds whole seconds before 1970: Java reads no finer ones of the last right."""
     array = pa.array(column, batch_of([field(0, "c", type_)], [[]]).schema.types[0])
-    if "TIMESTAMP(6)" not in type_:
+    if "TIMESTAMP" not in type_:
         return array
+    second = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[array.type.unit]
     return pa.array(
-        [v if v is None or v >= 0 else v // 1000 * 1000 for v in array.cast("int64").to_pylist()],
+        [
+            v if v is None or v >= 0 else v // second * second
+            for v in array.cast("int64").to_pylist()
+        ],
         pa.int64(),
     ).cast(array.type)
 

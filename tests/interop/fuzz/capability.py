@@ -150,6 +150,11 @@ class Setting:
     tables: str = "any"  # or "keyed", "append"
     covered: bool = True
 
+    @property
+    def indexes_v0(self) -> bool:
+        """Whether the first value column gets a file index."""
+        return any(key.startswith("file-index.") for key in self.options)
+
 
 SETTINGS = (
     *(Setting({"file.compression": c}) for c in ("snappy", "lz4", "gzip", "uncompressed", "zstd")),

@@ -14,6 +14,8 @@ from interop.fuzz.program import WIDENED, Program, Step
 WRITERS = ("tidelake", "java", "both")
 STEPS_MAX = 7
 ROWS_MAX = 30
+SECOND_NS = 1_000_000_000
+GREGORIAN_NS = -12_219_292_800 * SECOND_NS  # 1582-10-15
 
 
 class _Column:
@@ -23,6 +25,7 @@ class _Column:
         self.name, self.kind, self.role = name, kind, role
         self.not_null = role == "key" or (role == "value" and rng.random() < 0.1)
         self.pool: list[Any] | None = None
+        self.is_orc = False
         if role in {"key", "partition"}:
             self.pool = [self._drawn(rng) for _ in range(rng.choice([1, 3, 8]))]
             if role == "partition" and kind.type in {"STRING", "VARCHAR(9)"}:
@@ -33,11 +36,19 @@ class _Column:
         if self.role == "key" and isinstance(value, float):
             # Java's comparator of keys calls NaN equal to every number, and -0.0 to 0.0
             return 1.5 if math.isnan(value) else value + 0.0
+        if self.is_orc and "TIMESTAMP" in self.kind.type:
+            return _kept_by_orc(value)
         return value
 
     @property
     def type(self) -> str:
         return self.kind.type + (" NOT NULL" if self.not_null else "")
+
+    def fit_orc(self) -> None:
+        """From now on only times that Java's ORC writer and reader do not move."""
+        self.is_orc = True
+        if self.pool and "TIMESTAMP" in self.kind.type:
+            self.pool = [_kept_by_orc(v) for v in self.pool]
 
     def cell(self, rng: random.Random) -> str | None:
         if not self.not_null and rng.random() < (0.1 if self.pool else 0.2):
@@ -45,6 +56,15 @@ class _Column:
         if self.pool and (self.role == "partition" or rng.random() < 0.8):
             return value_cell(rng.choice(self.pool), self.kind.type)
         return value_cell(self._drawn(rng), self.kind.type)
+
+
+def _kept_by_orc(nanos: int) -> int:
+    """Java's ORC moves times of the Julian calendar, and the last second before 1970."""
+    return -SECOND_NS if -SECOND_NS < nanos < 0 else max(nanos, GREGORIAN_NS)
+
+
+def _is_orc(options: dict[str, str]) -> bool:
+    return "orc" in options.get("file.format", "") + options.get("file.format.per.level", "")
 
 
 def draw(seed: int, *, uncovered: bool = False, writers: str | None = None) -> Program:
@@ -76,7 +96,9 @@ def draw(seed: int, *, uncovered: bool = False, writers: str | None = None) -> P
     times = {"(9)" in c.type for c in columns if "TIMESTAMP" in c.type}
     if len(times) > 1 and not capability.MIXED_TIMES_COVERED:
         missing.append("timestamps of nanoseconds beside others")
-    if "orc" in options.get("file.format", "") + options.get("file.format.per.level", ""):
+    if _is_orc(options):
+        for column in columns:
+            column.fit_orc()
         missing.append("times before 1970 with parts of a second in ORC")
     missing += [c.kind.type for c in columns if not c.kind.covered]
     rng.shuffle(columns)
@@ -131,6 +153,8 @@ def _options(
     tables = {"any", "keyed" if keyed else "append"}
     fitting = [s for s in SETTINGS if s.tables in tables and (s.covered or uncovered)]
     for setting in rng.sample(fitting, rng.randrange(5)):
+        if setting.indexes_v0 and values[0].kind.type.startswith("DECIMAL"):
+            continue  # Java indexes no decimals
         options |= setting.options
         if not setting.covered:
             missing.append(str(setting.options))
@@ -180,6 +204,8 @@ def _change(rng: random.Random, columns: list[_Column], program: Program) -> dic
         kind = rng.choice([k for k in KINDS if k.covered and (mixed or "TIMESTAMP" not in k.type)])
         column = _Column(rng, fresh, kind, "value")
         column.not_null = False
+        if _is_orc(program.options):
+            column.fit_orc()
         at = rng.randrange(len(columns) + 1)
         columns.insert(at, column)
         place = {"after": columns[at - 1].name} if at else {"first": True}

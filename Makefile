@@ -12,6 +12,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SIZE ?= full
 SEED ?=
+FROM ?= 0
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -63,8 +64,8 @@ faults: setup ## every FileIO call of every operation fails in every mode
 damage: setup ## every file of a table with a bit flipped, or cut short, at every place
 	$(BIN)/python scripts/reliability.py damage --size $(SIZE)
 
-sim-full: setup ## seeded runs against a model: 5,000 seeds x 50 steps
-	$(BIN)/python scripts/reliability.py sim --size $(SIZE) $(if $(SEED),--seed $(SEED))
+sim-full: setup ## seeded runs against a model: 5,000 seeds x 50 steps (FROM=n to go on)
+	$(BIN)/python scripts/reliability.py sim --size $(SIZE) --from $(FROM) $(if $(SEED),--seed $(SEED))
 
 race-full: setup ## four processes race for 20,000 commits
 	$(BIN)/python scripts/reliability.py race --size $(SIZE)

@@ -1,9 +1,10 @@
 """Run a reliability check at a chosen size and print its figures.
 
 Usage: python scripts/reliability.py {faults,damage,sim,race,kill,mutants,all} [--size small|full]
-       [--seed N] [--minutes M]
+       [--seed N] [--from N] [--minutes M]
 
-`sim` takes one seed with --seed (an exact replay) or a range by size, from which --minutes cuts off
+`sim` takes one seed with --seed (an exact replay) or a range by size, which begins at --from (to go
+on where an earlier run stopped: seeds know nothing of each other) and from which --minutes cuts off
 what is not done then. Figures are printed as one JSON line per check, so that they can be put into
 docs/reliability.md.
 """
@@ -57,7 +58,8 @@ def check_sim(size: dict, seed: int | None) -> dict:
     if seed is not None:
         episode.run_seed(seed, size["steps"])
         return {"seeds": [seed], "steps": size["steps"], "violations": 0}
-    jobs = [(s, size["steps"]) for s in range(size["seeds"])]
+    first = size["from"]
+    jobs = [(s, size["steps"]) for s in range(first, size["seeds"])]
     until = time.monotonic() + 60 * size["minutes"]
     violations: list[str] = []
     done = 0
@@ -72,7 +74,8 @@ def check_sim(size: dict, seed: int | None) -> dict:
                 break
     if violations:
         raise AssertionError("\n".join(violations))
-    return {"seeds": f"0 to {done - 1}", "steps": done * size["steps"], "violations": 0}
+    seeds = f"{first} to {first + done - 1}"
+    return {"seeds": seeds, "steps": done * size["steps"], "violations": 0}
 
 
 def check_race(size: dict, _: int | None) -> dict:
@@ -129,9 +132,10 @@ def main() -> None:
     parser.add_argument("check", choices=[*CHECKS, "all"])
     parser.add_argument("--size", choices=list(SIZES), default="small")
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--from", type=int, default=0, dest="first")
     parser.add_argument("--minutes", type=float, default=24 * 60)
     arguments = parser.parse_args()
-    size = SIZES[arguments.size] | {"minutes": arguments.minutes}
+    size = SIZES[arguments.size] | {"minutes": arguments.minutes, "from": arguments.first}
     for name in CHECKS if arguments.check == "all" else [arguments.check]:
         began, cpu = time.perf_counter(), time.process_time()
         figures = CHECKS[name](size, arguments.seed)

@@ -26,7 +26,7 @@ def with_checksum(document: Mapping[str, Any]) -> dict[str, Any]:
     Examples
     --------
     >>> with_checksum({"id": 1})
-    {'id': 1, 'tidelake.checksum': '35b85b15'}
+    {'id': 1, 'tidelake.checksum': '445df8c5'}
     """
     bare = {key: value for key, value in document.items() if key != KEY}
     return {**bare, KEY: _checksum(bare)}

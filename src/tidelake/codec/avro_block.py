@@ -9,17 +9,13 @@ Source of the layout: Avro specification 1.11, "Object Container Files" and "Req
 
 from __future__ import annotations
 
-import sys
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from tidelake.codec import zstd
 
 __all__ = ["DECOMPRESS", "CompressionError", "UnreadableAvroError", "compressor", "varint"]
 

@@ -19,7 +19,6 @@ Source: Apache ORC specification v1.
 
 from __future__ import annotations
 
-import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,12 +26,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import orc
 
+from tidelake.codec import zstd
 from tidelake.format.read_error import corrupt
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 __all__ = ["OrcTail", "Stripe", "StripeFooter", "orc_tail", "stripe_footer"]
 

@@ -27,9 +27,10 @@ from tidelake.options import Options, declared
 from tidelake.store import StoreContext
 from tidelake.table.bucket_index import BucketIndex, Fill
 
-__all__ = ["DynamicBuckets", "fill_of", "is_dynamic", "no_index"]
+__all__ = ["DYNAMIC", "DynamicBuckets", "fill_of", "is_dynamic", "no_index"]
 
 DYNAMIC = -1
+"""The ``bucket`` option of a table whose buckets are made as they are needed."""
 
 Hashes = npt.NDArray[np.int32]
 

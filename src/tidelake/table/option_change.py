@@ -10,13 +10,12 @@ import re
 from collections.abc import Mapping
 
 from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.options import declared
 from tidelake.options.declared.registry import BY_KEY
+from tidelake.table.dynamic_buckets import DYNAMIC
 
 __all__ = ["check_option_change", "options_of_then", "renamed_in_options"]
-
-DYNAMIC_BUCKETS = -1
-POSTPONE_BUCKET = -2
 
 # fixed for one use, where files of both kinds would meet; for all later uses they may change
 ALTERABLE = frozenset(
@@ -76,11 +75,11 @@ def _check_buckets(old: str | None, new: str | None, table: str) -> None:
     elif not new.lstrip("-").isdecimal():
         message = f"Option 'bucket' of table '{table}' is a number, not '{new}'."
         raise InvalidInputError(message, kind="option_value", table=table, option="bucket")
-    elif before == DYNAMIC_BUCKETS:
+    elif before == DYNAMIC:
         why = "cannot be changed where it is -1, for files have no fixed buckets"
     elif before == POSTPONE_BUCKET:
         why = "cannot be changed where it is -2: each partition has a number of its own"
-    elif int(new) == DYNAMIC_BUCKETS:
+    elif int(new) == DYNAMIC:
         why = "cannot become -1, for files lie in fixed buckets"
     if why:
         message = f"Option 'bucket' of table '{table}' {why}: make a new table."

@@ -1,9 +1,9 @@
 """Run the benchmarks and print or write their table.
 
-Usage: python bench/run.py [QUESTION ...] [--size small|full] [--write]
+Usage: python bench/run.py [QUESTION ...] [--size small|full|huge] [--write]
 
-With --write the figures are kept in bench/figures.json, those of questions that were not asked as
-they were, and docs/benchmarks.md shows them.
+Only `scale` has the size huge. With --write the figures are kept in bench/figures.json, those of
+questions that were not asked as they were, and docs/benchmarks.md shows them.
 """
 
 from __future__ import annotations
@@ -93,9 +93,11 @@ def main() -> None:
     """Measure, print, and write where asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("questions", nargs="*", choices=[*QUESTIONS, []], default=[])
-    parser.add_argument("--size", choices=["small", "full"], default="small")
+    parser.add_argument("--size", choices=["small", "full", "huge"], default="small")
     parser.add_argument("--write", action="store_true", help="keep the figures, for the page")
     arguments = parser.parse_args()
+    if arguments.size == "huge" and arguments.questions != ["scale"]:
+        parser.error("--size huge goes with scale alone")
     table = Table("workload", "what", "against", "CPU ratio (spread)", "wall", "target")
     found: dict[str, list[kernel.Line]] = {}
     for question in arguments.questions or list(QUESTIONS):

@@ -1,7 +1,13 @@
-"""W8: the same upsert into tables of 1 M, 10 M and 50 M rows costs the same time and memory.
+"""W8: the same upserts into tables of 1 M, 10 M and 50 M rows cost the same time and memory.
 
-Each upsert runs in a process of its own, which says its CPU seconds and its peak memory; the tables
-take turns. Run by `python bench/run.py scale [--size full]`; --size huge adds the 50 M rows.
+1. Tables with a fixed number of buckets and with dynamic ones, eight of them at every size, fully
+   compacted.
+2. Three upserts of the same rows run in a process of its own, which says its CPU seconds and its
+   peak memory. The tables take turns: A B C C B A, so that none always finds the warm cache.
+3. Compactions are left out (``write-only``): they are due by the number of runs, and what they
+   rewrite is another question (write amplification) than what a commit costs.
+
+Run by `python bench/run.py scale [--size full]`; --size huge adds the 50 M rows.
 """
 
 from __future__ import annotations
@@ -22,12 +28,14 @@ from measure import Ratio
 import tidelake
 
 SIZES = {
-    "small": ((10_000, 40_000), 400, 1),
-    "full": ((1_000_000, 10_000_000), 40_000, 5),
-    "huge": ((1_000_000, 10_000_000, 50_000_000), 40_000, 5),
+    "small": ((10_000, 40_000), 400, 2),
+    "full": ((1_000_000, 10_000_000), 40_000, 12),
+    "huge": ((1_000_000, 10_000_000, 50_000_000), 40_000, 12),
 }
 LOAD_ROWS = 2_500_000
 BUCKETS = 8
+UPSERTS = 3
+KINDS = ("fixed", "dynamic")
 
 
 def rows_of(keys: np.ndarray, version: int) -> pa.Table:
@@ -35,12 +43,16 @@ def rows_of(keys: np.ndarray, version: int) -> pa.Table:
     return pa.table({"k": keys, "v": keys * 3 + version, "w": keys % 1_000 + version})
 
 
-def build(place: Path, rows_count: int) -> tidelake.Table:
+def build(place: Path, kind: str, rows_count: int) -> tidelake.Table:
     """A compacted table of as many rows."""
+    options = {"bucket": str(BUCKETS)}
+    if kind == "dynamic":
+        target = -(-rows_count // BUCKETS)
+        options = {"bucket": "-1", "dynamic-bucket.target-row-num": str(target)}
     catalog = tidelake.open(str(place))
     schema = rows_of(np.arange(1), 0).schema
     table = catalog.create_table(
-        f"db.t{rows_count}", schema, primary_keys=["k"], options={"bucket": str(BUCKETS)}
+        f"{kind}.t{rows_count}", schema, primary_keys=["k"], options=options
     )
     for start in range(0, rows_count, LOAD_ROWS):
         table.write(rows_of(np.arange(start, min(rows_count, start + LOAD_ROWS)), 0))
@@ -54,14 +66,16 @@ def change(rows_count: int, change_rows: int, number: int) -> pa.Table:
     return rows_of(np.arange(change_rows) * step + number % step, number + 1)
 
 
-def upsert(place: str, rows_count: int, change_rows: int, number: int) -> None:
-    """One upsert in this process; prints what it took."""
-    table = tidelake.open(place).table(f"db.t{rows_count}")
+def upsert(place: str, kind: str, rows_count: int, change_rows: int, number: int) -> None:
+    """Some upserts in this process; prints what they took."""
+    table = tidelake.open(place).table(f"{kind}.t{rows_count}")
+    table = table.with_options({"write-only": "true"})
     # what every process needs once: threads, imports, the first plan of metadata
     table.plan()
-    given = change(rows_count, change_rows, number)
+    changes = [change(rows_count, change_rows, UPSERTS * number + i) for i in range(UPSERTS)]
     began_cpu, began = time.process_time(), time.perf_counter()
-    table.write(given)
+    for given in changes:
+        table.write(given)
     cpu, wall = time.process_time() - began_cpu, time.perf_counter() - began
     print(json.dumps({"cpu": cpu, "wall": wall, "peak": peak_kib()}))
 
@@ -74,9 +88,11 @@ def peak_kib() -> int:
     raise LookupError("VmHWM")
 
 
-def measured(place: Path, rows_count: int, change_rows: int, number: int) -> dict[str, float]:
+def measured(
+    place: Path, kind: str, rows_count: int, change_rows: int, number: int
+) -> dict[str, float]:
     """Run :func:`upsert` in a fresh process."""
-    arguments = [str(place), str(rows_count), str(change_rows), str(number)]
+    arguments = [str(place), kind, str(rows_count), str(change_rows), str(number)]
     done = subprocess.run(
         [sys.executable, __file__, *arguments], check=True, capture_output=True, text=True
     )
@@ -86,36 +102,43 @@ def measured(place: Path, rows_count: int, change_rows: int, number: int) -> dic
 
 def lines(size_name: str) -> Iterator[Line]:
     """Time and memory against those of the smallest table."""
-    sizes, change_rows, rounds = SIZES[size_name]
-    with scratch() as place:
-        tables = {count: build(place / "warehouse", count) for count in sizes}
-        found: dict[int, list[dict[str, float]]] = {count: [] for count in sizes}
-        for number in range(rounds + 1):
-            for count in sizes if number % 2 else reversed(sizes):
-                found[count].append(measured(place / "warehouse", count, change_rows, number))
-        for count, table in tables.items():
-            assert table.count() == count, "an upsert of known keys added rows"
-            newest = change(count, change_rows, rounds)
-            key = newest["k"][0].as_py()
-            row = table.to_arrow(filter=f"k = {key}").to_pylist()
-            assert row == newest.slice(0, 1).to_pylist(), "the last upsert is not what is read"
-        base = found[sizes[0]][1:]  # the first round warms the page cache
-        for count in sizes[1:]:
-            own = found[count][1:]
-            for what, field in (("CPU", "cpu"), ("peak memory", "peak")):
-                ratios = sorted(a[field] / b[field] for a, b in zip(own, base, strict=True))
-                walls = [a["wall"] / b["wall"] for a, b in zip(own, base, strict=True)]
-                ratio = Ratio(
-                    median=statistics.median(ratios),
-                    low=ratios[0],
-                    high=ratios[-1],
-                    wall_median=statistics.median(walls),
-                    a_cpu_seconds=statistics.median(a["cpu"] for a in own),
-                    b_cpu_seconds=statistics.median(b["cpu"] for b in base),
-                )
-                name = f"upsert of {change_rows:,} rows into {count:,}, {what}"
-                yield Line("W8", name, f"the same into {sizes[0]:,}", ratio, "<= 1.15")
+    for kind in KINDS:
+        with scratch() as place:
+            yield from kind_lines(place / "warehouse", kind, *SIZES[size_name])
+
+
+def kind_lines(
+    place: Path, kind: str, sizes: tuple[int, ...], change_rows: int, rounds: int
+) -> Iterator[Line]:
+    """The lines of one kind of buckets."""
+    tables = {count: build(place, kind, count) for count in sizes}
+    found: dict[int, list[dict[str, float]]] = {count: [] for count in sizes}
+    for number in range(rounds + 1):
+        for count in sizes if number % 2 else reversed(sizes):
+            found[count].append(measured(place, kind, count, change_rows, number))
+    for count, table in tables.items():
+        assert table.count() == count, "an upsert of known keys added rows"
+        newest = change(count, change_rows, UPSERTS * rounds + UPSERTS - 1)
+        key = newest["k"][0].as_py()
+        row = table.to_arrow(filter=f"k = {key}").to_pylist()
+        assert row == newest.slice(0, 1).to_pylist(), "the last upsert is not what is read"
+    base = found[sizes[0]][1:]  # the first round warms the page cache
+    for count in sizes[1:]:
+        own = found[count][1:]
+        for what, field in (("CPU", "cpu"), ("peak memory", "peak")):
+            ratios = sorted(a[field] / b[field] for a, b in zip(own, base, strict=True))
+            walls = [a["wall"] / b["wall"] for a, b in zip(own, base, strict=True)]
+            ratio = Ratio(
+                median=statistics.median(ratios),
+                low=ratios[0],
+                high=ratios[-1],
+                wall_median=statistics.median(walls),
+                a_cpu_seconds=statistics.median(a["cpu"] for a in own),
+                b_cpu_seconds=statistics.median(b["cpu"] for b in base),
+            )
+            name = f"upserts of {change_rows:,} rows into {count:,}, {kind} buckets, {what}"
+            yield Line("W8", name, f"the same into {sizes[0]:,}", ratio, "<= 1.15")
 
 
 if __name__ == "__main__":
-    upsert(sys.argv[1], *map(int, sys.argv[2:]))
+    upsert(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))

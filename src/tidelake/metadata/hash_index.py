@@ -13,6 +13,9 @@ Source: Paimon's ``HashIndexFile`` (1.3.1); ``docs/format/index-file.md`` shows 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,9 +25,53 @@ from tidelake.metadata.index_entry import HASH, IndexEntry, IndexFile
 from tidelake.metadata.manifest import write_unique
 from tidelake.metadata.paths import TablePaths
 
-__all__ = ["read_hash_index", "write_hash_index"]
+__all__ = ["HashIndexFile", "read_hash_index", "write_hash_index"]
 
 HASH_BYTES = 4
+
+CHUNK_HASHES = 1 << 18
+"""Hashes that a look through a file holds at a time: 1 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class HashIndexFile:
+    """The index file of a bucket, to be read when its hashes are looked at.
+
+    Parameters
+    ----------
+    fileio, paths
+        The table.
+    entry : IndexEntry
+        The file.
+    """
+
+    fileio: FileIO
+    paths: TablePaths
+    entry: IndexEntry
+
+    @property
+    def count(self) -> int:
+        """Number of hashes."""
+        return self.entry.file.row_count
+
+    def read(self) -> npt.NDArray[np.int32]:
+        """All hashes, as :func:`read_hash_index`."""
+        return read_hash_index(self.fileio, self.paths, self.entry)
+
+    def chunks(self) -> Iterator[npt.NDArray[np.uint32]]:
+        """The hashes piece by piece, with the bytes of each in the order of the file.
+
+        Raises
+        ------
+        CorruptError, UnsupportedError, NotFoundError
+            As :func:`read_hash_index`.
+        """
+        path = _path(self.paths, self.entry)
+        _check_size(path, self.fileio.size(path), self.entry)
+        for start in range(0, self.count, CHUNK_HASHES):
+            length = HASH_BYTES * min(CHUNK_HASHES, self.count - start)
+            data = self.fileio.read_range(path, HASH_BYTES * start, length)
+            yield np.frombuffer(data, dtype=np.uint32)
 
 
 def read_hash_index(fileio: FileIO, paths: TablePaths, entry: IndexEntry) -> npt.NDArray[np.int32]:
@@ -44,22 +91,9 @@ def read_hash_index(fileio: FileIO, paths: TablePaths, entry: IndexEntry) -> npt
     NotFoundError
         It is missing.
     """
-    file = entry.file
-    if file.external_path is not None:
-        message = (
-            f"Index file '{file.file_name}' of table {paths.location} lies outside the table, at"
-            f" {file.external_path}: this version reads only files inside it."
-        )
-        raise UnsupportedError(message, kind="external_path", file=file.file_name)
-    path = paths.index_file(entry.partition, entry.bucket, file.file_name)
+    path = _path(paths, entry)
     data = fileio.read_bytes(path)
-    if len(data) != file.file_size_bytes or len(data) != HASH_BYTES * file.row_count:
-        message = (
-            f"Index file {path} has {len(data)} bytes; the index manifest says"
-            f" {file.file_size_bytes} bytes and {file.row_count} hashes of {HASH_BYTES} bytes. It"
-            " was cut short or replaced: restore it from a backup."
-        )
-        raise CorruptError(message, kind="file_size", path=path)
+    _check_size(path, len(data), entry)
     return np.frombuffer(data, dtype=">i4").astype(np.int32)
 
 
@@ -79,3 +113,25 @@ def write_hash_index(
     data = hashes.astype(">i4").tobytes()
     write_unique(fileio, paths.index_file(partition, bucket, name), data)
     return IndexFile(HASH, name, len(data), len(hashes))
+
+
+def _path(paths: TablePaths, entry: IndexEntry) -> str:
+    file = entry.file
+    if file.external_path is not None:
+        message = (
+            f"Index file '{file.file_name}' of table {paths.location} lies outside the table, at"
+            f" {file.external_path}: this version reads only files inside it."
+        )
+        raise UnsupportedError(message, kind="external_path", file=file.file_name)
+    return paths.index_file(entry.partition, entry.bucket, file.file_name)
+
+
+def _check_size(path: str, size_bytes: int, entry: IndexEntry) -> None:
+    file = entry.file
+    if size_bytes != file.file_size_bytes or size_bytes != HASH_BYTES * file.row_count:
+        message = (
+            f"Index file {path} has {size_bytes} bytes; the index manifest says"
+            f" {file.file_size_bytes} bytes and {file.row_count} hashes of {HASH_BYTES} bytes. It"
+            " was cut short or replaced: restore it from a backup."
+        )
+        raise CorruptError(message, kind="file_size", path=path)

@@ -9,21 +9,26 @@ The new hashes of a batch are taken in order of the hash: which rows come with w
 matter, only their order between batches. Of several assigners at work each takes the hashes that
 are its own, and fills buckets ``b`` with ``b % assigners == number``.
 
-Known hashes are two sorted arrays (6 bytes a key), a large one and one of the latest, merged when
-the latter has grown; a batch of ``n`` rows costs O(n log keys). Source of the rule: Paimon's
-``PartitionIndex`` (1.3.1), which takes the last step by chance.
+Where a hash is, is found out in two ways. The first batches are looked for in the index files, a
+mebibyte at a time (:mod:`tidelake.table.hash_search`): 3 ns for each key of the partition, and no
+memory that grows with them. A writer that goes on reads all hashes once, which costs as much as
+fifteen such batches, and keeps them in two sorted arrays (6 bytes a key), a large one and one of
+the latest, merged when the latter has grown; a batch of ``n`` rows then costs O(n log keys). Source
+of the rule: Paimon's ``PartitionIndex`` (1.3.1), which takes the last step by chance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tidelake.errors import ConflictError, CorruptError, InvalidInputError
+from tidelake.table.hash_search import HashSearch
 
-__all__ = ["BUCKETS_MAX", "BucketIndex", "Fill"]
+__all__ = ["BUCKETS_MAX", "BucketIndex", "Fill", "StoredHashes"]
 
 BUCKETS_MAX = 32_767
 """Buckets of one partition, as Paimon numbers them in 16 bits."""
@@ -31,8 +36,31 @@ BUCKETS_MAX = 32_767
 RECENT_MIN = 1 << 16
 """Latest hashes are merged into the large array when they are more than this and than a quarter."""
 
+SEARCHES_MAX = 4
+"""Batches that are looked for in the files; for the next one all hashes are read and kept."""
+
+BATCH_SHARE = 4
+"""A batch with a hash for so many of the stored ones is worth reading them all at once."""
+
 Hashes = npt.NDArray[np.int32]
 Buckets = npt.NDArray[np.int32]
+
+
+class StoredHashes(Protocol):
+    """The hashes of one bucket, where they are kept."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        ...
+
+    def read(self) -> Hashes:
+        """All of them."""
+        ...
+
+    def chunks(self) -> Iterator[npt.NDArray[np.uint32]]:
+        """The same piece by piece, the bytes of each big-endian whatever the machine's order is."""
+        ...
 
 
 class Fill:
@@ -70,53 +98,46 @@ class BucketIndex:
 
     Parameters
     ----------
-    known : mapping of int to int32 array
-        The hashes of each bucket.
+    known : mapping of int to StoredHashes
+        The hashes of each bucket; read as they are needed, perhaps more than once.
     fill : Fill
         How new keys are spread.
     where : str
         The partition, for messages.
 
-    Raises
-    ------
-    CorruptError
-        A hash is in two buckets: writers that knew nothing of each other put its keys into both.
+    Notes
+    -----
+    That a hash is in two buckets is noticed when it is looked up, or when all hashes are read: the
+    call raises CorruptError (kind ``index_twice``). Writers that knew nothing of each other put its
+    keys into both. Reading the files raises what they raise.
 
     Examples
     --------
-    >>> index = BucketIndex({0: np.array([7, 5], np.int32)}, Fill(target_rows=3), where="table t")
+    >>> index = BucketIndex({}, Fill(target_rows=3), where="table t")
+    >>> index.assign(np.array([5, 7, 5], np.int32)).tolist()
+    [0, 0, 0]
     >>> index.assign(np.array([5, 6, 9, 6], np.int32)).tolist()
     [0, 0, 1, 0]
-    >>> index.known_count(0), index.hashes(0).tolist()
-    (2, [7, 5, 6])
+    >>> index.hashes(0).tolist()
+    [5, 7, 6]
     """
 
-    def __init__(self, known: Mapping[int, Hashes], fill: Fill, *, where: str) -> None:
+    def __init__(self, known: Mapping[int, StoredHashes], fill: Fill, *, where: str) -> None:
         self._fill = fill
         self._where = where
-        # an assigner among several does not keep what the others look up
-        self._known = dict(known) if fill.assigners == 1 else {}
+        self._known = dict(known)
         self._added: dict[int, list[Hashes]] = {}
         self._counts = {
-            bucket: len(known[bucket])
+            bucket: known[bucket].count
             for bucket in sorted(known)
             if bucket % fill.assigners == fill.number
         }
         self._used = set(known)
         self._next = fill.number
-        own = {bucket: fill.own(hashes) for bucket, hashes in known.items()}
-        self._hashes, self._buckets = _sorted(
-            np.concatenate([np.empty(0, np.int32), *own.values()]),
-            np.repeat(np.array(list(own), np.int16), [len(hashes) for hashes in own.values()]),
-        )
-        twice = np.flatnonzero(self._hashes[1:] == self._hashes[:-1])
-        if len(twice):
-            message = (
-                f"The hash index of {where} has a key in buckets {self._buckets[twice[0]]} and"
-                f" {self._buckets[twice[0] + 1]}: jobs that did not know of each other wrote to it."
-                " Rewrite the partition with mode='overwrite'."
-            )
-            raise CorruptError(message, kind="index_twice")
+        self._unread = {bucket: stored for bucket, stored in known.items() if stored.count}
+        self._searches = 0
+        self._hashes = np.empty(0, np.int32)
+        self._buckets = np.empty(0, np.int16)
         self._recent_hashes = np.empty(0, np.int32)
         self._recent_buckets = np.empty(0, np.int16)
 
@@ -136,6 +157,8 @@ class BucketIndex:
         ------
         InvalidInputError
             A key needs a bucket beyond :data:`BUCKETS_MAX`.
+        CorruptError
+            One of them is in two buckets.
         """
         distinct = np.sort(hashes)
         distinct = distinct[
@@ -172,7 +195,7 @@ class BucketIndex:
 
     def known_count(self, bucket: int) -> int:
         """How many hashes the bucket had at the beginning."""
-        return len(self._known.get(bucket, ()))
+        return self._known[bucket].count if bucket in self._known else 0
 
     def has_added(self, bucket: int) -> bool:
         """Whether the bucket has new hashes."""
@@ -180,12 +203,66 @@ class BucketIndex:
 
     def hashes(self, bucket: int) -> Hashes:
         """All hashes of a bucket, those from the beginning first."""
-        return np.concatenate(
-            [self._known.get(bucket, np.empty(0, np.int32)), *self._added.get(bucket, ())]
-        )
+        known = [self._known[bucket].read()] if bucket in self._known else []
+        return np.concatenate([np.empty(0, np.int32), *known, *self._added.get(bucket, ())])
 
     def _look_up(self, distinct: Hashes) -> Buckets:
-        """The buckets of sorted hashes; -1 for those that are new."""
+        """The buckets of sorted distinct hashes; -1 for those that are new."""
+        stored_count = sum(stored.count for stored in self._unread.values())
+        if self._unread and (
+            self._searches == SEARCHES_MAX or len(distinct) * BATCH_SHARE > stored_count
+        ):
+            self._read_all()
+        buckets = self._found_here(distinct)
+        rest = np.flatnonzero(buckets < 0)
+        if self._unread and len(rest):
+            self._searches += 1
+            buckets[rest] = self._found_in_files(distinct[rest])
+        return buckets
+
+    def _found_in_files(self, distinct: Hashes) -> Buckets:
+        """The same by the files alone."""
+        buckets = np.full(len(distinct), -1, np.int32)
+        search = HashSearch(distinct)
+        for bucket, stored in self._unread.items():
+            found_count = 0
+            for chunk in stored.chunks():
+                found = search.found_in(chunk)
+                others = buckets[found]
+                if (others >= 0).any():
+                    raise self._twice(int(others.max()), bucket)
+                buckets[found] = bucket
+                found_count += len(found)
+            if found_count != np.count_nonzero(buckets == bucket):
+                raise self._twice(bucket, bucket)
+        return buckets
+
+    def _read_all(self) -> None:
+        """Take all stored hashes up, this assigner's own of them."""
+        count = sum(stored.count for stored in self._unread.values())
+        packed = np.empty(count + len(self._hashes), np.int64)
+        filled = len(self._hashes)
+        packed[:filled] = _packed(self._hashes, self._buckets)
+        for bucket, stored in self._unread.items():
+            hashes = self._fill.own(stored.read())
+            packed[filled : filled + len(hashes)] = _packed(hashes, bucket)
+            filled += len(hashes)
+        self._hashes, self._buckets = _sorted(packed[:filled])
+        twice = np.flatnonzero(self._hashes[1:] == self._hashes[:-1])
+        if len(twice):
+            raise self._twice(int(self._buckets[twice[0]]), int(self._buckets[twice[0] + 1]))
+        self._unread = {}
+
+    def _twice(self, bucket: int, other: int) -> CorruptError:
+        low, high = sorted((bucket, other))
+        message = (
+            f"The hash index of {self._where} has a key in buckets {low} and {high}: jobs that did"
+            " not know of each other wrote to it. Rewrite the partition with mode='overwrite'."
+        )
+        return CorruptError(message, kind="index_twice")
+
+    def _found_here(self, distinct: Hashes) -> Buckets:
+        """The same by the hashes that are held."""
         buckets = np.full(len(distinct), -1, np.int32)
         for hashes, own in (
             (self._hashes, self._buckets),
@@ -242,19 +319,28 @@ class BucketIndex:
         for bucket in np.unique(buckets).tolist():
             self._added.setdefault(bucket, []).append(hashes[buckets == bucket])
             self._used.add(bucket)
-        self._recent_hashes, self._recent_buckets = _sorted(
-            np.concatenate([self._recent_hashes, hashes]),
-            np.concatenate([self._recent_buckets, buckets.astype(np.int16)]),
-        )
+        recent = _packed(self._recent_hashes, self._recent_buckets)
+        recent = np.concatenate([recent, _packed(hashes, buckets)])
+        self._recent_hashes, self._recent_buckets = _sorted(recent)
         if len(self._recent_hashes) > max(RECENT_MIN, len(self._hashes) // 4):
-            self._hashes, self._buckets = _sorted(
-                np.concatenate([self._hashes, self._recent_hashes]),
-                np.concatenate([self._buckets, self._recent_buckets]),
-            )
+            large = _packed(self._hashes, self._buckets)
+            recent = _packed(self._recent_hashes, self._recent_buckets)
+            self._hashes, self._buckets = _sorted(np.concatenate([large, recent]))
             self._recent_hashes = np.empty(0, np.int32)
             self._recent_buckets = np.empty(0, np.int16)
 
 
-def _sorted(hashes: Hashes, buckets: npt.NDArray[np.int16]) -> tuple[Hashes, npt.NDArray[np.int16]]:
-    order = np.argsort(hashes, kind="stable")
-    return hashes[order], buckets[order]
+def _packed(hashes: Hashes, buckets: npt.NDArray[np.integer] | int) -> npt.NDArray[np.int64]:
+    """Hash and bucket as one number, which sorts several times as fast as an order is found."""
+    packed = hashes.astype(np.int64)
+    packed <<= 16
+    packed |= buckets
+    return packed
+
+
+def _sorted(packed: npt.NDArray[np.int64]) -> tuple[Hashes, npt.NDArray[np.int16]]:
+    """Sort in place and take apart."""
+    packed.sort()
+    buckets = packed.astype(np.int16)  # the lower bits; no bucket needs the highest
+    packed >>= 16
+    return packed.astype(np.int32), buckets

@@ -11,7 +11,8 @@ from unit.metadata.made import PARTITIONED, PATHS, fixture_tables, partition
 from tidelake.codec.bucket import hash_rows
 from tidelake.errors import CorruptError, NotFoundError, UnsupportedError
 from tidelake.fileio import MemoryFileIO
-from tidelake.metadata.hash_index import read_hash_index, write_hash_index
+from tidelake.metadata import hash_index
+from tidelake.metadata.hash_index import HashIndexFile, read_hash_index, write_hash_index
 from tidelake.metadata.index_entry import DELETION_VECTORS, HASH, IndexEntry, IndexFile
 from tidelake.metadata.index_manifest import (
     SCHEMA,
@@ -109,14 +110,33 @@ def test_two_hash_indexes_of_a_bucket_and_other_versions_are_refused():
 def test_an_index_file_of_another_size_is_refused(size):
     fileio = MemoryFileIO()
     fileio.write_once("/wh/db.db/t/index/index-a-0", bytes(size))
+    entry = IndexEntry(bytes(12), 0, IndexFile(HASH, "index-a-0", 8, 2))
     with pytest.raises(CorruptError, match="index-a-0"):
-        read_hash_index(fileio, PATHS, IndexEntry(bytes(12), 0, IndexFile(HASH, "index-a-0", 8, 2)))
+        read_hash_index(fileio, PATHS, entry)
+    with pytest.raises(CorruptError, match="index-a-0"):
+        list(HashIndexFile(fileio, PATHS, entry).chunks())
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 8])
+def test_an_index_file_is_read_in_chunks_too(count, monkeypatch):
+    monkeypatch.setattr(hash_index, "CHUNK_HASHES", 4)
+    fileio = MemoryFileIO()
+    hashes = np.arange(count, dtype=np.int32) * 70_000 - 9
+    file = write_hash_index(fileio, PATHS, "index-a-0", hashes, partition=bytes(12), bucket=0)
+    stored = HashIndexFile(fileio, PATHS, IndexEntry(bytes(12), 0, file))
+    assert stored.count == count
+    chunks = list(stored.chunks())
+    assert [len(chunk) for chunk in chunks] == [min(4, count - at) for at in range(0, count, 4)]
+    assert b"".join(chunk.tobytes() for chunk in chunks) == hashes.astype(">i4").tobytes()
+    assert stored.read().tolist() == hashes.tolist()
 
 
 def test_an_index_file_that_is_gone_or_elsewhere_is_said():
     gone = IndexEntry(bytes(12), 0, IndexFile(HASH, "index-a-0", 8, 2))
     with pytest.raises(NotFoundError):
         read_hash_index(MemoryFileIO(), PATHS, gone)
+    with pytest.raises(NotFoundError):
+        list(HashIndexFile(MemoryFileIO(), PATHS, gone).chunks())
     outside = IndexFile(HASH, "index-a-0", 8, 2, external_path="s3://b/index-a-0")
     with pytest.raises(UnsupportedError, match="outside"):
         read_hash_index(MemoryFileIO(), PATHS, IndexEntry(bytes(12), 0, outside))

@@ -11,7 +11,8 @@ import pytest
 from unit.table.dynamic_tables import check_index, hashes_named, left_over
 
 import tidelake
-from tidelake.errors import ConflictError
+from tidelake.errors import ConflictError, NotFoundError
+from tidelake.metadata.index_manifest import index_entries
 from tidelake.scan import live_buckets
 
 SMALL = {"dynamic-bucket.target-row-num": "5"}
@@ -196,3 +197,39 @@ def test_a_table_of_real_paimon_is_written_on(oracle_dir, tmp_path, where):
     assert table.to_arrow().sort_by(before.schema.names[0]) == before.sort_by(
         before.schema.names[0]
     )
+
+
+@pytest.mark.parametrize("more", [[80], []])
+def test_an_index_file_that_expired_under_a_writer_is_a_conflict(catalog, more):
+    table = make(catalog)
+    table.write(rows(range(3)))
+    (entry,) = index_of(table)
+    writer = catalog.table("db.dyn").writer()
+    writer.write(rows([0, 70]))
+    table.write(rows([50]))  # another index file comes in its place
+    table.handle.fileio.delete(f"{table.handle.paths.location}/index/{entry.file.file_name}")
+    with pytest.raises(ConflictError, match="index file that it went by is gone") as error:
+        write_and_commit(writer, rows(more))
+    assert error.value.kind == "bucket_assignment"
+    assert content(table) == {("a", k): 0 for k in (0, 1, 2, 50)}
+
+
+def test_an_index_file_that_is_missing_is_damage(catalog):
+    table = make(catalog)
+    table.write(rows(range(3)))
+    (entry,) = index_of(table)
+    table.handle.fileio.delete(f"{table.handle.paths.location}/index/{entry.file.file_name}")
+    with pytest.raises(NotFoundError, match=entry.file.file_name):
+        table.write(rows([0]))
+
+
+def write_and_commit(writer, data):
+    if data:
+        writer.write(data)
+    writer.commit()
+
+
+def index_of(table):
+    handle = table.handle
+    snapshot = handle.snapshots.latest()
+    return index_entries(handle.fileio, handle.paths, snapshot, handle.manifests)

@@ -3,7 +3,9 @@
 from tidelake.scan.context import ReadContext
 from tidelake.scan.file_index import UnusedIndex
 from tidelake.scan.generate import BucketFiles, file_sections
-from tidelake.scan.plan import PrunedFile, ScanPlan, live_buckets, plan_scan, read_buckets
+from tidelake.scan.live_files import live_buckets, read_buckets
+from tidelake.scan.plan import ScanPlan, plan_scan
+from tidelake.scan.pruned_files import PrunedFile
 from tidelake.scan.read import read_split
 from tidelake.scan.split import Section, Split
 from tidelake.scan.split_wire import split_from_bytes, split_to_bytes

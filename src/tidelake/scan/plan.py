@@ -2,7 +2,8 @@
 
 1. Manifests whose partition statistics exclude the predicate are not opened; the others are
    decoded once, kept in a cache, and folded to the live files.
-2. Whole columns of entries are tested for partition and bucket.
+2. Whole columns of entries are tested for partition and bucket
+   (:mod:`tidelake.scan.prune_entries`).
 3. What is left is pruned by key and value statistics, all files at once where columns can tell
    (:mod:`tidelake.scan.prune_columns`), else file by file (:mod:`tidelake.scan.prune`); then by
    the indexes of single files (:mod:`tidelake.scan.file_index`).
@@ -13,33 +14,25 @@
 
 Source: ``docs/format/reading.md``; Paimon's ``AbstractFileStoreScan`` and ``SnapshotReaderImpl``
 (1.3.1). Runs on the driver. Cost: O(entries) in NumPy; in Python O(splits) and O(files to merge).
-The live files of the newest plan's snapshot stay folded in the cache.
+The live files of the newest plan's snapshot stay folded in the cache
+(:mod:`tidelake.scan.live_files`).
 """
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, overload
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidelake.codec.binary_row import decode_row
 from tidelake.merge import MergeSpec
-from tidelake.metadata.data_file import EMPTY_ROW, DataFileMeta, FileKind
+from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.entry_table import EntryTable
-from tidelake.metadata.file_list import FileList, names_of
-from tidelake.metadata.live_set import (
-    delta_entries,
-    live_entries,
-    manifest_files,
-    read_manifests,
-)
+from tidelake.metadata.file_list import names_of
+from tidelake.metadata.live_set import delta_entries, manifest_files, read_manifests
 from tidelake.metadata.manifest import ManifestCache, ManifestFile
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared
@@ -53,87 +46,27 @@ from tidelake.scan.generate import (
     raw_splits,
     stand_alone,
 )
-from tidelake.scan.prune import (
-    ScanFilter,
-    StatsReader,
-    buckets_named,
-    matching_partitions,
-    scan_filter,
+from tidelake.scan.live_files import bucket_files, bucket_starts, grouped, live_files, order_of
+from tidelake.scan.prune import ScanFilter, scan_filter
+from tidelake.scan.prune_entries import (
+    StatsPruning,
+    in_buckets_named,
+    in_partitions,
+    manifest_may_hold,
 )
-from tidelake.scan.prune_columns import UNKNOWN, YES, Stats, verdicts
+from tidelake.scan.pruned_files import (
+    BY_FILE_INDEX,
+    BY_KEY_STATS,
+    BY_LIMIT,
+    BY_PARTITION,
+    BY_VALUE_STATS,
+    PrunedFiles,
+    Tally,
+)
 from tidelake.scan.split import Split
-from tidelake.types.predicate import ColumnRange, Predicate, columns_of, may_match
+from tidelake.types.predicate import Predicate
 
-__all__ = ["PrunedFile", "PrunedFiles", "ScanPlan", "live_buckets", "live_files", "plan_scan"]
-
-BY_PARTITION = "partition"
-BY_BUCKET = "bucket"
-BY_POSTPONE = "postpone bucket, not readable before compaction"
-BY_KEY_STATS = "key statistics"
-BY_VALUE_STATS = "value statistics"
-BY_FILE_INDEX = "file index"
-BY_LIMIT = "limit"
-
-
-@dataclass(frozen=True, slots=True)
-class PrunedFile:
-    """A live file that need not be read."""
-
-    name: str
-    reason: str
-
-
-class PrunedFiles(Sequence[PrunedFile]):
-    """The files that a plan leaves out, as objects when somebody looks at them.
-
-    Parameters
-    ----------
-    parts : sequence of (StringArray, str)
-        Names, and why these are left out.
-    """
-
-    __slots__ = ("_parts",)
-
-    def __init__(self, parts: Sequence[tuple[pa.Array, str]] = ()) -> None:
-        self._parts = tuple(parts)
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Number of files by reason."""
-        counts: Counter[str] = Counter()
-        for names, reason in self._parts:
-            counts[reason] += len(names)
-        return counts
-
-    def __len__(self) -> int:
-        return sum(len(names) for names, _ in self._parts)
-
-    def __iter__(self) -> Iterator[PrunedFile]:
-        for names, reason in self._parts:
-            for name in names.to_pylist():
-                yield PrunedFile(name, reason)
-
-    @overload
-    def __getitem__(self, index: int) -> PrunedFile: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[PrunedFile]: ...
-    def __getitem__(self, index: int | slice) -> PrunedFile | Sequence[PrunedFile]:
-        if isinstance(index, slice) and index.step is None and not (index.start or 0):
-            stop = len(self) if index.stop is None else index.stop
-            if stop >= 0:  # the first few are all that is shown
-                return tuple(itertools.islice(self, stop))
-        return tuple(self)[index]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, (PrunedFiles, tuple)):
-            return NotImplemented
-        return tuple(self) == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
-
-    def __repr__(self) -> str:
-        return repr(tuple(self))
+__all__ = ["ScanPlan", "plan_scan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,23 +122,6 @@ class ScanPlan:
         return self.pruned_files.counts
 
 
-@dataclass(slots=True)
-class _Tally:
-    """Collects the pruned files while a plan is made."""
-
-    pruned: list[tuple[pa.Array, str]] = field(default_factory=list)
-    other_partitions_files: int = 0
-    other_partitions_bytes: int = 0
-    unused_indexes: tuple[UnusedIndex, ...] = ()
-
-    def add(self, names: pa.Array, reason: str) -> None:
-        if len(names):
-            self.pruned.append((names, reason))
-
-    def add_files(self, files: Iterable[DataFileMeta], reason: str) -> None:
-        self.add(pa.array([f.file_name for f in files], type=pa.string()), reason)
-
-
 def plan_scan(
     context: ReadContext,
     snapshot: Snapshot | None,
@@ -240,21 +156,21 @@ def plan_scan(
     if snapshot is None:
         return ScanPlan(None)
     parts = scan_filter(context.schema, predicate)
-    tally = _Tally()
+    tally = Tally()
     manifests_total = manifests_pruned = 0
     if mode == "delta":
         entries = delta_entries(context.fileio, context.paths, snapshot, manifests)
         entries = entries.take(entries["kind"] == FileKind.ADD)
         if parts.partition is not None:
-            entries = entries.take(_in_partitions(context, entries, parts.partition))
+            entries = entries.take(in_partitions(context, entries, parts.partition))
     else:
         listed = manifest_files(context.fileio, context.paths, snapshot, manifests)
-        opened = [m for m in listed if _may_hold(context, m, parts.partition)]
+        opened = [m for m in listed if manifest_may_hold(context, m, parts.partition)]
         manifests_total, manifests_pruned = len(listed), len(listed) - len(opened)
         entries = _live(context, snapshot, opened, parts.partition, manifests, tally)
-    chosen = _prune_entries(context, entries, parts, tally)
+    chosen = in_buckets_named(context, entries, parts, tally)
     if mode == "delta":
-        splits = [_delta_split(context, bucket) for bucket in _grouped(chosen, snapshot.id)]
+        splits = [_delta_split(context, bucket) for bucket in grouped(chosen, snapshot.id)]
     else:
         splits = _splits(context, chosen, snapshot.id, parts, tally)
     exact = parts.rest is None
@@ -274,70 +190,13 @@ def plan_scan(
     )
 
 
-def live_buckets(
-    context: ReadContext, snapshot: Snapshot, *, manifests: ManifestCache
-) -> list[BucketFiles]:
-    """All live files of a snapshot, bucket by bucket."""
-    return list(_grouped(live_files(context, snapshot, manifests=manifests), snapshot.id))
-
-
-def read_buckets(
-    context: ReadContext, snapshot: Snapshot, *, manifests: ManifestCache
-) -> list[BucketFiles]:
-    """Those of :func:`live_buckets` that a read looks at: not the postpone buckets."""
-    return [b for b in live_buckets(context, snapshot, manifests=manifests) if b.bucket >= 0]
-
-
-def live_files(context: ReadContext, snapshot: Snapshot, *, manifests: ManifestCache) -> EntryTable:
-    """All live files of a snapshot as columns, bucket by bucket; kept folded for the next plan.
-
-    Returns
-    -------
-    EntryTable
-        Sorted by partition (in order of coming) and bucket; the files of an append table's bucket
-        in the order they were written.
-    """
-
-    def fold() -> EntryTable:
-        found = live_entries(context.fileio, context.paths, snapshot, manifests)
-        return found.take(_order(found, by_writing=not context.schema.primary_keys))
-
-    return manifests.folded(context.paths.location, snapshot, fold)
-
-
-def _order(entries: EntryTable, *, by_writing: bool) -> NDArray[np.intp]:
-    """Order by partition and bucket, and of an append table's files by when they were written."""
-    keys = [("partition_id", "ascending"), ("bucket", "ascending")]
-    if by_writing:
-        keys += [("min_sequence_number", "ascending"), ("file_name", "ascending")]
-        order: NDArray[np.intp] = np.asarray(pc.sort_indices(entries.batch, sort_keys=keys))
-        return order
-    return np.lexsort((entries["bucket"], entries["partition_id"]))
-
-
-def _may_hold(context: ReadContext, manifest: ManifestFile, predicate: Predicate | None) -> bool:
-    """Whether a manifest may hold entries of partitions that match."""
-    stats = manifest.partition_stats
-    if predicate is None or stats.min_values == EMPTY_ROW:
-        return True
-    fields = [context.schema.field(name) for name in context.schema.partition_keys]
-    types = [f.type for f in fields]
-    low, high = decode_row(stats.min_values, types), decode_row(stats.max_values, types)
-    nulls = stats.null_counts or (None,) * len(fields)
-    ranges = {
-        f.name: ColumnRange(low[i], high[i], nulls[i], manifest.entries_count)
-        for i, f in enumerate(fields)
-    }
-    return may_match(predicate, ranges)
-
-
 def _live(
     context: ReadContext,
     snapshot: Snapshot,
     opened: Sequence[ManifestFile],
     predicate: Predicate | None,
     manifests: ManifestCache,
-    tally: _Tally,
+    tally: Tally,
 ) -> EntryTable:
     """The live files of the partitions that match.
 
@@ -349,85 +208,14 @@ def _live(
     where = f"snapshot {snapshot.id} of {context.paths.location}"
     tables = read_manifests(context.fileio, context.paths, opened, manifests)
     entries = EntryTable.concat(tables)
-    matching = _in_partitions(context, entries, predicate)
+    matching = in_partitions(context, entries, predicate)
     others = EntryTable.cancel([entries.take(~matching)], where=where)
     others = others.take(others["kind"] == FileKind.ADD)
     tally.other_partitions_files = others.num_rows
     tally.other_partitions_bytes = int(others["file_size_bytes"].sum())
     tally.add(others["file_name"], BY_PARTITION)
     found = EntryTable.fold([entries.take(matching)], where=where)
-    return found.take(_order(found, by_writing=not context.schema.primary_keys))
-
-
-def _in_partitions(
-    context: ReadContext, entries: EntryTable, predicate: Predicate
-) -> NDArray[np.bool_]:
-    fields = [context.schema.field(name) for name in context.schema.partition_keys]
-    values = [context.paths.partition_values(p) for p in entries.partitions]
-    return matching_partitions(values, fields, predicate)[entries["partition_id"]]
-
-
-def _prune_entries(
-    context: ReadContext, entries: EntryTable, parts: ScanFilter, tally: _Tally
-) -> EntryTable:
-    """Drop entries by bucket, column-wise."""
-    chosen = _dropped(entries, entries["bucket"] < 0, BY_POSTPONE, tally)
-    if parts.rest is None or not context.schema.bucket_keys or _bucket_keys_retyped(context):
-        return chosen
-    function = context.options.get(declared.BUCKET_FUNCTION_TYPE)
-    named = buckets_named(context.schema, parts.rest, function=function)
-    excluded = np.zeros(chosen.num_rows, dtype=bool)
-    for total in np.unique(chosen["total_buckets"]).tolist():
-        buckets = named(total)
-        if buckets is not None:
-            outside = ~np.isin(chosen["bucket"], list(buckets))
-            excluded |= outside & (chosen["total_buckets"] == total)
-    return _dropped(chosen, excluded, BY_BUCKET, tally)
-
-
-def _bucket_keys_retyped(context: ReadContext) -> bool:
-    """Whether files may lie where the hash of a value of an older type had them put."""
-    for name in context.schema.bucket_keys:
-        field = context.schema.field(name)
-        older = (f for s in context.schemas.values() for f in s.fields if f.id == field.id)
-        if any(f.type.as_nullable() != field.type.as_nullable() for f in older):
-            return True
-    return False
-
-
-def _dropped(
-    entries: EntryTable, excluded: NDArray[np.bool_], reason: str, tally: _Tally
-) -> EntryTable:
-    if not excluded.any():
-        return entries
-    tally.add(entries["file_name"].filter(pa.array(excluded)), reason)
-    return entries.take(~excluded)
-
-
-def _grouped(entries: EntryTable, snapshot_id: int) -> Iterator[BucketFiles]:
-    """The entries' files, bucket by bucket."""
-    return _buckets(entries.take(_order(entries, by_writing=False)), snapshot_id)
-
-
-def _starts(entries: EntryTable) -> NDArray[np.intp]:
-    """Where each bucket begins. Requires: entries are sorted by partition and bucket."""
-    partition_id, bucket = entries["partition_id"], entries["bucket"]
-    differs = (partition_id[1:] != partition_id[:-1]) | (bucket[1:] != bucket[:-1])
-    return np.flatnonzero(np.r_[entries.num_rows > 0, differs])
-
-
-def _buckets(entries: EntryTable, snapshot_id: int) -> Iterator[BucketFiles]:
-    """Sorted entries, bucket by bucket."""
-    starts = _starts(entries)
-    ids, buckets = entries["partition_id"][starts].tolist(), entries["bucket"][starts].tolist()
-    totals = entries["total_buckets"][starts].tolist()
-    rows = np.arange(entries.num_rows)
-    bounds = [*starts.tolist(), entries.num_rows]
-    for place, (start, end) in enumerate(itertools.pairwise(bounds)):
-        files = FileList(entries, rows[start:end])
-        yield BucketFiles(
-            snapshot_id, entries.partitions[ids[place]], buckets[place], totals[place], files
-        )
+    return found.take(order_of(found, by_writing=not context.schema.primary_keys))
 
 
 def _splits(
@@ -435,7 +223,7 @@ def _splits(
     entries: EntryTable,
     snapshot_id: int,
     parts: ScanFilter,
-    tally: _Tally,
+    tally: Tally,
 ) -> list[Split]:
     """Splits of all buckets. Requires: entries are sorted by partition and bucket."""
     schema, options = context.schema, context.options
@@ -443,27 +231,27 @@ def _splits(
         target_bytes=options.get(declared.SOURCE_SPLIT_TARGET_SIZE),
         open_file_cost_bytes=options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST),
     )
-    pruning = _Pruning(context)
+    pruning = StatsPruning(context)
     if not schema.primary_keys:
         matches = pruning.mask(entries, parts.rest, "value")
-        kept = _dropped(entries, ~matches, BY_VALUE_STATS, tally)
+        kept = tally.dropped(entries, ~matches, BY_VALUE_STATS)
         answers = ask_indexes(context, kept, np.ones(kept.num_rows, dtype=bool), parts)
         tally.unused_indexes = answers.unused
-        kept = _dropped(kept, ~answers.may_match, BY_FILE_INDEX, tally)
+        kept = tally.dropped(kept, ~answers.may_match, BY_FILE_INDEX)
         return [
             split
-            for bucket in _buckets(kept, snapshot_id)
+            for bucket in bucket_files(kept, snapshot_id)
             for split in raw_splits(bucket, bucket.files, rule)
         ]
-    entries = _dropped(entries, ~pruning.mask(entries, parts.key, "key"), BY_KEY_STATS, tally)
+    entries = tally.dropped(entries, ~pruning.mask(entries, parts.key, "key"), BY_KEY_STATS)
     matches = pruning.mask(entries, parts.rest, "value")
     worth_asking = matches if parts.key is None else np.ones(entries.num_rows, dtype=bool)
     answers = ask_indexes(context, entries, worth_asking, parts)
     tally.unused_indexes = answers.unused
-    entries = _dropped(entries, ~answers.may_hold_key, BY_FILE_INDEX, tally)
+    entries = tally.dropped(entries, ~answers.may_hold_key, BY_FILE_INDEX)
     by_stats = matches[answers.may_hold_key]
     matches = by_stats & answers.may_match[answers.may_hold_key]
-    starts = _starts(entries)
+    starts = bucket_starts(entries)
     alone = stand_alone(entries, starts)
     sizes = np.diff(np.r_[starts, entries.num_rows])
     # a bucket without any match holds no section with one
@@ -479,7 +267,7 @@ def _splits(
     spec = MergeSpec.of(schema, options)
     splits: list[Split] = []
     start = 0
-    for bucket in _buckets(entries, snapshot_id):
+    for bucket in bucket_files(entries, snapshot_id):
         end = start + len(bucket.files)
         if not to_merge[start]:
             splits.extend(raw_splits(bucket, bucket.files, rule))
@@ -503,7 +291,7 @@ def _merge_splits(
     rule: PackRule,
     may: _Verdicts,
     spec: MergeSpec,
-    tally: _Tally,
+    tally: Tally,
 ) -> list[Split]:
     names = names_of(bucket.files).to_pylist()
     matches = dict(zip(names, may.matches.tolist(), strict=True))
@@ -522,41 +310,6 @@ def _merge_splits(
     return splits
 
 
-class _Pruning:
-    """Asks the statistics of files, by columns where they tell, else file by file."""
-
-    def __init__(self, context: ReadContext) -> None:
-        self._context = context
-        self._reader = StatsReader(context.schema, context.schemas)
-
-    def mask(
-        self, entries: EntryTable, predicate: Predicate | None, stats: Stats
-    ) -> NDArray[np.bool_]:
-        """Which files may hold rows that match."""
-        if predicate is None:
-            return np.ones(entries.num_rows, dtype=bool)
-        paths, has_partitions = self._context.paths, bool(self._context.schema.partition_keys)
-        partitions = [
-            paths.partition_values(p) if has_partitions else () for p in entries.partitions
-        ]
-        found = verdicts(self._reader, entries, predicate, stats=stats, partitions=partitions)
-        mask = found == YES
-        unknown = np.flatnonzero(found == UNKNOWN)
-        columns = columns_of(predicate)
-        partition_ids = entries["partition_id"][unknown].tolist()
-        for row, place, file in zip(
-            unknown, partition_ids, entries.take(unknown).files(), strict=True
-        ):
-            # the partition's own values are exact and win over statistics
-            constants = self._reader.partition_ranges(partitions[place])
-            if stats == "key":
-                ranges = constants | self._reader.key_ranges(file, columns)
-            else:
-                ranges = self._reader.value_ranges(file, columns) | constants
-            mask[row] = may_match(predicate, ranges)
-        return mask
-
-
 def _delta_split(context: ReadContext, bucket: BucketFiles) -> Split:
     if not context.schema.primary_keys:
         ordered = sorted(bucket.files, key=lambda f: (f.min_sequence_number, f.file_name))
@@ -565,7 +318,7 @@ def _delta_split(context: ReadContext, bucket: BucketFiles) -> Split:
     return bucket.split(file_sections(bucket.files, spec.key_types), raw=False)
 
 
-def _limited(splits: list[Split], limit: int, tally: _Tally) -> list[Split]:
+def _limited(splits: list[Split], limit: int, tally: Tally) -> list[Split]:
     """The first raw splits that hold enough rows; all splits where they do not."""
     rows = 0
     for position, split in enumerate(splits):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from unit.metadata.made import BIGINT, EMPTY_ROW, data_file, partition
 
 from tidelake.commit import Committer
-from tidelake.fileio import MemoryFileIO
+from tidelake.fileio import FaultyFileIO, MemoryFileIO
 from tidelake.metadata import (
     CommitMessage,
     ManifestCache,
@@ -117,3 +117,41 @@ __all__ = [
     "message",
     "partition",
 ]
+
+
+class Racing(FaultyFileIO):
+    """Lets somebody else commit right before each of the first puts of a snapshot."""
+
+    def __init__(self, world, times, rival=None):
+        super().__init__(world.fileio)
+        self.world, self.times, self.raced = world, times, 0
+        self.rival = rival or self.append
+
+    def append(self, number):
+        self.world.committer(100 + number).commit(
+            [message(f"rival{number}")], user="rival", identifier=number
+        )
+
+    def put_if_absent(self, path, data):
+        if self.raced < self.times and "/snapshot-" in path:
+            self.raced += 1
+            self.rival(self.raced)
+        return super().put_if_absent(path, data)
+
+
+def keyed(name, keys, *, sequences=(0, 9), level=0):
+    """A file of a primary-key table."""
+    return data_file(name, keys=keys, sequences=sequences, level=level)
+
+
+A, B, C = (partition(p) for p in "abc")
+
+
+def partitioned_world():
+    world = World(PARTITIONED)
+    world.committer(1).commit(
+        [message(f"{p}0", place=(key, 0)) for p, key in (("a", A), ("b", B), ("c", C))],
+        user="u",
+        identifier=1,
+    )
+    return world

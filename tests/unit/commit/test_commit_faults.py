@@ -14,8 +14,7 @@ rival commits right before each of them is published. Whatever happens, then:
 import itertools
 
 import pytest
-from unit.commit.commit_world import EMPTY_ROW, World, data_file, message
-from unit.commit.test_committer import Racing
+from unit.commit.commit_world import EMPTY_ROW, Racing, World, data_file, message
 
 from tidelake.errors import OutcomeUnknownError, TidelakeError
 from tidelake.fileio import FaultMode, FaultyFileIO, SimulatedCrash

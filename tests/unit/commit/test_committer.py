@@ -8,11 +8,11 @@ from unit.commit.commit_world import (
     APPEND,
     EMPTY_ROW,
     KEYED,
-    PARTITIONED,
+    Racing,
     World,
     data_file,
+    keyed,
     message,
-    partition,
 )
 
 from tidelake.errors import (
@@ -29,10 +29,8 @@ from tidelake.metadata import BATCH_IDENTIFIER, CommitKind, ManifestCache, Schem
 from tidelake.metadata.index_entry import DELETION_VECTORS, IndexEntry, IndexFile
 from tidelake.metadata.index_manifest import write_index_manifest
 from tidelake.metadata.live_set import manifest_files
-from tidelake.metadata.manifest import write_manifest_list
 from tidelake.telemetry import Env, ManualClock, SeededIds, SeededRng, SerialExecutor
 from tidelake.types import TableSchema, parse_type
-from tidelake.types.predicate import Compare
 
 
 def test_a_first_commit_makes_snapshot_1_and_both_hints():
@@ -244,24 +242,6 @@ def test_filter_committed_keeps_what_is_newer_than_the_user_s_last():
 
 
 # -- races
-class Racing(FaultyFileIO):
-    """Lets somebody else commit right before each of the first puts of a snapshot."""
-
-    def __init__(self, world, times, rival=None):
-        super().__init__(world.fileio)
-        self.world, self.times, self.raced = world, times, 0
-        self.rival = rival or self.append
-
-    def append(self, number):
-        self.world.committer(100 + number).commit(
-            [message(f"rival{number}")], user="rival", identifier=number
-        )
-
-    def put_if_absent(self, path, data):
-        if self.raced < self.times and "/snapshot-" in path:
-            self.raced += 1
-            self.rival(self.raced)
-        return super().put_if_absent(path, data)
 
 
 def test_who_loses_a_race_tries_again_and_leaves_nothing_behind():
@@ -425,250 +405,6 @@ def _renamed(world):
     return Renaming(world.fileio)
 
 
-# -- two writers, one bucket
-def test_two_writers_on_one_bucket_both_succeed_and_nothing_is_missing():
-    world = World()
-    base = world.committer(1).commit([message("base")], user="u0", identifier=1).snapshots[0]
-    mine = message(data_file("mine", keys=(1, 5), sequences=(10, 14)))
-    theirs = message(data_file("theirs", keys=(3, 9), sequences=(10, 19)))
-    first = world.committer(2).commit([theirs], user="u2", identifier=1, base_snapshot_id=base.id)
-    second = world.committer(3).commit([mine], user="u1", identifier=1, base_snapshot_id=base.id)
-    assert world.names() == {"base", "mine", "theirs"}
-    assert first.interleaved == ()
-    assert second.interleaved == ((EMPTY_ROW, 0),)
-
-
-def test_writers_on_different_buckets_do_not_interleave():
-    world = World()
-    for bucket in (0, 1):
-        file = data_file(f"f{bucket}", keys=(1, 5), sequences=(0, 9))
-        done = world.committer(bucket).commit(
-            [message(file, place=(EMPTY_ROW, bucket))],
-            user=f"u{bucket}",
-            identifier=1,
-            base_snapshot_id=0,
-        )
-        assert done.interleaved == ()
-    assert world.names() == {"f0", "f1"}
-
-
-def test_newer_sequence_numbers_do_not_interleave():
-    world = World()
-    for i in range(2):
-        file = data_file(f"f{i}", keys=(1, 5), sequences=(10 * i, 10 * i + 9))
-        done = world.committer(i).commit(
-            [message(file)], user=f"u{i}", identifier=1, base_snapshot_id=0
-        )
-        assert done.interleaved == ()
-
-
-# -- compactions give way
-def keyed(name, keys, *, sequences=(0, 9), level=0):
-    return data_file(name, keys=keys, sequences=sequences, level=level)
-
-
-def test_a_compaction_of_files_that_are_gone_gives_way_and_the_data_stays():
-    world = World()
-    old = keyed("old", (1, 5))
-    world.committer(1).commit([message(old)], user="u", identifier=1)
-    world.committer(2).commit(
-        [message(before=[old], after=[keyed("theirs", (1, 5), level=5)])], user="c", identifier=1
-    )
-    new = keyed("new", (1, 5), sequences=(10, 19))
-    done = world.committer(3).commit(
-        [message(new, before=[old, new], after=[keyed("mine", (1, 5), level=5)])],
-        user="u",
-        identifier=2,
-    )
-    assert [s.commit_kind for s in done] == [CommitKind.APPEND]
-    (error,) = done.gave_way
-    assert isinstance(error, ConflictError)
-    assert "'old' is not live now" in str(error)
-    assert world.live() == {(EMPTY_ROW, 0, 5): {"theirs"}, (EMPTY_ROW, 0, 0): {"new"}}
-    assert world.manifest_files() == world.referenced_manifest_files()
-
-
-def test_only_the_bucket_in_conflict_gives_way():
-    world = World()
-    old = [keyed(f"old{b}", (1, 5)) for b in (0, 1)]
-    world.committer(1).commit(
-        [message(old[b], place=(EMPTY_ROW, b)) for b in (0, 1)], user="u", identifier=1
-    )
-    world.committer(2).commit(
-        [message(before=[old[0]], after=[keyed("theirs", (1, 5), level=5)])], user="c"
-    )
-    done = world.committer(3).commit(
-        [
-            message(
-                place=(EMPTY_ROW, b), before=[old[b]], after=[keyed(f"mine{b}", (1, 5), level=5)]
-            )
-            for b in (0, 1)
-        ],
-        user="d",
-    )
-    assert [e.context["bucket"] for e in done.gave_way] == [0]
-    assert world.names() == {"theirs", "mine1"}
-
-
-def test_a_compaction_alone_that_gives_way_commits_nothing_and_says_so():
-    world = World()
-    done = world.committer().commit([message(before=[keyed("x", (1, 2))])], user="u")
-    assert not done.snapshots
-    assert len(done.gave_way) == 1
-    assert world.log.ids() == []
-
-
-def test_a_race_between_two_compactions_has_one_winner():
-    world = World()
-    old = keyed("old", (1, 5))
-    world.committer(1).commit([message(old)], user="u", identifier=1)
-
-    def rival(number):
-        world.committer(50).commit(
-            [message(before=[old], after=[keyed("theirs", (1, 5), level=5)])], user="c"
-        )
-
-    done = world.committer(fileio=Racing(world, 1, rival)).commit(
-        [message(before=[old], after=[keyed("mine", (1, 5), level=5)])], user="d"
-    )
-    assert len(done.gave_way) == 1
-    assert world.names() == {"theirs"}
-    assert world.manifest_files() == world.referenced_manifest_files()
-
-
-def test_once_the_data_is_committed_a_failing_compaction_is_no_error():
-    new, out = keyed("new", (1, 5)), keyed("out", (1, 5), level=5)
-    both = [message(new, before=[new], after=[out])]
-    world = World()
-    trial = FaultyFileIO(world.fileio)
-    world.committer(fileio=trial).commit(both, user="u", identifier=1)
-    puts = [t.call for t in trial.trace if t.op == "put_if_absent"]
-    assert len(puts) == 2
-    failed = 0
-    for call in range(puts[0] + 1, len(trial.trace) + 1):
-        world = World()
-        plan = dict.fromkeys(range(call, call + 60), FaultMode.EIO_BEFORE)
-        fileio = FaultyFileIO(world.fileio, plan)
-        done = world.committer(fileio=fileio).commit(both, user="u", identifier=1)
-        assert done.snapshots[0].commit_kind is CommitKind.APPEND
-        assert world.log.load(1) == done.snapshots[0]
-        failed += bool(done.gave_way)
-        assert world.names() in ({"new"}, {"out"})
-    assert failed > 3
-
-
-# -- overwrite
-A, B, C = (partition(p) for p in "abc")
-
-
-def partitioned_world():
-    world = World(PARTITIONED)
-    world.committer(1).commit(
-        [message(f"{p}0", place=(key, 0)) for p, key in (("a", A), ("b", B), ("c", C))],
-        user="u",
-        identifier=1,
-    )
-    return world
-
-
-def test_a_dynamic_overwrite_replaces_the_partitions_that_rows_come_for():
-    world = partitioned_world()
-    (snapshot,) = world.committer(2).overwrite(
-        [message("a1", place=(A, 1))], user="u", identifier=2, partitions="dynamic"
-    )
-    assert snapshot.commit_kind is CommitKind.OVERWRITE
-    assert (snapshot.delta_record_count, snapshot.total_record_count) == (0, 30)
-    assert world.names() == {"a1", "b0", "c0"}
-
-
-def test_a_dynamic_overwrite_without_rows_does_nothing():
-    world = partitioned_world()
-    assert not world.committer(2).overwrite([], user="u", partitions="dynamic").snapshots
-    assert world.names() == {"a0", "b0", "c0"}
-
-
-def test_a_static_overwrite_replaces_what_the_predicate_names():
-    world = partitioned_world()
-    world.committer(2).overwrite(
-        [message("b1", place=(B, 0))], user="u", partitions=Compare(">=", "p", "b")
-    )
-    assert world.names() == {"a0", "b1"}
-
-
-def test_a_static_overwrite_without_rows_empties_the_partition():
-    world = partitioned_world()
-    (snapshot,) = world.committer(2).overwrite([], user="u", partitions=Compare("==", "p", "b"))
-    assert world.names() == {"a0", "c0"}
-    assert snapshot.delta_record_count == -10
-
-
-def test_rows_outside_a_static_overwrite_are_refused_before_anything_is_written():
-    world = partitioned_world()
-    before = world.manifest_files()
-    with pytest.raises(InvalidInputError, match="p=c, which is not one of those"):
-        world.committer(2).overwrite(
-            [message("c1", place=(C, 0))], user="u", partitions=Compare("==", "p", "b")
-        )
-    assert world.manifest_files() == before
-
-
-def test_a_word_that_is_not_known_does_not_overwrite_the_table():
-    world = partitioned_world()
-    with pytest.raises(InvalidInputError, match="'all' is not known"):
-        world.committer(2).overwrite([message("a1", place=(A, 0))], user="u", partitions="all")
-    assert world.names() == {"a0", "b0", "c0"}
-
-
-@pytest.mark.parametrize("partitions", [None, "dynamic"])
-def test_a_table_without_partitions_is_overwritten_whole(partitions):
-    world = World(APPEND)
-    world.committer(1).commit([message("a", "b")], user="u", identifier=1)
-    world.committer(2).overwrite([message("c")], user="u", identifier=2, partitions=partitions)
-    assert world.names() == {"c"}
-
-
-def test_a_predicate_on_a_table_without_partitions_is_refused():
-    world = World(APPEND)
-    world.committer(1).commit([message("a")], user="u", identifier=1)
-    with pytest.raises(InvalidInputError, match="has no partitions"):
-        world.committer(2).overwrite([], user="u", partitions=Compare("==", "p", "b"))
-    assert world.names() == {"a"}
-
-
-def test_an_overwrite_of_an_empty_table_adds_its_files():
-    world = World(APPEND)
-    (snapshot,) = world.committer(1).overwrite([message("a")], user="u")
-    assert (snapshot.id, snapshot.commit_kind) == (1, CommitKind.OVERWRITE)
-    assert world.names() == {"a"}
-    assert len(world.committer(2).overwrite([], user="v", partitions="dynamic")) == 1
-    assert world.names() == set()
-
-
-def test_an_overwrite_that_lost_a_race_replaces_what_the_winner_added():
-    world = partitioned_world()
-
-    def rival(number):
-        late = [message(f"late{number}", place=(A, 0))]
-        world.committer(50 + number).commit(late, user="r", identifier=number)
-
-    world.committer(9, fileio=Racing(world, 2, rival)).overwrite(
-        [message("a1", place=(A, 0))], user="u", identifier=2, partitions="dynamic"
-    )
-    assert world.names() == {"a1", "b0", "c0"}
-    assert world.manifest_files() == world.referenced_manifest_files()
-
-
-def test_an_overwrite_s_own_compaction_follows_it():
-    world = World()
-    world.committer(1).commit([message("old")], user="u", identifier=1)
-    new, out = keyed("new", (1, 5)), keyed("out", (1, 5), level=5)
-    done = world.committer(2).overwrite(
-        [message(new, before=[new], after=[out])], user="u", identifier=2
-    )
-    assert [s.commit_kind for s in done] == [CommitKind.OVERWRITE, CommitKind.COMPACT]
-    assert world.names() == {"out"}
-
-
 # -- what a snapshot takes over
 def test_watermark_statistics_and_row_ids_are_taken_over():
     world = World()
@@ -769,23 +505,6 @@ def test_a_dropped_table_is_not_brought_back():
     assert world.fileio.list_dir("/wh/db.db") == []
 
 
-# -- live files
-def test_live_files_can_be_asked_for_by_partition_and_bucket():
-    world = partitioned_world()
-    committer = world.committer(2)
-    committer.commit([message("a1", place=(A, 1))], user="u", identifier=2)
-    newest = world.log.latest()
-
-    def names(**k):  # fmt: skip
-        return set(committer.live_files(newest, **k)["file_name"].to_pylist())
-
-    assert names() == {"a0", "a1", "b0", "c0"}
-    assert names(partition=A) == {"a0", "a1"}
-    assert names(bucket=1) == {"a1"}
-    assert names(partition=A, bucket=0) == {"a0"}
-    assert names(partition=partition("zzz")) == set()
-
-
 # -- cost
 def test_the_cost_of_a_commit_does_not_grow_with_their_number():
     world = World(APPEND)
@@ -793,8 +512,8 @@ def test_the_cost_of_a_commit_does_not_grow_with_their_number():
     calls, lists = [], []
     for i in range(300):
         fileio = FaultyFileIO(world.fileio)
-        committer._fileio = fileio  # one process, one cache
-        committer._log = type(committer._log)(fileio, world.paths)
+        # one process, one cache
+        committer._context = dataclasses.replace(committer._context, fileio=fileio)
         committer.commit([message(f"f{i}", total_buckets=-1)], user="u", identifier=i)
         calls.append(len(fileio.trace))
         lists.append(len(manifest_files(world.fileio, world.paths, world.log.latest(),
@@ -864,17 +583,6 @@ def test_a_compaction_in_doubt_that_gives_way_then_is_unknown():
     assert world.names() == {"theirs"}
 
 
-def test_a_compaction_alone_raises_what_the_storage_says():
-    world = World()
-    old = keyed("old", (1, 5))
-    world.committer(1).commit([message(old)], user="u", identifier=1)
-    fileio = FaultyFileIO(world.fileio, dict.fromkeys(range(1, 99), FaultMode.EIO_BEFORE))
-    with pytest.raises(StorageError):
-        world.committer(9, fileio=fileio).commit(
-            [message(before=[old], after=[keyed("mine", (1, 5), level=5)])], user="d"
-        )
-
-
 def test_expired_snapshots_end_the_searches():
     world = World()
     for i in range(6):
@@ -888,33 +596,6 @@ def test_expired_snapshots_end_the_searches():
     done = committer.commit([message(file)], user="u9", identifier=1, base_snapshot_id=1)
     assert done.interleaved == ((EMPTY_ROW, 0),)
     assert not done.replayed
-
-
-def test_rows_of_append_tables_do_not_interleave():
-    world = World(APPEND)
-    for i in range(2):
-        done = world.committer(i).commit(
-            [message(f"f{i}")], user=f"u{i}", identifier=1, base_snapshot_id=0
-        )
-        assert done.interleaved == ()
-
-
-def test_manifests_that_do_not_say_their_buckets_are_read():
-    world = World()
-    world.committer(1).commit([message("a", place=(EMPTY_ROW, 1))], user="u", identifier=1)
-    snapshot = world.log.latest()
-    listed = manifest_files(world.fileio, world.paths, snapshot, ManifestCache(1 << 20))
-    names = ("min_bucket", "max_bucket", "min_level", "max_level")
-    old = [dataclasses.replace(m, **dict.fromkeys(names)) for m in listed]
-    name, size = write_manifest_list(world.fileio, world.paths, "manifest-list-old-0", old)
-    document = snapshot.to_document() | {
-        "id": 2,
-        "deltaManifestList": name,
-        "deltaManifestListSize": size,
-    }
-    world.log.publish(Snapshot.from_document(document, path="x"))
-    found = world.committer(2).live_files(world.log.latest(), bucket=1)
-    assert found["file_name"].to_pylist() == ["a"]
 
 
 def test_a_compaction_of_a_dropped_table_is_refused():

@@ -1,0 +1,102 @@
+"""The compactions of a commit against the snapshot that it builds on.
+
+Each bucket's is checked against the bucket's live files (:mod:`tidelake.commit.conflict`); one that
+no longer fits is left out and reported, unless they hang together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidelake.commit.changes import Compaction
+from tidelake.commit.conflict import check_compaction
+from tidelake.commit.context import CommitContext
+from tidelake.commit.live_places import live_in
+from tidelake.errors import ConflictError, TidelakeError
+from tidelake.metadata.data_file import CommitMessage, FileKind, ManifestEntry
+from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.snapshot import CommitKind, Snapshot
+
+__all__ = ["fitting_entries", "is_of_messages"]
+
+Place = tuple[bytes, int]
+
+
+def fitting_entries(
+    context: CommitContext,
+    todo: Sequence[Compaction],
+    base: Snapshot | None,
+    gave_way: list[TidelakeError],
+    *,
+    all_or_nothing: bool,
+) -> EntryTable:
+    """Entries of the compactions that fit the base.
+
+    Parameters
+    ----------
+    context : CommitContext
+        The table.
+    todo : sequence of Compaction
+        One per bucket.
+    base : Snapshot or None
+        What the commit builds on.
+    gave_way : list of TidelakeError
+        Holds the errors of the others afterwards, and nothing else.
+    all_or_nothing : bool
+        Whether one that does not fit is raised instead.
+
+    Raises
+    ------
+    ConflictError
+        One does not fit, and they hang together.
+    """
+    gave_way.clear()
+    live = _live_by_place(context, todo, base)
+    schema = context.schema
+    types = [schema.field(k).type for k in schema.trimmed_primary_keys]
+    entries: list[ManifestEntry] = []
+    for compaction in todo:
+        own = live.get(compaction.place, [])
+        try:
+            check_compaction(compaction, own, key_types=types, table=context.table)
+        except ConflictError as error:
+            if all_or_nothing:
+                raise
+            gave_way.append(error)
+        else:
+            entries += compaction.removed_entries()
+            entries += compaction.added_entries()
+    return EntryTable.of(entries)
+
+
+def _live_by_place(
+    context: CommitContext, todo: Sequence[Compaction], base: Snapshot | None
+) -> dict[Place, list[ManifestEntry]]:
+    if base is None:
+        return {}
+    partitions = frozenset(c.partition for c in todo)
+    buckets = frozenset(c.bucket for c in todo)
+    live = live_in(context, base, partitions=partitions, buckets=buckets)
+    by_place: dict[Place, list[ManifestEntry]] = {}
+    for entry in live.to_entries():
+        by_place.setdefault((entry.partition, entry.bucket), []).append(entry)
+    return by_place
+
+
+def is_of_messages(
+    context: CommitContext,
+    snapshot: Snapshot,
+    messages: Sequence[CommitMessage],
+    todo: Sequence[Compaction],
+) -> bool:
+    """Whether a snapshot adds a new file of the messages or removes one that they compacted.
+
+    A file is added once and removed from its level once, so that one of them tells.
+    """
+    if snapshot.commit_kind is CommitKind.COMPACT:
+        wanted, names = FileKind.DELETE, {f.file_name for c in todo for f in c.before}
+    else:
+        wanted, names = FileKind.ADD, {f.file_name for m in messages for f in m.new_files}
+    delta = context.delta(snapshot)
+    found = delta.take(delta["kind"] == wanted)["file_name"].to_pylist()
+    return not names.isdisjoint(found)

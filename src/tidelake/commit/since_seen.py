@@ -1,0 +1,156 @@
+"""What others committed since the writers began: what of it a commit must refuse, or tell.
+
+Writers that only add files never conflict with each other. What a writer saw when it began still
+decides three things: by how many buckets its rows were routed, in which partitions it looked for
+keys that may move, and which sequence numbers it gave. The snapshots between the one that it saw
+and the one that the commit builds on say whether that has changed; an attempt that lost its race
+asks again.
+"""
+
+from __future__ import annotations
+
+from tidelake.commit.conflict import check_bucket_counts
+from tidelake.commit.context import CommitContext
+from tidelake.commit.index_plan import assignment_conflict
+from tidelake.commit.live_places import live_in
+from tidelake.errors import NotFoundError
+from tidelake.metadata.data_file import FileKind
+from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.snapshot import CommitKind, Snapshot
+
+__all__ = ["check_counts_kept", "check_unmoved", "interleaved_places"]
+
+SNAPSHOTS_MAX = 100
+"""Snapshots since the writers began that are looked through one by one."""
+
+Place = tuple[bytes, int]
+
+
+def check_counts_kept(
+    context: CommitContext,
+    new_files: EntryTable,
+    base: Snapshot | None,
+    *,
+    seen_id: int | None,
+) -> None:
+    """Refuse files of fixed buckets in a partition that has another number of them by now.
+
+    What the writer's own base held was checked when it was opened, so that what came since
+    tells it; where that is not known or gone, the partitions' live files do.
+
+    Parameters
+    ----------
+    context : CommitContext
+        The table.
+    new_files : EntryTable
+        What would be added.
+    base : Snapshot or None
+        What the commit builds on; None for the empty table.
+    seen_id : int or None
+        The snapshot that the writers began from, 0 for the empty table; None if it is not known.
+
+    Raises
+    ------
+    ConflictError
+        A partition has another number of buckets.
+    """
+    if base is None:
+        return
+    fixed = new_files.take(new_files["total_buckets"] > 0)
+    if not fixed.num_rows or seen_id == base.id:
+        return
+    since = range((seen_id or 0) + 1, base.id + 1)
+    if seen_id is None or len(since) > SNAPSHOTS_MAX:
+        there = live_in(context, base, partitions=frozenset(fixed.partitions))
+        check_bucket_counts(fixed, there, table=context.table)
+        return
+    for snapshot_id in since:
+        try:
+            snapshot = context.log.load(snapshot_id)
+            there = context.delta(snapshot)
+        except NotFoundError:  # it has expired
+            there = live_in(context, base, partitions=frozenset(fixed.partitions))
+        check_bucket_counts(fixed, there, table=context.table)
+
+
+def interleaved_places(
+    context: CommitContext,
+    new_files: EntryTable,
+    base: Snapshot | None,
+    *,
+    seen_id: int | None,
+) -> tuple[Place, ...]:
+    """Buckets to which others added rows, no older than ours, since the writers began.
+
+    Parameters
+    ----------
+    context, new_files, base, seen_id
+        As in :func:`check_counts_kept`.
+
+    Returns
+    -------
+    tuple of (partition, bucket)
+        None of them for an append table, or where `seen_id` is not known.
+    """
+    if base is None or seen_id is None or base.id <= seen_id:
+        return ()
+    if not context.schema.primary_keys:
+        return ()
+    first = max(seen_id, base.id - SNAPSHOTS_MAX) + 1
+    theirs: dict[Place, int] = {}
+    for snapshot_id in range(first, base.id + 1):
+        try:
+            snapshot = context.log.load(snapshot_id)
+            delta = context.delta(snapshot)
+        except NotFoundError:
+            continue  # it has expired
+        if snapshot.commit_kind is not CommitKind.COMPACT:
+            for place, (_, high) in _sequences(delta).items():
+                theirs[place] = max(high, theirs.get(place, high))
+    ours = _sequences(new_files)
+    return tuple(p for p, (low, _) in ours.items() if theirs.get(p, low - 1) >= low)
+
+
+def check_unmoved(context: CommitContext, seen_ids: frozenset[int], base_id: int) -> None:
+    """See that nobody added or removed rows since keys that may move were looked for.
+
+    Parameters
+    ----------
+    context : CommitContext
+        The table.
+    seen_ids : frozenset of int
+        The snapshots that the keys were looked for in.
+    base_id : int
+        What the commit builds on; 0 for the empty table.
+
+    Raises
+    ------
+    ConflictError
+        Somebody did.
+    """
+    for seen_id in seen_ids:
+        for snapshot_id in range(min(seen_id, base_id) + 1, max(seen_id, base_id) + 1):
+            try:
+                moved = context.log.load(snapshot_id).commit_kind is not CommitKind.COMPACT
+            except NotFoundError:
+                moved = True
+            if moved:
+                why = f"snapshot {snapshot_id} may have moved its keys to another partition"
+                raise assignment_conflict(context.table, why)
+
+
+def _sequences(table: EntryTable) -> dict[Place, tuple[int, int]]:
+    """Smallest and largest sequence number of the added rows of each bucket."""
+    table = table.take(table["kind"] == FileKind.ADD)
+    ranges: dict[Place, tuple[int, int]] = {}
+    for partition, bucket, low, high in zip(
+        table["partition_id"].tolist(),
+        table["bucket"].tolist(),
+        table["min_sequence_number"].tolist(),
+        table["max_sequence_number"].tolist(),
+        strict=True,
+    ):
+        place = (table.partitions[partition], bucket)
+        known = ranges.get(place, (low, high))
+        ranges[place] = (min(low, known[0]), max(high, known[1]))
+    return ranges

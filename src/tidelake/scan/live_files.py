@@ -1,0 +1,99 @@
+"""The live files of a snapshot as columns in the order of a plan, and cut into buckets.
+
+The order is by partition, then bucket; the files of an append table's bucket stand as they were
+written. The live files of the newest plan's snapshot stay folded in the cache, in this order.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.file_list import FileList
+from tidelake.metadata.live_set import live_entries
+from tidelake.metadata.manifest import ManifestCache
+from tidelake.metadata.snapshot import Snapshot
+from tidelake.scan.context import ReadContext
+from tidelake.scan.generate import BucketFiles
+
+__all__ = [
+    "bucket_files",
+    "bucket_starts",
+    "grouped",
+    "live_buckets",
+    "live_files",
+    "order_of",
+    "read_buckets",
+]
+
+
+def live_buckets(
+    context: ReadContext, snapshot: Snapshot, *, manifests: ManifestCache
+) -> list[BucketFiles]:
+    """All live files of a snapshot, bucket by bucket."""
+    return list(grouped(live_files(context, snapshot, manifests=manifests), snapshot.id))
+
+
+def read_buckets(
+    context: ReadContext, snapshot: Snapshot, *, manifests: ManifestCache
+) -> list[BucketFiles]:
+    """Those of :func:`live_buckets` that a read looks at: not the postpone buckets."""
+    return [b for b in live_buckets(context, snapshot, manifests=manifests) if b.bucket >= 0]
+
+
+def live_files(context: ReadContext, snapshot: Snapshot, *, manifests: ManifestCache) -> EntryTable:
+    """All live files of a snapshot as columns, bucket by bucket; kept folded for the next plan.
+
+    Returns
+    -------
+    EntryTable
+        Sorted by partition (in order of coming) and bucket; the files of an append table's bucket
+        in the order they were written.
+    """
+
+    def fold() -> EntryTable:
+        found = live_entries(context.fileio, context.paths, snapshot, manifests)
+        return found.take(order_of(found, by_writing=not context.schema.primary_keys))
+
+    return manifests.folded(context.paths.location, snapshot, fold)
+
+
+def order_of(entries: EntryTable, *, by_writing: bool) -> NDArray[np.intp]:
+    """Order by partition and bucket, and of an append table's files by when they were written."""
+    keys = [("partition_id", "ascending"), ("bucket", "ascending")]
+    if by_writing:
+        keys += [("min_sequence_number", "ascending"), ("file_name", "ascending")]
+        order: NDArray[np.intp] = np.asarray(pc.sort_indices(entries.batch, sort_keys=keys))
+        return order
+    return np.lexsort((entries["bucket"], entries["partition_id"]))
+
+
+def grouped(entries: EntryTable, snapshot_id: int) -> Iterator[BucketFiles]:
+    """The entries' files, bucket by bucket."""
+    return bucket_files(entries.take(order_of(entries, by_writing=False)), snapshot_id)
+
+
+def bucket_starts(entries: EntryTable) -> NDArray[np.intp]:
+    """Where each bucket begins. Requires: entries are sorted by partition and bucket."""
+    partition_id, bucket = entries["partition_id"], entries["bucket"]
+    differs = (partition_id[1:] != partition_id[:-1]) | (bucket[1:] != bucket[:-1])
+    return np.flatnonzero(np.r_[entries.num_rows > 0, differs])
+
+
+def bucket_files(entries: EntryTable, snapshot_id: int) -> Iterator[BucketFiles]:
+    """Sorted entries, bucket by bucket."""
+    starts = bucket_starts(entries)
+    ids, buckets = entries["partition_id"][starts].tolist(), entries["bucket"][starts].tolist()
+    totals = entries["total_buckets"][starts].tolist()
+    rows = np.arange(entries.num_rows)
+    bounds = [*starts.tolist(), entries.num_rows]
+    for place, (start, end) in enumerate(itertools.pairwise(bounds)):
+        files = FileList(entries, rows[start:end])
+        yield BucketFiles(
+            snapshot_id, entries.partitions[ids[place]], buckets[place], totals[place], files
+        )

@@ -3,7 +3,7 @@
 from tidelake.scan.context import ReadContext
 from tidelake.scan.file_index import UnusedIndex
 from tidelake.scan.generate import BucketFiles, file_sections
-from tidelake.scan.live_files import live_buckets, read_buckets
+from tidelake.scan.live_files import bucket_starts, live_buckets, live_files, read_buckets
 from tidelake.scan.plan import ScanPlan, plan_scan
 from tidelake.scan.pruned_files import PrunedFile
 from tidelake.scan.read import read_split
@@ -18,8 +18,10 @@ __all__ = [
     "Section",
     "Split",
     "UnusedIndex",
+    "bucket_starts",
     "file_sections",
     "live_buckets",
+    "live_files",
     "plan_scan",
     "read_buckets",
     "read_split",

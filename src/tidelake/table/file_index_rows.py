@@ -6,19 +6,21 @@ containers are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidelake.errors import CorruptError, NotFoundError, UnsupportedError
 from tidelake.format.file_index import INDEX_SUFFIX, list_indexes
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.snapshot import Snapshot
-from tidelake.scan import live_buckets
+from tidelake.scan import live_files
+from tidelake.table.file_tables import file_paths, partition_texts
 from tidelake.table.handle import TableHandle
 
-__all__ = ["FILE_INDEXES", "file_index_rows"]
+__all__ = ["FILE_INDEXES", "file_indexes_table"]
 
 FILE_INDEXES = pa.schema(
     [
@@ -41,12 +43,8 @@ FILE_INDEXES = pa.schema(
 Row = dict[str, Any]
 
 
-def file_index_rows(
-    handle: TableHandle,
-    snapshot: Snapshot | None,
-    partition_text: Callable[[TableHandle, bytes], str],
-) -> list[Row]:
-    """Give a row per index of each live file.
+def file_indexes_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table:
+    """``$file_indexes``: a row per index of each live file.
 
     Raises
     ------
@@ -54,23 +52,31 @@ def file_index_rows(
         An index is damaged, missing or of a later version; the data file is named.
     """
     if snapshot is None:
-        return []
+        return FILE_INDEXES.empty_table()
+    entries = live_files(handle.read_context(), snapshot, manifests=handle.manifests)
+    extra = pc.greater(pc.list_value_length(entries["extra_files"]), 0)
+    has_index = pc.or_(pc.is_valid(entries["embedded_index"]), extra)
+    entries = entries.take(np.flatnonzero(has_index.to_numpy(zero_copy_only=False)))
+    partitions = partition_texts(handle, entries.partitions).to_pylist()
     rows: list[Row] = []
-    for bucket in live_buckets(handle.read_context(), snapshot, manifests=handle.manifests):
-        partition = partition_text(handle, bucket.partition)
-        for file in bucket.files:
-            path = handle.paths.data_file(bucket.partition, bucket.bucket, file)
-            about = {
-                "partition": partition,
-                "bucket": bucket.bucket,
-                "file_path": path,
-                "file_size_in_bytes": file.file_size_bytes,
-                "record_count": file.row_count,
-                "schema_id": file.schema_id,
-            }
-            directory = handle.paths.bucket_dir(bucket.partition, bucket.bucket)
-            rows += [{**about, **row} for row in _rows_of(handle, file, directory)]
-    return rows
+    for file, path, partition, bucket in zip(
+        entries.files(),
+        file_paths(handle, entries).to_pylist(),
+        entries["partition_id"].tolist(),
+        entries["bucket"].tolist(),
+        strict=True,
+    ):
+        about = {
+            "partition": partitions[partition],
+            "bucket": bucket,
+            "file_path": path,
+            "file_size_in_bytes": file.file_size_bytes,
+            "record_count": file.row_count,
+            "schema_id": file.schema_id,
+        }
+        directory = handle.paths.bucket_dir(entries.partitions[partition], bucket)
+        rows += [{**about, **row} for row in _rows_of(handle, file, directory)]
+    return pa.Table.from_pylist(rows, schema=FILE_INDEXES)
 
 
 def _rows_of(handle: TableHandle, file: DataFileMeta, directory: str) -> list[Row]:

@@ -17,8 +17,9 @@ from tidelake.types import DataType, TypeRoot
 
 __all__ = ["java_duration", "java_text"]
 
-_SCIENTIFIC_FROM, _PLAIN_FROM = 1e7, 1e-3
-_NS_PER_S = 10**9
+SCIENTIFIC_FROM, PLAIN_FROM = 1e7, 1e-3
+"""Between these Java prints a fraction without an exponent."""
+NS_PER_S = 10**9
 
 
 def java_text(value: object, data_type: DataType) -> str:
@@ -60,7 +61,7 @@ def _float_text(value: float, *, is_single: bool) -> str:
     # the fewest digits that tell the value from its neighbours, as in Java
     shown = str(np.float32(abs(value)) if is_single else abs(value))
     exact = Decimal(shown)
-    if _PLAIN_FROM <= abs(value) < _SCIENTIFIC_FROM:
+    if PLAIN_FROM <= abs(value) < SCIENTIFIC_FROM:
         text = f"{exact.normalize():f}"
         return sign + (text if "." in text else f"{text}.0")
     digits = "".join(map(str, exact.normalize().as_tuple().digits))
@@ -71,7 +72,7 @@ def _float_text(value: float, *, is_single: bool) -> str:
 
 def _time_text(nanos: int) -> str:
     """As ``LocalDateTime``: no seconds if they are zero, and of the fraction 3, 6 or 9 digits."""
-    seconds, fraction = divmod(nanos, _NS_PER_S)
+    seconds, fraction = divmod(nanos, NS_PER_S)
     text = str(np.datetime64(seconds, "s"))
     if not fraction:
         return text.removesuffix(":00")

@@ -5,7 +5,8 @@
    (:mod:`tidelake.format.own_columns`).
 2. Blocks are read one by one, decompressed with a bound, and some of them decoded together by
    fastavro as one Avro array (their bytes are the same). Columns that are not wanted are skipped.
-3. Numbers become dates, times, decimals and timestamps column by column.
+3. Numbers become dates, times, decimals and timestamps, lists and dicts nested columns, column by
+   column (:mod:`tidelake.format.avro_values`).
 4. The file must hold as many rows as the manifest says: a file cut off between blocks looks whole.
 
 Java's append tables have a union of null and the record in place of the record; null never occurs.
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -28,13 +29,14 @@ import pyarrow as pa
 from tidelake.codec.avro_block import DECOMPRESS, CompressionError, UnreadableAvroError, varint
 from tidelake.errors import UnsupportedError
 from tidelake.fileio import FileIO
-from tidelake.format.avro_schema import column_schema
+from tidelake.format.avro_file_schema import has_same_shape, plain_schema, resolved_schema
+from tidelake.format.avro_schema import slot_schema
+from tidelake.format.avro_values import column_of
 from tidelake.format.file_reader import ReadRequest, null_batches, open_sized
-from tidelake.format.orc_schema import check_scalars
-from tidelake.format.own_columns import OwnColumns
+from tidelake.format.own_columns import OwnColumns, check_no_variant
 from tidelake.format.read_error import corrupt
-from tidelake.types import DataField, TypeRoot
-from tidelake.types.arrow import to_arrow_schema, to_arrow_type
+from tidelake.types import DataField
+from tidelake.types.arrow import to_arrow_schema
 
 __all__ = ["read_avro"]
 
@@ -67,18 +69,16 @@ def read_avro(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> Iterato
     path = request.path
     source = _Source(open_sized(stack, fileio, request), path)
     try:
-        schema, codec, sync = _header(source)
+        given, codec, sync = _header(source)
+        schema = resolved_schema(given)
         record = schema[1] if isinstance(schema, list) else schema
         types = {f["name"]: f["type"] for f in record["fields"]}
         columns = OwnColumns(request, [f["name"] for f in record["fields"]])
-        check_scalars(columns.fields, file_format="Avro")
+        check_no_variant(columns.fields, file_format="Avro")
         for own in columns.fields:
             _check_type(types[own.name], own, path)
         wanted = [f.name for f in columns.fields]
-        array = fastavro.parse_schema({"type": "array", "items": _plain_record(record)})
-        if isinstance(schema, list):
-            union = ["null", _plain_record(record)]
-            array = fastavro.parse_schema({"type": "array", "items": union})
+        array = fastavro.parse_schema({"type": "array", "items": plain_schema(schema)})
     except _UNREADABLE as error:
         raise corrupt(path, str(error) or type(error).__name__) from error
     if codec not in DECOMPRESS:
@@ -107,7 +107,8 @@ def _read(
                 continue
             records = _records(array, parts, count)
             values = {
-                own.name: _values([r[own.name] for r in records], own) for own in columns.fields
+                own.name: column_of([r[own.name] for r in records], own.type)
+                for own in columns.fields
             }
         except _UNREADABLE as error:
             raise corrupt(path, str(error) or type(error).__name__) from error
@@ -151,61 +152,11 @@ def _counted(
         raise corrupt(request.path, reason)
 
 
-def _values(values: list[Any], own: DataField) -> pa.Array:
-    """Turn decoded values into the type that the file's own schema gives the column."""
-    target = to_arrow_type(own.type)
-    match own.type.root:
-        case TypeRoot.DECIMAL:
-            return _decimals(values, target)
-        case TypeRoot.DATE | TypeRoot.TIME:
-            return pa.array(values, pa.int32()).view(target)
-        case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
-            return pa.array(values, pa.int64()).view(target)
-        case _:
-            return pa.array(values, target)
-
-
-def _decimals(values: list[bytes | None], target: pa.DataType) -> pa.Array:
-    """Decimals of their unscaled bytes; a number beyond the type's digits is damage."""
-    stored = b"".join(
-        bytes(16)
-        if value is None
-        else int.from_bytes(value, "big", signed=True).to_bytes(16, "little", signed=True)
-        for value in values
-    )
-    valid = pa.array([value is not None for value in values])
-    buffers = [valid.buffers()[1], pa.py_buffer(stored)]
-    array = pa.Array.from_buffers(target, len(values), buffers)
-    array.validate(full=True)
-    return array
-
-
 def _check_type(found: Any, own: DataField, path: str) -> None:
     """A column must be in the file what Paimon makes of its type."""
-    plain = found[1] if isinstance(found, list) and len(found) == 2 else found
-    expected = column_schema(own.type)
-    keys = ("type", "logicalType", "precision", "scale")
-    if isinstance(plain, dict):
-        plain = {key: plain[key] for key in keys if key in plain}
-        plain = plain["type"] if set(plain) == {"type"} else plain
-    if plain != expected:
+    expected = slot_schema(own.type, own.name)
+    if not has_same_shape(found, expected):
         raise corrupt(path, f"its column '{own.name}' is {found}, where {own.type} is {expected}")
-
-
-def _plain_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record without logical types and defaults."""
-    fields = [{"name": f["name"], "type": _plain(f["type"])} for f in record["fields"]]
-    return {"type": "record", "name": "record", "fields": fields}
-
-
-def _plain(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return [_plain(branch) for branch in schema]
-    if isinstance(schema, dict) and isinstance(schema.get("type"), str):
-        kind = schema["type"]
-        if kind not in {"record", "array", "map", "enum", "fixed"}:
-            return kind
-    return schema
 
 
 class _Source:

@@ -30,10 +30,10 @@ from tidelake.format.file_reader import (
     null_batches,
     open_sized,
 )
-from tidelake.format.orc_schema import FIELD_ID_KEY, check_scalars, check_type
+from tidelake.format.orc_schema import FIELD_ID_KEY, check_type
 from tidelake.format.orc_stripes import OrcStripes
 from tidelake.format.orc_tail import orc_tail
-from tidelake.format.own_columns import OwnColumns
+from tidelake.format.own_columns import OwnColumns, check_no_variant
 from tidelake.format.read_error import corrupt
 from tidelake.types.arrow import to_arrow_schema
 
@@ -58,7 +58,7 @@ def read_orc(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> Iterator
     if len(schema) > COLUMNS_COUNT_MAX:
         raise corrupt(path, f"it has {len(schema)} columns, over {COLUMNS_COUNT_MAX}")
     columns = OwnColumns(request, schema.names, ids=_ids(schema))
-    check_scalars(columns.fields, file_format="ORC")
+    check_no_variant(columns.fields, file_format="ORC")
     for own in columns.fields:
         check_type(schema.field(own.name).type, own, path=path)
     if not columns.fields:

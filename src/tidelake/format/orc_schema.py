@@ -1,8 +1,10 @@
 """Paimon's columns as an ORC schema.
 
-- Each column carries its field id as the type attribute ``paimon.id``. Java finds columns by the
-  names that they have in the file's own schema, and so do we; the id tells files apart whose schema
-  is not known.
+- Each column carries its field id as the type attribute ``paimon.id``, and so do the columns inside
+  it, whose ids are those of Parquet files (:mod:`tidelake.format.parquet_schema`). Java finds
+  columns by the names that they have in the file's own schema, and so do we; the id tells files
+  apart whose schema is not known.
+- ARRAY is a list, ROW a struct, MAP and MULTISET a map. VARIANT has no place, in Java neither.
 - TIME is INT (milliseconds). CHAR and VARCHAR are STRING: Arrow writes no lengths, and Java reads
   a STRING as either. Java pads CHAR to its length in a file and cuts the spaces off on reading.
 - TIMESTAMP is written in the zone GMT, TIMESTAMP WITH LOCAL TIME ZONE as TIMESTAMP_INSTANT: the
@@ -15,17 +17,17 @@ Source: Paimon's ``OrcTypeUtil`` and ``FieldWriterFactory`` (1.3.1); ``docs/form
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import pyarrow as pa
 
-from tidelake.errors import UnsupportedError
+from tidelake.format import parquet_schema
+from tidelake.format.own_columns import check_no_variant
 from tidelake.format.read_error import corrupt
-from tidelake.types import DataField, TypeRoot
-from tidelake.types.arrow import to_arrow_type
+from tidelake.types import DataField
+from tidelake.types.nested import is_list_like
 
-__all__ = ["FIELD_ID_KEY", "check_scalars", "check_type", "orc_arrow_schema"]
+__all__ = ["FIELD_ID_KEY", "check_type", "orc_arrow_schema"]
 
 FIELD_ID_KEY = b"paimon.id"  # on disk: never rename
 SCHEMAS_KEPT = 64
@@ -39,29 +41,29 @@ def orc_arrow_schema(fields: tuple[DataField, ...]) -> pa.Schema:
     Raises
     ------
     UnsupportedError
-        A nested column.
+        A variant.
     """
-    check_scalars(fields, file_format="ORC")
-    return pa.schema(
-        [pa.field(f.name, _arrow_type(f), metadata={FIELD_ID_KEY: str(f.id)}) for f in fields]
-    )
+    check_no_variant(fields, file_format="ORC")
+    return pa.schema([_orc_field(f) for f in parquet_schema.parquet_arrow_schema(fields)])
 
 
-def check_scalars(fields: Sequence[DataField], *, file_format: str) -> None:
-    """Refuse columns of nested types.
+def _orc_field(field: pa.Field) -> pa.Field:
+    """A Parquet field as ORC has it: with the same id, and nullable."""
+    field_id = field.metadata[parquet_schema.FIELD_ID_KEY]
+    return pa.field(field.name, _orc_type(field.type), metadata={FIELD_ID_KEY: field_id})
 
-    Raises
-    ------
-    UnsupportedError
-        Names the column, and what to do.
-    """
-    for field in fields:
-        if field.type.is_nested or field.type.root is TypeRoot.VARIANT:
-            message = (
-                f"Column '{field.name}' of type {field.type} is neither read from nor written to"
-                f" {file_format} files by this version: set 'file.format' to 'parquet'."
-            )
-            raise UnsupportedError(message, kind="column_type", column=field.name)
+
+def _orc_type(arrow_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_time(arrow_type):
+        return pa.int32()
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([_orc_field(f) for f in arrow_type])
+    if pa.types.is_map(arrow_type):
+        key = _orc_field(arrow_type.key_field).with_nullable(False)  # Arrow wants it so
+        return pa.map_(key, _orc_field(arrow_type.item_field))
+    if pa.types.is_list(arrow_type):
+        return pa.list_(_orc_field(arrow_type.value_field))
+    return arrow_type
 
 
 def check_type(found: pa.DataType, own: DataField, *, path: str) -> None:
@@ -72,12 +74,27 @@ def check_type(found: pa.DataType, own: DataField, *, path: str) -> None:
     CorruptError
         Names the column.
     """
-    expected = _arrow_type(own)
+    (expected,) = orc_arrow_schema((own,))
+    if not _has_same_shape(found, expected.type):
+        reason = f"its column '{own.name}' is {found}, where {own.type} is {expected.type}"
+        raise corrupt(path, reason)
+
+
+def _has_same_shape(found: pa.DataType, expected: pa.DataType) -> bool:
     if pa.types.is_timestamp(expected):  # shown in one unit; older writers leave the zone out
-        expected = pa.timestamp("ns", tz=found.tz if pa.types.is_timestamp(found) else None)
-    if found != expected:
-        raise corrupt(path, f"its column '{own.name}' is {found}, where {own.type} is {expected}")
-
-
-def _arrow_type(field: DataField) -> pa.DataType:
-    return pa.int32() if field.type.root is TypeRoot.TIME else to_arrow_type(field.type)
+        return bool(pa.types.is_timestamp(found) and found.unit == "ns")
+    if pa.types.is_struct(expected):
+        return (
+            pa.types.is_struct(found)
+            and [f.name for f in found] == [f.name for f in expected]
+            and all(_has_same_shape(a.type, b.type) for a, b in zip(found, expected, strict=True))
+        )
+    if pa.types.is_map(expected):
+        return (
+            pa.types.is_map(found)
+            and _has_same_shape(found.key_type, expected.key_type)
+            and _has_same_shape(found.item_type, expected.item_type)
+        )
+    if is_list_like(expected):
+        return is_list_like(found) and _has_same_shape(found.value_type, expected.value_type)
+    return bool(found == expected)

@@ -1,31 +1,46 @@
 """The stripes of an ORC file, column by column in the types of the file's own schema.
 
-Java's own ways are undone here: CHAR is padded with spaces in the file; TIME is INT; and in a
-writer whose time zone is not UTC the instants of TIMESTAMP WITH LOCAL TIME ZONE are moved by it,
-unless the table's ``orc.timestamp-ltz.legacy.type`` is ``false``. Timestamps that Arrow's reader
-refuses come from :mod:`tidelake.format.orc_timestamp`.
+Java's own ways are undone here, at every depth: CHAR is padded with spaces in the file; TIME is
+INT; and in a writer whose time zone is not UTC the instants of TIMESTAMP WITH LOCAL TIME ZONE are
+moved by it, unless the table's ``orc.timestamp-ltz.legacy.type`` is ``false``. Timestamps that
+Arrow's reader refuses come from :mod:`tidelake.format.orc_timestamp`; inside nested columns they
+are refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import orc
 
 from tidelake.errors import UnsupportedError
 from tidelake.format.orc_tail import OrcTail, Stripe, StripeFooter, stripe_footer
-from tidelake.format.orc_timestamp import timestamps
+from tidelake.format.orc_timestamp import MILLIS_NS, timestamps
 from tidelake.format.read_error import corrupt
-from tidelake.types import DataField, TypeRoot
-from tidelake.types.arrow import to_arrow_type
+from tidelake.types import DataField, DataType, TypeRoot
+from tidelake.types.arrow import child_types, to_arrow_type
+from tidelake.types.nested import (
+    ListParts,
+    list_of,
+    list_parts,
+    map_of,
+    struct_children,
+    struct_of,
+)
 
 __all__ = ["OrcStripes"]
 
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _UTC_NAMES = frozenset({"", "UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z", "Zulu", "UCT", "Universal"})
 
+
+SECOND_NS = 1_000_000_000
+NEAR_NS = 2 * 86_400 * SECOND_NS
+"""No zone is further from UTC."""
 
 OLDEST_S = -1_577_923_200
 """1920-01-01: Java's zones leave out local mean time, which some places kept until about then."""
@@ -75,7 +90,7 @@ class OrcStripes:
         CorruptError
             A stripe's footer cannot be read.
         """
-        if any(self._is_zoned(f) for f in self._fields):
+        if any(self._is_zoned(f.type) for f in self._fields):
             footers = (self._footer(stripe, path) for stripe in self._tail.stripes)
             self.zones = ["" if f.zone in _UTC_NAMES else f.zone for f in footers]
 
@@ -111,31 +126,44 @@ class OrcStripes:
         """
         values = {}
         for field in self._fields:
-            own_zone = zone if self._is_zoned(field) else ""
-            values[field.name] = _own_values(batch.column(field.name), field, own_zone)
-            if own_zone:
-                _check_old(values[field.name], field, own_zone, path)
+            own = _OwnValues(field, path, zone, self._zone_moves)
+            values[field.name] = own.of(batch.column(field.name), field.type)
         return values
 
-    def _is_zoned(self, field: DataField) -> bool:
-        """Whether the writer's zone has to do with a column."""
-        moved = field.type.root is TypeRoot.TIMESTAMP_LTZ and self._zone_moves
-        return moved or field.type.root is TypeRoot.TIMESTAMP
+    def _is_zoned(self, data_type: DataType) -> bool:
+        """Whether the writer's zone has to do with a column, or one inside it."""
+        return _zone_matters(data_type, moves=self._zone_moves) or any(
+            map(self._is_zoned, data_type.children)
+        )
 
     def _read(self, number: int, stripe: Stripe, path: str) -> pa.RecordBatch:
         times = [f for f in self._fields if f.type.root in _TIMESTAMPS]
         try:
             return self._file.read_stripe(number, columns=self.names)
         except pa.ArrowInvalid:
-            if not times:
+            if not any(_holds_times(f.type) for f in self._fields):
                 raise
         footer = self._footer(stripe, path)
-        others = [f.name for f in self._fields if f not in times]
         columns = {f.name: self._times(f, stripe, footer, path) for f in times}
-        if others:
-            batch = self._file.read_stripe(number, columns=others)
-            columns |= dict(zip(batch.schema.names, batch.columns, strict=True))
+        for field in self._fields:
+            if field not in times:
+                columns[field.name] = self._read_one(number, field, path)
         return pa.RecordBatch.from_arrays([columns[n] for n in self.names], names=self.names)
+
+    def _read_one(self, number: int, field: DataField, path: str) -> pa.Array:
+        try:
+            return self._file.read_stripe(number, columns=[field.name]).column(0)
+        except pa.ArrowInvalid as error:
+            if "timestamp" not in str(error):
+                raise
+            message = (
+                f"Column '{field.name}' of file {path} holds, inside of {field.type}, a timestamp"
+                " outside the years 1677 to 2262, which is read from no nested column of an ORC"
+                " file by this version: read the other columns."
+            )
+            raise UnsupportedError(
+                message, kind="value_range", path=path, column=field.name
+            ) from error
 
     def _times(self, field: DataField, stripe: Stripe, footer: StripeFooter, path: str) -> pa.Array:
         unit = to_arrow_type(field.type).unit
@@ -155,6 +183,84 @@ class OrcStripes:
         return stripe_footer(self._source, self._tail, stripe, path=path)
 
 
+def _holds_times(data_type: DataType) -> bool:
+    return data_type.root in _TIMESTAMPS or any(map(_holds_times, data_type.children))
+
+
+def _zone_matters(data_type: DataType, *, moves: bool) -> bool:
+    moved = data_type.root is TypeRoot.TIMESTAMP_LTZ and moves
+    return moved or data_type.root is TypeRoot.TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnValues:
+    """Turns a column of a stripe into the type that the file's own schema gives it."""
+
+    field: DataField
+    path: str
+    zone: str
+    zone_moves: bool
+
+    def of(self, values: pa.Array, data_type: DataType) -> pa.Array:
+        if data_type.is_nested:
+            return self._nested(values, data_type)
+        target = to_arrow_type(data_type)
+        match data_type.root:
+            case TypeRoot.CHAR:
+                return pc.utf8_rtrim(values, " ")
+            case TypeRoot.TIME:
+                return values.cast(target)
+            case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
+                return self._moments(values, data_type, target)
+            case _:
+                return values
+
+    def _nested(self, values: pa.Array, data_type: DataType) -> pa.Array:
+        target = to_arrow_type(data_type)
+        types = [child for _, child in child_types(data_type)]
+        if data_type.root is TypeRoot.ROW:
+            inside = zip(struct_children(values), types, strict=True)
+            return struct_of([self.of(v, t) for v, t in inside], target, values)
+        parts = list_parts(values)
+        flat = tuple(self.of(v, t) for v, t in zip(parts.children, types, strict=True))
+        parts = ListParts(parts.offsets, parts.nulls, flat)
+        return list_of(parts, target) if len(flat) == 1 else map_of(parts, target)
+
+    def _moments(self, values: pa.Array, data_type: DataType, target: pa.DataType) -> pa.Array:
+        zone = self.zone if _zone_matters(data_type, moves=self.zone_moves) else ""
+        plain = values.cast(pa.timestamp(values.type.unit))
+        if zone and data_type.root is TypeRoot.TIMESTAMP:
+            plain = _told_by_instant(plain, zone)
+        elif zone:
+            plain = pc.local_timestamp(plain.cast(pa.timestamp(plain.type.unit, tz=zone)))
+        moments = plain.cast(pa.timestamp(target.unit)).cast(target)
+        if zone:
+            _check_old(moments, self.field, zone, self.path)
+        return moments
+
+
+def _told_by_instant(walls: pa.Array, zone: str) -> pa.Array:
+    """Undo how Arrow reads times of a writer in another zone around the beginning of 1970.
+
+    Of times before 1970 with parts of a second the file has the second after. Which times those
+    are Java tells by the instant in its zone, and Arrow by the clock on the wall.
+    """
+    ticks = walls.cast(pa.int64())
+    is_near = pc.fill_null(pc.less(pc.abs_checked(ticks), NEAR_NS), False)
+    if not pc.any(is_near).as_py():
+        return walls
+    counts = pc.fill_null(ticks, 0).to_numpy()
+    seconds, nanos = np.divmod(counts, SECOND_NS)
+    is_cut = is_near.to_numpy(zero_copy_only=False) & (nanos > MILLIS_NS)
+    stored = seconds + (is_cut & (seconds < 0))
+    on_wall = pa.array(stored).cast(pa.timestamp("s"))
+    instants = pc.assume_timezone(on_wall, zone, ambiguous="earliest", nonexistent="earliest")
+    is_before = instants.cast(pa.int64()).to_numpy() < 0
+    seconds = np.where(is_cut, stored - is_before, seconds)
+    told = pa.array(seconds * SECOND_NS + nanos, mask=walls.is_null().to_numpy(False))
+    return told.cast(walls.type)
+
+
 def _check_old(values: pa.Array, field: DataField, zone: str, path: str) -> None:
     lowest = pc.min(values.cast(pa.timestamp(values.type.unit)).cast(pa.int64())).as_py()
     ticks = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[values.type.unit]
@@ -165,19 +271,3 @@ def _check_old(values: pa.Array, field: DataField, zone: str, path: str) -> None
             " other columns, or write the table anew with Java in the zone UTC."
         )
         raise UnsupportedError(message, kind="time_zone", path=path, column=field.name)
-
-
-def _own_values(values: pa.Array, own: DataField, zone: str) -> pa.Array:
-    target = to_arrow_type(own.type)
-    match own.type.root:
-        case TypeRoot.CHAR:
-            return pc.utf8_rtrim(values, " ")
-        case TypeRoot.TIME:
-            return values.cast(target)
-        case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
-            plain = values.cast(pa.timestamp(values.type.unit))
-            if zone and own.type.root is TypeRoot.TIMESTAMP_LTZ:
-                plain = pc.local_timestamp(plain.cast(pa.timestamp(plain.type.unit, tz=zone)))
-            return plain.cast(pa.timestamp(target.unit)).cast(target)
-        case _:
-            return values

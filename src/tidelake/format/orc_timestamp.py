@@ -28,13 +28,14 @@ from numpy.typing import NDArray
 
 from tidelake.format.read_error import corrupt
 
-__all__ = ["timestamps"]
+__all__ = ["MILLIS_NS", "timestamps"]
 
 PRESENT, DATA, SECONDARY = 0, 1, 5
 """Kinds of streams (on disk)."""
 
 EPOCH_2015_S = 1_420_070_400
-_MILLIS_NS = 999_999
+MILLIS_NS = 999_999
+"""Times before 1970 with more nanoseconds are stored with the second after theirs."""
 _WIDTHS = (*range(1, 25), 26, 28, 30, 32, 40, 48, 56, 64)
 """Bits by their code of five bits."""
 
@@ -94,7 +95,7 @@ def timestamps(
     zeros = raw & 7
     nanos = (raw >> 3) * np.where(zeros > 0, 10 ** (zeros + 1), 1)
     seconds = seconds + _base(zone)
-    seconds = np.where((seconds < 0) & (nanos > _MILLIS_NS), seconds - 1, seconds)
+    seconds = np.where((seconds < 0) & (nanos > MILLIS_NS), seconds - 1, seconds)
     if zone:
         instants = pa.array(seconds).cast(pa.timestamp("s", tz=zone))
         seconds = pc.local_timestamp(instants).cast(pa.int64()).to_numpy()

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,13 +23,21 @@ from tidelake.format.file_writer import DataFileFooter, check_open, check_rows
 from tidelake.format.format_options import FormatOptions
 from tidelake.format.orc_schema import orc_arrow_schema
 from tidelake.format.stats import StatsCollector
-from tidelake.types import DataField, TypeRoot
+from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema
+from tidelake.types.nested import (
+    ListParts,
+    leaf_arrays,
+    list_of,
+    list_parts,
+    map_of,
+    struct_children,
+    struct_of,
+)
 
 __all__ = ["OrcFileWriter"]
 
 _ENCODE_ROWS = 16_384
-_TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _TICKS_PER_MILLISECOND = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
 _FIRST_RATIO = 0.4
@@ -97,12 +105,12 @@ class OrcFileWriter:
             return
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         for field, column in zip(self._fields, table.columns, strict=True):
-            if field.type.root in _TIMESTAMPS:
-                _check_old_times(field, column, self._path)
+            for leaf in _timestamp_leaves(column):
+                _check_old_times(field, leaf, self._path)
         self._stats.add(table)
         columns = [
-            column.cast(pa.int32()) if field.type.root is TypeRoot.TIME else column
-            for field, column in zip(self._fields, table.columns, strict=True)
+            _stored_column(column, field.type)
+            for column, field in zip(table.columns, self._orc_schema, strict=True)
         ]
         self._orc.write(pa.Table.from_arrays(columns, schema=self._orc_schema))
         self._row_count += table.num_rows
@@ -132,7 +140,41 @@ class OrcFileWriter:
         self._output.abort()
 
 
-def _check_old_times(field: DataField, column: pa.ChunkedArray, path: str) -> None:
+def _timestamp_leaves(column: pa.ChunkedArray) -> Iterator[pa.Array | pa.ChunkedArray]:
+    if pa.types.is_timestamp(column.type):
+        yield column
+    elif pa.types.is_nested(column.type):
+        leaves = (leaf for chunk in column.chunks for leaf in leaf_arrays(chunk))
+        yield from (leaf for leaf in leaves if pa.types.is_timestamp(leaf.type))
+
+
+def _stored_column(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    if not pa.types.is_nested(target):
+        return column.cast(target) if pa.types.is_time(column.type) else column
+    return pa.chunked_array([_stored(chunk, target) for chunk in column.chunks], target)
+
+
+def _stored(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """A column in the types of the file; its children begin with those of its first row."""
+    if pa.types.is_struct(target):
+        inside = zip(struct_children(values), target, strict=True)
+        return struct_of([_stored(child, f.type) for child, f in inside], target, values)
+    if pa.types.is_map(target):
+        parts = list_parts(values)
+        keys, items = parts.children
+        flat = (_stored(keys, target.key_type), _stored(items, target.item_type))
+        return map_of(ListParts(parts.offsets, parts.nulls, flat), target)
+    if pa.types.is_list(target):
+        parts = list_parts(values)
+        elements = _stored(parts.children[0], target.value_type)
+        return list_of(ListParts(parts.offsets, parts.nulls, (elements,)), target)
+    if pa.types.is_time(values.type):
+        values = values.cast(target)
+    # Arrow's ORC writer takes children of a slice for null where their parent elsewhere is
+    return pa.concat_arrays([values]) if values.offset else values
+
+
+def _check_old_times(field: DataField, column: pa.Array | pa.ChunkedArray, path: str) -> None:
     """Refuse what Java reads otherwise or not at all.
 
     Of times before 1970 with parts of a millisecond Arrow stores the nanoseconds as negative

@@ -16,15 +16,38 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from tidelake.errors import UnsupportedError
 from tidelake.format.column_mapping import Source, cast_column, map_schema
 from tidelake.format.file_reader import ReadRequest
 from tidelake.format.parquet_schema import parquet_arrow_schema
 from tidelake.format.read_error import corrupt
 from tidelake.format.system_fields import is_system_name
-from tidelake.types import DataField
+from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import to_arrow_schema
 
-__all__ = ["OwnColumns"]
+__all__ = ["OwnColumns", "check_no_variant"]
+
+
+def check_no_variant(fields: Sequence[DataField], *, file_format: str) -> None:
+    """Refuse variants, for which Paimon's other formats than Parquet have no place.
+
+    Raises
+    ------
+    UnsupportedError
+        Names the column, and what to do.
+    """
+    for field in fields:
+        if _holds_variant(field.type):
+            message = (
+                f"Column '{field.name}' of type {field.type} is neither read from nor written to"
+                f" {file_format} files, which have no place for VARIANT, in Java neither: set"
+                " 'file.format' to 'parquet'."
+            )
+            raise UnsupportedError(message, kind="column_type", column=field.name)
+
+
+def _holds_variant(data_type: DataType) -> bool:
+    return data_type.root is TypeRoot.VARIANT or any(map(_holds_variant, data_type.children))
 
 
 class OwnColumns:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.format.avro_schema import check_avro
 from tidelake.format.format_options import all_format_options
-from tidelake.format.orc_schema import check_scalars
+from tidelake.format.own_columns import check_no_variant
 from tidelake.format.parquet_schema import check_timestamps
 from tidelake.options import Options
 from tidelake.types import DataField
@@ -37,7 +37,7 @@ def check_file_formats(options: Options, fields: Sequence[DataField], *, what: s
     try:
         formats = {chosen.file_format for chosen in all_format_options(options)}
         if "orc" in formats:
-            check_scalars(fields, file_format="ORC")
+            check_no_variant(fields, file_format="ORC")
         if "avro" in formats:
             check_avro(fields)
     except (UnsupportedError, InvalidInputError) as error:

@@ -125,6 +125,11 @@ def put_parquet(table: pa.Table, *, ids=None, files=None, path=PATH, **options) 
 
 def values_of(type_: str) -> st.SearchStrategy:
     """Any value of a scalar type, or None."""
+    return st.none() | some_value_of(type_)
+
+
+def some_value_of(type_: str) -> st.SearchStrategy:
+    """Any value of a scalar type."""
     data_type = parse_type(type_)
     name = str(data_type)
     digits = data_type.precision or 0
@@ -143,14 +148,14 @@ def values_of(type_: str) -> st.SearchStrategy:
         "TIME(3)": st.times().map(lambda t: t.replace(microsecond=t.microsecond // 1000 * 1000)),
     }
     if name in strategies:
-        return st.none() | strategies[name]
+        return strategies[name]
     if name.startswith("DECIMAL"):
         unscaled = st.integers(-(10**digits) + 1, 10**digits - 1)
-        return st.none() | unscaled.map(
+        return unscaled.map(
             lambda n: decimal.Decimal((n < 0, tuple(map(int, str(abs(n)))), -data_type.scale))
         )
     zone = st.just(datetime.UTC) if "ZONE" in name else st.none()
     step = 1000 if digits <= 3 else 1
-    return st.none() | st.datetimes(timezones=zone).map(
+    return st.datetimes(timezones=zone).map(
         lambda t: t.replace(microsecond=t.microsecond // step * step)
     )

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidelake.errors import UnsupportedError
+from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.format.parquet_schema import FIELD_ID_KEY
 from tidelake.format.read_error import corrupt
 from tidelake.format.system_fields import is_system_name
@@ -39,6 +39,7 @@ from tidelake.types.nested import (
     struct_children,
     struct_of,
 )
+from tidelake.types.variant_shredding import TYPED_VALUE, check_shredded, rebuilt_variants
 
 __all__ = ["Source", "cast_column", "map_columns", "map_schema"]
 
@@ -68,6 +69,8 @@ class Source:
         Of a nested column: where each of the columns inside it comes from.
     as_it_is : bool
         Whether nothing must be done to the column as read but to name its type anew.
+    is_shredded : bool
+        Whether it is a variant that must be put together of its parts.
     """
 
     field: DataField
@@ -77,6 +80,7 @@ class Source:
     is_int96: bool = False
     children: tuple[Source, ...] = ()
     as_it_is: bool = False
+    is_shredded: bool = False
 
 
 def map_columns(
@@ -169,6 +173,9 @@ def _source(field: DataField, found: pa.Field | None, file: _File, *, top: str =
             raise corrupt(file.path, f"column '{field.name}' is missing")
         return Source(field, target)
     int96 = (top or found.name) in file.int96
+    if _is_shredded(field, found.type):
+        _check_shredded(field, found.type, file.path)
+        return Source(field, target, found.name, found.type, is_shredded=True)
     if field.type.root is TypeRoot.VARIANT or field.type.is_nested:
         children = _children(field, found.type, file, top=top or found.name)
         if children is None:
@@ -179,6 +186,20 @@ def _source(field: DataField, found: pa.Field | None, file: _File, *, top: str =
     if not _is_lossless(found.type, target, int96=int96):
         raise _type_change(field, found.type, file.path)
     return Source(field, target, found.name, found.type, int96)
+
+
+def _is_shredded(field: DataField, file_type: pa.DataType) -> bool:
+    """Whether parts of a variant lie in columns of their own."""
+    is_variant = field.type.root is TypeRoot.VARIANT and pa.types.is_struct(file_type)
+    return is_variant and TYPED_VALUE in {f.name for f in file_type}
+
+
+def _check_shredded(field: DataField, file_type: pa.StructType, path: str) -> None:
+    try:
+        check_shredded(file_type)
+    except UnsupportedError as error:
+        message = f"Column '{field.name}' of file {path}: {error.message}"
+        raise UnsupportedError(message, kind=error.kind, path=path, column=field.name) from error
 
 
 def _is_same(child: Source, file_field: pa.Field) -> bool:
@@ -204,8 +225,6 @@ def _children(
             return None
         if root is TypeRoot.VARIANT:
             names = {f.name for f in file_type}
-            if "typed_value" in names:
-                raise _shredded(field, file.path)
             if names != {f.name for f in VARIANT_STORAGE}:
                 return None
             binary = DataType(TypeRoot.VARBINARY, nullable=False, length=STRING_LENGTH_MAX)
@@ -235,14 +254,6 @@ def _unnamed(field: DataField) -> list[DataField]:
     return [DataField(-1, f"{field.name}.{n}", t) for n, t in child_types(field.type)]
 
 
-def _shredded(field: DataField, path: str) -> UnsupportedError:
-    message = (
-        f"Column '{field.name}' of file {path} is a shredded variant, of which this version reads"
-        " none: read the other columns, or rewrite the file without shredding."
-    )
-    return UnsupportedError(message, kind="shredded_variant", path=path, column=field.name)
-
-
 def _type_change(field: DataField, file_type: pa.DataType, path: str) -> UnsupportedError:
     message = (
         f"Column '{field.name}' is {file_type} in file {path} and cannot be read as"
@@ -261,6 +272,8 @@ def cast_column(values: pa.Array, source: Source, *, path: str) -> pa.Array:
     """
     if source.children:
         return _cast_nested(values, source, path=path)
+    if source.is_shredded:
+        return _rebuilt(values, source, path)
     try:
         if pa.types.is_dictionary(values.type):
             values = values.cast(values.type.value_type)
@@ -279,6 +292,13 @@ def cast_column(values: pa.Array, source: Source, *, path: str) -> pa.Array:
         raise UnsupportedError(
             message, kind="value_range", path=path, column=source.field.name
         ) from error
+
+
+def _rebuilt(values: pa.Array, source: Source, path: str) -> pa.Array:
+    try:
+        return rebuilt_variants(values)
+    except CorruptError as error:
+        raise corrupt(path, f"column '{source.field.name}': {error.message}") from error
 
 
 def _cast_nested(values: pa.Array, source: Source, *, path: str) -> pa.Array:

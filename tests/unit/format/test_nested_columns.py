@@ -13,7 +13,8 @@ from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.fileio import MemoryFileIO
 from tidelake.format import FormatOptions, open_writer, read_batches
 from tidelake.types import DataField, TableSchema, parse_type
-from tidelake.types.arrow import fields_from_arrow, to_arrow_schema
+from tidelake.types.arrow import VARIANT_STORAGE, fields_from_arrow, to_arrow_schema
+from tidelake.types.variant import encode_variant, variant_objects
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "parquet_schema_nested.txt"
 
@@ -150,8 +151,44 @@ def test_int96_inside_nested_columns_is_read():
         read(files, fields)
 
 
-def test_shredded_variants_are_refused():
-    kind = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": pa.int64()})
+def shredded_row(number):
+    """``{"a": number, "b": "x"}`` with a column for `a`."""
+    raw, metadata = encode_variant({"b": "x"})
+    return {"metadata": metadata, "value": raw, "typed_value": {"a": {"typed_value": number}}}
+
+
+PARTS = pa.struct({"value": pa.binary(), "typed_value": pa.int64()})
+SHREDDED = pa.struct(
+    {"metadata": pa.binary(), "value": pa.binary(), "typed_value": pa.struct({"a": PARTS})}
+)
+
+
+def test_shredded_variants_are_put_together():
+    rows = [shredded_row(1), None, shredded_row(2**40)]
+    files = put_parquet(pa.table({"c": pa.array(rows, SHREDDED), "k": [1, 2, 3]}))
+    (batch,) = read_batches(files, PATH, (field(0, "c", "VARIANT"), field(1, "k", "BIGINT")))
+    assert batch.schema.field("c").type == VARIANT_STORAGE
+    assert variant_objects(batch["c"]) == [{"a": 1, "b": "x"}, None, {"a": 2**40, "b": "x"}]
+    assert batch["k"].to_pylist() == [1, 2, 3]
+
+
+def test_shredded_variants_inside_nested_columns_are_put_together():
+    kind = pa.struct({"v": SHREDDED, "l": pa.list_(SHREDDED)})
+    rows = [{"v": shredded_row(1), "l": [None, shredded_row(2)]}, None, {"v": None, "l": None}]
+    files = put_parquet(pa.table({"c": pa.array(rows, kind)}))
+    form = row((1, "l", array("VARIANT")), (2, "v", "VARIANT"))
+    (batch,) = read_batches(files, PATH, (field(0, "c", form),))
+    inside = batch["c"].flatten()
+    assert variant_objects(inside[0].flatten()) == [None, {"a": 2, "b": "x"}]
+    assert variant_objects(inside[1]) == [{"a": 1, "b": "x"}, None, None]
+
+
+def test_shredded_variants_that_are_none_name_the_file():
+    broken = {**shredded_row(1), "metadata": None}
+    files = put_parquet(pa.table({"c": pa.array([broken], SHREDDED)}))
+    with pytest.raises(CorruptError, match=PATH):
+        read(files, (field(0, "c", "VARIANT"),))
+    kind = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": pa.uint8()})
     files = put_parquet(pa.table({"c": pa.array([None], kind)}))
-    with pytest.raises(UnsupportedError, match="shredded"):
+    with pytest.raises(UnsupportedError, match=PATH):
         read(files, (field(0, "c", "VARIANT"),))

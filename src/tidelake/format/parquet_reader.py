@@ -12,14 +12,14 @@ Memory: the compressed columns wanted of one row group and one batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidelake.errors import UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.format.column_mapping import Source, cast_column, map_columns
 from tidelake.format.file_reader import (
@@ -29,6 +29,7 @@ from tidelake.format.file_reader import (
     null_batches,
     open_sized,
 )
+from tidelake.format.int96 import bytes_metadata, moments
 from tidelake.format.read_error import corrupt
 from tidelake.format.row_groups import matching_row_groups
 from tidelake.types.arrow import to_arrow_schema
@@ -70,9 +71,15 @@ def _open(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> pq.ParquetF
     return file
 
 
-def _parquet_file(source: pa.NativeFile, *, int96_unit: str | None = None) -> pq.ParquetFile:
+def _parquet_file(
+    source: pa.NativeFile,
+    *,
+    int96_unit: str | None = None,
+    metadata: pq.FileMetaData | None = None,
+) -> pq.ParquetFile:
     return pq.ParquetFile(
         source,
+        metadata=metadata,
         pre_buffer=False,
         buffer_size=COLUMN_BUFFER_BYTES,
         page_checksum_verification=True,
@@ -101,7 +108,13 @@ def _source_batches(
     if int96:
         again = _parquet_file(stack.enter_context(fileio.open_input(path)), int96_unit="us")
         micros = _raw_batches(again, groups, int96, rows, path)
-        read = _checked_int96(read, micros, path)
+
+        def by_bytes() -> Iterator[pa.RecordBatch]:
+            bare = stack.enter_context(fileio.open_input(path))
+            raw = _parquet_file(bare, metadata=bytes_metadata(bare))
+            return _raw_batches(raw, groups, int96, rows, path)
+
+        read = _checked_int96(read, micros, by_bytes, path)
     return _converted(read, sources, schema, path)
 
 
@@ -147,24 +160,34 @@ def _converted(
 
 
 def _checked_int96(
-    batches: Iterator[pa.RecordBatch], micros: Iterator[pa.RecordBatch], path: str
+    batches: Iterator[pa.RecordBatch],
+    micros: Iterator[pa.RecordBatch],
+    by_bytes: Callable[[], Iterator[pa.RecordBatch]],
+    path: str,
 ) -> Iterator[pa.RecordBatch]:
-    """Refuse INT96 values beyond the years 1677 to 2262: as nanoseconds Arrow wraps them around.
+    """Look at INT96 values that nanoseconds in 64 bits may not hold, which Arrow wraps around.
 
-    The same values read as microseconds do not wrap, so they differ where the others did.
+    The same values read as microseconds do not wrap, so they differ where the others did; they
+    also differ where Java counts the nanoseconds of the day backwards. From the first such value
+    on, the columns are read as bytes.
     """
-    for batch, coarse in zip(batches, micros, strict=True):
-        for name in coarse.schema.names:
-            pairs = zip(
-                leaf_arrays(batch.column(name)), leaf_arrays(coarse.column(name)), strict=True
-            )
-            if any(_wrapped_around(fine, micro) for fine, micro in pairs):
-                message = (
-                    f"Column '{name}' of file {path} holds a timestamp outside the years 1677 to"
-                    " 2262, which nanoseconds in 64 bits cannot hold: read the other columns."
-                )
-                raise UnsupportedError(message, kind="value_range", path=path, column=name)
-        yield batch
+    raw: Iterator[pa.RecordBatch] | None = None
+    for number, (batch, coarse) in enumerate(zip(batches, micros, strict=True)):
+        if raw is None and any(_may_have_wrapped(batch, coarse, n) for n in coarse.schema.names):
+            raw = islice(by_bytes(), number, None)
+        if raw is None:
+            yield batch
+            continue
+        told = next(raw)
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        for name, values in zip(told.schema.names, told.columns, strict=True):
+            columns[name] = moments(values, columns[name].type, name=name, path=path)
+        yield pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
+
+
+def _may_have_wrapped(batch: pa.RecordBatch, coarse: pa.RecordBatch, name: str) -> bool:
+    pairs = zip(leaf_arrays(batch.column(name)), leaf_arrays(coarse.column(name)), strict=True)
+    return any(_wrapped_around(fine, micro) for fine, micro in pairs)
 
 
 def _wrapped_around(fine: pa.Array, coarse: pa.Array) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
+import struct
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -400,3 +402,61 @@ def test_system_columns_of_java_are_found(oracle_dir):
         key = schema.trimmed_primary_keys[0]
         assert got[f"_KEY_{key}"].equals(got[key])
         assert pc.min(got["_SEQUENCE_NUMBER"]).as_py() >= 0
+
+
+JULIAN_DAY_1970 = 2_440_588
+
+
+def int96_file(days_and_nanos, *, wrap=lambda column: column):
+    """A file with INT96 values as given, which no writer at hand would write: Java's."""
+    stored = [struct.pack("<qI", nanos, JULIAN_DAY_1970 + day) for day, nanos in days_and_nanos]
+    column = wrap(pa.array([*stored, None], pa.binary(12)))
+    table = pa.table({"t": column, "k": pa.array(range(len(column)), pa.int32())})
+    sink = io.BytesIO()
+    pq.write_table(table, sink, row_group_size=3)
+    data = sink.getvalue()
+    length = int.from_bytes(data[-8:-4], "little")
+    footer = data[-8 - length : -8]
+    # the column's type and its width in the schema, its type in each row group
+    assert footer.count(b"\x15\x0e\x15\x18\x15") == 1
+    footer = footer.replace(b"\x15\x0e\x15\x18\x15", b"\x15\x06\x25")
+    footer = footer.replace(b"\x1c\x15\x0e", b"\x1c\x15\x06")
+    files = MemoryFileIO()
+    tail = len(footer).to_bytes(4, "little") + b"PAR1"
+    files.write_once(PATH, data[: -8 - length] + footer + tail)
+    return files
+
+
+DAY_NS = 86_400 * 10**9
+
+
+def test_int96_of_java_before_1970_counts_backwards_and_is_read_right():
+    pairs = [(0, 5), (0, -1), (-3, -DAY_NS + 1), (0, -1_000_000), (7, 0), (-3, 12), (106_000, 3)]
+    files = int96_file(pairs)
+    assert pq.ParquetFile(io.BytesIO(files.read_bytes(PATH))).schema.column(0).physical_type == (
+        "INT96"
+    )
+    fields = [field(0, "t", "TIMESTAMP(9)"), field(1, "k", "INT")]
+    for rows in (2, 100):
+        got = read(files, fields, batch_rows=rows)
+        expected = [*(day * DAY_NS + nanos for day, nanos in pairs), None]
+        assert got["t"].cast(pa.int64()).to_pylist() == expected
+        assert got["k"].to_pylist() == list(range(8))
+    with pytest.raises(UnsupportedError, match="1677"):
+        read(int96_file([(0, -1), (-106_800, 0)]), fields)
+    with pytest.raises(CorruptError, match="more nanoseconds than a day"):
+        read(int96_file([(0, -1), (0, DAY_NS)]), fields)
+
+
+def test_int96_of_java_before_1970_is_read_inside_nested_columns():
+    files = int96_file(
+        [(0, -1), (5, 3), (0, -2_000_000)],
+        wrap=lambda c: pa.ListArray.from_arrays(pa.array([0, 2, 2, 4]), c),
+    )
+    fields = [field(0, "t", {"type": "ARRAY", "element": "TIMESTAMP(9)"})]
+    (column,) = read(files, fields).columns
+    assert column.combine_chunks().cast(pa.list_(pa.int64())).to_pylist() == [
+        [-1, 5 * DAY_NS + 3],
+        [],
+        [-2_000_000, None],
+    ]

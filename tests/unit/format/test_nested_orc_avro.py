@@ -23,6 +23,11 @@ from tidelake.types.arrow import to_arrow_schema
 
 FORMATS = ("orc", "avro")
 GOLDEN = Path(__file__).parents[2] / "golden"
+SCHEMAS = {
+    "orc": (GOLDEN / "orc_schema_nested.txt").read_text(),
+    "avro": (GOLDEN / "avro_schema_nested.txt").read_text(),
+}
+"""Of files of Java 1.3.1: ``tests/interop/test_nested_files.py``."""
 INSIDE = [t for t in SCALARS if "ZONE" not in t]
 KEYS = ("STRING", "INT", "DATE", "DECIMAL(38, 10)")
 
@@ -247,11 +252,10 @@ def avro_fields(file_bytes):
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_the_schemas_on_disk_are_those_of_java(file_format):
-    """The golden files are of files of Java 1.3.1: ``tests/interop/test_nested_files.py``."""
     files = written([], SCHEMA_FIELDS, file_format)
     found = files.read_bytes(path_of(file_format))
     text = avro_fields(found) if file_format == "avro" else orc_lines(found)
-    assert text == (GOLDEN / f"{file_format}_schema_nested.txt").read_text()
+    assert text == SCHEMAS[file_format]
 
 
 def test_a_record_that_comes_twice_is_named_the_second_time():

@@ -24,7 +24,7 @@ from tidelake.errors import (
 )
 from tidelake.fileio import FileIO, LocalFileIO
 from tidelake.fileio.name import validate_name
-from tidelake.metadata.manifest import ManifestCache
+from tidelake.metadata.manifest_cache import ManifestCache
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.schema_log import SchemaLog
 from tidelake.options import Options, table_defaults

@@ -46,7 +46,7 @@ from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.hash_index import read_hash_index
 from tidelake.metadata.index_entry import IndexEntry
 from tidelake.metadata.index_manifest import index_entries
-from tidelake.metadata.manifest import ManifestCache
+from tidelake.metadata.manifest_cache import ManifestCache
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tidelake.options import Options

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tidelake.fileio import FileIO
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.live_set import delta_entries
-from tidelake.metadata.manifest import ManifestCache
+from tidelake.metadata.manifest_cache import ManifestCache
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import Snapshot, SnapshotLog
 from tidelake.options import Options

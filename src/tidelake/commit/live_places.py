@@ -13,7 +13,7 @@ import numpy as np
 from tidelake.commit.context import CommitContext
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.live_set import live_entries
-from tidelake.metadata.manifest import ManifestFile
+from tidelake.metadata.manifest_list import ManifestFile
 from tidelake.metadata.snapshot import Snapshot
 
 __all__ = ["live_in"]

@@ -24,12 +24,9 @@ from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.hash_index import write_hash_index
 from tidelake.metadata.index_entry import IndexEntry, IndexFile
 from tidelake.metadata.index_manifest import write_index_manifest
-from tidelake.metadata.manifest import (
-    ManifestCache,
-    ManifestFile,
-    write_manifest_list,
-    write_manifests,
-)
+from tidelake.metadata.manifest import write_manifests
+from tidelake.metadata.manifest_cache import ManifestCache
+from tidelake.metadata.manifest_list import ManifestFile, write_manifest_list
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options, declared
 

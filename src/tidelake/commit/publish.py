@@ -56,7 +56,8 @@ from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.index_entry import HASH, IndexEntry
 from tidelake.metadata.index_manifest import index_entries
 from tidelake.metadata.live_set import live_entries, manifest_files
-from tidelake.metadata.manifest import ManifestCache, ManifestFile
+from tidelake.metadata.manifest_cache import ManifestCache
+from tidelake.metadata.manifest_list import ManifestFile
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.schema_log import SchemaLog, dropped
 from tidelake.metadata.snapshot import CommitKind, Snapshot, SnapshotLog

@@ -10,7 +10,8 @@ from tidelake.metadata.data_file import (
 )
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.live_set import delta_entries, live_entries, manifest_files
-from tidelake.metadata.manifest import ManifestCache, ManifestFile
+from tidelake.metadata.manifest_cache import ManifestCache
+from tidelake.metadata.manifest_list import ManifestFile
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.schema_log import SchemaLog
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot, SnapshotLog

@@ -22,8 +22,8 @@ import numpy.typing as npt
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.metadata.index_entry import HASH, IndexEntry, IndexFile
-from tidelake.metadata.manifest import write_unique
 from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.unique_file import write_unique
 
 __all__ = ["HashIndexFile", "read_hash_index", "write_hash_index"]
 

@@ -21,9 +21,11 @@ from tidelake.fileio import FileIO
 from tidelake.metadata.avro import decode_container, encode_container
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.index_entry import HASH, IndexEntry, IndexFile
-from tidelake.metadata.manifest import CODEC, ManifestCache, write_unique
+from tidelake.metadata.manifest_cache import ManifestCache
+from tidelake.metadata.manifest_schema import CODEC
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import Snapshot
+from tidelake.metadata.unique_file import write_unique
 
 __all__ = [
     "decode_index_manifest",

@@ -15,7 +15,8 @@ from tidelake.errors import CorruptError, NotFoundError
 from tidelake.fileio import FileIO
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.entry_table import EntryTable
-from tidelake.metadata.manifest import ManifestCache, ManifestFile
+from tidelake.metadata.manifest_cache import ManifestCache
+from tidelake.metadata.manifest_list import ManifestFile
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import Snapshot
 

@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ENTRY_SCHEMA", "ENTRY_SCHEMA_2X", "ENTRY_VERSION", "LIST_SCHEMA", "LIST_SCHEMA_2X"]
+__all__ = [
+    "CODEC",
+    "ENTRY_SCHEMA",
+    "ENTRY_SCHEMA_2X",
+    "ENTRY_VERSION",
+    "LIST_SCHEMA",
+    "LIST_SCHEMA_2X",
+]
+
+CODEC = "zstandard"
+"""How both are compressed where no option says otherwise."""
 
 ENTRY_VERSION = 2
 """``_VERSION`` of entries and of manifest lists (on disk: never renumber)."""

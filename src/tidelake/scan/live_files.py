@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.file_list import FileList
 from tidelake.metadata.live_set import live_entries
-from tidelake.metadata.manifest import ManifestCache
+from tidelake.metadata.manifest_cache import ManifestCache
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.scan.context import ReadContext
 from tidelake.scan.generate import BucketFiles

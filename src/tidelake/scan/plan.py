@@ -33,7 +33,8 @@ from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.file_list import names_of
 from tidelake.metadata.live_set import delta_entries, manifest_files, read_manifests
-from tidelake.metadata.manifest import ManifestCache, ManifestFile
+from tidelake.metadata.manifest_cache import ManifestCache
+from tidelake.metadata.manifest_list import ManifestFile
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.scan.context import ReadContext

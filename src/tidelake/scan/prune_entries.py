@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tidelake.codec.binary_row import decode_row
 from tidelake.metadata.data_file import EMPTY_ROW
 from tidelake.metadata.entry_table import EntryTable
-from tidelake.metadata.manifest import ManifestFile
+from tidelake.metadata.manifest_list import ManifestFile
 from tidelake.options import declared
 from tidelake.scan.context import ReadContext
 from tidelake.scan.prune import ScanFilter, StatsReader, buckets_named, matching_partitions

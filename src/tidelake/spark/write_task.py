@@ -20,7 +20,7 @@ from tidelake import errors
 from tidelake.errors import StorageError, TidelakeError
 from tidelake.metadata import commit_message
 from tidelake.metadata.data_file import CommitMessage
-from tidelake.metadata.manifest import ManifestCache
+from tidelake.metadata.manifest_cache import ManifestCache
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import with_row_kinds
 from tidelake.table.write import new_writer

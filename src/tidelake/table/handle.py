@@ -10,7 +10,7 @@ from types import MappingProxyType
 from tidelake.commit import Committer
 from tidelake.errors import NotFoundError
 from tidelake.fileio import FileIO
-from tidelake.metadata.manifest import ManifestCache
+from tidelake.metadata.manifest_cache import ManifestCache
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.schema_log import SchemaLog, check_same_table, dropped
 from tidelake.metadata.snapshot import Snapshot, SnapshotLog

@@ -13,7 +13,7 @@ from unit.commit.commit_world import (
 
 from tidelake.metadata import ManifestCache, Snapshot
 from tidelake.metadata.live_set import manifest_files
-from tidelake.metadata.manifest import write_manifest_list
+from tidelake.metadata.manifest_list import write_manifest_list
 
 
 def test_live_files_can_be_asked_for_by_partition_and_bucket():

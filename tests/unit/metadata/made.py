@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings
 
 from tidelake.codec.binary_row import serialize_row
-from tidelake.fileio import LocalFileIO
+from tidelake.fileio import LocalFileIO, MemoryFileIO
 from tidelake.metadata import (
     DataFileMeta,
     EntryTable,
@@ -13,6 +13,7 @@ from tidelake.metadata import (
     ManifestEntry,
     SchemaLog,
     SimpleStats,
+    SnapshotLog,
     TablePaths,
 )
 from tidelake.metadata.data_file import EMPTY_ROW, EMPTY_STATS
@@ -85,3 +86,16 @@ def fixture_tables(oracle_dir):
             if (table / "schema").is_dir():
                 schema = SchemaLog(fileio, TablePaths(str(table))).latest()
                 yield f"{place.name}/{table.name}", fileio, TablePaths.of(str(table), schema)
+
+
+def snapshots_of(oracle_dir):
+    for name, fileio, paths in fixture_tables(oracle_dir):
+        log = SnapshotLog(fileio, paths)
+        for snapshot_id in log.ids():
+            yield name, fileio, paths, log.load(snapshot_id)
+
+
+def written(count=3):
+    fileio = MemoryFileIO()
+    file = write_manifest(fileio, PATHS, "m", [added(f"f{i}") for i in range(count)], schema_id=0)
+    return fileio, PATHS.manifest("m"), file

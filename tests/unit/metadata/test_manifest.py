@@ -1,7 +1,5 @@
 """Manifests and their lists: exact on Java's files, written as Java reads them, cached once."""
 
-import threading
-
 import pytest
 from hypothesis import given, settings
 from unit.metadata.made import (
@@ -11,41 +9,26 @@ from unit.metadata.made import (
     UNHURRIED,
     added,
     deleted,
-    fixture_tables,
     partition,
+    snapshots_of,
     write_manifest,
+    written,
 )
 from unit.metadata.test_entry_table import ENTRIES
 
 from tidelake.codec.binary_row import decode_row
-from tidelake.errors import AlreadyExistsError, CorruptError, NotFoundError, UnsupportedError
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
+from tidelake.errors import CorruptError, UnsupportedError
+from tidelake.fileio import MemoryFileIO
 from tidelake.metadata import (
-    CommitKind,
     EntryTable,
     ManifestCache,
     ManifestFile,
-    Snapshot,
-    SnapshotLog,
 )
 from tidelake.metadata.avro import decode_container, encode_container
-from tidelake.metadata.live_set import live_entries, manifest_files
-from tidelake.metadata.manifest import (
-    TABLE_BYTES,
-    decode_manifest,
-    read_manifest_list,
-    write_manifest_list,
-    write_manifests,
-    write_unique,
-)
+from tidelake.metadata.live_set import live_entries
+from tidelake.metadata.manifest import decode_manifest, write_manifests
+from tidelake.metadata.manifest_list import read_manifest_list, write_manifest_list
 from tidelake.metadata.manifest_schema import LIST_SCHEMA
-
-
-def snapshots_of(oracle_dir):
-    for name, fileio, paths in fixture_tables(oracle_dir):
-        log = SnapshotLog(fileio, paths)
-        for snapshot_id in log.ids():
-            yield name, fileio, paths, log.load(snapshot_id)
 
 
 def test_all_of_java_s_manifests_and_lists_are_written_back_equal(oracle_dir):
@@ -150,87 +133,6 @@ def test_a_target_size_below_that_of_the_header_still_takes_an_entry_per_manifes
     assert [f.added_count for f in files] == [1_000, 1_000, 500]
 
 
-def written(count=3):
-    fileio = MemoryFileIO()
-    file = write_manifest(fileio, PATHS, "m", [added(f"f{i}") for i in range(count)], schema_id=0)
-    return fileio, PATHS.manifest("m"), file
-
-
-def test_a_manifest_is_decoded_once():
-    fileio, path, file = written()
-    counting = FaultyFileIO(fileio)
-    cache = ManifestCache(1 << 20)
-    assert cache.entries(counting, path) is cache.entries(counting, path, expected=file)
-    assert len(counting.trace) == 1
-    assert cache.nbytes > 0
-
-
-def test_the_cache_throws_out_what_was_not_used_longest():
-    table = EntryTable.of([added()])
-    size_bytes = table.nbytes + TABLE_BYTES
-    cache = ManifestCache(size_bytes * 2)
-    for name in ("a", "b"):
-        cache.keep(name, table)
-    empty = MemoryFileIO()
-    cache.entries(empty, "a")
-    cache.keep("c", table)
-    assert cache.entries(empty, "a") is table
-    assert cache.entries(empty, "c") is table
-    with pytest.raises(NotFoundError):
-        cache.entries(empty, "/b")
-    assert cache.nbytes == size_bytes * 2
-
-
-def test_what_is_larger_than_the_cache_is_not_kept():
-    fileio, path, _ = written()
-    cache = ManifestCache(10)
-    assert cache.entries(fileio, path).num_rows == 3
-    assert cache.nbytes == 0
-
-
-def test_keeping_the_same_manifest_again_counts_it_once():
-    table = EntryTable.of([added()])
-    cache = ManifestCache(1 << 20)
-    for _ in range(3):
-        cache.keep("a", table)
-    assert cache.nbytes == table.nbytes + TABLE_BYTES
-
-
-def test_threads_share_a_cache():
-    fileio, path, _ = written(50)
-    cache = ManifestCache(1 << 20)
-    rows, barrier = [], threading.Barrier(8)
-
-    def work():
-        barrier.wait()
-        rows.extend(cache.entries(fileio, path).num_rows for _ in range(50))
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert rows == [50] * 400
-    assert cache.nbytes == cache.entries(fileio, path).nbytes + TABLE_BYTES
-
-
-def test_a_manifest_that_is_not_what_its_list_says_is_refused():
-    fileio, path, file = written()
-    for wrong in ("file_size_bytes", "added_count", "deleted_count"):
-        values = {n: getattr(file, n) for n in file.__dataclass_fields__}
-        values[wrong] += 1
-        with pytest.raises(CorruptError, match="manifest/m"):
-            ManifestCache(0).entries(fileio, path, expected=ManifestFile(**values))
-
-
-def test_a_list_of_another_size_is_refused():
-    fileio, _, file = written()
-    _, size = write_manifest_list(fileio, PATHS, "l", [file])
-    assert read_manifest_list(fileio, PATHS, "l", size_bytes=size) == (file,)
-    with pytest.raises(CorruptError, match=f"{size} bytes and should have {size + 1}"):
-        read_manifest_list(fileio, PATHS, "l", size_bytes=size + 1)
-
-
 def test_another_version_is_refused_before_anything_is_read_from_it():
     fileio, path, file = written()
     record = decode_container(fileio.read_bytes(path), path=path)[0]
@@ -277,13 +179,6 @@ def test_a_null_where_none_may_be_is_refused():
         read_manifest_list(fileio, PATHS, "l")
 
 
-def test_a_put_that_the_storage_sent_twice_is_no_error():
-    fileio = FaultyFileIO(MemoryFileIO(), {1: FaultMode.DUP})
-    write_unique(fileio, "/t/a", b"ours")
-    with pytest.raises(AlreadyExistsError):
-        write_unique(fileio, "/t/a", b"another's")
-
-
 def test_names_that_lead_elsewhere_are_damage():
     fileio = MemoryFileIO()
     file = ManifestFile("../../secret", 1, 0, 0, written()[2].partition_stats, 0)
@@ -293,29 +188,3 @@ def test_names_that_lead_elsewhere_are_damage():
         PATHS.manifest(listed.file_name)
     with pytest.raises(CorruptError, match="no plain file name"):
         PATHS.data_file(EMPTY_ROW, 0, added("a/../b").file)
-
-
-def test_a_snapshot_s_manifests_are_those_of_both_lists(oracle_dir):
-    _, fileio, paths, snapshot = next(
-        found for found in snapshots_of(oracle_dir) if found[3].id == 3
-    )
-    names = [m.file_name for m in manifest_files(fileio, paths, snapshot, ManifestCache(1 << 20))]
-    base = read_manifest_list(fileio, paths, snapshot.base_manifest_list)
-    delta = read_manifest_list(fileio, paths, snapshot.delta_manifest_list)
-    assert names == [m.file_name for m in (*base, *delta)]
-
-
-@pytest.mark.parametrize("which", ["base_manifest_list", "delta_manifest_list"])
-@pytest.mark.parametrize(
-    ("name", "expected"), [("manifest-list-0", NotFoundError), ("../list", CorruptError)]
-)
-def test_a_snapshot_whose_list_is_not_there_is_named(which, name, expected):
-    """One flipped bit of the name in the snapshot's file: the list is where it always was."""
-    fileio = MemoryFileIO()
-    write_manifest_list(fileio, PATHS, "list", [])
-    lists = {"base_manifest_list": "list", "delta_manifest_list": "list", which: name}
-    damaged = Snapshot(7, 0, commit_user="u", commit_identifier=1, commit_kind=CommitKind.APPEND,
-                       time_ms=0, **lists)  # fmt: skip
-    with pytest.raises(expected, match=f"{PATHS.snapshot(7)} refers to it") as caught:
-        manifest_files(fileio, PATHS, damaged, ManifestCache(1 << 20))
-    assert caught.value.context["snapshot"] == PATHS.snapshot(7)

@@ -21,7 +21,7 @@ a partition's number of buckets: files routed by another may not come beside its
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -33,20 +33,27 @@ from tidelake.metadata.data_file import DataFileMeta, FileKind, ManifestEntry
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.types import DataType
 
-__all__ = ["check_bucket_counts", "check_compaction"]
+__all__ = [
+    "added_bucket_counts",
+    "check_bucket_counts",
+    "check_compaction",
+    "live_bucket_counts",
+]
 
 Range = tuple[KeyRank, KeyRank]
 
 
-def check_bucket_counts(new_files: EntryTable, there: EntryTable, *, table: str) -> None:
+def check_bucket_counts(
+    new_files: EntryTable, theirs: Mapping[bytes, Collection[int]], *, table: str
+) -> None:
     """Check that partitions keep the number of buckets that they have.
 
     Parameters
     ----------
     new_files : EntryTable
         Files that would be added, of fixed buckets.
-    there : EntryTable
-        Entries of the partitions; those that delete files do not count.
+    theirs : mapping
+        The numbers of buckets that the files of each partition were written with.
     table : str
         For messages.
 
@@ -55,23 +62,56 @@ def check_bucket_counts(new_files: EntryTable, there: EntryTable, *, table: str)
     ConflictError
         A partition has, by now, another number of buckets than the files were routed by.
     """
-    real = there.take((there["kind"] == FileKind.ADD) & (there["bucket"] >= 0))
-    ours = _bucket_counts(new_files)
-    for partition, total in _bucket_counts(real).items():
-        if ours.get(partition, total) != total:
-            message = (
-                f"A partition of table '{table}' was rewritten with {total} buckets while rows for"
-                f" {ours[partition]} were being written: nothing was committed. Open the table anew"
-                " and write again."
-            )
-            raise ConflictError(message, kind="buckets_changed", table=table)
+    for partition, (ours, *_) in added_bucket_counts([new_files]).items():
+        for total in theirs.get(partition, ()):
+            if ours != total:
+                message = (
+                    f"A partition of table '{table}' was rewritten with {total} buckets while rows"
+                    f" for {ours} were being written: nothing was committed. Open the table anew"
+                    " and write again."
+                )
+                raise ConflictError(message, kind="buckets_changed", table=table)
 
 
-def _bucket_counts(table: EntryTable) -> dict[bytes, int]:
-    """The number of buckets of each partition."""
-    used, rows = np.unique(table["partition_id"], return_index=True)
-    totals = table["total_buckets"][rows].tolist()
-    return {table.partitions[p]: total for p, total in zip(used.tolist(), totals, strict=True)}
+def added_bucket_counts(tables: Iterable[EntryTable]) -> dict[bytes, list[int]]:
+    """The numbers of buckets of the files that entries add to each partition."""
+    return {
+        partition: [total for total, (added, _) in totals.items() if added]
+        for partition, totals in _files_counts(tables).items()
+    }
+
+
+def live_bucket_counts(tables: Iterable[EntryTable]) -> dict[bytes, list[int]]:
+    """The numbers of buckets of each partition's live files, given all entries of a snapshot.
+
+    The entries are counted, not folded: which files are live does not matter, only whether any is.
+    """
+    return {
+        partition: [total for total, (added, deleted) in totals.items() if added > deleted]
+        for partition, totals in _files_counts(tables).items()
+    }
+
+
+def _files_counts(tables: Iterable[EntryTable]) -> dict[bytes, dict[int, tuple[int, int]]]:
+    """For each partition and number of buckets: how many entries add files, and delete them.
+
+    Of real buckets only.
+    """
+    counts: dict[bytes, dict[int, tuple[int, int]]] = {}
+    for table in tables:
+        real = table["bucket"] >= 0
+        totals, codes = np.unique(table["total_buckets"][real], return_inverse=True)
+        codes += table["partition_id"][real] * len(totals)
+        deletes = table["kind"][real] == FileKind.DELETE
+        size = len(table.partitions) * len(totals)
+        added = np.bincount(codes[~deletes], minlength=size)
+        deleted = np.bincount(codes[deletes], minlength=size)
+        for code in np.flatnonzero(added + deleted).tolist():  # partitions, not files
+            place, number = divmod(code, len(totals))
+            own = counts.setdefault(table.partitions[place], {})
+            more, less = own.get(int(totals[number]), (0, 0))
+            own[int(totals[number])] = (more + int(added[code]), less + int(deleted[code]))
+    return counts
 
 
 def check_compaction(

@@ -9,13 +9,17 @@ asks again.
 
 from __future__ import annotations
 
-from tidelake.commit.conflict import check_bucket_counts
+from tidelake.commit.conflict import (
+    added_bucket_counts,
+    check_bucket_counts,
+    live_bucket_counts,
+)
 from tidelake.commit.context import CommitContext
 from tidelake.commit.index_plan import assignment_conflict
-from tidelake.commit.live_places import live_in
 from tidelake.errors import NotFoundError
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.live_set import manifest_files, read_manifests
 from tidelake.metadata.snapshot import CommitKind, Snapshot
 
 __all__ = ["check_counts_kept", "check_unmoved", "interleaved_places"]
@@ -61,16 +65,14 @@ def check_counts_kept(
         return
     since = range((seen_id or 0) + 1, base.id + 1)
     if seen_id is None or len(since) > SNAPSHOTS_MAX:
-        there = live_in(context, base, partitions=frozenset(fixed.partitions))
-        check_bucket_counts(fixed, there, table=context.table)
+        check_bucket_counts(fixed, _live_counts(context, base), table=context.table)
         return
     for snapshot_id in since:
         try:
-            snapshot = context.log.load(snapshot_id)
-            there = context.delta(snapshot)
+            theirs = added_bucket_counts([context.delta(context.log.load(snapshot_id))])
         except NotFoundError:  # it has expired
-            there = live_in(context, base, partitions=frozenset(fixed.partitions))
-        check_bucket_counts(fixed, there, table=context.table)
+            theirs = _live_counts(context, base)
+        check_bucket_counts(fixed, theirs, table=context.table)
 
 
 def interleaved_places(
@@ -137,6 +139,13 @@ def check_unmoved(context: CommitContext, seen_ids: frozenset[int], base_id: int
             if moved:
                 why = f"snapshot {snapshot_id} may have moved its keys to another partition"
                 raise assignment_conflict(context.table, why)
+
+
+def _live_counts(context: CommitContext, snapshot: Snapshot) -> dict[bytes, list[int]]:
+    """The numbers of buckets of each partition's live files."""
+    files = manifest_files(context.fileio, context.paths, snapshot, context.manifests)
+    tables = read_manifests(context.fileio, context.paths, files, context.manifests)
+    return live_bucket_counts(tables)
 
 
 def _sequences(table: EntryTable) -> dict[Place, tuple[int, int]]:

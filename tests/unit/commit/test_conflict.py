@@ -1,11 +1,18 @@
 """A compaction is committed only if it changes nothing that a reader sees."""
 
 import pytest
-from unit.metadata.made import BIGINT, EMPTY_ROW, added, data_file
+from unit.metadata.made import BIGINT, EMPTY_ROW, added, data_file, partition
 
 from tidelake.commit.changes import Compaction
-from tidelake.commit.conflict import check_compaction
+from tidelake.commit.conflict import (
+    added_bucket_counts,
+    check_bucket_counts,
+    check_compaction,
+    live_bucket_counts,
+)
 from tidelake.errors import ConflictError
+from tidelake.metadata.data_file import FileKind, ManifestEntry
+from tidelake.metadata.entry_table import EntryTable
 
 
 def check(live, *, before=(), after=(), total_buckets=1, keyed=True):
@@ -101,3 +108,41 @@ def test_in_an_append_table_keys_do_not_matter():
 def test_the_message_says_which_bucket_and_what_to_do():
     with pytest.raises(ConflictError, match=r"bucket 0 of table 'db.t' gives way.*compact again"):
         check([], before=[A])
+
+
+# -- the number of buckets of a partition
+NORTH, SOUTH = partition("n"), partition("s")
+
+
+def entries(*made):
+    """Of (kind, partition, bucket, total_buckets, file name)."""
+    return EntryTable.of(
+        ManifestEntry(kind, place, bucket, total, data_file(name))
+        for kind, place, bucket, total, name in made
+    )
+
+
+def test_live_files_say_how_many_buckets_a_partition_has_without_being_told_apart():
+    add, delete = FileKind.ADD, FileKind.DELETE
+    tables = [
+        entries((add, NORTH, 0, 2, "a0"), (add, NORTH, 1, 2, "a1"), (add, SOUTH, 0, 2, "b0")),
+        entries(
+            (delete, NORTH, 0, 2, "a0"), (add, NORTH, 0, 3, "c0"), (add, NORTH, -2, -2, "waits")
+        ),
+        entries((delete, NORTH, 1, 2, "a1")),
+    ]
+    assert live_bucket_counts(tables) == {NORTH: [3], SOUTH: [2]}
+    assert live_bucket_counts(tables[:2]) == {NORTH: [2, 3], SOUTH: [2]}
+    assert live_bucket_counts([entries((add, NORTH, 0, 2, "x"), (delete, NORTH, 0, 2, "x"))]) == {
+        NORTH: []
+    }
+    assert added_bucket_counts(tables[1:]) == {NORTH: [3]}
+    assert live_bucket_counts([]) == {}
+
+
+def test_files_of_another_number_of_buckets_do_not_come_beside_those_that_live():
+    new_files = entries((FileKind.ADD, NORTH, 0, 2, "new"))
+    check_bucket_counts(new_files, {NORTH: [2], SOUTH: [7]}, table="db.t")
+    check_bucket_counts(new_files, {NORTH: []}, table="db.t")
+    with pytest.raises(ConflictError, match="with 3 buckets while rows for 2"):
+        check_bucket_counts(new_files, {NORTH: [3]}, table="db.t")

@@ -55,6 +55,7 @@ __all__ = [
     "decode_container",
     "decode_parts",
     "encode_container",
+    "is_own",
 ]
 
 T = TypeVar("T")
@@ -152,6 +153,13 @@ class ContainerWriter:
 def decode_container(data: bytes, *, path: str) -> list[dict[str, Any]]:
     """Decode a container file; all records at once, see :func:`decode_parts`."""
     return [record for part in decode_parts(data, path=path) for record in part]
+
+
+def is_own(data: bytes) -> bool:
+    """Whether this library wrote a container that can be decoded."""
+    source = _Source(data)
+    source.take(len(_MAGIC))
+    return _CHECKSUM in _header(source)
 
 
 def decode_parts(data: bytes, *, path: str) -> Iterator[list[dict[str, Any]]]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.fileio import FileIO
-from tidelake.metadata.avro import decode_container, encode_container
+from tidelake.metadata.avro import decode_container, encode_container, is_own
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.index_entry import HASH, IndexEntry, IndexFile
 from tidelake.metadata.manifest_cache import ManifestCache
@@ -52,7 +52,11 @@ def write_index_manifest(
     *,
     codec: str = CODEC,
 ) -> None:
-    """Write an index manifest under a unique name."""
+    """Write an index manifest under a unique name.
+
+    Requires: at least one entry; one of ours that has none is taken for damaged.
+    """
+    assert entries, "a snapshot without index files names no index manifest"
     write_unique(
         fileio, paths.manifest(name), encode_index_manifest(entries, codec=codec, name=name)
     )
@@ -116,6 +120,9 @@ def decode_index_manifest(data: bytes, *, path: str) -> tuple[IndexEntry, ...]:
             )
             raise UnsupportedError(message, kind="manifest_version", path=path)
         entries = tuple(map(_entry, records))
+        if not entries and is_own(data):
+            # Java writes one without entries where all are gone; a commit of ours then names none
+            raise ValueError("it has lost its entries")
         _check(entries)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, (CorruptError, UnsupportedError)):

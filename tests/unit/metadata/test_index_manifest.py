@@ -1,8 +1,10 @@
 """Index manifests and hash index files: the bytes of the golden files, Java's files, bad ones."""
 
+import io
 import json
 from pathlib import Path
 
+import fastavro
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -70,8 +72,20 @@ def test_entries_of_every_kind_come_back_as_they_went_in():
     entries = (*ENTRIES, later)
     write_index_manifest(fileio, PARTITIONED, "index-manifest-1-0", entries)
     assert read_index_manifest(fileio, PARTITIONED, "index-manifest-1-0") == entries
-    write_index_manifest(fileio, PARTITIONED, "index-manifest-2-0", ())
-    assert read_index_manifest(fileio, PARTITIONED, "index-manifest-2-0") == ()
+
+
+def test_one_of_ours_that_is_cut_behind_its_header_is_damaged():
+    data = encode_index_manifest(ENTRIES, name="m")
+    header = data[: data.index(data[-16:]) + 16]
+    assert len(header) < len(data)
+    with pytest.raises(CorruptError, match="lost its entries"):
+        decode_index_manifest(header, path="m")
+
+
+def test_one_without_entries_is_read_where_java_wrote_it():
+    out = io.BytesIO()
+    fastavro.writer(out, SCHEMA, [])
+    assert decode_index_manifest(out.getvalue(), path="m") == ()
 
 
 def test_every_flipped_bit_is_noticed():

@@ -105,13 +105,15 @@ def check_mutants(_: dict, __: int | None) -> dict:
 
 
 def check_damage(size: dict, _: int | None) -> dict:
-    """Each file of a table damaged at every place, or at every few."""
-    world = damage.sound_table()
+    """Each kind of file damaged at every place, or at every few."""
+    worlds = {name: damage.sound_table(name) for name in damage.TABLES}
     outcomes = {}
-    for kind in track(damage.KINDS, description="damage", console=CONSOLE):
-        outcomes[kind] = damage.check_kind(world, kind, step=size["damage_step"])
-    total = {w: sum(o[w] for o in outcomes.values()) for w in ("truth", "error")}
-    return {**total, "violations": 0}
+    for kind in track(damage.CHECKED, description="damage", console=CONSOLE):
+        step = size["damage_step"]
+        outcomes[str(kind)] = damage.check_kind(worlds[kind.table], kind, step=step)
+        CONSOLE.print(f"{kind!s:30} {outcomes[str(kind)]}", soft_wrap=True)
+    total = {w: sum(o[w] for o in outcomes.values()) for w in ("truth", "error", "unseen")}
+    return {**total, "violations": 0, "kinds": outcomes}
 
 
 CHECKS = {

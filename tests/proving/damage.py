@@ -4,8 +4,12 @@ A damaged table is opened and read in every way. What comes must be the truth, o
 that names the file; anything else is a :class:`DamageViolation`: other rows, an error of a library,
 a read that takes too long or too much memory.
 
-The table is small and has every kind of file that a table of this version has: schema, snapshots,
-hints, a tag, manifest lists, manifests, data files of two partitions.
+There are several small tables (:data:`TABLES`), which together have every kind of file that a
+table of this version has: schema, snapshots, hints, a tag, manifest lists, manifests, index
+manifests, hash indexes, side-car file indexes, and data files in each format.
+
+Three formats have no checksums: ORC, side-car file indexes and hash indexes. There a bit may change
+rows unseen; that is counted apart, and is a violation everywhere else.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import tidelake
 from proving.fsck import walk
 from proving.world import LOCATION, NAME, Shape, arrow_of, open_catalog
 from tidelake.errors import TidelakeError
@@ -24,9 +29,47 @@ SECONDS_MAX = 20
 """Of one read; a sound one takes a few milliseconds."""
 MEMORY_BYTES_MAX = 256 << 20
 """By which the process may grow while all files of a kind are damaged."""
-SHAPE = Shape(("p", "k"), ("p",), None, (("bucket", "1"),))
+INDEX = ".index"
 KINDS = (
-    "schema-", "snapshot-", "LATEST", "EARLIEST", "tag-", "manifest-list-", "manifest-", "data-",
+    "schema-", "snapshot-", "LATEST", "EARLIEST", "tag-", "manifest-list-", "manifest-",
+    "index-manifest-", "index-", INDEX, "data-",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file of one of the tables."""
+
+    table: str
+    begins: str
+    has_checksums: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.table} {self.begins}"
+
+
+TABLES: dict[str, dict[str, str]] = {
+    "parquet": {"bucket": "1"},
+    "orc": {"bucket": "1", "file.format": "orc"},
+    "avro": {"bucket": "1", "file.format": "avro"},
+    "indexed": {
+        "bucket": "1",
+        "file-index.range-bitmap.columns": "k",
+        "file-index.bitmap.columns": "v",
+        "file-index.bloom-filter.columns": "n",
+        "file-index.bloom-filter.n.items": "20",
+        "file-index.in-manifest-threshold": "0 b",
+    },
+    "dynamic": {"bucket": "-1", "dynamic-bucket.target-row-num": "2"},
+}
+_OF_OTHERS = {"index-manifest-", "index-", INDEX}
+CHECKED = (
+    *(Kind("parquet", begins) for begins in KINDS if begins not in _OF_OTHERS),
+    Kind("orc", "data-", has_checksums=False),
+    Kind("avro", "data-"),
+    Kind("indexed", INDEX, has_checksums=False),
+    Kind("dynamic", "index-manifest-"),
+    Kind("dynamic", "index-", has_checksums=False),
 )  # fmt: skip
 
 
@@ -36,10 +79,11 @@ class DamageViolation(AssertionError):
 
 @dataclass(frozen=True)
 class World:
-    """A sound table: its files, and what it reads."""
+    """A sound table: its files, what it reads, and whether to write to it is a way to read."""
 
     files: dict[str, bytes]
     truth: tuple[object, ...]
+    writes: bool = False
 
     def of_kind(self, kind: str) -> list[str]:
         """Paths of the files of a kind, smallest first."""
@@ -50,14 +94,12 @@ class World:
 def kind_of(path: str) -> str:
     """The kind of a file by its name."""
     name = path.rpartition("/")[2]
-    return next(k for k in KINDS if name.startswith(k))
+    return INDEX if name.endswith(INDEX) else next(k for k in KINDS if name.startswith(k))
 
 
-def sound_table(options: dict[str, str] | None = None) -> World:
-    """Make the table."""
-    shape = Shape(
-        SHAPE.keys, SHAPE.partition_keys, None, (*SHAPE.options, *(options or {}).items())
-    )
+def sound_table(name: str = "parquet") -> World:
+    """Make one of the tables."""
+    shape = Shape(("p", "k"), ("p",), None, tuple(TABLES[name].items()))
     fileio = MemoryFileIO()
     shape.create(open_catalog(fileio, 1))
     table = open_catalog(fileio, 2).table(NAME)
@@ -69,19 +111,29 @@ def sound_table(options: dict[str, str] | None = None) -> World:
     table.create_tag("first")
     table.write(arrow_of(shape, [{**r, "v": "new"} for r in rows[::3]]))
     files = {path: fileio.read_bytes(path) for path, _ in walk(fileio, LOCATION)}
-    return World(files, _everything(fileio))
+    writes = name == "dynamic"  # its index is read by writers alone
+    return World(files, _everything(fileio, writes=writes), writes)
 
 
-def _everything(fileio: MemoryFileIO) -> tuple[object, ...]:
-    """All that a table says: rows now, by snapshot and tag, pruned, counted."""
+def _everything(fileio: MemoryFileIO, *, writes: bool) -> tuple[object, ...]:
+    """All that a table says: rows now, by snapshot and tag, pruned, counted, after an upsert."""
     table = open_catalog(fileio, 3).table(NAME)
     return (
         table.to_arrow().to_pylist(),
         table.to_arrow(snapshot_id=1).to_pylist(),
         table.to_arrow(tag="first").to_pylist(),
         table.to_arrow(filter="k >= 3 and p = 'a'").to_pylist(),
+        table.to_arrow(filter="n = 5").to_pylist(),
+        table.to_arrow(filter="v = 'new'").to_pylist(),
         table.count(),
+        _after_upsert(table) if writes else None,
     )
+
+
+def _after_upsert(table: tidelake.Table) -> list[dict[str, object]]:
+    rows = [{"p": "ab"[k % 2], "k": k, "v": "upsert", "n": None, "x": None} for k in range(10)]
+    table.write(rows)
+    return sorted(table.to_arrow().to_pylist(), key=lambda row: (row["k"], row["v"]))
 
 
 def damages(data: bytes, *, step: int = 1) -> Iterator[tuple[str, bytes]]:
@@ -94,8 +146,10 @@ def damages(data: bytes, *, step: int = 1) -> Iterator[tuple[str, bytes]]:
     yield "followed by another byte", data + b"\0"
 
 
-def check(world: World, path: str, what: str, data: bytes | None) -> str:
-    """Read the table with one file damaged (None: gone); ``"truth"`` or ``"error"``."""
+def check(
+    world: World, path: str, what: str, data: bytes | None, *, has_checksums: bool = True
+) -> str:
+    """Read the table with one file damaged (None: gone): ``truth``, ``error`` or ``unseen``."""
     fileio = MemoryFileIO()
     for name, sound in world.files.items():
         content = data if name == path else sound
@@ -104,7 +158,7 @@ def check(world: World, path: str, what: str, data: bytes | None) -> str:
     where = f"{path.rpartition('/')[2]}, {what}"
     begun = time.monotonic()
     try:
-        found = _everything(fileio)
+        found = _everything(fileio, writes=world.writes)
     except TidelakeError as error:
         _check_named(world, path, where, error)
         return "error"
@@ -114,9 +168,11 @@ def check(world: World, path: str, what: str, data: bytes | None) -> str:
         took = time.monotonic() - begun
         if took > SECONDS_MAX:
             raise DamageViolation(f"{where}: reading took {took:.0f} s")
-    if found != world.truth:
+    if found == world.truth:
+        return "truth"
+    if has_checksums or data is None or len(data) != len(world.files[path]):
         raise DamageViolation(f"{where}: other rows, and no error")
-    return "truth"
+    return "unseen"
 
 
 def _check_named(world: World, path: str, where: str, error: TidelakeError) -> None:
@@ -126,17 +182,17 @@ def _check_named(world: World, path: str, where: str, error: TidelakeError) -> N
     raise DamageViolation(f"{where}: the error does not name it: {error}")
 
 
-def check_kind(world: World, kind: str, *, step: int = 1) -> dict[str, int]:
-    """Damage the files of a kind at every ``step``-th place; how often the truth, an error came.
+def check_kind(world: World, kind: Kind, *, step: int = 1) -> dict[str, int]:
+    """Damage the files of a kind at every ``step``-th place; how often each outcome came.
 
     All of them are of one making: the smallest and the largest stand for the rest.
     """
-    paths = world.of_kind(kind)
-    outcomes = {"truth": 0, "error": 0}
+    paths = world.of_kind(kind.begins)
+    outcomes = {"truth": 0, "error": 0, "unseen": 0}
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for path in dict.fromkeys((paths[0], paths[-1])):
         for what, data in damages(world.files[path], step=step):
-            outcomes[check(world, path, what, data)] += 1
+            outcomes[check(world, path, what, data, has_checksums=kind.has_checksums)] += 1
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
     if grown > MEMORY_BYTES_MAX:
         raise DamageViolation(f"{kind}: the process grew by {grown >> 20} MiB")

@@ -18,8 +18,7 @@ The footer is a struct of Thrift's compact protocol::
     list     u8: bits 4-7 how many, or 15 and the count as a varint follows; bits 0-3 their type
 
 Source: ``parquet.thrift`` of apache/parquet-format; Thrift's "Compact protocol encoding"; Paimon's
-``ParquetRowDataWriter`` (1.3.1), which its own ``Timestamp`` refuses to read back where a time has
-parts of a millisecond.
+``ParquetRowDataWriter`` (1.3.1).
 """
 
 from __future__ import annotations

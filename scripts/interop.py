@@ -54,7 +54,7 @@ def main() -> int:
     """Run the check; 1 if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="the cases of CI")
-    parser.add_argument("--cases", nargs="+", help="only the cases of these names")
+    parser.add_argument("--cases", nargs="+", help="only our tables of these names")
     parser.add_argument("--readers", nargs="+", choices=list(readers.READERS))
     arguments = parser.parse_args()
     console = Console(width=int(os.environ.get("COLUMNS", "160")))
@@ -69,16 +69,18 @@ def main() -> int:
         with console.status("making tables") as status:
             ours = matrix.read_by_others(place / "ours", chosen, present, status.update)
         show("Tables written by Tidelake, and read by", [*ours, *absent], console)
-        theirs = []
-        if (readers.ORACLE / "fixtures").is_dir():
+        theirs: list[matrix.Verdict] = []
+        if arguments.cases:
+            pass
+        elif (readers.ORACLE / "fixtures").is_dir():
             theirs = matrix.fixtures_read_by_us(readers.ORACLE, place / "theirs")
             show("Tables written by Java Paimon 2.1, and read by", theirs, console)
         else:
             console.print("The oracle's fixture tables are not beside this checkout: left out.")
     made = []
     core = next((r for r in present if isinstance(r, readers.JavaCore)), None)
-    if core is not None:
-        tables = made_by_java()[:: 9 if arguments.small else 1]
+    if core is not None and not arguments.cases:
+        tables = made_by_java()[:: 16 if arguments.small else 1]
         with JavaPeer(core) as peer, console.status("Java makes tables") as status:
             for table in tables:
                 status.update(table.name)

@@ -59,6 +59,31 @@ def _inside(cells: Iterable[Cell]) -> str:
     return "".join("-" if c is None else f"{len(c)}:{c}" for c in cells)
 
 
+def inside(cell: str) -> list[Cell]:
+    """The cells inside a cell of an ARRAY, a ROW, a MAP or a MULTISET, one after the other.
+
+    >>> inside("[1:5-4:s:ab]"), inside("{}")
+    (['5', None, 's:ab'], [])
+    """
+    found: list[Cell] = []
+    at = 1
+    while at < len(cell) - 1:
+        if cell[at] == "-":
+            found.append(None)
+            at += 1
+        else:
+            colon = cell.index(":", at)
+            end = colon + 1 + int(cell[at:colon])
+            found.append(cell[colon + 1 : end])
+            at = end
+    return found
+
+
+def with_inside(cell: str, cells: Iterable[Cell]) -> str:
+    """The same array, row, map or multiset with other cells inside."""
+    return f"{cell[0]}{_inside(cells)}{cell[-1]}"
+
+
 def _sequence_cell(cells: Iterable[Cell]) -> str:
     return f"[{_inside(cells)}]"
 

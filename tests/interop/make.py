@@ -63,7 +63,7 @@ class Made:
 
 def _nested_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Lists, lists of pairs and tuples as one column."""
-    nulls = pa.array([v is None for v in values])
+    nulls = pa.array([v is None for v in values], pa.bool_())
     if pa.types.is_struct(kind):
         rows = [(None,) * kind.num_fields if v is None else v for v in values]
         columns = list(zip(*rows, strict=True)) or [()] * kind.num_fields

@@ -45,6 +45,7 @@ _SPARK_WHEEL_JARS = (
     "snappy-java",
     "zstd-jni",
     "lz4-java",
+    "rocksdbjni",
 )
 _TIMEOUT_S = 900
 

@@ -44,15 +44,31 @@ def test_what_failed_once_is_mended(fixture, java, tmp_path):
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("made", made_by_java()[::9], ids=lambda m: m.name.replace(" ", "_"))
+@pytest.mark.parametrize("made", made_by_java()[::16], ids=lambda m: m.name.replace(" ", "_"))
 def test_a_table_that_java_makes_is_read_equal_at_every_snapshot(made, java, tmp_path):
     verdict = judged(made, java, tmp_path)
     assert verdict.word != DIFFERS, verdict.more
 
 
-def test_java_makes_more_than_forty_tables_of_different_names():
+def test_java_makes_more_than_a_hundred_tables_of_different_names():
     names = [made.name for made in made_by_java()]
-    assert len(names) == len(set(names)) > 40
+    assert len(names) == len(set(names)) > 100
+
+
+def test_every_kind_of_table_and_step_is_drawn():
+    programs = [draw(seed) for seed in range(300)]
+    assert {s["op"] for p in programs for s in p.steps} == {
+        "write", "overwrite", "compact", "alter", "drop", "rescale",
+    }  # fmt: skip
+    changed_by = {(s["by"], s["op"]) for p in programs for s in p.steps}
+    assert {("java", "drop"), ("java", "rescale"), ("java", "alter")} <= changed_by
+    assert {p.options.get("bucket") for p in programs} >= {"1", "2", "3", "-1", "-2"}
+    assert {p.options.get("file.format") for p in programs} == {None, "orc", "avro"}
+    roots = {t["type"].split()[0] for p in programs for _, t in p.columns if isinstance(t, dict)}
+    assert roots == {"ARRAY", "MAP", "ROW", "MULTISET"}
+    assert any(p.primary_keys and set(p.partition_keys) - set(p.primary_keys) for p in programs)
+    changes = [c for p in programs for s in p.steps for c in s.get("changes", ())]
+    assert any(isinstance(c.get("name"), list) for c in changes)
 
 
 def test_a_seed_gives_the_same_program_and_a_file_of_it_too():
@@ -77,6 +93,35 @@ def test_the_model_knows_the_newest_row_of_a_key():
     assert model.rows() == [(None, "2", "s:b")]
 
 
+def test_the_model_changes_fields_inside_arrays_of_rows():
+    fields = [{"id": 0, "name": "x", "type": "INT"}, {"id": 0, "name": "y", "type": "STRING"}]
+    form = {"type": "ARRAY", "element": {"type": "ROW", "fields": fields}}
+    cell = value_cell([(1, "a"), None, (None, "b")], form)
+    model = Model(Program((("r", form),)))
+    model.apply({"op": "write", "rows": [["+I", cell], ["+I", None]]})
+    way = ["r", "element"]
+    changes = [
+        {"change": "drop", "name": [*way, "y"]},
+        {"change": "add", "name": [*way, "z"], "type": "DATE"},
+        {"change": "retype", "name": [*way, "x"], "from": "INT", "type": "STRING"},
+        {"change": "rename", "name": [*way, "x"], "to": "xx"},
+    ]
+    model.apply({"op": "alter", "changes": changes})
+    fields = [{"name": "xx", "type": "STRING"}, {"name": "z", "type": "DATE"}]
+    form = {"type": "ARRAY", "element": {"type": "ROW", "fields": fields}}
+    assert model.rows() == [(value_cell([("1", None), None, (None, None)], form),), (None,)]
+
+
+def test_the_model_s_rows_wait_in_the_postpone_bucket_and_go_with_their_partition():
+    columns = (("p", "STRING NOT NULL"), ("k", "INT NOT NULL"))
+    model = Model(Program(columns, ("p", "k"), ("p",), {"bucket": "-2"}))
+    model.apply({"op": "write", "rows": [["+I", "s:a", "1"], ["+I", "s:b", "2"]]})
+    assert model.rows() == []
+    model.apply({"op": "drop", "partitions": [{"p": "s:a"}]})
+    model.apply({"op": "compact"})
+    assert model.rows() == [("s:b", "2")]
+
+
 def test_shrinking_keeps_what_fails_and_nothing_else():
     wanted = value_cell(7, "INT")
     rows = [["+I", str(n), f"s:{n}", None] for n in range(20)]
@@ -92,3 +137,12 @@ def test_shrinking_keeps_what_fails_and_nothing_else():
     assert [s["rows"] for s in small.steps] == [[["+I", wanted]]]
     assert small.columns == (("k", "INT NOT NULL"),)
     assert small.options == {}
+
+
+def test_shrinking_leaves_out_partitions_of_a_drop():
+    named = [{"p": f"s:{n}"} for n in range(5)]
+    program = Program((("p", "STRING"), ("v", "INT")), (), ("p",)).with_steps(
+        ({"by": "java", "op": "drop", "partitions": named},)
+    )
+    small = shrink(program, lambda p: any(named[3] in s["partitions"] for s in p.steps))
+    assert [s["partitions"] for s in small.steps] == [[named[3]]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 import struct
@@ -11,8 +12,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 import tidelake
-from interop.cells import Cell, difference, table_cells
+from interop.cells import Cell, difference, inside, table_cells
 from interop.changes import change_of
 from interop.fuzz.program import Model, Program, Row, Step
 from interop.make import rows_to_arrow
@@ -21,6 +24,10 @@ from tidelake.errors import TidelakeError, UnsupportedError
 from tidelake.types import DataField, parse_type
 from tidelake.types.arrow import to_arrow_schema
 
+DEFAULT_PARTITION = "__DEFAULT_PARTITION__"
+FILTERS_MAX = 4
+ODD_FLOATS = ("f:7fc0", "d:7ff8", "f:0000", "d:0000", "f:8000", "d:8000")
+"""NaN, and the zeros (and numbers next to them): two cells that a filter calls equal, or none."""
 SYSTEM_TABLES = (
     "snapshots", "schemas", "options", "files", "manifests", "partitions", "buckets", "tags",
 )  # fmt: skip
@@ -108,11 +115,12 @@ class _Run:
             for snapshot in range(newest + 1, last + 1):
                 self.moments.append((snapshot, list(self.model.names), rows))
             newest = last
-            if step["op"] == "alter":
+            if step["op"] in {"alter", "rescale"}:
                 table = self.catalog.table("db.t")
         self.moments.append((None, list(self.model.names), self.model.rows()))
         for snapshot, names, rows in self.moments:
             self._compare(snapshot, names, rows)
+        self._compare_filtered()
         self._compare_system_tables()
         return newest
 
@@ -164,6 +172,15 @@ class _Run:
                 self.java.do("compact", self.place, full=step["full"], options=options)
             case "alter":
                 self.java.do("alter", self.place, changes=step["changes"])
+            case "drop":
+                name = self.program.options.get("partition.default-name", DEFAULT_PARTITION)
+                texts = [
+                    {k: name if c is None else _directory_text(c) for k, c in p.items()}
+                    for p in step["partitions"]
+                ]
+                self.java.do("drop", self.place, partitions=texts)
+            case "rescale":
+                self.java.do("rescale", self.place, buckets=step["buckets"])
 
     def _our_step(self, table: tidelake.Table, step: Step) -> None:
         match step["op"]:
@@ -179,6 +196,16 @@ class _Run:
                 table.compact(full=step["full"])
             case "alter":
                 alter(self.catalog, step["changes"])
+            case "drop":
+                schema = to_arrow_schema(table.table_schema.fields)
+                table.drop_partitions(
+                    [
+                        {k: _scalar(c, schema.field(k).type) for k, c in p.items()}
+                        for p in step["partitions"]
+                    ]
+                )
+            case "rescale":
+                table.rescale_bucket(step["buckets"])
 
     def _newest(self) -> int:
         names = (p.name for p in (self.place / "snapshot").glob("snapshot-*"))
@@ -204,6 +231,32 @@ class _Run:
             wrong = difference(rows, found, names)
             if wrong:
                 raise _Failed(f"{who} reads other rows", f"{when}: {wrong}")
+
+    def _compare_filtered(self) -> None:
+        """A filter on a column with a file index gives all rows that have a value."""
+        keys = [k for k in self.program.options if k.startswith("file-index.") and "columns" in k]
+        indexed = {n for k in keys for n in self.program.options[k].split(",")}
+        table = self.catalog.table("db.t")
+        for at, name in enumerate(self.model.names):
+            kind = table.schema.field(name).type if name in indexed else pa.null()
+            # what Python's own values hold: no nanoseconds, and NaN is equal to nothing
+            if (
+                name not in indexed
+                or pa.types.is_nested(kind)
+                or str(kind).startswith("timestamp[ns")
+            ):
+                continue
+            cells = sorted({r[at] for r in self.model.rows() if r[at] is not None})
+            for cell in cells[:FILTERS_MAX]:
+                if pa.types.is_floating(kind) and cell.startswith(ODD_FLOATS):
+                    continue
+                with _words("tidelake does not read", f"{name} = {cell}: "):
+                    wanted = tidelake.col(name) == _scalar(cell, kind)
+                    found = table_cells(table.to_arrow(filter=wanted))
+                rows = [r for r in self.model.rows() if r[at] == cell]
+                wrong = difference(rows, found, self.model.names)
+                if wrong:
+                    raise _Failed("a filter finds other rows", f"{name} = {cell}: {wrong}")
 
     def _compare_system_tables(self) -> None:
         for name in SYSTEM_TABLES:
@@ -257,8 +310,33 @@ def _arrow(table: tidelake.Table, rows: list[list[Cell]]) -> Any:
     return rows_to_arrow(schema, values)
 
 
-def _value(cell: Cell, kind: Any) -> Any:
-    if cell is not None and cell[:2] in {"f:", "d:"} and str(kind) in {"float", "double"}:
+def _scalar(cell: Cell, kind: pa.DataType) -> Any:
+    """A value as users give it."""
+    schema = pa.schema([("c", kind)])
+    return rows_to_arrow(schema, [(_value(cell, kind),)])["c"][0].as_py()
+
+
+def _directory_text(cell: str) -> str:
+    """A partition's value as Java takes it."""
+    mark, colon, body = cell.partition(":")
+    if mark == "day":
+        return (datetime.date(1970, 1, 1) + datetime.timedelta(int(body))).isoformat()
+    return body if colon else cell
+
+
+def _value(cell: Cell, kind: pa.DataType) -> Any:
+    """The value of a cell under an Arrow type, as ``interop.make`` takes it."""
+    if cell is not None and pa.types.is_struct(kind):
+        return tuple(_value(c, f.type) for c, f in zip(inside(cell), kind, strict=True))
+    if cell is not None and pa.types.is_map(kind):
+        cells = inside(cell)
+        return [
+            (_value(k, kind.key_type), _value(v, kind.item_type))
+            for k, v in zip(cells[::2], cells[1::2], strict=True)
+        ]
+    if cell is not None and pa.types.is_list(kind):
+        return [_value(c, kind.value_type) for c in inside(cell)]
+    if cell is not None and cell[:2] in {"f:", "d:"} and pa.types.is_floating(kind):
         code = ">f" if cell[0] == "f" else ">d"
         return struct.unpack(code, bytes.fromhex(cell[2:]))[0]
     return value_of(cell)

@@ -1,5 +1,6 @@
 """What may be drawn: types, kinds of tables, options, steps. New features are one more line here.
 
+Nested types are drawn too (``nested_kind``): their form is random, their leaves are these types.
 ``covered=False`` marks what Tidelake does not cover yet: a table with it may be refused, and is
 expected to be read and written right where it is not.
 """
@@ -8,10 +9,12 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+from interop.cells import TypeForm
 
 DAY_NS = 86_400 * 10**9
 YEAR_1_DAY, YEAR_9999_DAY = -719_162, 2_932_896
@@ -105,14 +108,43 @@ def _timestamp(precision: int) -> Callable[[random.Random], int]:
 
 @dataclass(frozen=True)
 class Kind:
-    """A type: how a value is drawn, and where it may stand."""
+    """A type: how a value is drawn, and where it may stand.
 
-    type: str
+    ``leaves`` are the scalar types inside a nested one.
+    """
+
+    type: TypeForm
     draw: Callable[[random.Random], Any]
     covered: bool = True
     key: bool = True
     partition: bool = False
     sequence: bool = False
+    leaves: tuple[str, ...] = ()
+
+    @property
+    def is_nested(self) -> bool:
+        return bool(self.leaves)
+
+    @property
+    def has_times(self) -> bool:
+        return any("TIMESTAMP" in leaf for leaf in self.leaves or (str(self.type),))
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether it has times finer than microseconds."""
+        return any("TIMESTAMP(9)" in leaf for leaf in self.leaves or (str(self.type),))
+
+
+def as_not_null(form: TypeForm) -> TypeForm:
+    """The same type without null."""
+    if isinstance(form, dict):
+        return {**form, "type": f"{form['type']} NOT NULL"}
+    return f"{form} NOT NULL"
+
+
+def is_not_null(form: TypeForm) -> bool:
+    """Whether the type itself, not one inside it, is without null."""
+    return str(form["type"] if isinstance(form, dict) else form).endswith(" NOT NULL")
 
 
 KINDS = (
@@ -142,6 +174,84 @@ KINDS = (
 )  # fmt: skip
 
 
+MAP_KEYS = ("INT", "BIGINT", "STRING", "VARCHAR(9)", "DATE", "BOOLEAN", "DECIMAL(5, 2)")
+"""Types of keys in maps. Java finds no second float or byte array equal to a first."""
+DEPTH_MAX = 3
+COUNTS = (1, 2, 2**31 - 1)
+
+
+def nested_kind(rng: random.Random, kinds: Sequence[Kind]) -> Kind:
+    """Draw a nested type whose leaves are of some kinds."""
+    return kind_of(_nested_form(rng, [k.type for k in kinds if not k.is_nested], 1))
+
+
+def _nested_form(rng: random.Random, leaves: Sequence[TypeForm], depth: int) -> TypeForm:
+
+    def part() -> TypeForm:
+        form = rng.choice(leaves)
+        if depth < DEPTH_MAX and rng.random() < 0.3:
+            form = _nested_form(rng, leaves, depth + 1)
+        return as_not_null(form) if rng.random() < 0.2 else form
+
+    root = rng.choice(["ARRAY", "MAP", "ROW", "ROW", "MULTISET"])
+    key: TypeForm = rng.choice(MAP_KEYS)
+    key = as_not_null(key) if rng.random() < 0.5 else key
+    match root:
+        case "ARRAY":
+            return {"type": root, "element": part()}
+        case "MAP":
+            return {"type": root, "key": key, "value": part()}
+        case "MULTISET":
+            return {"type": root, "element": key}
+    fields = [{"id": 0, "name": f"f{i}", "type": part()} for i in range(rng.choice([1, 2, 3]))]
+    return {"type": root, "fields": fields}
+
+
+def kind_of(form: TypeForm) -> Kind:
+    """The kind of a type: a known one, or a nested one made of such."""
+    if isinstance(form, str):
+        return next(k for k in KINDS if k.type == form.removesuffix(" NOT NULL"))
+    root = form["type"].split()[0]
+    if root == "ROW":
+        parts = [f["type"] for f in form["fields"]]
+        return _nested(form, parts, lambda r, draws: tuple(draw(r) for draw in draws))
+    if root == "ARRAY":
+        parts = [form["element"]]
+        return _nested(form, parts, lambda r, draws: _some(r, draws[0]))
+    key = kind_of(form["element"] if root == "MULTISET" else form["key"])
+
+    def keys(r: random.Random) -> list[Any]:
+        return list(dict.fromkeys(_some(r, key.draw)))
+
+    if root == "MULTISET":
+        parts = [form["element"]]
+        return _nested(form, parts, lambda r, _: [(k, r.choice(COUNTS)) for k in keys(r)])
+    parts = [form["key"], form["value"]]
+    return _nested(form, parts, lambda r, draws: [(k, draws[1](r)) for k in keys(r)])
+
+
+Draw = Callable[[random.Random], Any]
+
+
+def _nested(
+    form: TypeForm, parts: list[TypeForm], made: Callable[[random.Random, list[Draw]], Any]
+) -> Kind:
+    kinds = [kind_of(p) for p in parts]
+    draws = [
+        k.draw if is_not_null(p) else _or_null(k.draw) for k, p in zip(kinds, parts, strict=True)
+    ]
+    leaves = tuple(leaf for k in kinds for leaf in k.leaves or (str(k.type),))
+    return Kind(form, lambda r: made(r, draws), key=False, leaves=leaves)
+
+
+def _or_null(draw: Draw) -> Draw:
+    return lambda r: None if r.random() < 0.2 else draw(r)
+
+
+def _some(r: random.Random, draw: Draw) -> list[Any]:
+    return [draw(r) for _ in range(r.choice([0, 1, 2, 5]))]
+
+
 @dataclass(frozen=True)
 class Setting:
     """Options that are set together, and on which tables."""
@@ -156,6 +266,8 @@ class Setting:
         return any(key.startswith("file-index.") for key in self.options)
 
 
+COMPRESSIONS = {"avro": ("zstd", "snappy"), "orc": ("zstd", "snappy", "lz4")}
+"""Those that Java knows for files of a format, of those for Parquet files."""
 SETTINGS = (
     *(Setting({"file.compression": c}) for c in ("snappy", "lz4", "gzip", "uncompressed", "zstd")),
     *(Setting({"manifest.compression": c}) for c in ("snappy", "null", "deflate", "zstd")),
@@ -171,9 +283,12 @@ SETTINGS = (
     Setting({"ignore-delete": "true"}, "keyed"),
     Setting({"partition.legacy-name": "false"}),
     Setting({"partition.default-name": "nothing"}),
-    *(Setting({"file.format": "orc", "file.compression": c}) for c in ("zstd", "snappy", "lz4")),
-    Setting({"file.format": "avro"}, covered=False),
-    Setting({"file.format.per.level": "0:orc,5:parquet"}, "keyed"),
+    *(Setting({"file.format": "orc", "file.compression": c}) for c in COMPRESSIONS["orc"]),
+    *(Setting({"file.format": "avro", "file.compression": c}) for c in COMPRESSIONS["avro"]),
+    *(
+        Setting({"file.format.per.level": f"0:{first},5:{last}"}, "keyed")
+        for first, last in (("orc", "parquet"), ("avro", "orc"), ("parquet", "avro"))
+    ),
     Setting({"data-file.thin-mode": "true"}, "keyed"),
     Setting({"file-index.bloom-filter.columns": "v0"}),
     Setting({"file-index.bitmap.columns": "v0", "file-index.in-manifest-threshold": "1 b"}),
@@ -186,5 +301,7 @@ CHANGES_COVERED = True
 """Whether tables may be altered between steps."""
 DYNAMIC_COVERED = True
 """Whether primary-key tables may have dynamic buckets."""
+NESTED_COVERED = ("parquet",)
+"""Formats whose files may have nested columns."""
 MIXED_TIMES_COVERED = False
 """Whether one table may have timestamps of nanoseconds and coarser ones."""

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterator
 from typing import Any
 
-from interop.cells import value_cell
+from interop.cells import TypeForm, value_cell
 from interop.fuzz import capability
-from interop.fuzz.capability import DIRECTORY_WORDS, KINDS, SETTINGS, Kind
-from interop.fuzz.program import WIDENED, Program, Step
+from interop.fuzz.capability import (
+    COMPRESSIONS,
+    DIRECTORY_WORDS,
+    KINDS,
+    NESTED_COVERED,
+    SETTINGS,
+    Kind,
+    as_not_null,
+    kind_of,
+    nested_kind,
+)
+from interop.fuzz.program import WIDENED, Program, Step, changed_inside
 
 WRITERS = ("tidelake", "java", "both")
 STEPS_MAX = 7
+NESTED, MOVING, POSTPONED = 0.35, 0.4, 0.15
+"""Chances that columns are nested; that keys of a partitioned table move; that rows wait."""
 ROWS_MAX = 30
 SECOND_NS = 1_000_000_000
 GREGORIAN_NS = -12_219_292_800 * SECOND_NS  # 1582-10-15
@@ -36,19 +49,19 @@ class _Column:
         if self.role == "key" and isinstance(value, float):
             # Java's comparator of keys calls NaN equal to every number, and -0.0 to 0.0
             return 1.5 if math.isnan(value) else value + 0.0
-        if self.is_orc and "TIMESTAMP" in self.kind.type:
-            return _kept_by_orc(value)
+        if self.is_orc:
+            return kept_by_orc(value, self.kind.type)
         return value
 
     @property
-    def type(self) -> str:
-        return self.kind.type + (" NOT NULL" if self.not_null else "")
+    def type(self) -> TypeForm:
+        return as_not_null(self.kind.type) if self.not_null else self.kind.type
 
     def fit_orc(self) -> None:
-        """From now on only times that Java's ORC writer and reader do not move."""
+        """From now on only values that Java's ORC writer and reader keep."""
         self.is_orc = True
-        if self.pool and "TIMESTAMP" in self.kind.type:
-            self.pool = [_kept_by_orc(v) for v in self.pool]
+        if self.pool:
+            self.pool = [kept_by_orc(v, self.kind.type) for v in self.pool]
 
     def cell(self, rng: random.Random) -> str | None:
         if not self.not_null and rng.random() < (0.1 if self.pool else 0.2):
@@ -58,13 +71,43 @@ class _Column:
         return value_cell(self._drawn(rng), self.kind.type)
 
 
-def _kept_by_orc(nanos: int) -> int:
-    """Java's ORC moves times of the Julian calendar, and the last second before 1970."""
-    return -SECOND_NS if -SECOND_NS < nanos < 0 else max(nanos, GREGORIAN_NS)
+def kept_by_orc(value: Any, form: TypeForm) -> Any:
+    """The value, or one near it that Java's ORC writer and reader give back.
+
+    They move times of the Julian calendar and of the last second before 1970, and cut the blanks at
+    the end of a CHAR.
+    """
+    if value is None:
+        return None
+    if isinstance(form, str):
+        if form.startswith("CHAR"):
+            return value.rstrip(" ").ljust(len(value), "z")
+        if "TIMESTAMP" not in form:
+            return value
+        return -SECOND_NS if -SECOND_NS < value < 0 else max(value, GREGORIAN_NS)
+    if "fields" in form:
+        types = [f["type"] for f in form["fields"]]
+        return tuple(kept_by_orc(v, t) for v, t in zip(value, types, strict=True))
+    if "value" in form:
+        return [(k, kept_by_orc(v, form["value"])) for k, v in value]
+    if form["type"].startswith("ARRAY"):
+        return [kept_by_orc(v, form["element"]) for v in value]
+    return value
 
 
-def _is_orc(options: dict[str, str]) -> bool:
-    return "orc" in options.get("file.format", "") + options.get("file.format.per.level", "")
+def _formats(options: dict[str, str]) -> set[str]:
+    """The formats that files of the table may have."""
+    per_level = options.get("file.format.per.level", "")
+    levels = {pair.partition(":")[2] for pair in per_level.split(",") if pair}
+    waits = {"avro"} if options.get("bucket") == "-2" else set()
+    return {options.get("file.format", "parquet")} | levels | waits
+
+
+def _fits(kind: Kind, formats: set[str]) -> bool:
+    """Whether files of these formats may have a column of a type."""
+    return not (kind.is_fine and "avro" in formats) and not (
+        kind.is_nested and formats - set(NESTED_COVERED)
+    )
 
 
 def draw(seed: int, *, uncovered: bool = False, writers: str | None = None) -> Program:
@@ -84,23 +127,28 @@ def draw(seed: int, *, uncovered: bool = False, writers: str | None = None) -> P
     mixed = capability.MIXED_TIMES_COVERED or uncovered
     if not mixed:
         fine = rng.random() < 0.3
-        kinds = [k for k in kinds if "TIMESTAMP" not in k.type or ("(9)" in k.type) == fine]
+        kinds = [k for k in kinds if not k.has_times or k.is_fine == fine]
     columns = _columns(rng, kinds, keyed=keyed)
     partition_keys = tuple(c.name for c in columns if c.role == "partition")
-    if keyed:
+    key_columns = [c for c in columns if c.role == "key"]
+    moving = keyed and bool(partition_keys) and rng.random() < MOVING
+    moving &= not any(c.kind.type in {"FLOAT", "DOUBLE"} for c in key_columns)
+    if keyed and not moving:
         for column in columns:
             column.not_null |= column.role == "partition"
-    key_columns = [c for c in columns if c.role == "key"]
-    primary_keys = (*partition_keys, *(c.name for c in key_columns)) if keyed else ()
-    options, missing = _options(rng, columns, keyed=keyed, uncovered=uncovered)
-    times = {"(9)" in c.type for c in columns if "TIMESTAMP" in c.type}
+    primary_keys: tuple[str, ...] = ()
+    if keyed:
+        primary_keys = (*(() if moving else partition_keys), *(c.name for c in key_columns))
+    table = "moving" if moving else "keyed" if keyed else "append"
+    options, missing = _options(rng, columns, table, uncovered=uncovered)
+    times = {c.kind.is_fine for c in columns if c.kind.has_times}
     if len(times) > 1 and not capability.MIXED_TIMES_COVERED:
         missing.append("timestamps of nanoseconds beside others")
-    if _is_orc(options):
+    if "orc" in _formats(options):
         for column in columns:
             column.fit_orc()
         missing.append("times before 1970 with parts of a second in ORC")
-    missing += [c.kind.type for c in columns if not c.kind.covered]
+    missing += [str(c.kind.type) for c in columns if not c.kind.covered]
     rng.shuffle(columns)
     program = Program(
         tuple((c.name, c.type) for c in columns),
@@ -128,33 +176,54 @@ def _columns(rng: random.Random, kinds: list[Kind], *, keyed: bool) -> list[_Col
         keys = [k for k in kinds if k.key]
         for number in range(rng.choice([1, 1, 2, 3])):
             columns.append(_Column(rng, f"k{number}", rng.choice(keys), "key"))
+    nested = rng.random() < NESTED
     for number in range(rng.choice([1, 2, 4, 8])):
-        columns.append(_Column(rng, f"v{number}", rng.choice(kinds), "value"))
+        kind = rng.choice(kinds)
+        if nested and rng.random() < 0.5:
+            kind = nested_kind(rng, kinds)
+        columns.append(_Column(rng, f"v{number}", kind, "value"))
     return columns
 
 
 def _options(
-    rng: random.Random, columns: list[_Column], *, keyed: bool, uncovered: bool
+    rng: random.Random, columns: list[_Column], table: str, *, uncovered: bool
 ) -> tuple[dict[str, str], list[str]]:
-    options, missing = {}, []
+    """Options of a table with a primary key (``keyed``), with keys that move, or ``append``."""
+    options: dict[str, str] = {}
+    missing: list[str] = []
     values = [c for c in columns if c.role == "value"]
-    if keyed:
+    scalars = [c.name for c in values if not c.kind.is_nested]
+    if table == "moving":
+        options["dynamic-bucket.target-row-num"] = rng.choice(["5", "1000"])
+    elif table == "keyed":
         options["bucket"] = rng.choice(["1", "1", "2", "3"])
         if (capability.DYNAMIC_COVERED or uncovered) and rng.random() < 0.25:
             options["bucket"] = "-1"
             options["dynamic-bucket.target-row-num"] = rng.choice(["5", "1000"])
             if not capability.DYNAMIC_COVERED:
                 missing.append("dynamic buckets")
+        elif rng.random() < POSTPONED and all(_fits(c.kind, {"avro"}) for c in columns):
+            options["bucket"] = "-2"
+            options["postpone.default-bucket-num"] = rng.choice(["1", "3"])
         ordered = [c for c in values if c.kind.sequence]
         if ordered and rng.random() < 0.4:
             options["sequence.field"] = rng.choice(ordered).name
-    elif rng.random() < 0.4:
-        options |= {"bucket": rng.choice(["1", "3"]), "bucket-key": rng.choice(values).name}
-    tables = {"any", "keyed" if keyed else "append"}
+    elif scalars and rng.random() < 0.4:
+        options |= {"bucket": rng.choice(["1", "3"]), "bucket-key": rng.choice(scalars)}
+    tables = {"any", "append" if table == "append" else "keyed"}
     fitting = [s for s in SETTINGS if s.tables in tables and (s.covered or uncovered)]
     for setting in rng.sample(fitting, rng.randrange(5)):
-        if setting.indexes_v0 and values[0].kind.type.startswith("DECIMAL"):
+        first = values[0].kind
+        if setting.indexes_v0 and (first.is_nested or str(first.type).startswith("DECIMAL")):
             continue  # Java indexes no decimals
+        if table == "moving" and "ignore-delete" in setting.options:
+            continue  # a key would stay where it was
+        formats = _formats(options | setting.options)
+        if not all(_fits(c.kind, formats) for c in columns):
+            continue
+        compression = (options | setting.options).get("file.compression", "zstd")
+        if any(compression not in COMPRESSIONS.get(f, (compression,)) for f in formats):
+            continue
         options |= setting.options
         if not setting.covered:
             missing.append(str(setting.options))
@@ -165,11 +234,23 @@ def _step(
     rng: random.Random, columns: list[_Column], program: Program, *, changes: bool
 ) -> dict[str, Any]:
     chance = rng.random()
+    bucket = program.options.get("bucket", "-1")
+    moving = bool(program.primary_keys) and not set(program.partition_keys) <= set(
+        program.primary_keys
+    )
     if chance < 0.12:
         rows = _rows(rng, columns, program, ["+I"])
-        return {"op": "overwrite", "dynamic": rng.random() < 0.7, "rows": rows}
-    if chance < 0.27:
-        return {"op": "compact", "full": rng.random() < 0.6}
+        dynamic = rng.random() < 0.7 and not moving
+        return {"op": "overwrite", "dynamic": dynamic, "rows": rows}
+    if chance < 0.27 or (bucket == "-2" and chance > 0.8):
+        # Java's compaction of the postpone bucket is a job of Flink's
+        ours = {"by": "tidelake"} if bucket == "-2" else {}
+        return {"op": "compact", "full": rng.random() < 0.6, **ours}
+    if 0.45 <= chance < 0.52 and program.partition_keys:
+        return {"op": "drop", "partitions": _partitions(rng, columns, program)}
+    if 0.52 <= chance < 0.58 and bucket != "-1":
+        ours = {"by": "tidelake"} if bucket == "-2" else {}
+        return {"op": "rescale", "buckets": rng.choice([1, 2, 3, 5]), **ours}
     if chance < 0.45 and changes:
         change = _change(rng, columns, program)
         if change:
@@ -189,29 +270,44 @@ def _rows(
     ]
 
 
+def _partitions(
+    rng: random.Random, columns: list[_Column], program: Program
+) -> list[dict[str, str | None]]:
+    """Values of all or some partition columns, once or twice."""
+    by_name = {c.name: c for c in columns}
+    keys = program.partition_keys
+    return [
+        {k: by_name[k].cell(rng) for k in keys if k == keys[0] or rng.random() < 0.7}
+        for _ in range(rng.choice([1, 1, 2]))
+    ]
+
+
 def _change(rng: random.Random, columns: list[_Column], program: Program) -> dict[str, Any] | None:
     """Draw a change of the schema; ``columns`` follow it."""
     fixed = {
         *program.options.get("bucket-key", "").split(","),
         program.options.get("sequence.field"),
+        # with the index of a column that is gone neither engine writes any more
+        *(v for k, v in program.options.items() if k.startswith("file-index.")),
     }
     free = [c for c in columns if c.role == "value" and c.name not in fixed]
     what = rng.choice(["add", "add", "drop", "rename", "move", "retype"])
     used = {c.name for c in columns}
     fresh = next(f"w{i}" for i in range(99) if f"w{i}" not in used)
     if what == "add":
-        mixed = capability.MIXED_TIMES_COVERED
-        kind = rng.choice([k for k in KINDS if k.covered and (mixed or "TIMESTAMP" not in k.type)])
-        column = _Column(rng, fresh, kind, "value")
+        column = _Column(rng, fresh, _added(rng, program, nested=rng.random() < 0.3), "value")
         column.not_null = False
-        if _is_orc(program.options):
+        if "orc" in _formats(program.options):
             column.fit_orc()
         at = rng.randrange(len(columns) + 1)
         columns.insert(at, column)
         place = {"after": columns[at - 1].name} if at else {"first": True}
-        return {"change": "add", "name": fresh, "type": kind.type, **place}
+        return {"change": "add", "name": fresh, "type": column.kind.type, **place}
     if not free:
         return None
+    rows = [c for c in free if any(_rows_inside(c.kind.type, []))]
+    if rows and rng.random() < 0.4:
+        return _change_inside(rng, rng.choice(rows), program)
     column = rng.choice(free)
     if what == "drop" and len(free) > 1:
         columns.remove(column)
@@ -220,8 +316,11 @@ def _change(rng: random.Random, columns: list[_Column], program: Program) -> dic
         before, column.name = column.name, fresh
         return {"change": "rename", "name": before, "to": fresh}
     if what == "move" and len(columns) > 1:
+        before_at = columns.index(column)
         columns.remove(column)
         at = rng.randrange(len(columns) + 1)
+        if at == before_at:  # Java refuses to move a column to where it is
+            at = (at + 1) % (len(columns) + 1)
         columns.insert(at, column)
         place = {"after": columns[at - 1].name} if at else {"first": True}
         return {"change": "move", "name": column.name, **place}
@@ -232,3 +331,54 @@ def _change(rng: random.Random, columns: list[_Column], program: Program) -> dic
             column.kind = next(k for k in KINDS if k.type == wanted)
             return {"change": "retype", "name": column.name, "from": before, "type": wanted}
     return None
+
+
+def _added(rng: random.Random, program: Program, *, nested: bool) -> Kind:
+    """A type that a column or a field of the table may have from now on."""
+    mixed = capability.MIXED_TIMES_COVERED
+    formats = _formats(program.options)
+    kinds = [k for k in KINDS if k.covered and (mixed or not k.has_times) and _fits(k, formats)]
+    if nested and not formats - set(NESTED_COVERED):
+        return nested_kind(rng, kinds)
+    return rng.choice(kinds)
+
+
+def _change_inside(rng: random.Random, column: _Column, program: Program) -> dict[str, Any]:
+    """Draw a change of a field in a row that the column is, or has in its arrays and maps."""
+    path, row = rng.choice(list(_rows_inside(column.kind.type, [])))
+    names = [f["name"] for f in row["fields"]]
+    fresh = next(f"g{i}" for i in range(99) if f"g{i}" not in names)
+    chosen = rng.choice(row["fields"])
+    name = [column.name, *path, chosen["name"]]
+    wider = [to for from_, to in WIDENED if from_ == chosen["type"]]
+    what = rng.choice(["add", "add", "drop", "rename", "retype"])
+    change: dict[str, Any]
+    if what == "drop" and len(names) > 1:
+        change = {"change": "drop", "name": name}
+    elif what == "rename":
+        change = {"change": "rename", "name": name, "to": fresh}
+    elif what == "retype" and wider:
+        wanted = rng.choice(wider)
+        change = {"change": "retype", "name": name, "from": chosen["type"], "type": wanted}
+    else:
+        kind = _added(rng, program, nested=False)
+        change = {"change": "add", "name": [column.name, *path, fresh], "type": kind.type}
+    form, _ = changed_inside(column.kind.type, change["name"][1:], change)
+    column.kind = kind_of(form)
+    if "orc" in _formats(program.options):
+        column.fit_orc()
+    return change
+
+
+def _rows_inside(form: TypeForm, path: list[str]) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    """The ROW types in a type that a change can name, each with the way to it."""
+    if isinstance(form, str):
+        return
+    if "fields" in form:
+        yield path, form
+        for field in form["fields"]:
+            yield from _rows_inside(field["type"], [*path, field["name"]])
+    elif "value" in form:
+        yield from _rows_inside(form["value"], [*path, "value"])
+    elif form["type"].startswith("ARRAY"):
+        yield from _rows_inside(form["element"], [*path, "element"])

@@ -11,16 +11,19 @@ step            what it is; every step has ``"by"``: ``"tidelake"`` or ``"java"`
 ``overwrite``   ``rows`` replace the partitions that they touch (``dynamic``), or the whole table
 ``compact``     all buckets; ``full`` or as the engine sees fit
 ``alter``       ``changes``, as ``java/Peer.java`` takes them
+``drop``        ``partitions``: dicts from column to cell
+``rescale``     ``buckets``: so many in every partition
 ==============  ==================================================================================
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from interop.cells import Cell
+from interop.cells import Cell, TypeForm, inside, with_inside
 
 Step = dict[str, Any]
 Row = tuple[Cell, ...]
@@ -88,6 +91,9 @@ class Model:
         self.ignores_deletes = program.options.get("ignore-delete") == "true"
         self.keyed: dict[Row, tuple[Any, Row | None]] = {}
         self.listed: list[Row] = []
+        self.types: dict[str, TypeForm] = dict(program.columns)
+        self.waits = program.options.get("bucket") == "-2"
+        self.waiting: list[tuple[str, Row]] = []
 
     def rows(self) -> list[Row]:
         """The rows there are, in no order."""
@@ -101,36 +107,51 @@ class Model:
             case "write":
                 self._write(step["rows"])
             case "overwrite":
-                touched = {self._partition(r[1:]) for r in step["rows"]}
+                touched = {self._partition(tuple(r[1:])) for r in step["rows"]}
                 dynamic = step["dynamic"] and bool(self.program.partition_keys)
-
-                def kept(row: Row) -> bool:
-                    return dynamic and self._partition(row) not in touched
-
-                # what a delete leaves behind (its order) goes with its partition too
-                self.keyed = {k: v for k, v in self.keyed.items() if v[1] and kept(v[1])}
-                self.listed = [r for r in self.listed if kept(r)]
+                self._keep(lambda row: dynamic and self._partition(row) not in touched)
                 self._write(step["rows"])
+            case "drop":
+                for named in step["partitions"]:
+                    at = {self.names.index(name): cell for name, cell in named.items()}
+                    self._keep(lambda row, at=at: any(row[i] != c for i, c in at.items()))
+            case "compact":
+                waiting, self.waiting = self.waiting, []
+                for kind, row in waiting:
+                    self._put(kind, row)
             case "alter":
                 for change in step["changes"]:
                     self._alter(change)
+            case "rescale":
+                pass
+
+    def _keep(self, stays: Callable[[Row], bool]) -> None:
+        # what a delete leaves behind (its order) goes with its partition too
+        self.keyed = {k: v for k, v in self.keyed.items() if v[1] and stays(v[1])}
+        self.listed = [r for r in self.listed if stays(r)]
+        self.waiting = [(kind, r) for kind, r in self.waiting if stays(r)]
 
     def _partition(self, row: Row) -> Row:
         return tuple(row[self.names.index(k)] for k in self.program.partition_keys)
 
     def _write(self, rows: list[list[Cell]]) -> None:
         for kind, *cells in rows:
-            row = tuple(cells)
-            if not self.keys:
-                self.listed.append(row)
-                continue
-            if kind in {"-U", "-D"} and self.ignores_deletes:
-                continue
-            key = tuple(row[self.names.index(k)] for k in self.keys)
-            order = [self._order(row[self.names.index(s)]) for s in self.sequence]
-            known = self.keyed.get(key)
-            if known is None or self._wins(order, known[0]):
-                self.keyed[key] = order, row if kind in {"+I", "+U"} else None
+            if self.waits:
+                self.waiting.append((kind, tuple(cells)))
+            else:
+                self._put(kind, tuple(cells))
+
+    def _put(self, kind: str, row: Row) -> None:
+        if not self.keys:
+            self.listed.append(row)
+            return
+        if kind in {"-U", "-D"} and self.ignores_deletes:
+            return
+        key = tuple(row[self.names.index(k)] for k in self.keys)
+        order = [self._order(row[self.names.index(s)]) for s in self.sequence]
+        known = self.keyed.get(key)
+        if known is None or self._wins(order, known[0]):
+            self.keyed[key] = order, row if kind in {"+I", "+U"} else None
 
     @staticmethod
     def _order(cell: Cell) -> tuple[bool, int]:
@@ -145,13 +166,16 @@ class Model:
     def _alter(self, change: dict[str, Any]) -> None:
         name = change.get("name")
         kind = change["change"]
-        if kind == "add":
+        if isinstance(name, list):
+            self._alter_inside(name[0], name[1:], change)
+        elif kind == "add":
             at = len(self.names)
             if "after" in change:
                 at = self.names.index(change["after"]) + 1
             elif change.get("first"):
                 at = 0
             self.names.insert(at, name)
+            self.types[name] = change["type"]
             self._each(lambda r: (*r[:at], None, *r[at:]))
         elif kind == "drop":
             at = self.names.index(name)
@@ -159,6 +183,7 @@ class Model:
             self._each(lambda r: (*r[:at], *r[at + 1 :]))
         elif kind == "rename":
             self.names[self.names.index(name)] = change["to"]
+            self.types[change["to"]] = self.types.pop(name)
             self.sequence = [change["to"] if s == name else s for s in self.sequence]
         elif kind == "move":
             at = self.names.index(name)
@@ -175,12 +200,70 @@ class Model:
             at, cast = self.names.index(name), WIDENED[change["from"], change["type"]]
             self._each(lambda r: (*r[:at], None if r[at] is None else cast(r[at]), *r[at + 1 :]))
 
+    def _alter_inside(self, name: str, path: list[str], change: dict[str, Any]) -> None:
+        at = self.names.index(name)
+        self.types[name], changed = changed_inside(self.types[name], path, change)
+        self._each(lambda r: (*r[:at], changed(r[at]), *r[at + 1 :]))
+
     def _each(self, changed: Any) -> None:
         self.keyed = {
             k: (order, None if row is None else changed(row))
             for k, (order, row) in self.keyed.items()
         }
         self.listed = [changed(r) for r in self.listed]
+        self.waiting = [(kind, changed(r)) for kind, r in self.waiting]
+
+
+def changed_inside(
+    form: TypeForm, path: list[str], change: dict[str, Any]
+) -> tuple[TypeForm, Callable[[Cell], Cell]]:
+    """A nested type after a change at a path in it, and what becomes of its cells.
+
+    The path goes through ``element``, ``key`` and ``value`` and the names of fields.
+    """
+    assert isinstance(form, dict)
+    step, *rest = path
+    root = form["type"].split()[0]
+    if root == "ARRAY":
+        element, changed = changed_inside(form["element"], rest, change)
+        return {**form, "element": element}, _mapped(lambda cells: [changed(c) for c in cells])
+    if root == "MAP":
+        assert step == "value", "keys are not changed"
+        value, changed = changed_inside(form["value"], rest, change)
+        pairs = _mapped(lambda cells: [changed(c) if i % 2 else c for i, c in enumerate(cells)])
+        return {**form, "value": value}, pairs
+    fields = list(form["fields"])
+    at = next((i for i, f in enumerate(fields) if f["name"] == step), len(fields))
+    if rest:
+        kind, changed = changed_inside(fields[at]["type"], rest, change)
+        fields[at] = {**fields[at], "type": kind}
+        return {**form, "fields": fields}, _mapped(
+            lambda cells: [*cells[:at], changed(cells[at]), *cells[at + 1 :]]
+        )
+    match change["change"]:
+        case "add":
+            fields.append({"id": 0, "name": step, "type": change["type"]})
+            grown = _mapped(lambda cells: [*cells, None])
+            return {**form, "fields": fields}, grown
+        case "drop":
+            del fields[at]
+            return {**form, "fields": fields}, _mapped(lambda c: [*c[:at], *c[at + 1 :]])
+        case "rename":
+            fields[at] = {**fields[at], "name": change["to"]}
+            return {**form, "fields": fields}, lambda cell: cell
+        case "retype":
+            cast = WIDENED[change["from"], change["type"]]
+            fields[at] = {**fields[at], "type": change["type"]}
+            return {**form, "fields": fields}, _mapped(
+                lambda c: [*c[:at], None if c[at] is None else cast(c[at]), *c[at + 1 :]]
+            )
+    message = f"the model knows no {change['change']} inside a column"
+    raise AssertionError(message)
+
+
+def _mapped(changed: Callable[[list[Cell]], list[Cell]]) -> Callable[[Cell], Cell]:
+    """A change of the cells inside as a change of a cell."""
+    return lambda cell: None if cell is None else with_inside(cell, changed(inside(cell)))
 
 
 def _number(cell: str) -> str:

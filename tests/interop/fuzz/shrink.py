@@ -6,7 +6,7 @@ tried, from coarse to fine, until nothing helps any more or ``TRIES_MAX`` runs w
 1. leave out halves, quarters .. of the steps;
 2. leave out a column (of a program without ``alter``: there rows change their width on the way);
 3. leave out an option;
-4. leave out halves, quarters .. of a step's rows;
+4. leave out halves, quarters .. of a step's rows, or of the partitions it drops;
 5. make a cell null.
 """
 
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from interop.fuzz.capability import is_not_null
 from interop.fuzz.program import Program
 
 TRIES_MAX = 400
@@ -50,6 +51,9 @@ def _proposals(program: Program) -> Iterator[Program]:
         for rows in _without_parts(step.get("rows", ())):
             if rows:
                 yield _with_step(program, number, {**step, "rows": list(rows)})
+        for partitions in _without_parts(step.get("partitions", ())):
+            if partitions:
+                yield _with_step(program, number, {**step, "partitions": partitions})
     for number, step in enumerate(program.steps):
         yield from _with_nulls(program, number, step)
 
@@ -84,7 +88,7 @@ def _with_step(program: Program, number: int, step: dict[str, Any]) -> Program:
 def _with_nulls(program: Program, number: int, step: dict[str, Any]) -> Iterator[Program]:
     if any(s["op"] == "alter" for s in program.steps):
         return
-    nullable = ["NOT NULL" not in str(t) for _, t in program.columns]
+    nullable = [not is_not_null(t) for _, t in program.columns]
     for at, row in enumerate(step.get("rows", ())):
         for column, may in enumerate(nullable, start=1):
             if may and row[column] is not None:

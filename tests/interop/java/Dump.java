@@ -90,6 +90,12 @@ public final class Dump {
                 case "compact":
                     snapshot = Peer.compact(request, spill);
                     break;
+                case "drop":
+                    snapshot = Peer.drop(request);
+                    break;
+                case "rescale":
+                    snapshot = Peer.rescale(request, spill);
+                    break;
                 case "create":
                     Peer.create(request);
                     break;

@@ -9,8 +9,12 @@ import java.util.Set;
 import org.apache.paimon.AppendOnlyFileStore;
 import org.apache.paimon.append.AppendCompactCoordinator;
 import org.apache.paimon.append.AppendCompactTask;
+import org.apache.paimon.crosspartition.GlobalIndexAssigner;
+import org.apache.paimon.crosspartition.IndexBootstrap;
 import org.apache.paimon.data.BinaryRow;
 import org.apache.paimon.data.GenericRow;
+import org.apache.paimon.data.InternalRow;
+import org.apache.paimon.data.serializer.InternalRowSerializer;
 import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.disk.IOManagerImpl;
 import org.apache.paimon.fs.Path;
@@ -18,6 +22,7 @@ import org.apache.paimon.fs.local.LocalFileIO;
 import org.apache.paimon.index.HashBucketAssigner;
 import org.apache.paimon.manifest.BucketEntry;
 import org.apache.paimon.operation.BaseAppendFileStoreWrite;
+import org.apache.paimon.reader.RecordReader;
 import org.apache.paimon.schema.Schema;
 import org.apache.paimon.schema.SchemaChange;
 import org.apache.paimon.schema.SchemaManager;
@@ -33,6 +38,7 @@ import org.apache.paimon.table.sink.StreamTableCommit;
 import org.apache.paimon.table.sink.StreamTableWrite;
 import org.apache.paimon.table.sink.StreamWriteBuilder;
 import org.apache.paimon.table.sink.TableWrite;
+import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.types.DataField;
 import org.apache.paimon.types.DataTypeJsonParser;
 import org.apache.paimon.types.RowKind;
@@ -48,13 +54,12 @@ final class Peer {
 
     /** {@code {"op": "create", "columns", "primary_keys", "partition_keys", "options"}}. */
     static void create(JsonNode request) throws Exception {
-        List<DataField> fields = new ArrayList<>();
+        Schema.Builder schema = Schema.newBuilder(); // it numbers the fields inside rows too
         for (JsonNode column : request.get("columns")) {
-            fields.add(new DataField(fields.size(), column.get(0).asText(),
-                    DataTypeJsonParser.parseDataType(column.get(1))));
+            schema.column(column.get(0).asText(), DataTypeJsonParser.parseDataType(column.get(1)));
         }
-        schemas(request).createTable(new Schema(fields, texts(request.get("partition_keys")),
-                texts(request.get("primary_keys")), map(request.get("options")), ""));
+        schemas(request).createTable(schema.partitionKeys(texts(request.get("partition_keys")))
+                .primaryKey(texts(request.get("primary_keys"))).options(map(request.get("options"))).build());
     }
 
     /** {@code {"op": "write", "rows": [[kind, cell, ...], ...]}}: one commit. */
@@ -66,7 +71,7 @@ final class Peer {
                 StreamTableWrite write = builder.newWrite();
                 StreamTableCommit commit = builder.newCommit()) {
             write.withIOManager(io);
-            feed(table, write, request.get("rows"), user);
+            feed(table, write, rows(table, request.get("rows")), user, io, false);
             commit.commit(1, write.prepareCommit(true, 1));
         }
         return latest(table);
@@ -80,8 +85,47 @@ final class Peer {
                 BatchTableWrite write = builder.newWrite();
                 BatchTableCommit commit = builder.newCommit()) {
             write.withIOManager(io);
-            feed(table, write, request.get("rows"), "interop-" + request.get("id").asText());
+            feed(table, write, rows(table, request.get("rows")), "interop-" + request.get("id").asText(), io, true);
             commit.commit(write.prepareCommit());
+        }
+        return latest(table);
+    }
+
+    /** {@code {"op": "drop", "partitions": [{name: text}]}}. */
+    static Long drop(JsonNode request) throws Exception {
+        FileStoreTable table = Dump.open(request);
+        List<Map<String, String>> partitions = new ArrayList<>();
+        request.get("partitions").forEach(each -> partitions.add(map(each)));
+        try (BatchTableCommit commit = table.newBatchWriteBuilder().newCommit()) {
+            commit.truncatePartitions(partitions);
+        }
+        return latest(table);
+    }
+
+    /** {@code {"op": "rescale", "buckets"}}: the option, then the whole table written anew, as its users do. */
+    static Long rescale(JsonNode request, String spill) throws Exception {
+        schemas(request).commitChanges(SchemaChange.setOption("bucket", request.get("buckets").asText()));
+        FileStoreTable table = Dump.open(request).copy(Map.of("dynamic-partition-overwrite", "false"));
+        if (latest(table) == null) {
+            return null;
+        }
+        List<InternalRow> rows = new ArrayList<>();
+        InternalRowSerializer copies = new InternalRowSerializer(table.rowType());
+        ReadBuilder reads = table.newReadBuilder();
+        BatchWriteBuilder builder = table.newBatchWriteBuilder().withOverwrite();
+        try (IOManager io = new IOManagerImpl(spill)) {
+            try (RecordReader<InternalRow> reader =
+                    reads.newRead().withIOManager(io).createReader(reads.newScan().plan())) {
+                reader.forEachRemaining(row -> rows.add(copies.copy(row)));
+            }
+            try (BatchTableWrite write = builder.newWrite();
+                    BatchTableCommit commit = builder.newCommit()) {
+                write.withIOManager(io);
+                for (InternalRow row : rows) {
+                    write.write(row);
+                }
+                commit.commit(write.prepareCommit());
+            }
         }
         return latest(table);
     }
@@ -137,27 +181,27 @@ final class Peer {
     }
 
     private static SchemaChange change(JsonNode change) {
-        String name = change.has("name") ? change.get("name").asText() : null;
-        String[] path = {name};
+        String[] path = path(change.get("name"));
+        String name = path == null ? null : path[path.length - 1];
         switch (change.get("change").asText()) {
             case "add":
-                return SchemaChange.addColumn(name, DataTypeJsonParser.parseDataType(change.get("type")), null,
-                        move(change));
+                return SchemaChange.addColumn(path, DataTypeJsonParser.parseDataType(change.get("type")), null,
+                        move(change, name));
             case "drop":
-                return SchemaChange.dropColumn(name);
+                return SchemaChange.dropColumn(path);
             case "rename":
-                return SchemaChange.renameColumn(name, change.get("to").asText());
+                return SchemaChange.renameColumn(path, change.get("to").asText());
             case "retype":
                 return SchemaChange.updateColumnType(
-                        name, DataTypeJsonParser.parseDataType(change.get("type")), true);
+                        path, DataTypeJsonParser.parseDataType(change.get("type")), true);
             case "nullable":
-                return SchemaChange.updateColumnNullability(name, change.get("to").asBoolean());
+                return SchemaChange.updateColumnNullability(path, change.get("to").asBoolean());
             case "move":
-                return SchemaChange.updateColumnPosition(move(change));
+                return SchemaChange.updateColumnPosition(move(change, name));
             case "default":
                 return SchemaChange.updateColumnDefaultValue(path, change.get("to").asText());
             case "comment":
-                return SchemaChange.updateColumnComment(name, change.get("to").asText());
+                return SchemaChange.updateColumnComment(path, change.get("to").asText());
             case "table-comment":
                 return SchemaChange.updateComment(change.get("to").asText());
             case "set":
@@ -169,35 +213,82 @@ final class Peer {
         }
     }
 
-    private static SchemaChange.Move move(JsonNode change) {
-        String name = change.get("name").asText();
+    private static SchemaChange.Move move(JsonNode change, String name) {
         if (change.has("after")) {
             return SchemaChange.Move.after(name, change.get("after").asText());
         }
         return change.has("first") ? SchemaChange.Move.first(name) : null;
     }
 
-    /** Writes the rows; under dynamic buckets each goes where the index has its key, or to a bucket with room. */
-    private static void feed(FileStoreTable table, TableWrite write, JsonNode rows, String user) throws Exception {
-        List<DataField> fields = table.rowType().getFields();
-        HashBucketAssigner assigner = null;
-        RowPartitionKeyExtractor keys = null;
-        if (table.bucketMode() == BucketMode.HASH_DYNAMIC) {
-            assigner = new HashBucketAssigner(table.snapshotManager(), user, table.store().newIndexFileHandler(),
-                    1, 1, 0, table.coreOptions().dynamicBucketTargetRowNum(),
-                    table.coreOptions().dynamicBucketMaxBuckets());
-            keys = new RowPartitionKeyExtractor(table.schema());
+    /** A column's name, or the way to a field inside one. */
+    private static String[] path(JsonNode name) {
+        if (name == null) {
+            return null;
         }
+        return name.isArray() ? texts(name).toArray(new String[0]) : new String[] {name.asText()};
+    }
+
+    private static List<InternalRow> rows(FileStoreTable table, JsonNode rows) {
+        List<DataField> fields = table.rowType().getFields();
+        List<InternalRow> out = new ArrayList<>();
         for (JsonNode cells : rows) {
             GenericRow row = new GenericRow(RowKind.fromShortString(cells.get(0).asText()), fields.size());
             for (int at = 0; at < fields.size(); at++) {
                 row.setField(at, Dump.value(cells.get(at + 1), fields.get(at).type()));
             }
-            if (assigner == null) {
+            out.add(row);
+        }
+        return out;
+    }
+
+    /**
+     * Writes the rows. Under dynamic buckets each goes where the index has its key, or to a bucket with room;
+     * where keys move between partitions, Paimon's own index over the whole table says where a key was.
+     */
+    private static void feed(FileStoreTable table, TableWrite write, List<InternalRow> rows, String user, IOManager io,
+            boolean overwrite) throws Exception {
+        if (table.bucketMode() == BucketMode.KEY_DYNAMIC) {
+            feedMoving(table, write, rows, io, overwrite);
+            return;
+        }
+        if (table.bucketMode() != BucketMode.HASH_DYNAMIC) {
+            for (InternalRow row : rows) {
                 write.write(row);
-            } else {
-                BinaryRow partition = keys.partition(row).copy();
-                write.write(row, assigner.assign(partition, keys.trimmedPrimaryKey(row).hashCode()));
+            }
+            return;
+        }
+        HashBucketAssigner assigner = new HashBucketAssigner(table.snapshotManager(), user,
+                table.store().newIndexFileHandler(), 1, 1, 0, table.coreOptions().dynamicBucketTargetRowNum(),
+                table.coreOptions().dynamicBucketMaxBuckets());
+        RowPartitionKeyExtractor keys = new RowPartitionKeyExtractor(table.schema());
+        for (InternalRow row : rows) {
+            BinaryRow partition = keys.partition(row).copy();
+            write.write(row, assigner.assign(partition, keys.trimmedPrimaryKey(row).hashCode()));
+        }
+    }
+
+    private static void feedMoving(FileStoreTable table, TableWrite write, List<InternalRow> rows, IOManager io,
+            boolean overwrite) throws Exception {
+        try (GlobalIndexAssigner assigner = new GlobalIndexAssigner(table)) {
+            assigner.open(0, io, 1, 0, (row, bucket) -> {
+                try {
+                    write.write(row, bucket);
+                } catch (Exception failure) {
+                    throw new RuntimeException(failure);
+                }
+            });
+            if (!overwrite) { // what is replaced holds no keys
+                new IndexBootstrap(table).bootstrap(1, 0, key -> {
+                    try {
+                        assigner.bootstrapKey(key);
+                    } catch (java.io.IOException failure) {
+                        throw new java.io.UncheckedIOException(failure);
+                    }
+                });
+            }
+            assigner.endBoostrap(false);
+            for (InternalRow row : rows) {
+                assigner.processInput(row);
             }
         }
     }

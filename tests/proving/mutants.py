@@ -27,10 +27,10 @@ import tidelake.table.write as write
 from proving import directed, episode, faults, interleave
 from tidelake.errors import TidelakeError
 from tidelake.fileio import FaultMode, MemoryFileIO
+from tidelake.merge.spill import SpillStack
 from tidelake.metadata import EntryTable, SnapshotLog
 from tidelake.metadata.data_file import FileKind
 from tidelake.store import LsmBucketWriter
-from tidelake.store.spill import SpillStack
 from tidelake.table.time_travel import TimeTravel
 
 SEEDS = 12

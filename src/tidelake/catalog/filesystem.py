@@ -27,11 +27,10 @@ from tidelake.fileio.name import validate_name
 from tidelake.metadata.manifest_cache import ManifestCache
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.schema_log import SchemaLog
-from tidelake.options import Options, table_defaults
+from tidelake.options import Options, memory_bytes, table_defaults
 from tidelake.table import SystemTable, Table, TableHandle
 from tidelake.table.arguments import check_location
-from tidelake.table.handle import MANIFEST_CACHE_BYTES
-from tidelake.telemetry import Env
+from tidelake.telemetry import MEMORY_BYTES_MIN, Env, Memory
 from tidelake.types.schema_change import SchemaChange
 
 __all__ = ["Catalog", "open_catalog"]
@@ -44,6 +43,7 @@ def open_catalog(
     warehouse: str | Path,
     *,
     options: Mapping[str, object] | None = None,
+    memory: int | str | None = None,
     env: Env | None = None,
     fileio: FileIO | None = None,
 ) -> Catalog:
@@ -56,10 +56,24 @@ def open_catalog(
     options : mapping, optional
         Of the catalog: ``{"table-default.bucket": 4}`` gives new tables an option that they are
         not made with another value of.
+    memory : int or str, optional
+        Bytes, or a size such as ``"256 mb"``, of 64 mb or more: what writing, reading, compacting
+        and planning in this process may take beside the interpreter, the rows that the caller
+        gives and those that it keeps. By default there is no limit but ``write-buffer-size``. The
+        shares are those of :class:`tidelake.telemetry.Memory`: an eighth for the rows that a
+        writer holds (unless a table sets ``write-buffer-size``), for a row group being written and
+        for decoded manifests, a sixteenth for the rows of a merge and a quarter for the pages of
+        its files. Rows that do not fit go to the local disk. One task runs at a time for each 512
+        mb, four at most.
     env : Env, optional
         Clock, ids, executor; the real world by default.
     fileio : FileIO, optional
         The storage; local files by default.
+
+    Raises
+    ------
+    InvalidInputError
+        The memory is no size, or too little.
 
     Examples
     --------
@@ -71,12 +85,30 @@ def open_catalog(
     >>> t.to_arrow().to_pylist()
     [{'k': 1, 'v': 'b'}]
     """
+    world = env or Env.system()
+    if memory is not None:
+        world = world.with_memory(_memory(memory))
     return Catalog(
         _warehouse_path(warehouse),
-        env=env or Env.system(),
+        env=world,
         fileio=fileio,
         table_options=table_defaults(options or {}),
     )
+
+
+def _memory(given: object) -> Memory:
+    try:
+        total_bytes = memory_bytes(given)
+    except ValueError as error:
+        message = f"memory is {shortened(repr(given))} but must be {error}."
+        raise InvalidInputError(message, kind="memory") from error
+    if total_bytes < MEMORY_BYTES_MIN:
+        message = (
+            f"memory is {shortened(repr(given))}, {total_bytes} bytes: too little to hold a row"
+            f" group and the pages of a few files. Give {MEMORY_BYTES_MIN >> 20} mb or more."
+        )
+        raise InvalidInputError(message, kind="memory")
+    return Memory.of(total_bytes)
 
 
 def _warehouse_path(warehouse: object) -> str:
@@ -124,7 +156,7 @@ class Catalog:
         self.env = env
         self.fileio: FileIO = fileio if fileio is not None else LocalFileIO(env.ids)
         self._table_options = dict(table_options or {})
-        self._manifests = ManifestCache(MANIFEST_CACHE_BYTES)
+        self._manifests = ManifestCache(env.memory.manifest_cache_bytes)
 
     def __repr__(self) -> str:
         return f"Catalog({self.warehouse!r})"

@@ -9,6 +9,7 @@ from tidelake.format.format_options import (
     format_options,
     orc_zone_moves,
 )
+from tidelake.format.open_file import held_bytes
 from tidelake.format.parquet_schema import check_timestamps
 from tidelake.format.stats import ColumnStats
 from tidelake.format.system_fields import (
@@ -38,6 +39,7 @@ __all__ = [
     "check_timestamps",
     "file_suffix",
     "format_options",
+    "held_bytes",
     "is_system_name",
     "key_field",
     "kv_fields",

@@ -16,7 +16,7 @@ from tidelake.errors import UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.format.avro_reader import read_avro
 from tidelake.format.avro_writer import AvroFileWriter
-from tidelake.format.file_reader import BATCH_ROWS, FileReader, ReadRequest
+from tidelake.format.file_reader import BATCH_BYTES_MAX, BATCH_ROWS, FileReader, ReadRequest
 from tidelake.format.file_writer import DataFileWriter, FileWriter
 from tidelake.format.format_options import FormatOptions
 from tidelake.format.orc_reader import read_orc
@@ -59,6 +59,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     predicate_fields: Sequence[DataField] = (),
     file_fields: Sequence[DataField] = (),
     batch_rows: int = BATCH_ROWS,
+    batch_bytes: int = BATCH_BYTES_MAX,
     file_size_bytes: int | None = None,
     row_count: int | None = None,
     zone: str | None = None,
@@ -85,6 +86,9 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         by its name there; one of another type is cast.
     batch_rows : int
         Most rows per batch.
+    batch_bytes : int
+        A batch has fewer where rows are so wide that it would be larger, by their mean size in the
+        file; a text dictionary makes that unknown, and smaller batches still.
     file_size_bytes, row_count : int, optional
         What the manifest says of the file.
     zone : str, optional
@@ -125,6 +129,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         file_fields=tuple(file_fields),
         predicate=predicate if retyping is None else retyping.pushed(predicate),
         batch_rows=batch_rows,
+        batch_bytes=batch_bytes,
         file_size_bytes=file_size_bytes,
         row_count=row_count,
         orc_zone_moves=orc_zone_moves,

@@ -25,7 +25,7 @@ __all__ = [
 
 BATCH_ROWS = 65_536
 BATCH_BYTES_MAX = 64 << 20
-"""A batch has fewer rows where rows are so wide that it would pass this."""
+"""Most bytes of a batch where nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ class ReadRequest:
         Bound. A reader may leave rows out that do not match; it need not.
     batch_rows : int
         Most rows per batch.
+    batch_bytes : int
+        A batch has fewer where it would be larger, as far as the file tells before it is read.
     file_size_bytes, row_count : int, optional
         What the manifest says of the file.
     orc_zone_moves : bool
@@ -57,6 +59,7 @@ class ReadRequest:
     file_fields: tuple[DataField, ...] = ()
     predicate: Predicate | None = None
     batch_rows: int = BATCH_ROWS
+    batch_bytes: int = BATCH_BYTES_MAX
     file_size_bytes: int | None = None
     row_count: int | None = None
     orc_zone_moves: bool = True

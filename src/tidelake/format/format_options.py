@@ -9,7 +9,7 @@ Java's writer takes by the same name are taken here where the writer has them: `
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidelake.errors import InvalidInputError, UnsupportedError, shortened
 from tidelake.format.stats_mode import NO_STATS, StatsMode, StatsRule
@@ -168,6 +168,21 @@ class FormatOptions:
             )
             raise UnsupportedError(message, kind="file_compression", option="file.compression")
         return codec
+
+    def within(self, row_group_bytes: int) -> FormatOptions:
+        """The same with row groups, or stripes, of so many bytes at most.
+
+        Examples
+        --------
+        >>> FormatOptions().within(1 << 20).row_group_bytes
+        1048576
+        """
+        stripe_bytes = min(self.orc.stripe_bytes, row_group_bytes)
+        return replace(
+            self,
+            row_group_bytes=min(self.row_group_bytes, row_group_bytes),
+            orc=replace(self.orc, stripe_bytes=stripe_bytes),
+        )
 
     def stats_modes(
         self, fields: Sequence[DataField], wanted: frozenset[str]

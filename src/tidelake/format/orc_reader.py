@@ -24,7 +24,6 @@ from pyarrow import orc
 
 from tidelake.fileio import FileIO
 from tidelake.format.file_reader import (
-    BATCH_BYTES_MAX,
     ReadRequest,
     check_row_count,
     null_batches,
@@ -125,7 +124,7 @@ def _wanted(
 ) -> Iterator[pa.RecordBatch]:
     for zone, rows in read:
         row_bytes = max(1, rows.nbytes // max(1, rows.num_rows))
-        count = max(1, min(request.batch_rows, BATCH_BYTES_MAX // row_bytes))
+        count = max(1, min(request.batch_rows, request.batch_bytes // row_bytes))
         for start in range(0, rows.num_rows, count):
             batch = rows.slice(start, count)
             yield columns.wanted(stripes.own_values(batch, zone, request.path), batch.num_rows)

@@ -42,6 +42,12 @@ COLUMNS_COUNT_MAX = 20_000
 COLUMN_BUFFER_BYTES = 1 << 20
 """Of each column so much of the file is held at a time, and not its part of the row group, which
 may be a hundred MiB: a merge reads many files side by side."""
+COLUMN_BUFFER_BYTES_MIN = 32 << 10
+COLUMN_BUFFER_SHARE = 8
+"""Where batches are small the buffer is this part of one."""
+DICTIONARY_ROWS_MAX = 4_096
+"""Rows of a batch of limited size where texts stand in a dictionary: the file does not tell how
+much they are without it."""
 
 
 def read_parquet(
@@ -52,12 +58,12 @@ def read_parquet(
     file = _open(stack, fileio, request)
     sources = map_columns(file, request.fields, path=path, file_fields=request.file_fields)
     groups = matching_row_groups(file.metadata, sources, request.predicate)
-    return _source_batches(stack, fileio, path, file, sources, groups, request.batch_rows)
+    return _source_batches(stack, fileio, request, file, sources, groups)
 
 
 def _open(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> pq.ParquetFile:
     path = request.path
-    file = _parquet_file(open_sized(stack, fileio, request))
+    file = _parquet_file(open_sized(stack, fileio, request), request)
     metadata = file.metadata
     check_row_count(request, metadata.num_rows)
     if metadata.num_columns > COLUMNS_COUNT_MAX:
@@ -73,15 +79,17 @@ def _open(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> pq.ParquetF
 
 def _parquet_file(
     source: pa.NativeFile,
+    request: ReadRequest,
     *,
     int96_unit: str | None = None,
     metadata: pq.FileMetaData | None = None,
 ) -> pq.ParquetFile:
+    buffer_bytes = request.batch_bytes // COLUMN_BUFFER_SHARE
     return pq.ParquetFile(
         source,
         metadata=metadata,
         pre_buffer=False,
-        buffer_size=COLUMN_BUFFER_BYTES,
+        buffer_size=max(COLUMN_BUFFER_BYTES_MIN, min(COLUMN_BUFFER_BYTES, buffer_bytes)),
         page_checksum_verification=True,
         coerce_int96_timestamp_unit=int96_unit,
     )
@@ -90,15 +98,15 @@ def _parquet_file(
 def _source_batches(
     stack: ExitStack,
     fileio: FileIO,
-    path: str,
+    request: ReadRequest,
     file: pq.ParquetFile,
     sources: Sequence[Source],
     groups: list[int],
-    batch_rows: int,
 ) -> Iterator[pa.RecordBatch]:
     """Give all rows of the row groups, in the wanted types."""
+    path = request.path
     schema = to_arrow_schema([s.field for s in sources])
-    rows = _bounded_batch_rows(file.metadata, groups, batch_rows)
+    rows = _bounded_batch_rows(file.metadata, groups, request)
     names = list(dict.fromkeys(s.file_name for s in sources if s.file_name is not None))
     if not names:
         total = sum(file.metadata.row_group(g).num_rows for g in groups)
@@ -106,12 +114,13 @@ def _source_batches(
     read = _raw_batches(file, groups, names, rows, path)
     int96 = [s.file_name for s in sources if s.file_name is not None and s.is_int96]
     if int96:
-        again = _parquet_file(stack.enter_context(fileio.open_input(path)), int96_unit="us")
+        source = stack.enter_context(fileio.open_input(path))
+        again = _parquet_file(source, request, int96_unit="us")
         micros = _raw_batches(again, groups, int96, rows, path)
 
         def by_bytes() -> Iterator[pa.RecordBatch]:
             bare = stack.enter_context(fileio.open_input(path))
-            raw = _parquet_file(bare, metadata=bytes_metadata(bare))
+            raw = _parquet_file(bare, request, metadata=bytes_metadata(bare))
             return _raw_batches(raw, groups, int96, rows, path)
 
         read = _checked_int96(read, micros, by_bytes, path)
@@ -137,11 +146,23 @@ def _raw_batches(
             raise corrupt(path, reason)
 
 
-def _bounded_batch_rows(metadata: pq.FileMetaData, groups: list[int], batch_rows: int) -> int:
+def _bounded_batch_rows(metadata: pq.FileMetaData, groups: list[int], request: ReadRequest) -> int:
     total_bytes = sum(max(0, metadata.row_group(g).total_byte_size) for g in groups)
     total_rows = sum(metadata.row_group(g).num_rows for g in groups)
     row_bytes = max(1, total_bytes // max(1, total_rows))
-    return max(1, min(batch_rows, BATCH_BYTES_MAX // row_bytes))
+    rows_max = request.batch_rows
+    if request.batch_bytes < BATCH_BYTES_MAX and _has_text_dictionary(metadata, groups):
+        rows_max = min(rows_max, DICTIONARY_ROWS_MAX)
+    return max(1, min(rows_max, request.batch_bytes // row_bytes))
+
+
+def _has_text_dictionary(metadata: pq.FileMetaData, groups: list[int]) -> bool:
+    """Whether a column of texts has a dictionary; written alike, the first group tells of all."""
+    if not groups:
+        return False
+    group = metadata.row_group(groups[0])
+    chunks = (group.column(c) for c in range(metadata.num_columns))
+    return any(c.physical_type == "BYTE_ARRAY" and c.has_dictionary_page for c in chunks)
 
 
 def _converted(

@@ -38,6 +38,9 @@ _FIRST_RATIO = 0.4
 
 _ENCODE_ROWS = 65_536
 """Rows that Arrow encodes at once; its 1,024 cost strings a fifth more."""
+_ENCODE_BYTES = 2 << 20
+"""Fewer where a column's values are wide: it ends pages between two such steps only, and a page is
+what every reader holds."""
 
 
 class ParquetFileWriter:
@@ -171,7 +174,7 @@ class ParquetFileWriter:
             self._schema,
             compression=codecs or self._codec,
             compression_level=dict.fromkeys(zstd, self._options.zstd_level) or None,
-            write_batch_size=_ENCODE_ROWS,
+            write_batch_size=_encode_rows(first),
             use_dictionary=dictionary,
             column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED") or None,
             use_deprecated_int96_timestamps=self._int96,
@@ -183,6 +186,12 @@ class ParquetFileWriter:
             write_page_checksum=True,
             metadata_collector=self._footers,
         )
+
+
+def _encode_rows(first: pa.Table) -> int:
+    """Rows that are encoded at once, by the widest column of the first row group."""
+    widest = max((column.nbytes for column in first.columns), default=0) // max(1, first.num_rows)
+    return max(1, min(_ENCODE_ROWS, _ENCODE_BYTES // max(1, widest)))
 
 
 def _is_group(field: DataField) -> bool:

@@ -31,7 +31,9 @@ def reading(path: str) -> Iterator[None]:
             message = f"Could not read {path}: {error.strerror}. Check the storage and try again."
             raise StorageError(message, path=path) from error
         raise corrupt(path, str(error)) from error
-    except (pa.ArrowException, ValueError, OverflowError, MemoryError) as error:
+    except MemoryError as error:  # Arrow's too; a damaged length asks for as much as it likes
+        raise corrupt(path, f"{error or 'no memory'}, or memory is short here") from error
+    except (pa.ArrowException, ValueError, OverflowError) as error:
         raise corrupt(path, str(error)) from error
 
 

@@ -1,11 +1,14 @@
 """What a key's value is: sorted runs and write buffers merged, Arrow batches in and out."""
 
+from tidelake.merge.bounded import RunSource, merge_bounded
 from tidelake.merge.buffer import merge_buffer
 from tidelake.merge.engine import Deduplicate, Merged, MergeEngine, engine_of
+from tidelake.merge.run_cursor import batch_parts
 from tidelake.merge.sections import KeyRange, KeyRank, Section, key_rank, sections_of
 from tidelake.merge.segments import Segments
 from tidelake.merge.sorted_runs import merge_runs
 from tidelake.merge.spec import MergeSpec
+from tidelake.merge.spill import SpillFiles, SpillStack
 
 __all__ = [
     "Deduplicate",
@@ -14,10 +17,15 @@ __all__ = [
     "MergeEngine",
     "MergeSpec",
     "Merged",
+    "RunSource",
     "Section",
     "Segments",
+    "SpillFiles",
+    "SpillStack",
+    "batch_parts",
     "engine_of",
     "key_rank",
+    "merge_bounded",
     "merge_buffer",
     "merge_runs",
     "sections_of",

@@ -20,18 +20,22 @@ from tidelake.codec.key_order import encode_keys, key_widths
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
 from tidelake.merge.engine import Merged, engine_of
 from tidelake.merge.materialise import gather
-from tidelake.merge.run_cursor import FIXED_KEY_BYTES, GROUP_BYTES_MAX, batch_parts
+from tidelake.merge.run_cursor import FIXED_KEY_BYTES, batch_parts
 from tidelake.merge.segments import flush_order, segments_of
 from tidelake.merge.sequence import rank_rows
 from tidelake.merge.sorted_runs import merge_runs
 from tidelake.merge.spec import MergeSpec
+from tidelake.telemetry import UNLIMITED, Memory
 
 __all__ = ["merge_buffer"]
 
-KEYS_BYTES_MAX = 256 << 20
+GROUP_BYTES_MAX = 1 << 30
+"""Most bytes of rows that are sorted at once."""
 
 
-def merge_buffer(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> pa.Table:
+def merge_buffer(
+    batches: Sequence[pa.RecordBatch], spec: MergeSpec, *, memory: Memory = UNLIMITED
+) -> pa.Table:
     """Sort and merge rows.
 
     Parameters
@@ -41,6 +45,8 @@ def merge_buffer(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> pa.Table
         ``_VALUE_KIND``.
     spec : MergeSpec
         How rows of one key become one.
+    memory : Memory
+        Bounds the encoded keys, and the rows of parts that are merged.
 
     Returns
     -------
@@ -48,7 +54,7 @@ def merge_buffer(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> pa.Table
         Sorted by key, one row per key, deletes kept.
     """
     assert batches, "a buffer without batches has no schema"
-    parts = _parts([b for b in batches if b.num_rows], spec)
+    parts = _parts([b for b in batches if b.num_rows], spec, memory.sort_keys_bytes)
     if not parts:
         return batches[0].schema.empty_table()
     merged = [_merge_part(part, spec) for part in parts]
@@ -56,11 +62,13 @@ def merge_buffer(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> pa.Table
         return merged[0]
     runs = [iter(run.to_batches()) for run in merged]
     return pa.Table.from_batches(
-        merge_runs(runs, spec, drop_deletes=False), schema=batches[0].schema
+        merge_runs(runs, spec, drop_deletes=False, memory=memory), schema=batches[0].schema
     )
 
 
-def _parts(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> list[list[pa.RecordBatch]]:
+def _parts(
+    batches: Sequence[pa.RecordBatch], spec: MergeSpec, keys_bytes_max: int
+) -> list[list[pa.RecordBatch]]:
     """Stretches of rows that can be merged at once."""
     parts: list[list[pa.RecordBatch]] = []
     size_bytes = rows_count = width = 0
@@ -68,14 +76,14 @@ def _parts(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> list[list[pa.R
         columns = [batch.column(name) for name in spec.key_columns]
         widths = key_widths(columns, spec.key_types)
         batch_width = sum(widths) + FIXED_KEY_BYTES * len(widths)
-        rows_max = max(1, KEYS_BYTES_MAX // batch_width)
+        rows_max = max(1, keys_bytes_max // batch_width)
         for piece in batch_parts(batch, bytes_max=GROUP_BYTES_MAX):
             for offset in range(0, piece.num_rows, rows_max):
                 stretch = piece.slice(offset, rows_max)
                 size_bytes += stretch.nbytes
                 rows_count += stretch.num_rows
                 width = max(width, batch_width)
-                if not parts or size_bytes > GROUP_BYTES_MAX or width * rows_count > KEYS_BYTES_MAX:
+                if not parts or size_bytes > GROUP_BYTES_MAX or width * rows_count > keys_bytes_max:
                     parts.append([])
                     size_bytes, rows_count, width = stretch.nbytes, stretch.num_rows, batch_width
                 parts[-1].append(stretch)

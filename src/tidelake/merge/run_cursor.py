@@ -1,12 +1,12 @@
 """A sorted run being read: the current batch, its encoded keys, and how far it is given out.
 
 1. `fill` takes the next batch of the run when the current one is used up. A batch of very many
-   bytes is cut, so that what all runs hold at once stays within :data:`GROUP_BYTES_MAX` and no
-   string column of a group nears Arrow's limit of 2 GiB.
+   bytes is cut, so that a group of all runs stays within its share of the memory and no string
+   column of it nears Arrow's limit of 2 GiB.
 2. `encode` gives the batch's rows keys that compare with those of the other runs: fixed-width bytes
    need one width for all. Where a longer key shows up the other runs' rows are encoded again,
    which is rare. With very wide keys only a window of the batch is encoded at a time, so keys
-   never take more than :data:`KEY_BYTES_MAX` per run.
+   never take more than rows may, or :data:`KEY_BYTES_MAX`, per run.
 3. `advance` hands out the rows up to a key.
 
 Memory: one batch and its keys.
@@ -28,10 +28,7 @@ from tidelake.merge.segments import Keys
 from tidelake.merge.spec import MergeSpec
 from tidelake.telemetry import invariants_on
 
-__all__ = ["GROUP_BYTES_MAX", "KEY_BYTES_MAX", "RunCursor", "Slice", "batch_parts"]
-
-GROUP_BYTES_MAX = 1 << 30
-"""Most bytes of rows that the runs of one merge hold together."""
+__all__ = ["KEY_BYTES_MAX", "RunCursor", "Slice", "batch_parts"]
 
 SLICE_BYTES_MAX = 128 << 20
 """Most bytes of rows that one run holds."""
@@ -79,7 +76,7 @@ class RunCursor:
     spec : MergeSpec
         Names the key columns.
     slice_bytes_max : int
-        Batches above this size are cut.
+        Batches above this size are cut, and no more bytes of keys are encoded at a time.
     """
 
     def __init__(
@@ -138,7 +135,7 @@ class RunCursor:
             return
         count = self._batch.num_rows - self._taken
         width = sum(widths) + FIXED_KEY_BYTES * len(widths)
-        rows_max = max(1, KEY_BYTES_MAX // width)
+        rows_max = max(1, min(KEY_BYTES_MAX, self._slice_bytes_max) // width)
         columns = [c.slice(self._taken, min(count, rows_max)) for c in self._key_columns]
         self._keys = encode_keys(columns, self._spec.key_types, widths)
         self._keys_start, self._keys_widths = self._taken, widths

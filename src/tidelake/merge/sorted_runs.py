@@ -15,7 +15,7 @@ Rows of one key compare by user sequence fields, then sequence number, then retr
 the run: the later wins. The semantics are in ``docs/format/merge.md``.
 
 Complexity: O(n log K) time; memory of K batches and one group, which holds at most
-:data:`~tidelake.merge.run_cursor.GROUP_BYTES_MAX` bytes.
+the share of :class:`~tidelake.telemetry.Memory` for rows that are merged.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ import pyarrow as pa
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
 from tidelake.merge.engine import MergeEngine, engine_of
 from tidelake.merge.materialise import gather
-from tidelake.merge.run_cursor import GROUP_BYTES_MAX, SLICE_BYTES_MAX, RunCursor, Slice
+from tidelake.merge.run_cursor import SLICE_BYTES_MAX, RunCursor, Slice
 from tidelake.merge.segments import RankOf, merge_order, segments_of
 from tidelake.merge.sequence import rank_rows
 from tidelake.merge.spec import MergeSpec
+from tidelake.telemetry import UNLIMITED, Memory
 
 __all__ = ["merge_runs"]
 
@@ -46,6 +47,7 @@ def merge_runs(
     *,
     drop_deletes: bool,
     columns: Sequence[str] | None = None,
+    memory: Memory = UNLIMITED,
 ) -> Iterator[pa.RecordBatch]:
     """Merge sorted runs.
 
@@ -63,6 +65,8 @@ def merge_runs(
         Leave out keys whose row retracts: right where no older row of the key can lie elsewhere.
     columns : sequence of str, optional
         The columns wanted of the result, in order; all by default.
+    memory : Memory
+        Bounds the rows that all runs hold together; a batch above its run's share is cut.
 
     Yields
     ------
@@ -74,7 +78,7 @@ def merge_runs(
     Runs on executors. Holds one batch per run.
     """
     engine = engine_of(spec)
-    share = min(SLICE_BYTES_MAX, GROUP_BYTES_MAX // max(1, len(runs)))
+    share = min(SLICE_BYTES_MAX, memory.merge_rows_bytes // max(1, len(runs)))
     live = [RunCursor(run, spec, slice_bytes_max=share) for run in runs]
     widths: tuple[int, ...] = ()
     while True:

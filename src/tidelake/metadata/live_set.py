@@ -112,7 +112,8 @@ def live_entries(
         chosen = ((table, rows(table)) for table in tables)
         tables = [table.take(positions) for table, positions in chosen if len(positions)]
     if rows is not None or len(wanted) == len(files):
-        return EntryTable.fold(tables, where=where)
+        given, tables = iter(tables), []
+        return EntryTable.fold(given, where=where)
     # A manifest that is wanted may delete a file of another bucket whose ADD stands in one that is
     # not: such a DELETE is left over, and says nothing of the buckets that are wanted.
     left = EntryTable.cancel(tables, where=where)

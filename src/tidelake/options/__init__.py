@@ -9,10 +9,16 @@ from tidelake.options.check import (
     session_options,
     table_defaults,
 )
-from tidelake.options.derived import levels_count, sorted_runs_stop, target_file_size_bytes
+from tidelake.options.derived import (
+    levels_count,
+    sorted_runs_stop,
+    target_file_size_bytes,
+    write_buffer_bytes,
+)
 from tidelake.options.given import option_texts
 from tidelake.options.option import Action, Kind, Option, Support
 from tidelake.options.table_options import Options
+from tidelake.options.text_value import memory_bytes
 
 __all__ = [
     "Action",
@@ -26,9 +32,11 @@ __all__ = [
     "declared",
     "is_option",
     "levels_count",
+    "memory_bytes",
     "option_texts",
     "session_options",
     "sorted_runs_stop",
     "table_defaults",
     "target_file_size_bytes",
+    "write_buffer_bytes",
 ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tidelake.options.declared import compaction, files
+from tidelake.options.declared import compaction, files, write
 from tidelake.options.table_options import Options
+from tidelake.telemetry import Memory
 
-__all__ = ["levels_count", "sorted_runs_stop", "target_file_size_bytes"]
+__all__ = ["levels_count", "sorted_runs_stop", "target_file_size_bytes", "write_buffer_bytes"]
 
 TARGET_FILE_SIZE_BYTES_KEYED = 128 << 20
 TARGET_FILE_SIZE_BYTES_APPEND = 256 << 20
@@ -47,6 +48,24 @@ def sorted_runs_stop(options: Options) -> int:
     """
     given = options.get(compaction.NUM_SORTED_RUN_STOP_TRIGGER)
     return _trigger(options) + 3 if given is None else max(given, _trigger(options))
+
+
+def write_buffer_bytes(options: Options, memory: Memory) -> int:
+    """Bytes of rows that a writer holds: ``write-buffer-size``, or a share of the memory if unset.
+
+    Examples
+    --------
+    >>> write_buffer_bytes(Options.parse({}), Memory()) >> 20
+    256
+    >>> write_buffer_bytes(Options.parse({}), Memory.of(256 << 20)) >> 20
+    32
+    >>> given = Options.parse({"write-buffer-size": "100 mb"})
+    >>> write_buffer_bytes(given, Memory.of(256 << 20)) >> 20
+    100
+    """
+    if options.is_set(write.WRITE_BUFFER_SIZE):
+        return options.get(write.WRITE_BUFFER_SIZE)
+    return memory.write_buffer_bytes
 
 
 def _trigger(options: Options) -> int:

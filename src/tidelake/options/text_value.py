@@ -13,7 +13,7 @@ from typing import Any
 
 from tidelake.options.option import LONG_MAX, Kind, Option
 
-__all__ = ["bytes_of_text", "parse_value", "to_text"]
+__all__ = ["bytes_of_text", "memory_bytes", "parse_value", "to_text"]
 
 BYTES_OF_UNIT = {
     **dict.fromkeys(("", "b", "bytes"), 1),
@@ -144,6 +144,22 @@ def bytes_of_text(given: str) -> int:
         message = "a size that fits 64 bits"
         raise ValueError(message)
     return size
+
+
+def memory_bytes(given: object) -> int:
+    """The bytes that a number or a text says; ``ValueError`` where it is no size.
+
+    Examples
+    --------
+    >>> memory_bytes("256MB") == memory_bytes(268435456)
+    True
+    """
+    if isinstance(given, str):
+        return bytes_of_text(given)
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        message = "bytes, or a size such as '256 mb'"
+        raise ValueError(message)
+    return given
 
 
 def _memory_size(_: Option[Any], given: str) -> int:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidelake.errors import CorruptError
 from tidelake.fileio import FileIO
+from tidelake.merge import SpillFiles
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options
 from tidelake.telemetry import Env
@@ -59,6 +62,11 @@ class ReadContext:
             )
             raise CorruptError(message, kind="schema_missing", file=file_name)
         return schema
+
+    def spill_files(self) -> SpillFiles:
+        """Where a merge of more runs than fit the memory puts rows aside: this machine's disk."""
+        directory = f"{tempfile.gettempdir()}/tidelake-spill-{os.getpid()}-{self.env.ids.uuid()}"
+        return SpillFiles(directory, name="read", options=self.options, memory=self.env.memory)
 
     def fields(self, names: tuple[str, ...]) -> tuple[DataField, ...]:
         """The named columns, in the order asked for.

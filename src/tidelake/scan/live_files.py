@@ -58,7 +58,7 @@ def live_files(context: ReadContext, snapshot: Snapshot, *, manifests: ManifestC
 
     def fold() -> EntryTable:
         found = live_entries(context.fileio, context.paths, snapshot, manifests)
-        return found.take(order_of(found, by_writing=not context.schema.primary_keys))
+        return found.in_order(order_of(found, by_writing=not context.schema.primary_keys))
 
     return manifests.folded(context.paths.location, snapshot, fold)
 
@@ -75,7 +75,7 @@ def order_of(entries: EntryTable, *, by_writing: bool) -> NDArray[np.intp]:
 
 def grouped(entries: EntryTable, snapshot_id: int) -> Iterator[BucketFiles]:
     """The entries' files, bucket by bucket."""
-    return bucket_files(entries.take(order_of(entries, by_writing=False)), snapshot_id)
+    return bucket_files(entries.in_order(order_of(entries, by_writing=False)), snapshot_id)
 
 
 def bucket_starts(entries: EntryTable) -> NDArray[np.intp]:

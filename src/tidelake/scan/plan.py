@@ -48,6 +48,7 @@ from tidelake.scan.generate import (
     stand_alone,
 )
 from tidelake.scan.live_files import bucket_files, bucket_starts, grouped, live_files, order_of
+from tidelake.scan.plan_size import check_plan_fits
 from tidelake.scan.prune import ScanFilter, scan_filter
 from tidelake.scan.prune_entries import (
     StatsPruning,
@@ -167,6 +168,7 @@ def plan_scan(
     else:
         listed = manifest_files(context.fileio, context.paths, snapshot, manifests)
         opened = [m for m in listed if manifest_may_hold(context, m, parts.partition)]
+        check_plan_fits(context, opened)
         manifests_total, manifests_pruned = len(listed), len(listed) - len(opened)
         entries = _live(context, snapshot, opened, parts.partition, manifests, tally)
     chosen = in_buckets_named(context, entries, parts, tally)
@@ -216,7 +218,7 @@ def _live(
     tally.other_partitions_bytes = int(others["file_size_bytes"].sum())
     tally.add(others["file_name"], BY_PARTITION)
     found = EntryTable.fold([entries.take(matching)], where=where)
-    return found.take(order_of(found, by_writing=not context.schema.primary_keys))
+    return found.in_order(order_of(found, by_writing=not context.schema.primary_keys))
 
 
 def _splits(

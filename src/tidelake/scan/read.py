@@ -12,7 +12,7 @@
 Files of an older schema are read with the current fields: the format finds columns by field id.
 
 Source: ``docs/format/reading.md``; Paimon's ``MergeFileSplitRead`` and ``RawFileSplitRead``
-(1.3.1). Memory: one batch per open run.
+(1.3.1). Memory: of each open run a batch and its file's pages, within the share of a merge.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ import pyarrow as pa
 from tidelake.format import (
     KIND_FIELD,
     SEQUENCE_FIELD,
+    held_bytes,
     kv_fields,
     orc_zone_moves,
     read_batches,
 )
-from tidelake.merge import MergeSpec, merge_runs
+from tidelake.merge import MergeSpec, RunSource, merge_bounded
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan.context import ReadContext
 from tidelake.scan.prune import scan_filter
@@ -100,7 +101,8 @@ def _read_raw(
     wanted: tuple[DataField, ...],
     predicate: Predicate | None,
 ) -> Iterator[pa.RecordBatch]:
-    for batch in _file_batches(context, split, file, wanted, predicate):
+    batch_bytes = context.env.memory.batch_bytes
+    for batch in _file_batches(context, split, file, wanted, predicate, batch_bytes=batch_bytes):
         if batch.num_rows:
             yield batch
 
@@ -124,19 +126,32 @@ def _read_section(
     stored = [f for f in (SEQUENCE_FIELD, KIND_FIELD) if f not in known]
     fields = (*table_fields, *stored)
 
-    def run_batches(run: Run) -> Iterator[pa.RecordBatch]:
-        for file in run:
-            for batch in _file_batches(context, split, file, fields, parts.below_merge):
-                yield with_known(batch, known, file)
+    def source(run: Run) -> RunSource:
+        def batches(batch_bytes: int) -> Iterator[pa.RecordBatch]:
+            for file in run:
+                for batch in _file_batches(
+                    context, split, file, fields, parts.below_merge, batch_bytes=batch_bytes
+                ):
+                    yield with_known(batch, known, file)
 
-    runs = [run_batches(run) for run in section]
+        sizes = [(f.file_name, f.file_size_bytes, f.row_count) for f in run]
+        held = (held_bytes(n, fields, file_size_bytes=s, row_count=c) for n, s, c in sizes)
+        return RunSource(batches, sum(size for _, size, _ in sizes), max(held))
+
     names = [f.name for f in wanted] + ([KIND_FIELD.name] if keep_kinds else [])
     tested: tuple[DataField, ...] = ()
     if parts.above_merge is not None:
         tested = context.fields(tuple(sorted(columns_of(parts.above_merge))))
     # a merge gives at least one column, so that its batches have rows to count
     merged = list(dict.fromkeys([*names, *(f.name for f in tested)])) or list(spec.key_columns)
-    for batch in merge_runs(runs, spec, drop_deletes=not keep_kinds, columns=merged):
+    for batch in merge_bounded(
+        [source(run) for run in section],
+        spec,
+        memory=context.env.memory,
+        spill_files=context.spill_files,
+        drop_deletes=not keep_kinds,
+        columns=merged,
+    ):
         rows = batch
         if parts.above_merge is not None:
             mask = evaluate(parts.above_merge, batch.select([f.name for f in tested]), tested)
@@ -150,6 +165,8 @@ def _file_batches(
     file: DataFileMeta,
     fields: Sequence[DataField],
     predicate: Predicate | None,
+    *,
+    batch_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
     schema = context.file_schema(file.schema_id, file_name=file.file_name)
     return read_batches(
@@ -161,6 +178,7 @@ def _file_batches(
         file_fields=kv_fields(schema) if schema.primary_keys else schema.fields,
         file_size_bytes=file.file_size_bytes,
         row_count=file.row_count,
+        batch_bytes=batch_bytes,
         zone=context.env.zone,
         orc_zone_moves=orc_zone_moves(context.options),
     )

@@ -72,7 +72,11 @@ class AssignTask:
     @classmethod
     def of(cls, handle: TableHandle, *, assigners: int, base_snapshot_id: int | None) -> AssignTask:
         """For a table as the driver opened it; each task has its own clock, ids and threads."""
-        return cls(replace(handle, env=Env(zone=handle.env.zone)), assigners, base_snapshot_id)
+        return cls(
+            replace(handle, env=Env(zone=handle.env.zone).with_memory(handle.env.memory)),
+            assigners,
+            base_snapshot_id,
+        )
 
     def function(self) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         """The function that runs on executors: a column of hashes in, one of buckets out."""
@@ -93,7 +97,7 @@ class _Assigner:
 
     def __init__(self, task: AssignTask) -> None:
         self._task = task
-        handle = replace(task.handle, manifests=worker_manifests())
+        handle = replace(task.handle, manifests=worker_manifests(task.handle.env.memory))
         schema = handle.schema
         self._context = handle.store_context()
         live = None

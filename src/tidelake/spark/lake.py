@@ -38,7 +38,11 @@ SESSION_PREFIX = "spark.tidelake."
 
 
 def attach(
-    spark: SparkSession, warehouse: str | Path, *, options: Mapping[str, object] | None = None
+    spark: SparkSession,
+    warehouse: str | Path,
+    *,
+    options: Mapping[str, object] | None = None,
+    memory: int | str | None = None,
 ) -> Lake:
     """Open a warehouse on a Spark session.
 
@@ -53,10 +57,13 @@ def attach(
         A directory that the driver and all executors see under this path.
     options : mapping, optional
         Of the catalog; see :func:`tidelake.open`.
+    memory : int or str, optional
+        What the driver's process, and each Python process of an executor, may take for Tidelake's
+        own work; see :func:`tidelake.open`. Spark's own settings bound the JVM.
     """
     prepare(spark)
     spark.dataSource.register(TidelakeSource)
-    return Lake(spark, open_catalog(warehouse, options=options))
+    return Lake(spark, open_catalog(warehouse, options=options, memory=memory))
 
 
 class Lake:

@@ -24,7 +24,7 @@ from tidelake.metadata.manifest_cache import ManifestCache
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import with_row_kinds
 from tidelake.table.write import new_writer
-from tidelake.telemetry import Env
+from tidelake.telemetry import Env, Memory
 from tidelake.types.predicate import Predicate
 
 __all__ = ["ANSWER_SCHEMA", "TaskAnswer", "WriteTask", "write_batches", "write_task"]
@@ -73,7 +73,7 @@ class WriteTask:
         bucket_column: str | None = None,
     ) -> WriteTask:
         """For a table as the driver opened it; each task has its own clock, ids and threads."""
-        own = replace(handle, env=Env(zone=handle.env.zone))
+        own = replace(handle, env=Env(zone=handle.env.zone).with_memory(handle.env.memory))
         return cls(own, overwrite, static, user, base_snapshot_id, bucket_column)
 
 
@@ -142,7 +142,7 @@ def write_batches(
     (int, list of CommitMessage)
         Rows taken in, and what was written.
     """
-    handle = replace(task.handle, manifests=worker_manifests())
+    handle = replace(task.handle, manifests=worker_manifests(task.handle.env.memory))
     writer = new_writer(
         handle,
         user=task.user,
@@ -172,9 +172,9 @@ def _without_buckets(
 
 
 @cache
-def worker_manifests() -> ManifestCache:
+def worker_manifests(memory: Memory) -> ManifestCache:
     """Decoded manifests, kept while the Python worker lives: immutable, and workers are reused."""
-    return ManifestCache(MANIFEST_CACHE_BYTES)
+    return ManifestCache(min(MANIFEST_CACHE_BYTES, memory.manifest_cache_bytes))
 
 
 def _answer(

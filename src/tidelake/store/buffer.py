@@ -10,11 +10,20 @@ import pyarrow as pa
 __all__ = ["RowBuffer"]
 
 PINNED_RATIO = 64
+OWNED_RATIO = 1.25
+BATCH_BYTES = 2 << 10
+"""What a batch takes beside its rows; of batches of a few rows it is most of the memory."""
 PINNED_BYTES_MIN = 1 << 20
 
 
 class RowBuffer:
     """Batches and their size.
+
+    Parameters
+    ----------
+    owns_rows : bool
+        Whether every slice of something larger is copied. A buffer then holds what it says and not
+        what others let go of long ago, at the price of the copy; needed where memory is limited.
 
     Examples
     --------
@@ -24,7 +33,9 @@ class RowBuffer:
     (16, 2)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, owns_rows: bool = False) -> None:
+        self._pinned_ratio = OWNED_RATIO if owns_rows else PINNED_RATIO
+        self._batch_bytes = BATCH_BYTES if owns_rows else 0
         self._batches: list[pa.RecordBatch] = []
         self.size_bytes = 0
         self.row_count = 0
@@ -39,19 +50,22 @@ class RowBuffer:
         if batch.num_rows == 0:
             return
         held_bytes = batch.get_total_buffer_size()
-        if held_bytes > PINNED_BYTES_MIN and held_bytes > PINNED_RATIO * batch.nbytes:
+        if held_bytes > PINNED_BYTES_MIN and held_bytes > self._pinned_ratio * batch.nbytes:
             batch = batch.take(pa.array(np.arange(batch.num_rows, dtype=np.int64)))
-        self._batches.append(batch)
-        self.size_bytes += batch.nbytes
-        self.row_count += batch.num_rows
+        self._hold(batch)
 
     def replace(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Hold these rows and no others."""
+        """Hold these rows and no others; slices of one table of them all stay what they are."""
         self.clear()
         for batch in batches:
-            self.append(batch)
+            self._hold(batch)
 
     def clear(self) -> None:
         """Let all rows go."""
         self._batches.clear()
         self.size_bytes = self.row_count = 0
+
+    def _hold(self, batch: pa.RecordBatch) -> None:
+        self._batches.append(batch)
+        self.size_bytes += batch.nbytes + self._batch_bytes
+        self.row_count += batch.num_rows

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from dataclasses import dataclass
 
 from tidelake.fileio import FileIO
+from tidelake.merge import SpillFiles
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.schema_log import SchemaLog
@@ -42,6 +45,13 @@ class StoreContext:
     options: Options
     env: Env
     spill_dir: str | None = None
+
+    def spill_files(self) -> SpillFiles:
+        """Where a merge puts rows aside, under names of its own."""
+        uuid = self.env.ids.uuid()
+        directory = self.spill_dir or f"{tempfile.gettempdir()}/tidelake-spill-{os.getpid()}-{uuid}"
+        name = f"merge-{uuid}"
+        return SpillFiles(directory, name=name, options=self.options, memory=self.env.memory)
 
     def file_fields(self, file: DataFileMeta) -> tuple[DataField, ...]:
         """The columns that a file to be rewritten was written with.

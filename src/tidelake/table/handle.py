@@ -23,10 +23,7 @@ from tidelake.table.time_travel import TimeTravel
 from tidelake.telemetry import Env
 from tidelake.types import TableSchema
 
-__all__ = ["MANIFEST_CACHE_BYTES", "TableHandle"]
-
-MANIFEST_CACHE_BYTES = 256 << 20
-"""Decoded manifests that a catalog keeps."""
+__all__ = ["TableHandle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,5 +169,5 @@ def _unpickled(
     options: Options,
     env: Env,
 ) -> TableHandle:
-    cache = ManifestCache(MANIFEST_CACHE_BYTES)
+    cache = ManifestCache(env.memory.manifest_cache_bytes)
     return TableHandle(identifier, fileio, paths, schema, options, env, cache)

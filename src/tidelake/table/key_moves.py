@@ -31,8 +31,8 @@ import pyarrow as pa
 
 from tidelake.codec.bucket import hash_rows
 from tidelake.errors import CorruptError
+from tidelake.merge.spill import SpillStack
 from tidelake.store import StoreContext
-from tidelake.store.spill import SpillStack
 from tidelake.table.bucket_index import Fill
 from tidelake.table.route import Router
 from tidelake.types import RowKind

@@ -35,6 +35,8 @@ FOLDED_LOOK_UPS_MAX = 64
 """Buckets that are taken out of the folded table by themselves, at a millisecond each."""
 OBJECTS_MAX = 100_000
 """Files of a larger table are made objects only as they are needed."""
+OBJECT_BYTES = 2_000
+"""What a file takes as an object, about."""
 
 NO_ENTRIES = EntryTable.of([])
 
@@ -116,7 +118,8 @@ class LiveState:
     def _all_states(self) -> dict[tuple[bytes, int], BucketState]:
         """The buckets that have files; none where the table has too many to be made objects."""
         (table,) = self._entries
-        if table.num_rows > OBJECTS_MAX:
+        fitting = self._handle.env.memory.manifest_cache_bytes // OBJECT_BYTES
+        if table.num_rows > min(OBJECTS_MAX, fitting):
             return {}
         files: dict[tuple[bytes, int], list[DataFileMeta]] = {}
         buckets: dict[tuple[bytes, int], int] = {}

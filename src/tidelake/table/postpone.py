@@ -117,6 +117,7 @@ def postponed_rows(
             file_fields=kv_fields(schema),
             file_size_bytes=file.file_size_bytes,
             row_count=file.row_count,
+            batch_bytes=context.env.memory.batch_bytes,
         ):
             kinds = batch.column(KIND_FIELD.name).to_numpy().astype(np.int8)
             yield batch.drop_columns([KIND_FIELD.name]), kinds

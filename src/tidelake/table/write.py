@@ -32,7 +32,7 @@ from tidelake.format.file_index import check_file_indexes
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER, Snapshot
-from tidelake.options import check_supported, declared
+from tidelake.options import check_supported, declared, write_buffer_bytes
 from tidelake.options.file_index import file_index_settings
 from tidelake.scan import live_buckets, plan_scan, read_split
 from tidelake.scan.prune import matching_partitions
@@ -400,7 +400,7 @@ def new_writer(
     if handle.schema.keys_may_move:
         moves = KeyMoves(
             context,
-            budget_bytes=handle.options.get(declared.WRITE_BUFFER_SIZE),
+            budget_bytes=write_buffer_bytes(handle.options, handle.env.memory),
             live_keys=lambda keys: live_keys(handle, live, keys),
             live_counts=lambda partition: {} if live is None else live.bucket_rows(partition),
             fill=fill_of(handle.options),

@@ -25,10 +25,11 @@ import pyarrow as pa
 
 from tidelake.errors import ClosedError, InvalidInputError, StorageError
 from tidelake.fileio import FileIO, parent_of
+from tidelake.merge import batch_parts
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.metadata.index_entry import IndexChange
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
-from tidelake.options import declared
+from tidelake.options import declared, write_buffer_bytes
 from tidelake.store import (
     AppendBucketWriter,
     LsmBucketWriter,
@@ -104,7 +105,7 @@ class TableWriter:
         self._state_of = state_of
         self._check_partition = check_partition
         self._buckets_count = options.get(declared.BUCKET)
-        self._budget = MemoryBudget(options.get(declared.WRITE_BUFFER_SIZE))
+        self._budget = MemoryBudget(write_buffer_bytes(options, context.env.memory))
         self._dynamic = dynamic
         self._moves = moves
         hashed = self._buckets_count > 0 or dynamic is not None
@@ -171,7 +172,7 @@ class TableWriter:
             raise InvalidInputError(message, kind="row_kind", table=self._table)
         rows = filled_in(conform(batch, schema.fields, table=self._table), self._defaults)
         position = 0
-        for part in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
+        for part in self._parts(rows):
             end = position + part.num_rows
             own = None if kinds is None else kinds[position:end]
             if self._moves is not None and buckets is None:
@@ -181,6 +182,15 @@ class TableWriter:
                 self._write_conformed(part, own, own_buckets)
             position = end
         self.rows_count += rows.num_rows
+
+    def _parts(self, rows: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:
+        """The rows as batches, cut where the copy that routing makes would be large."""
+        memory = self._context.env.memory
+        for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
+            if memory.is_limited:
+                yield from batch_parts(batch, bytes_max=memory.batch_bytes)
+            else:
+                yield batch
 
     def _write_conformed(
         self, batch: pa.RecordBatch, kinds: np.ndarray | None, buckets: np.ndarray | None

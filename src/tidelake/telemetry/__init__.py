@@ -1,4 +1,4 @@
-"""Time, randomness, unique names, threads and progress, as arguments."""
+"""Time, randomness, unique names, threads, memory and progress, as arguments."""
 
 from tidelake.telemetry.env import (
     Clock,
@@ -18,13 +18,17 @@ from tidelake.telemetry.env import (
     invariants,
     invariants_on,
 )
+from tidelake.telemetry.memory import MEMORY_BYTES_MIN, UNLIMITED, Memory
 
 __all__ = [
+    "MEMORY_BYTES_MIN",
+    "UNLIMITED",
     "Clock",
     "Env",
     "Executor",
     "Ids",
     "ManualClock",
+    "Memory",
     "Progress",
     "Rng",
     "SeededIds",

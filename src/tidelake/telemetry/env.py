@@ -1,4 +1,4 @@
-"""What the outside world gives the engine: time, randomness, unique names, threads, progress.
+"""What the outside world gives the engine: time, randomness, names, threads, memory, progress.
 
 Engine code takes an :class:`Env` and nothing else, so a test can replay a run exactly: the same
 seed gives the same clock readings, file names, waits and order of work.
@@ -14,11 +14,13 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from tidelake.telemetry.memory import UNLIMITED, Memory
 
 __all__ = [
     "Clock",
@@ -237,6 +239,8 @@ class Env:
     zone : str, optional
         The local time zone, which casts between local times and instants take, by its IANA name.
         It is that of the machine where the catalog was opened, on every executor too.
+    memory : Memory
+        What each part of the engine may hold; on an executor, in each of its Python processes.
 
     Examples
     --------
@@ -251,11 +255,26 @@ class Env:
     executor: Executor = field(default_factory=lambda: ThreadExecutor(4))
     progress: Progress = field(default_factory=SilentProgress)
     zone: str | None = field(default_factory=local_zone)
+    memory: Memory = UNLIMITED
 
     @classmethod
     def system(cls) -> Env:
         """The real world."""
         return cls()
+
+    def with_memory(self, memory: Memory) -> Env:
+        """The same world with so much memory, and no more tasks side by side than it has room for.
+
+        Examples
+        --------
+        >>> Env.system().with_memory(Memory.of(256 << 20)).memory.total_bytes >> 20
+        256
+        """
+        executor = self.executor
+        if not isinstance(executor, SerialExecutor):
+            one = memory.tasks_max == 1
+            executor = SerialExecutor() if one else ThreadExecutor(memory.tasks_max)
+        return replace(self, executor=executor, memory=memory)
 
     @classmethod
     def seeded(cls, seed: int) -> Env:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import pickle
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import tidelake
 from tidelake import AlreadyExistsError, InvalidInputError, NotFoundError
 from tidelake.fileio import MemoryFileIO
+from tidelake.merge import SpillStack
+from tidelake.scan import plan_size
+from tidelake.telemetry import UNLIMITED, Memory
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string()})
 
@@ -178,6 +183,69 @@ def test_a_catalog_works_on_any_file_io():
     table.write([{"k": 1, "v": "a"}, {"k": 2, "v": "b"}])
     assert table.count() == 2
     assert catalog.list_tables("db") == ["t"]
+
+
+@pytest.mark.parametrize("given", ["256MB", "256 mb", 256 << 20, "262144 kb"])
+def test_memory_is_shared_out(tmp_path, given):
+    catalog = tidelake.open(tmp_path, memory=given)
+    assert catalog.env.memory == Memory.of(256 << 20)
+    assert pickle.loads(pickle.dumps(catalog)).env.memory == Memory.of(256 << 20)
+    assert tidelake.open(tmp_path).env.memory == UNLIMITED
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("much", "must be a size such as"),
+        (-1, "must be bytes, or a size"),
+        (True, "must be bytes, or a size"),
+        (2.5, "must be bytes, or a size"),
+        ("63 mb", "too little .* Give 64 mb or more"),
+        (0, "too little"),
+    ],
+)
+def test_memory_that_is_none_or_too_little_is_refused(tmp_path, given, said):
+    with pytest.raises(InvalidInputError, match=said) as caught:
+        tidelake.open(tmp_path, memory=given)
+    assert caught.value.kind == "memory"
+
+
+def spilled_rows(catalog, monkeypatch, **options):
+    """How many runs a write of 40 MB of rows puts aside."""
+    pushed = []
+    push = SpillStack.push
+    monkeypatch.setattr(
+        SpillStack, "push", lambda self, batches: (pushed.append(1), push(self, batches))
+    )
+    table = catalog.create_table(
+        "db.t", SCHEMA, primary_keys=["k"], options={"bucket": 1, **options}
+    )
+    rows = pa.table({"k": np.arange(400_000), "v": pa.array(["x" * 80] * 400_000)})
+    table.write(rows)
+    assert table.count() == 400_000
+    return len(pushed)
+
+
+def test_a_writer_holds_its_share_unless_the_table_says_otherwise(tmp_path, monkeypatch):
+    catalog = tidelake.open(tmp_path / "a", memory="64 mb")
+    assert spilled_rows(catalog, monkeypatch) >= 4
+    given = tidelake.open(tmp_path / "b", memory="64 mb")
+    assert spilled_rows(given, monkeypatch, **{"write-buffer-size": "100 mb"}) == 0
+    assert spilled_rows(tidelake.open(tmp_path / "c"), monkeypatch) == 0
+
+
+def test_a_plan_that_does_not_fit_the_memory_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(plan_size, "ENTRY_BYTES", 20 << 20)
+    limited = tidelake.open(tmp_path, memory="64 mb")
+    table = limited.create_table(
+        "db.t", pa.schema({"p": pa.int32(), "k": pa.int32()}), partition_keys=["p"]
+    )
+    for part in range(4):
+        table.write([{"p": part, "k": 1}])
+    with pytest.raises(InvalidInputError, match=r"4 entries of manifests, .* it is 64 mb"):
+        table.count()
+    assert table.count(filter="p = 1") == 1  # the manifests of other partitions stay closed
+    assert tidelake.open(tmp_path).table("db.t").count() == 4
 
 
 def test_a_storage_that_is_not_covered_is_refused():

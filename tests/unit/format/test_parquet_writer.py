@@ -327,3 +327,17 @@ def test_a_crash_in_the_middle_comes_through():
     writer.write(batch_of([f], [[1]]))
     with pytest.raises(SimulatedCrash):
         writer.close()
+
+
+def test_a_page_of_wide_texts_is_bounded_by_bytes():
+    files, texts = MemoryFileIO(), field(0, "s", "STRING")
+    writer = open_writer(files, PATH, [texts], FormatOptions(), stats_columns=frozenset())
+    writer.write(batch_of([texts], [[f"{i:08}" * 500 for i in range(5_000)]]))
+    writer.close()
+    file = pq.ParquetFile(pa.BufferReader(files.read_bytes(PATH)), pre_buffer=False)
+    before = pa.total_allocated_bytes()
+    batches = file.iter_batches(1, use_threads=False)
+    assert next(batches).num_rows == 1
+    assert (
+        pa.total_allocated_bytes() - before < 4 << 20
+    )  # the page that the row is in; 20 MB in all

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from unit.merge.oracle import Row, deduplicate, from_batches, schema_of, spec_of
 from unit.merge.test_sorted_runs import KEY_TYPES, SEQUENCE_TYPES, VALUES
 
 from tidelake.merge import buffer, merge_buffer
+from tidelake.telemetry import UNLIMITED
 
 
 @st.composite
@@ -50,13 +52,16 @@ def test_deletes_stay_in_the_buffer():
     assert table["v"].to_pylist() == ["gone", "lone"]
 
 
-@pytest.mark.parametrize("limit", ["GROUP_BYTES_MAX", "KEYS_BYTES_MAX"])
-def test_a_buffer_too_large_for_one_sort_is_merged_in_parts(monkeypatch, limit):
-    monkeypatch.setattr(buffer, limit, 2_000)
+@pytest.mark.parametrize(
+    ("rows_bytes_max", "memory"),
+    [(2_000, UNLIMITED), (1 << 30, replace(UNLIMITED, sort_keys_bytes=2_000))],
+)
+def test_a_buffer_too_large_for_one_sort_is_merged_in_parts(monkeypatch, rows_bytes_max, memory):
+    monkeypatch.setattr(buffer, "GROUP_BYTES_MAX", rows_bytes_max)
     schema = schema_of(["STRING"])
     rows = [
         Row((f"key{i * 7919 % 101:03}",), (), i, 3 if i % 11 == 0 else 0, f"v{i}")
         for i in range(1_000)
     ]
-    table = merge_buffer(to_run(rows, schema, batch_rows=256), spec_of(["STRING"]))
+    table = merge_buffer(to_run(rows, schema, batch_rows=256), spec_of(["STRING"]), memory=memory)
     assert from_batches(table.to_batches()) == deduplicate(rows)

@@ -12,7 +12,7 @@ from unit.store.bucket_world import Bucket, kinds, schema_of
 from tidelake.errors import ClosedError, InvalidInputError, StorageError
 from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
 from tidelake.metadata.data_file import EMPTY_ROW, EMPTY_STATS
-from tidelake.store.append import bucket_writer
+from tidelake.store.append import append_file
 
 COLUMNS = (("id", "BIGINT"), ("name", "STRING"))
 
@@ -80,7 +80,7 @@ def test_rolled_files_of_a_bucket_are_numbered_one_after_the_other():
 
 
 def test_full_row_groups_go_to_the_file_without_a_spill(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(bucket_writer, "ROW_GROUP_BYTES", 10_000)
+    monkeypatch.setattr(append_file, "ROW_GROUP_BYTES", 10_000)
     bucket = append_bucket()
     bucket.spill_dir = str(tmp_path)
     writer = bucket.writer()
@@ -106,7 +106,7 @@ def test_spilled_rows_keep_their_place(tmp_path_factory, steps, always, ordered,
     bucket = append_bucket(total_buckets=3 if ordered else -1, **options)
     bucket.spill_dir = str(place)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bucket_writer, "ROW_GROUP_BYTES", group)
+        patch.setattr(append_file, "ROW_GROUP_BYTES", group)
         writer = bucket.writer()
         count = 0
         for rows, then in steps:

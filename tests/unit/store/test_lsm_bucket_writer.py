@@ -12,8 +12,7 @@ from unit.store.bucket_world import Bucket, kinds, schema_of, upserts
 
 from tidelake.codec.binary_row import decode_row
 from tidelake.errors import ClosedError, CorruptError, InvalidInputError
-from tidelake.merge import sections_of
-from tidelake.store import spill
+from tidelake.merge import sections_of, spill
 from tidelake.store.lsm import Levels, key_range
 from tidelake.telemetry import Env
 

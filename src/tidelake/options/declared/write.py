@@ -39,7 +39,8 @@ WRITE_BUFFER_SIZE: Final = memory_size(
     "write-buffer-size",
     256 << 20,
     "Memory that buffered rows may take before they are sorted and written. Larger: fewer, bigger "
-    "level-0 files; smaller: less memory.",
+    "level-0 files; smaller: less memory. Where it is not set and the catalog was opened with "
+    "``memory=``, an eighth of that.",
     minimum=1,
 )
 WRITE_BUFFER_SPILLABLE: Final = boolean(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
 
 from tidelake.format import format_options, open_writer
@@ -13,10 +11,15 @@ from tidelake.store.context import StoreContext
 from tidelake.store.data_file_index import DataFileIndex
 from tidelake.store.file_meta import creation_time_ms, value_stats
 
-__all__ = ["ROW_GROUP_BYTES", "AppendFile"]
+__all__ = ["AppendFile", "row_group_bytes"]
 
 ROW_GROUP_BYTES = 32 << 20
 """Arrow bytes of a row group. Files of many buckets are open at once: each holds less than this."""
+
+
+def row_group_bytes(context: StoreContext) -> int:
+    """Arrow bytes of a row group of an append table: half a buffer at most, or it would spill."""
+    return min(ROW_GROUP_BYTES, context.env.memory.row_group_bytes // 2)
 
 
 class AppendFile:
@@ -54,7 +57,7 @@ class AppendFile:
             context.fileio,
             path,
             fields,
-            replace(options, row_group_bytes=min(options.row_group_bytes, ROW_GROUP_BYTES)),
+            options.within(row_group_bytes(context)),
             stats_columns=frozenset(field.name for field in fields),
         )
 

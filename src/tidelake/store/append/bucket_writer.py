@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from tidelake.errors import ClosedError, InvalidInputError
 from tidelake.format import orc_zone_moves, read_batches
+from tidelake.merge import SpillStack
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileSource
 from tidelake.options import target_file_size_bytes
 from tidelake.options.declared import (
@@ -33,13 +34,12 @@ from tidelake.options.declared import (
     WRITE_BUFFER_SPILLABLE,
     WRITE_ONLY,
 )
-from tidelake.store.append.append_file import ROW_GROUP_BYTES, AppendFile
+from tidelake.store.append.append_file import AppendFile, row_group_bytes
 from tidelake.store.append.pick import pick_bucketed, pick_bucketed_full, pick_unaware
 from tidelake.store.buffer import RowBuffer
 from tidelake.store.context import StoreContext
 from tidelake.store.new_files import NewFiles
 from tidelake.store.rolling import RollingWriter
-from tidelake.store.spill import SpillStack
 
 __all__ = ["AppendBucketWriter"]
 
@@ -85,7 +85,8 @@ class AppendBucketWriter:
         self._spill_always = options.get(WRITE_BUFFER_FOR_APPEND)
         self._live = tuple(live_files)
         self._files = NewFiles(context, partition, bucket)
-        self._buffer = RowBuffer()
+        self._row_group_bytes = row_group_bytes(context)
+        self._buffer = RowBuffer(owns_rows=context.env.memory.is_limited)
         self._spilled: SpillStack | None = None
         if options.get(WRITE_BUFFER_SPILLABLE) and context.spill_dir is not None:
             self._spilled = SpillStack(
@@ -93,6 +94,7 @@ class AppendBucketWriter:
                 name=f"spill-{self._files.writer_id}",
                 options=options,
                 join=chain.from_iterable,
+                memory=context.env.memory,
             )
         first_sequence = 1 + max((f.max_sequence_number for f in live_files), default=-1)
         self._out = self._rolling(first_sequence, FileSource.APPEND)
@@ -128,7 +130,7 @@ class AppendBucketWriter:
             )
             raise InvalidInputError(message, kind="row_kind")
         self._buffer.append(batch)
-        if self._buffer.size_bytes >= ROW_GROUP_BYTES and not self._spill_always:
+        if self._buffer.size_bytes >= self._row_group_bytes and not self._spill_always:
             self._drain()
 
     def spill(self) -> None:
@@ -244,6 +246,7 @@ class AppendBucketWriter:
                 file_fields=self._context.file_fields(file),
                 file_size_bytes=file.file_size_bytes,
                 row_count=file.row_count,
+                batch_bytes=self._context.env.memory.batch_bytes,
                 zone=self._context.env.zone,
                 orc_zone_moves=orc_zone_moves(self._context.options),
             ):

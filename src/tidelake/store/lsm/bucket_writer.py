@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.errors import ClosedError, InvalidInputError
-from tidelake.merge import MergeSpec, merge_buffer, merge_runs
+from tidelake.merge import MergeSpec, SpillStack, merge_buffer, merge_runs
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileSource
 from tidelake.options import levels_count, sorted_runs_stop, target_file_size_bytes
 from tidelake.options.declared import WRITE_BUFFER_SPILLABLE, WRITE_ONLY
@@ -37,7 +37,6 @@ from tidelake.store.lsm.levels import Levels
 from tidelake.store.lsm.pick import CompactionPolicy, Pick, pick
 from tidelake.store.new_files import NewFiles
 from tidelake.store.rolling import WRITE_ROWS, RollingWriter
-from tidelake.store.spill import SpillStack
 from tidelake.types.arrow import to_arrow_schema
 
 __all__ = ["LsmBucketWriter"]
@@ -85,14 +84,18 @@ class LsmBucketWriter:
         self._levels = Levels.of(live_files, count=levels_count(options))
         self._next_sequence = 1 + max((f.max_sequence_number for f in live_files), default=-1)
         self._files = NewFiles(context, partition, bucket)
-        self._buffer = RowBuffer()
+        self._memory = context.env.memory
+        self._buffer = RowBuffer(owns_rows=self._memory.is_limited)
         self._spilled: SpillStack | None = None
         if options.get(WRITE_BUFFER_SPILLABLE) and context.spill_dir is not None:
             self._spilled = SpillStack(
                 context.spill_dir,
                 name=f"spill-{self._files.writer_id}",
                 options=options,
-                join=lambda runs: merge_runs(runs, self._spec, drop_deletes=False),
+                join=lambda runs: merge_runs(
+                    runs, self._spec, drop_deletes=False, memory=self._memory
+                ),
+                memory=self._memory,
             )
         self._writing: RollingWriter | None = None  # to be given up if a write failed half-way
         self._closed = False
@@ -200,12 +203,14 @@ class LsmBucketWriter:
 
     def _merge_memory(self) -> None:
         """Sort and merge the rows in memory; twice does no harm, and a failed write may go on."""
-        merged = merge_buffer(self._buffer.batches, self._spec)
+        merged = merge_buffer(self._buffer.batches, self._spec, memory=self._memory)
         self._buffer.replace(merged.to_batches(max_chunksize=WRITE_ROWS))
 
     def _write_level_0(self) -> bool:
         """Write all rows into level-0 files; False where there are none."""
         spilled = self._spilled if self._spilled is not None and len(self._spilled) else None
+        if spilled is not None and self._memory.is_limited:
+            self.spill()  # nothing is held beside the merge
         if self._buffer.row_count:
             self._merge_memory()
         elif spilled is None:
@@ -213,7 +218,7 @@ class LsmBucketWriter:
         rows: Iterable[pa.RecordBatch] = self._buffer.batches
         if spilled is not None:
             runs: list[Iterator[pa.RecordBatch]] = [*spilled.runs(), iter(self._buffer.batches)]
-            rows = merge_runs(runs, self._spec, drop_deletes=False)
+            rows = merge_runs(runs, self._spec, drop_deletes=False, memory=self._memory)
         out = self._rolling(level=0, source=FileSource.APPEND)
         for batch in rows:
             out.write(batch)

@@ -9,8 +9,8 @@
 4. Merged rows stream into new files at the output level. No file is changed or deleted; the commit
    decides whether the new ones count.
 
-Source: Paimon's ``MergeTreeCompactTask`` and ``MergeTreeCompactRewriter`` (1.3.1). Memory: one
-batch per run and one row group.
+Source: Paimon's ``MergeTreeCompactTask`` and ``MergeTreeCompactRewriter`` (1.3.1). Memory: of
+each run a batch and the pages it is read from, within the share of a merge, and one row group.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tidelake.format import orc_zone_moves, read_batches
-from tidelake.merge import MergeSpec, merge_runs, sections_of
+from tidelake.format import held_bytes, orc_zone_moves, read_batches
+from tidelake.merge import MergeSpec, RunSource, merge_bounded, sections_of
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.store.context import StoreContext
 from tidelake.store.lsm.keyed_file import row_fields
@@ -175,16 +175,40 @@ def carry_out(
             continue
         out = rolling()
         for section in step.sections:
-            runs = [_run_batches(context, run, path_of) for run in section]
-            for rows in merge_runs(runs, spec, drop_deletes=picked.drop_deletes):
+            merged = merge_bounded(
+                [_source(context, run, path_of) for run in section],
+                spec,
+                memory=context.env.memory,
+                spill_files=context.spill_files,
+                drop_deletes=picked.drop_deletes,
+            )
+            for rows in merged:
                 out.write(rows)
         before.extend(step.files)
         after.extend(out.close())
     return Compacted(tuple(before), tuple(after))
 
 
-def _run_batches(
+def _source(
     context: StoreContext, files: Sequence[DataFileMeta], path_of: Callable[[DataFileMeta], str]
+) -> RunSource:
+    fields = row_fields(context.schema)
+    held = (
+        held_bytes(f.file_name, fields, file_size_bytes=f.file_size_bytes, row_count=f.row_count)
+        for f in files
+    )
+    return RunSource(
+        lambda batch_bytes: _run_batches(context, files, path_of, batch_bytes),
+        size_bytes=sum(f.file_size_bytes for f in files),
+        held_bytes=max(held),
+    )
+
+
+def _run_batches(
+    context: StoreContext,
+    files: Sequence[DataFileMeta],
+    path_of: Callable[[DataFileMeta], str],
+    batch_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
     fields = row_fields(context.schema)
     for file in files:
@@ -195,6 +219,7 @@ def _run_batches(
             file_fields=context.file_fields(file),
             file_size_bytes=file.file_size_bytes,
             row_count=file.row_count,
+            batch_bytes=batch_bytes,
             zone=context.env.zone,
             orc_zone_moves=orc_zone_moves(context.options),
         )

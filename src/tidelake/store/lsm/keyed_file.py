@@ -168,7 +168,8 @@ class KeyedFile:
         self._file.abort()
 
     def _format_options(self, level: int) -> FormatOptions:
-        chosen = format_options(self._context.options, level=level)
+        memory = self._context.env.memory
+        chosen = format_options(self._context.options, level=level).within(memory.row_group_bytes)
         if not self._thin:
             return chosen
         keys = frozenset(field.name for field in self._key_fields)

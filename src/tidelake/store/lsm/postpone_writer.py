@@ -107,7 +107,8 @@ class PostponeBucketWriter:
         self._ignore_delete = MergeSpec.of(context.schema, context.options).ignore_delete
         self._row_schema = to_arrow_schema(row_fields(context.schema))
         self._files = NewFiles(context, partition, bucket)
-        self._buffer = RowBuffer()
+        self._buffer_bytes = min(BUFFER_BYTES, context.env.memory.row_group_bytes // 2)
+        self._buffer = RowBuffer(owns_rows=context.env.memory.is_limited)
         self._out = RollingWriter(
             self._open_file,
             target_size_bytes=target_file_size_bytes(context.options, has_primary_key=True),
@@ -139,7 +140,7 @@ class PostponeBucketWriter:
         numbers = np.full(batch.num_rows, UNKNOWN_SEQUENCE, dtype=np.int64)
         columns = [pa.array(numbers), pa.array(kinds), *batch.columns]
         self._buffer.append(pa.RecordBatch.from_arrays(columns, schema=self._row_schema))
-        if self._buffer.size_bytes >= BUFFER_BYTES:
+        if self._buffer.size_bytes >= self._buffer_bytes:
             self._drain()
 
     def spill(self) -> None:

@@ -1,0 +1,266 @@
+"""Rows put aside on local disk: Arrow IPC streams, compressed.
+
+1. :class:`SpillFiles` writes rows in record batches of about 1 MiB, or of a part of the memory that
+   a merge may take, so that a merge of many runs holds little.
+2. :class:`SpillStack` keeps the runs in the order of their age. When :data:`FAN_IN` runs of one
+   tier lie on top of it they are joined into one run of the next tier, so a flush opens
+   :data:`FAN_IN` times the number of tiers at most, and every row is rewritten once per tier. Rows
+   so wide that this many batches would not fit the memory are joined a few runs at a time.
+3. Files are named after their writer and deleted when they are read or given up.
+
+The files are private to one process and gone with it; nothing of a table refers to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from tidelake.errors import StorageError
+from tidelake.options import Options
+from tidelake.options.declared import SPILL_COMPRESSION, SPILL_COMPRESSION_ZSTD_LEVEL
+from tidelake.telemetry import UNLIMITED, Memory
+
+__all__ = ["FAN_IN", "SpillFiles", "SpillStack", "SpilledRun"]
+
+FAN_IN = 32
+FAN_IN_MIN = 2
+BATCH_BYTES = 1 << 20
+BATCHES_HELD = 32
+"""So many batches of a stack's runs fill the share of a merge's rows."""
+BATCHES_HELD_FEW = 8
+"""And so many of runs that are joined before a merge: few, and small batches cost CPU."""
+COPIES = 2
+"""A batch is held as it is on disk, and decompressed."""
+TIERS = 3
+"""About so many tiers hold :data:`FAN_IN` runs each when a flush merges them all."""
+
+Join = Callable[[list[Iterator[pa.RecordBatch]]], Iterable[pa.RecordBatch]]
+"""Joins runs, oldest first, into one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpilledRun:
+    """A run on local disk.
+
+    Parameters
+    ----------
+    path : Path
+        Its file.
+    size_bytes : int
+        Bytes on disk.
+    batch_bytes_max : int
+        Its largest batch in memory: one of wide rows may be larger than was asked for.
+    use_threads : bool
+        Whether columns are decompressed side by side.
+    """
+
+    path: Path
+    size_bytes: int
+    batch_bytes_max: int
+    use_threads: bool = True
+
+    @property
+    def held_bytes(self) -> int:
+        """What reading it holds."""
+        return COPIES * self.batch_bytes_max
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Read it.
+
+        Raises
+        ------
+        StorageError
+            The local disk failed.
+        """
+        try:
+            if self.path.stat().st_size == 0:
+                return
+            options = pa.ipc.IpcReadOptions(use_threads=self.use_threads)
+            with (
+                pa.OSFile(str(self.path), "rb") as source,
+                pa.ipc.open_stream(source, options=options) as reader,
+            ):
+                yield from reader
+        except OSError as error:
+            message = (
+                f"Rows put aside in {self.path} cannot be read back: {error}. Nothing was"
+                " committed; do it again."
+            )
+            raise StorageError(message, kind="spill", path=str(self.path)) from error
+
+    def delete(self) -> None:
+        """Let it go."""
+        self.path.unlink(missing_ok=True)
+
+
+class SpillFiles:
+    """Writes runs under names of its own.
+
+    Parameters
+    ----------
+    directory : str
+        Where the files go; made at the first.
+    name : str
+        Begins the files' names; unique to the owner.
+    options : Options
+        Names the compression.
+    memory : Memory
+        Bounds the batches.
+    batches_held : int
+        So many of them fill the share of a merge's rows.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        *,
+        name: str,
+        options: Options,
+        memory: Memory = UNLIMITED,
+        batches_held: int = BATCHES_HELD_FEW,
+    ) -> None:
+        self._directory = directory
+        self._name = name
+        self._write_options = pa.ipc.IpcWriteOptions(
+            compression=_codec(options), use_threads=memory.tasks_max > 1
+        )
+        self._batch_bytes = min(BATCH_BYTES, memory.merge_rows_bytes // batches_held)
+        self._count = 0
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> SpilledRun:
+        """Write a run.
+
+        Raises
+        ------
+        StorageError
+            The local disk failed, for one is full.
+        """
+        path = Path(self._directory, f"{self._name}-{self._count}.arrow")
+        self._count += 1
+        largest = 0
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with pa.OSFile(str(path), "wb") as sink:
+                writer: pa.RecordBatchStreamWriter | None = None
+                for batch in batches:
+                    if writer is None:
+                        writer = pa.ipc.new_stream(sink, batch.schema, options=self._write_options)
+                    rows = max(1, batch.num_rows * self._batch_bytes // max(1, batch.nbytes))
+                    for offset in range(0, batch.num_rows, rows):
+                        part = batch.slice(offset, rows)
+                        largest = max(largest, part.nbytes)
+                        writer.write_batch(part)
+                if writer is not None:
+                    writer.close()
+            size = path.stat().st_size
+            return SpilledRun(path, size, largest, use_threads=self._write_options.use_threads)
+        except OSError as error:
+            with suppress(OSError):
+                path.unlink()
+            message = (
+                f"Rows could not be put aside in {path}: {error}. Free some space or set another"
+                " spill directory; nothing was committed."
+            )
+            raise StorageError(message, kind="spill", path=str(path)) from error
+
+    def close(self) -> None:
+        """Remove the directory where nobody else has files in it."""
+        with suppress(OSError):
+            Path(self._directory).rmdir()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stacked:
+    run: SpilledRun
+    tier: int
+
+
+class SpillStack:
+    """The runs that one writer has put aside, oldest first.
+
+    Parameters
+    ----------
+    directory : str
+        Where the files go; made at the first spill.
+    name : str
+        Begins the files' names; unique to the writer.
+    options : Options
+        Names the compression.
+    join : callable
+        Makes one run of several.
+    memory : Memory
+        Bounds what a merge of all runs holds.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        *,
+        name: str,
+        options: Options,
+        join: Join,
+        memory: Memory = UNLIMITED,
+    ) -> None:
+        self._files = SpillFiles(
+            directory, name=name, options=options, memory=memory, batches_held=BATCHES_HELD
+        )
+        self._join = join
+        self._memory = memory
+        self._stack: list[_Stacked] = []
+
+    def __len__(self) -> int:
+        return len(self._stack)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes on disk."""
+        return sum(s.run.size_bytes for s in self._stack)
+
+    def push(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Put a run aside.
+
+        Raises
+        ------
+        StorageError
+            The local disk failed, for one is full.
+        """
+        self._stack.append(_Stacked(self._files.write(batches), tier=0))
+        while len(self._stack) >= (fan_in := self._fan_in()):
+            top = self._stack[-fan_in:]
+            tier = top[-1].tier
+            if any(s.tier != tier for s in top):
+                return
+            joined = self._files.write(self._join([s.run.batches() for s in top]))
+            self._stack[-fan_in:] = [_Stacked(joined, tier + 1)]
+            for s in top:
+                s.run.delete()
+
+    def runs(self) -> list[Iterator[pa.RecordBatch]]:
+        """Read the runs, oldest first."""
+        return [s.run.batches() for s in self._stack]
+
+    def clear(self) -> None:
+        """Delete all runs."""
+        for s in self._stack:
+            s.run.delete()
+        self._stack.clear()
+
+    def _fan_in(self) -> int:
+        """How many runs of one tier are joined."""
+        widest = max(s.run.held_bytes for s in self._stack)
+        fitting = self._memory.merge_pages_bytes // TIERS // max(1, widest)
+        return max(FAN_IN_MIN, min(FAN_IN, fitting))
+
+
+def _codec(options: Options) -> pa.Codec | None:
+    name = options.get(SPILL_COMPRESSION)
+    if name == "none":
+        return None
+    if name == "zstd":
+        return pa.Codec(name, compression_level=options.get(SPILL_COMPRESSION_ZSTD_LEVEL))
+    return pa.Codec(name)

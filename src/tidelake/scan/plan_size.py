@@ -1,0 +1,37 @@
+"""Whether the entries of manifests have room in the memory, before one manifest is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidelake.errors import InvalidInputError
+from tidelake.metadata.manifest import ManifestFile
+from tidelake.scan.context import ReadContext
+
+__all__ = ["check_plan_fits"]
+
+ENTRY_BYTES = 1_900
+"""What an entry of a manifest takes while a plan is made: measured, of files of 8 columns."""
+PLAN_SHARE = 0.75
+"""The part of the memory that entries may take."""
+
+
+def check_plan_fits(context: ReadContext, manifests: Sequence[ManifestFile]) -> None:
+    """Refuse to read more manifests than the memory has room for.
+
+    Raises
+    ------
+    InvalidInputError
+        There are too many.
+    """
+    total_bytes = context.env.memory.total_bytes
+    entries = sum(m.entries_count for m in manifests)
+    if total_bytes is None or entries * ENTRY_BYTES <= total_bytes * PLAN_SHARE:
+        return
+    needed = int(entries * ENTRY_BYTES / PLAN_SHARE)
+    message = (
+        f"Planning table {context.paths.location} takes in {entries:,} entries of manifests, which"
+        f" needs memory of {needed >> 20:,} mb, and it is {total_bytes >> 20:,} mb: give more, or"
+        " filter by partition columns, so that fewer manifests are read."
+    )
+    raise InvalidInputError(message, kind="memory", table=context.paths.location)

@@ -18,7 +18,8 @@ import pyarrow as pa
 from tidelake.codec.arrow_memory import joined
 from tidelake.codec.key_order import encode_keys, key_widths
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
-from tidelake.merge.engine import Merged, engine_of
+from tidelake.merge.engine import Merged
+from tidelake.merge.engine_of import engine_of
 from tidelake.merge.materialise import gather
 from tidelake.merge.run_cursor import FIXED_KEY_BYTES, batch_parts
 from tidelake.merge.segments import flush_order, segments_of

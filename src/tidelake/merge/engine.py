@@ -3,7 +3,7 @@
 An engine sees the rows of a group of whole keys in merge order (:class:`Segments`) and says what
 each key's row is (:class:`Merged`). It knows neither runs nor batches nor files, and the streaming
 loop knows no engine: a new engine is one more class here and one more name in
-:func:`engine_of`.
+:func:`~tidelake.merge.engine_of.engine_of`.
 
 A key with exactly one row in the whole merge bypasses the engine's arithmetic in Paimon
 (``ReducerMergeFunctionWrapper``): the row comes out as it is. The streaming loop relies on that
@@ -20,11 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.errors import UnsupportedError
 from tidelake.merge.segments import Segments
-from tidelake.merge.spec import DEDUPLICATE, MergeSpec
 
-__all__ = ["Deduplicate", "MergeEngine", "Merged", "engine_of"]
+__all__ = ["Deduplicate", "MergeEngine", "Merged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +109,3 @@ class Deduplicate:
         lone = np.diff(starts, append=len(retract)) == 1
         newest_add[lone] = starts[lone]  # a lone row bypasses the merge
         return segments.order[newest_add[newest_add >= 0]]
-
-
-def engine_of(spec: MergeSpec) -> MergeEngine:
-    """Give the engine that a spec names."""
-    if spec.engine == DEDUPLICATE:
-        return Deduplicate(ignore_delete=spec.ignore_delete)
-    message = f"Merge engine '{spec.engine}' is not covered by this version."
-    raise UnsupportedError(message, kind="merge_engine")

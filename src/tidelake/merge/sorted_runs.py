@@ -26,7 +26,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
-from tidelake.merge.engine import MergeEngine, engine_of
+from tidelake.merge.engine import MergeEngine
+from tidelake.merge.engine_of import engine_of
 from tidelake.merge.materialise import gather
 from tidelake.merge.run_cursor import SLICE_BYTES_MAX, RunCursor, Slice
 from tidelake.merge.segments import RankOf, merge_order, segments_of

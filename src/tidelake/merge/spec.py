@@ -7,22 +7,29 @@ the write buffer, compaction and every reader.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidelake.errors import UnsupportedError
+from tidelake.merge.column_rules import ColumnRules, SequenceGroup, column_rules
+from tidelake.merge.functions import ColumnFunction
 from tidelake.options import Options
 from tidelake.options.declared import (
+    AGGREGATION_REMOVE_RECORD_ON_DELETE,
     IGNORE_DELETE,
     MERGE_ENGINE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
     SEQUENCE_FIELD,
     SEQUENCE_FIELD_SORT_ORDER,
 )
 from tidelake.types import DataType, TableSchema
 
-__all__ = ["DEDUPLICATE", "MergeSpec"]
+__all__ = ["AGGREGATION", "DEDUPLICATE", "PARTIAL_UPDATE", "MergeSpec"]
 
 DEDUPLICATE = "deduplicate"
-ENGINES = frozenset({DEDUPLICATE})
+PARTIAL_UPDATE = "partial-update"
+AGGREGATION = "aggregation"
+ENGINES = frozenset({DEDUPLICATE, PARTIAL_UPDATE, AGGREGATION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +49,17 @@ class MergeSpec:
     sequence_descending : bool
         The smaller user sequence wins (null still loses against every value).
     engine : str
-        The merge engine, ``"deduplicate"``.
+        The merge engine: ``"deduplicate"``, ``"partial-update"`` or ``"aggregation"``.
     ignore_delete : bool
         Rows that retract (-U, -D) take no part in a merge.
+    remove_on_delete : bool
+        A -D removes the row of its key (partial-update, aggregation).
+    functions : tuple of ColumnFunction
+        How the other columns become one value (partial-update, aggregation).
+    groups : tuple of SequenceGroup
+        Columns that are updated together, by sequences of their own (partial-update).
+    not_null : frozenset of str
+        Columns that hold no null.
 
     Raises
     ------
@@ -65,6 +80,10 @@ class MergeSpec:
     sequence_descending: bool = False
     engine: str = DEDUPLICATE
     ignore_delete: bool = False
+    remove_on_delete: bool = False
+    functions: tuple[ColumnFunction, ...] = ()
+    groups: tuple[SequenceGroup, ...] = ()
+    not_null: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         assert self.key_columns, "a merge needs a key"
@@ -90,11 +109,20 @@ class MergeSpec:
 
         Raises
         ------
-        UnsupportedError
-            The table's merge engine is not covered.
+        InvalidInputError, UnsupportedError
+            The table's merge engine is not covered, or the options that say how columns are merged
+            do not fit the columns or each other.
         NotFoundError
             ``sequence.field`` names a column that is not there.
         """
+        engine = options.get(MERGE_ENGINE)
+        removes = {
+            PARTIAL_UPDATE: PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
+            AGGREGATION: AGGREGATION_REMOVE_RECORD_ON_DELETE,
+        }
+        rules = ColumnRules()
+        if engine in removes:
+            rules = column_rules(schema, options, partial=engine == PARTIAL_UPDATE)
         keys = schema.trimmed_primary_keys
         text = options.get(SEQUENCE_FIELD)
         sequence = tuple(part.strip() for part in text.split(",")) if text else ()
@@ -104,6 +132,34 @@ class MergeSpec:
             sequence_columns=sequence,
             sequence_types=tuple(schema.field(c).type for c in sequence),
             sequence_descending=options.get(SEQUENCE_FIELD_SORT_ORDER) == "descending",
-            engine=options.get(MERGE_ENGINE),
+            engine=engine,
             ignore_delete=options.get(IGNORE_DELETE),
+            remove_on_delete=engine in removes and options.get(removes[engine]),
+            functions=rules.functions,
+            groups=rules.groups,
+            not_null=frozenset(f.name for f in schema.fields if not f.type.nullable),
         )
+
+    def with_needed(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """Give columns, and before them those that their merge takes.
+
+        Parameters
+        ----------
+        columns : iterable of str
+            The columns wanted of a merge.
+
+        Examples
+        --------
+        >>> from tidelake.types import parse_type
+        >>> MergeSpec(("k",), (parse_type("INT"),)).with_needed(["a"])
+        ('k', 'a')
+        """
+        wanted = tuple(columns)
+        of_groups = [
+            name
+            for group in self.groups
+            if group.removes or not group.columns_and_members.isdisjoint(wanted)
+            for name in group.columns
+        ]
+        names = (*self.key_columns, *self.sequence_columns, *of_groups, *wanted)
+        return tuple(dict.fromkeys(names))

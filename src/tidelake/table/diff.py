@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.codec.key_order import encode_keys, key_widths
-from tidelake.table.row_codes import column_codes, row_codes
+from tidelake.codec.row_codes import column_codes, row_codes
 from tidelake.types import DataType, RowKind
 
 __all__ = ["diff_multiset", "diff_sorted", "rows_differ"]

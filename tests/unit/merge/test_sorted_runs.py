@@ -251,5 +251,5 @@ def test_a_run_out_of_order_is_noticed_by_the_self_checks():
 
 
 def test_an_engine_that_is_not_covered_is_refused():
-    with pytest.raises(UnsupportedError, match=r"aggregation.*merge-engine"):
-        MergeSpec(("k",), (parse_type("INT"),), engine="aggregation")
+    with pytest.raises(UnsupportedError, match=r"first-row.*merge-engine"):
+        MergeSpec(("k",), (parse_type("INT"),), engine="first-row")

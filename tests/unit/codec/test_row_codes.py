@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.types.strategies import any_types, columns
 
-from tidelake.table.row_codes import column_codes
+from tidelake.codec.row_codes import column_codes
 
 
 def shown(column):

@@ -1,0 +1,280 @@
+"""Sums and products.
+
+1. Integers and decimals are added exactly, in 32-bit limbs, and a result that does not fit the
+   column is an error. Java Paimon 1.3.1 lets integers wrap around and decimals become null; 2.x
+   raises, as is done here.
+2. Floats are added in the order of the rows, from left to right, because another order gives other
+   last bits. One vector step per rank; keys with very many rows one after the other.
+3. Products go rank by rank too; a step that does not fit is an error.
+
+A retraction subtracts or divides. Source: Paimon's ``FieldSumAgg``, ``FieldProductAgg``.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.codec.arrow_memory import fixed_values
+from tidelake.errors import InvalidInputError
+from tidelake.merge.layout import Action, Actions, Events, Layout
+from tidelake.types import DataType, TypeRoot
+from tidelake.types.arrow import to_arrow_type
+
+__all__ = ["Overflow", "product", "total"]
+
+LIMB_BITS = 32
+LIMB_MASK = (1 << LIMB_BITS) - 1
+DECIMAL_LIMBS = 4
+DECIMAL_DIGITS_MAX = 80  # of a product of two, before it is rounded
+SHORT_SEGMENTS_MIN = 16
+"""Below so many segments of a rank each is folded by itself."""
+
+Overflow = Callable[[], InvalidInputError]
+"""Makes the error of a result that does not fit the column."""
+
+INTEGERS: dict[TypeRoot, type[np.signedinteger[Any]]] = {
+    TypeRoot.TINYINT: np.int8,
+    TypeRoot.SMALLINT: np.int16,
+    TypeRoot.INT: np.int32,
+    TypeRoot.BIGINT: np.int64,
+}
+FLOATS = {TypeRoot.FLOAT: np.float32, TypeRoot.DOUBLE: np.float64}
+
+
+def total(
+    layout: Layout, actions: Actions, column: pa.Array, data_type: DataType, overflow: Overflow
+) -> pa.Array:
+    """Add the values of each key; null where it has none.
+
+    Parameters
+    ----------
+    layout : Layout
+        The rows.
+    actions : int8 array [n]
+        What each does; a retraction subtracts.
+    column : pyarrow.Array
+        The whole column, by row position.
+    data_type : DataType
+        A numeric type.
+    overflow : callable
+        Makes the error.
+
+    Returns
+    -------
+    pyarrow.Array [s]
+    """
+    events = _events(layout, actions, column)
+    values = column.take(pa.array(layout.rows[events.at]))
+    minus = actions[events.at] == Action.RETRACT
+    if data_type.root in FLOATS:
+        terms = fixed_values(values, FLOATS[data_type.root]).copy()
+        np.negative(terms, out=terms, where=minus)
+        return _placed(layout, events, pa.array(_left_sums(terms, events)))
+    limbs = _limbs(values, data_type)
+    limbs[minus] *= -1
+    sums = np.add.reduceat(limbs, events.starts) if len(events.at) else limbs
+    return _placed(layout, events, _from_limbs(sums, data_type, overflow))
+
+
+def _events(layout: Layout, actions: Actions, column: pa.Array) -> Events:
+    valid = column.is_valid().to_numpy(zero_copy_only=False)[layout.rows]
+    used = (actions != Action.SKIP) & (actions != Action.CLEAR) & valid
+    return layout.events(used & layout.since_reset(actions))
+
+
+def _placed(layout: Layout, events: Events, results: pa.Array) -> pa.Array:
+    """Give every segment its result; null to those without events."""
+    if len(events.segments) == len(layout.starts):
+        return results
+    index = np.full(len(layout.starts), -1, np.int64)
+    index[events.segments] = np.arange(len(results))
+    return results.take(pa.array(index, mask=index < 0))
+
+
+def _limbs(values: pa.Array, data_type: DataType) -> npt.NDArray[np.int64]:
+    """Integers of up to 128 bits as sums of limbs: the lowest first, only the highest signed."""
+    if data_type.root in INTEGERS:
+        own = fixed_values(values, INTEGERS[data_type.root]).astype(np.int64)
+        return np.stack([own & LIMB_MASK, own >> LIMB_BITS], axis=1)
+    words = fixed_values(values, np.uint32, per_row=DECIMAL_LIMBS).reshape(-1, DECIMAL_LIMBS)
+    limbs = words.astype(np.int64)
+    limbs[:, -1] = words[:, -1].view(np.int32)
+    return limbs
+
+
+def _from_limbs(sums: npt.NDArray[np.int64], data_type: DataType, overflow: Overflow) -> pa.Array:
+    """Carry, and give values of the type."""
+    limbs = sums.copy()
+    for place in range(limbs.shape[1] - 1):
+        limbs[:, place + 1] += limbs[:, place] >> LIMB_BITS
+        limbs[:, place] &= LIMB_MASK
+    top = limbs[:, -1]
+    if ((top < -(1 << LIMB_BITS - 1)) | (top >= 1 << LIMB_BITS - 1)).any():
+        raise overflow()
+    arrow_type = to_arrow_type(data_type)
+    if data_type.root in INTEGERS:
+        whole = (top << LIMB_BITS) | limbs[:, 0]
+        bounds = np.iinfo(INTEGERS[data_type.root])
+        if ((whole < bounds.min) | (whole > bounds.max)).any():
+            raise overflow()
+        return pa.array(whole.astype(INTEGERS[data_type.root]), arrow_type)
+    words = (limbs & LIMB_MASK).astype(np.uint32)
+    memory = pa.py_buffer(np.ascontiguousarray(words))
+    results = pa.Array.from_buffers(arrow_type, len(words), [None, memory])
+    if len(results) and not _fits(results, arrow_type.precision):
+        raise overflow()
+    return results
+
+
+def _fits(results: pa.Array, precision: int) -> bool:
+    unscaled = pa.Array.from_buffers(pa.decimal128(38, 0), len(results), results.buffers())
+    largest = pa.scalar(10**precision - 1, pa.decimal128(38, 0))
+    high = pc.less_equal(unscaled, largest)
+    low = pc.greater_equal(unscaled, pc.negate(largest))
+    return bool(pc.all(pc.and_(high, low)).as_py())
+
+
+def _left_sums(terms: npt.NDArray[Any], events: Events) -> npt.NDArray[Any]:
+    """Add from left to right inside each segment."""
+    lengths = events.lengths
+    order = np.argsort(-lengths, kind="stable")
+    starts, left = events.starts[order], lengths[order]
+    sums = terms[starts]
+    rank = 1
+    active = int(np.searchsorted(-left, -rank, side="left"))
+    while active >= SHORT_SEGMENTS_MIN:
+        sums[:active] += terms[starts[:active] + rank]
+        rank += 1
+        active = int(np.searchsorted(-left, -rank, side="left"))
+    for place in range(active):
+        tail = terms[starts[place] + rank : starts[place] + left[place]]
+        sums[place] = np.add.accumulate(np.concatenate([sums[place : place + 1], tail]))[-1]
+    results = np.empty_like(sums)
+    results[order] = sums
+    return results
+
+
+def product(
+    layout: Layout, actions: Actions, column: pa.Array, data_type: DataType, overflow: Overflow
+) -> pa.Array:
+    """Multiply the values of each key; null where it has none.
+
+    A retraction divides, integers towards zero as Java's ``/`` does; where there is nothing yet to
+    divide it does nothing. Decimals are rounded half up to the column's scale at each step. The
+    arguments are those of :func:`total`.
+
+    Raises
+    ------
+    InvalidInputError
+        A result does not fit the column, or a row with 0 is retracted.
+    """
+    events = _events(layout, actions, column)
+    divides = actions[events.at] == Action.RETRACT
+    begun = np.maximum.accumulate(np.where(divides, -1, events.at)) >= np.repeat(
+        layout.starts[events.segments], events.lengths
+    )
+    if not begun.all():  # nothing to divide yet
+        mask = np.zeros(len(layout.rows), np.bool_)
+        mask[events.at[begun]] = True
+        events, divides = layout.events(mask), divides[begun]
+    values = column.take(pa.array(layout.rows[events.at]))
+    if data_type.root in FLOATS:
+        factors = fixed_values(values, FLOATS[data_type.root])
+        with np.errstate(all="ignore"):  # infinities and NaN are values
+            results = pa.array(_folded(factors, divides, events, _float_step))
+    elif data_type.root in INTEGERS:
+        dtype = INTEGERS[data_type.root]
+        factors = fixed_values(values, dtype).astype(np.int64)
+        step = _integer_step(np.iinfo(dtype), overflow)
+        results = pa.array(_folded(factors, divides, events, step).astype(dtype))
+    else:
+        results = _decimal_products(values, divides, events, data_type, overflow)
+    return _placed(layout, events, results.cast(to_arrow_type(data_type)))
+
+
+Step = Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.bool_]], npt.NDArray[Any]]
+"""Takes accumulators, the next factors and whether these divide."""
+
+
+def _folded(
+    factors: npt.NDArray[Any], divides: npt.NDArray[np.bool_], events: Events, step: Step
+) -> npt.NDArray[Any]:
+    """Fold from left to right inside each segment, all segments a step at a time."""
+    order = np.argsort(-events.lengths, kind="stable")
+    starts, left = events.starts[order], events.lengths[order]
+    done = factors[starts]
+    for rank in range(1, int(left.max(initial=0))):
+        active = int(np.searchsorted(-left, -rank, side="left"))
+        at = starts[:active] + rank
+        done[:active] = step(done[:active], factors[at], divides[at])
+    results = np.empty_like(done)
+    results[order] = done
+    return results
+
+
+def _float_step(
+    before: npt.NDArray[Any], factor: npt.NDArray[Any], divides: npt.NDArray[np.bool_]
+) -> npt.NDArray[Any]:
+    return np.where(divides, before / factor, before * factor)
+
+
+def _integer_step(bounds: np.iinfo[Any], overflow: Overflow) -> Step:
+    def step(
+        before: npt.NDArray[Any], factor: npt.NDArray[Any], divides: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[Any]:
+        if (divides & (factor == 0)).any():
+            raise overflow()
+        divisor = np.where(factor == 0, 1, factor)
+        quotient = np.abs(before) // np.abs(divisor) * np.sign(before) * np.sign(divisor)
+        times = before * factor
+        # a wrapped product does not divide back; the smallest integer times -1 hides from that
+        wrapped = (factor != 0) & (times // divisor != before)
+        wrapped |= (factor == -1) & (before == np.iinfo(np.int64).min)
+        after = np.where(divides, quotient, times)
+        if ((wrapped & ~divides) | (after < bounds.min) | (after > bounds.max)).any():
+            raise overflow()
+        return after
+
+    return step
+
+
+def _decimal_products(
+    values: pa.Array,
+    divides: npt.NDArray[np.bool_],
+    events: Events,
+    data_type: DataType,
+    overflow: Overflow,
+) -> pa.Array:
+    """Key by key: Arrow has no product of decimals that rounds as BigDecimal does."""
+    arrow_type = to_arrow_type(data_type)
+    quantum = decimal.Decimal(1).scaleb(-arrow_type.scale)
+    context = decimal.Context(
+        prec=DECIMAL_DIGITS_MAX,
+        rounding=decimal.ROUND_HALF_UP,
+        traps=[decimal.InvalidOperation, decimal.DivisionByZero],
+    )
+    limit = decimal.Decimal(1).scaleb(arrow_type.precision - arrow_type.scale)
+    factors, divisions = values.to_pylist(), divides.tolist()
+    results = []
+    try:
+        for start, length in zip(events.starts.tolist(), events.lengths.tolist(), strict=True):
+            done = factors[start]
+            for place in range(start + 1, start + length):
+                own = factors[place]
+                done = (
+                    context.divide(done, own) if divisions[place] else context.multiply(done, own)
+                )
+                done = context.quantize(done, quantum)
+                if abs(done) >= limit:
+                    raise overflow()
+            results.append(done)
+        return pa.array(results, arrow_type)
+    except (decimal.DecimalException, pa.ArrowInvalid) as error:
+        raise overflow() from error

@@ -1,0 +1,181 @@
+"""One column's function with its settings, and how it is applied to all keys at once.
+
+A function that chooses a row gives row positions, every other one values: positions need no look
+at the values and serve every type.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelake.errors import InvalidInputError
+from tidelake.merge.functions import pick
+from tidelake.merge.functions.arithmetic import product, total
+from tidelake.merge.functions.bitmap import bitmap_union
+from tidelake.merge.functions.collections import collect, merge_map, nested_update
+from tidelake.merge.functions.joined_text import joined_text
+from tidelake.merge.functions.names import NEWEST, takes_retractions
+from tidelake.merge.functions.truth import truth
+from tidelake.merge.layout import Action, Actions, Layout
+from tidelake.types import DataType
+
+__all__ = ["ColumnFunction", "Folded", "fold"]
+
+Folded: TypeAlias = "npt.NDArray[np.int64] | pa.Array"
+"""Per segment a row position (:data:`~tidelake.merge.functions.pick.NONE` for null), or values."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFunction:
+    """How the values of a column become one. Picklable.
+
+    Parameters
+    ----------
+    column : str
+        The column.
+    name : str
+        Paimon's name of the function, or :data:`~tidelake.merge.functions.names.NEWEST`.
+    data_type : DataType
+        The column's type.
+    ignore_retract : bool
+        Rows that retract leave the column as it is.
+    delimiter : str
+        Of ``listagg``.
+    distinct : bool
+        Of ``collect`` and ``listagg``.
+    nested_key : tuple of str
+        Of ``nested_update``: the fields that tell its rows apart.
+    count_limit : int, optional
+        Of ``nested_update``: rows after which an array takes no more.
+    """
+
+    column: str
+    name: str
+    data_type: DataType
+    ignore_retract: bool = False
+    delimiter: str = ","
+    distinct: bool = False
+    nested_key: tuple[str, ...] = ()
+    count_limit: int | None = None
+
+    @property
+    def retracts(self) -> bool:
+        """Whether rows that retract may be given to it."""
+        return self.ignore_retract or takes_retractions(self.name)
+
+
+def fold(function: ColumnFunction, layout: Layout, actions: Actions, column: pa.Array) -> Folded:
+    """Apply a function.
+
+    Parameters
+    ----------
+    function : ColumnFunction
+        What to apply.
+    layout : Layout
+        Rows of keys with several.
+    actions : int8 array [n]
+        What each row does to this column.
+    column : pyarrow.Array
+        The whole column, by row position.
+
+    Returns
+    -------
+    int64 array [s] or pyarrow.Array [s]
+        Row positions or values, by segment.
+
+    Raises
+    ------
+    InvalidInputError
+        A row is retracted and the function cannot, or a result does not fit the column.
+    """
+    if (actions == Action.RETRACT).any():
+        if function.ignore_retract:
+            actions = np.where(actions == Action.RETRACT, np.int8(Action.SKIP), actions)
+        elif not function.retracts:
+            raise no_retraction(function)
+    name = function.name
+    if name == "primary-key":  # whatever the newest row has, also one that retracts
+        actions = np.where(actions == Action.RETRACT, np.int8(Action.ADD), actions)
+    if name in (NEWEST, "last_value", "primary-key"):
+        return pick.last_value(layout, actions)
+    if name == "last_non_null_value":
+        return pick.last_non_null_value(layout, actions, _valid(layout, column))
+    if name == "first_value":
+        return pick.first_value(layout, actions)
+    if name in ("first_non_null_value", "first_not_null_value"):
+        return pick.first_non_null_value(layout, actions, _valid(layout, column))
+    if name in ("max", "min"):
+        largest = name == "max"
+        return pick.extreme(layout, actions, column, function.data_type, largest=largest)
+    return _values(function, layout, actions, column)
+
+
+def _values(
+    function: ColumnFunction, layout: Layout, actions: Actions, column: pa.Array
+) -> pa.Array:
+    match function.name:
+        case "sum":
+            return total(layout, actions, column, function.data_type, lambda: _overflow(function))
+        case "product":
+            return product(layout, actions, column, function.data_type, lambda: _overflow(function))
+        case "bool_and" | "bool_or":
+            return truth(layout, actions, column, needs_all=function.name == "bool_and")
+        case "listagg":
+            return joined_text(
+                layout,
+                actions,
+                column,
+                delimiter=function.delimiter,
+                distinct=function.distinct,
+            )
+        case "collect":
+            # a wrapper that ignores retractions knows nothing of collect's own order in Java
+            return collect(
+                layout,
+                actions,
+                column,
+                distinct=function.distinct,
+                prepends=function.ignore_retract,
+            )
+        case "merge_map":
+            return merge_map(layout, actions, column)
+        case "nested_update":
+            return nested_update(
+                layout,
+                actions,
+                column,
+                nested_key=function.nested_key,
+                count_limit=function.count_limit,
+            )
+        case "rbm32":
+            return bitmap_union(layout, actions, column, name=function.column)
+    message = f"no function is named {function.name}"
+    raise AssertionError(message)
+
+
+def _valid(layout: Layout, column: pa.Array) -> npt.NDArray[np.bool_]:
+    valid: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)[layout.rows]
+    return valid
+
+
+def no_retraction(function: ColumnFunction) -> InvalidInputError:
+    """The error of a delete or -U that a function cannot take."""
+    message = (
+        f"Column '{function.column}' is aggregated by '{function.name}', which cannot take a row"
+        f" back (-U, -D): set 'fields.{function.column}.ignore-retract' = 'true' to leave the"
+        " column as it is then, or write no such rows."
+    )
+    return InvalidInputError(message, kind="no_retraction", column=function.column)
+
+
+def _overflow(function: ColumnFunction) -> InvalidInputError:
+    message = (
+        f"The {function.name} of column '{function.column}' does not fit {function.data_type}:"
+        " widen the column's type, or write other values."
+    )
+    return InvalidInputError(message, kind="aggregate_overflow", column=function.column)

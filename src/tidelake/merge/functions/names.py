@@ -1,0 +1,115 @@
+"""The functions by name: which types they take, and whether they can take a row back.
+
+Source: the factories of Paimon's field aggregators (1.3.1).
+"""
+
+from __future__ import annotations
+
+from tidelake.types import DataType, TypeRoot
+
+__all__ = ["NEWEST", "check_function", "takes_retractions"]
+
+NEWEST = "newest"
+"""A column of a sequence group without a function: the newest value, null too. No name of Paimon's:
+``last_value``, given as a function, is retracted also by rows with an older sequence."""
+
+_NUMERIC = frozenset(
+    {
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.FLOAT,
+        TypeRoot.DOUBLE,
+        TypeRoot.DECIMAL,
+    }
+)
+_NOT_ORDERED = frozenset(
+    {
+        TypeRoot.BOOLEAN,
+        TypeRoot.ARRAY,
+        TypeRoot.MAP,
+        TypeRoot.MULTISET,
+        TypeRoot.ROW,
+        TypeRoot.VARIANT,
+    }
+)
+_ORDERED = frozenset(TypeRoot) - _NOT_ORDERED
+
+_ROOTS: dict[str, tuple[frozenset[TypeRoot], str]] = {
+    "sum": (_NUMERIC, "a number"),
+    "product": (_NUMERIC, "a number"),
+    "max": (_ORDERED, "a type with an order"),
+    "min": (_ORDERED, "a type with an order"),
+    "bool_and": (frozenset({TypeRoot.BOOLEAN}), "BOOLEAN"),
+    "bool_or": (frozenset({TypeRoot.BOOLEAN}), "BOOLEAN"),
+    "listagg": (frozenset({TypeRoot.VARCHAR}), "STRING or VARCHAR"),
+    "collect": (frozenset({TypeRoot.ARRAY}), "an ARRAY"),
+    "merge_map": (frozenset({TypeRoot.MAP}), "a MAP"),
+    "nested_update": (frozenset({TypeRoot.ARRAY}), "an ARRAY of ROW"),
+    "rbm32": (frozenset({TypeRoot.VARBINARY}), "VARBINARY"),
+}
+_TAKE_RETRACTIONS = frozenset(
+    {
+        NEWEST,
+        "sum",
+        "product",
+        "last_value",
+        "last_non_null_value",
+        "collect",
+        "merge_map",
+        "nested_update",
+        "primary-key",
+    }
+)
+_NOT_COVERED = {
+    "rbm64": "its bytes are a form of RoaringBitmap's own",
+    "theta_sketch": "sketches are not covered",
+    "hll_sketch": "sketches are not covered",
+}
+
+
+def takes_retractions(name: str) -> bool:
+    """Whether a function can take a row back.
+
+    Examples
+    --------
+    >>> takes_retractions("sum"), takes_retractions("max")
+    (True, False)
+    """
+    return name in _TAKE_RETRACTIONS
+
+
+def check_function(
+    name: str, data_type: DataType, *, nested_key: tuple[str, ...] = ()
+) -> str | None:
+    """Say what is wrong with a function on a column, None where nothing is.
+
+    Parameters
+    ----------
+    name : str
+        Requires: one of Paimon's functions.
+    data_type : DataType
+        The column's type.
+    nested_key : tuple of str
+        Of ``nested_update``.
+
+    Examples
+    --------
+    >>> from tidelake.types import parse_type
+    >>> check_function("sum", parse_type("STRING"))
+    "'sum' needs a number, not STRING"
+    """
+    if name in _NOT_COVERED:
+        return f"'{name}' is not covered by this version ({_NOT_COVERED[name]})"
+    roots, needed = _ROOTS.get(name, (frozenset(TypeRoot), ""))
+    fits = data_type.root in roots
+    if fits and name == "nested_update":
+        (element,) = data_type.children
+        fits = element.root is TypeRoot.ROW
+        if fits:
+            names = [field for _, field in element.child_fields]
+            for key in nested_key:
+                if key not in names:
+                    return f"its rows have no field '{key}' ({', '.join(names)})"
+    return None if fits else f"'{name}' needs {needed}, not {data_type}"

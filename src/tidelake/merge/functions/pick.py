@@ -1,0 +1,149 @@
+"""Functions that choose one of the rows: their result is a position, whatever the type.
+
+Source: Paimon's ``FieldLastValueAgg``, ``FieldLastNonNullValueAgg``, ``FieldFirstValueAgg``,
+``FieldFirstNonNullValueAgg``, ``FieldMaxAgg``, ``FieldMinAgg`` (1.3.1). Cost O(n), but for rows
+that come with an older sequence, or after a removal, where the accumulator's state counts: there
+one vector step per rank.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelake.codec.key_order import encode_keys, key_widths
+from tidelake.merge.layout import Action, Actions, Layout
+from tidelake.merge.segments import compact_keys
+from tidelake.types import DataType
+
+__all__ = [
+    "NONE",
+    "extreme",
+    "first_non_null_value",
+    "first_value",
+    "last_non_null_value",
+    "last_value",
+]
+
+NONE = -1
+"""The position that stands for null."""
+
+Picks = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+def last_value(layout: Layout, actions: Actions) -> Picks:
+    """Choose the newest row, null or not; a retraction leaves null.
+
+    Parameters
+    ----------
+    layout : Layout
+        The rows.
+    actions : int8 array [n]
+        What each does.
+
+    Returns
+    -------
+    int64 array [s]
+        Row positions, :data:`NONE` for null.
+    """
+    return _at_last(layout, actions, (actions != Action.SKIP) & (actions != Action.OLDER))
+
+
+def last_non_null_value(layout: Layout, actions: Actions, valid: Mask) -> Picks:
+    """Choose the newest row that has a value; the retraction of a value leaves null.
+
+    Parameters
+    ----------
+    valid : bool array [n]
+        Whether the rows have a value.
+    """
+    if not (actions == Action.OLDER).any():
+        event = ((actions == Action.ADD) | (actions == Action.RETRACT)) & valid
+        event |= (actions == Action.SET) | (actions == Action.CLEAR)
+        return _at_last(layout, actions, event)
+    picks = np.full(len(layout.starts), NONE, np.int64)
+    for active, at in layout.ranks():
+        action, own, before = actions[at], valid[at], picks[:active]
+        takes = ((action == Action.ADD) & own) | (action == Action.SET)
+        takes |= (action == Action.OLDER) & own & (before == NONE)
+        clears = ((action == Action.RETRACT) & own) | (action == Action.CLEAR)
+        picks[:active] = np.where(takes, layout.rows[at], np.where(clears, NONE, before))
+    return picks
+
+
+def _at_last(layout: Layout, actions: Actions, event: Mask) -> Picks:
+    """The row of each segment's last event, where that sets a value."""
+    last = layout.last_of(event)
+    sets = (last >= 0) & np.isin(actions[last], (Action.ADD, Action.SET))
+    return np.where(sets, layout.rows[last], NONE)
+
+
+def first_value(layout: Layout, actions: Actions) -> Picks:
+    """Choose the first row that arrived, null or not; an older one replaces it."""
+    return _first(layout, actions, np.ones(len(actions), np.bool_), keeps_null=True)
+
+
+def first_non_null_value(layout: Layout, actions: Actions, valid: Mask) -> Picks:
+    """Choose the first row that arrived and has a value; an older one replaces it."""
+    return _first(layout, actions, valid, keeps_null=False)
+
+
+def _first(layout: Layout, actions: Actions, counts: Mask, *, keeps_null: bool) -> Picks:
+    """Choose the first row that counts.
+
+    The Java functions remember that they have begun, also over a removed row: what comes after one
+    finds the first value taken. And they aggregate an older row by swapping the two sides, so that
+    it replaces what was there; only what had not begun yet is kept (`keeps_null`: also if null).
+    """
+    picks = np.full(len(layout.starts), NONE, np.int64)
+    if not np.isin(actions, (Action.OLDER, Action.SET, Action.CLEAR)).any():
+        events = layout.events((actions == Action.ADD) & counts)
+        picks[events.segments] = layout.rows[events.at[events.starts]]
+        return picks
+    begun = np.zeros(len(layout.starts), np.bool_)
+    for active, at in layout.ranks():
+        action, own, before, started = actions[at], counts[at], picks[:active], begun[:active]
+        row = np.where(own, layout.rows[at], NONE)
+        takes = (action == Action.ADD) & ~started & own
+        older = action == Action.OLDER
+        keeps = older & ~started
+        if not keeps_null:
+            keeps &= before != NONE
+        replaced = takes | (older & ~keeps) | (action == Action.SET)
+        after = np.where(replaced, row, before)
+        picks[:active] = np.where(action == Action.CLEAR, NONE, after)
+        begun[:active] = started | takes | keeps
+    return picks
+
+
+def extreme(
+    layout: Layout, actions: Actions, column: pa.Array, data_type: DataType, *, largest: bool
+) -> Picks:
+    """Choose the row with the largest or the smallest value; of equal ones the oldest.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+        The whole column, by row position.
+    data_type : DataType
+        Its type; floats compare by their total order, NaN largest.
+    largest : bool
+        The largest, or else the smallest.
+    """
+    valid = column.is_valid().to_numpy(zero_copy_only=False)[layout.rows]
+    used = np.isin(actions, (Action.ADD, Action.OLDER, Action.SET)) & valid
+    events = layout.events(used & layout.since_reset(actions))
+    picks = np.full(len(layout.starts), NONE, np.int64)
+    if len(events.at) == 0:
+        return picks
+    values, types = column.take(pa.array(layout.rows[events.at])), [data_type.not_null()]
+    codes = compact_keys(encode_keys([values], types, key_widths([values], types)))
+    if codes.dtype.kind == "S":
+        codes = np.unique(codes, return_inverse=True)[1]
+    best = (np.maximum if largest else np.minimum).reduceat(codes, events.starts)
+    hit = codes == np.repeat(best, events.lengths)
+    places = np.where(hit, np.arange(len(hit)), len(hit))
+    picks[events.segments] = layout.rows[events.at[np.minimum.reduceat(places, events.starts)]]
+    return picks

@@ -1,0 +1,167 @@
+"""The rows of keys that have several, laid out so that all keys are folded at once.
+
+A merge function of Paimon is a loop: rows of one key arrive from the oldest to the newest, and each
+changes an accumulator. The same loop over all keys at once has one step per *rank*: first the
+oldest row of every key, then the second of every key that has one, and so on. Keys are ordered by
+their number of rows, most first, so that the keys of a step are a prefix and no step looks at keys
+that are done.
+
+What a row does to an accumulator is its :class:`Action`; the engines say it, per column. Functions
+whose result does not depend on the steps (a maximum, the last value) look at whole segments
+instead (:meth:`Layout.events`).
+
+Source: ``docs/format/merge.md``; Paimon's ``ReducerMergeFunctionWrapper`` (1.3.1) for keys with one
+row, which bypass all of this.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelake.merge.segments import Segments
+
+__all__ = ["Action", "Actions", "Events", "Layout", "layout_of"]
+
+Actions = npt.NDArray[np.int8]
+"""One :class:`Action` per row of a :class:`Layout`."""
+
+Positions = npt.NDArray[np.int64]
+
+
+class Action(enum.IntEnum):
+    """What a row does to the accumulator of a column."""
+
+    SKIP = 0
+    """Nothing."""
+    ADD = 1
+    """It is aggregated as the newer value."""
+    OLDER = 2
+    """It is aggregated as the older value: its sequence is below what the accumulator has seen."""
+    RETRACT = 3
+    """It is taken back."""
+    SET = 4
+    """The key's row was removed; the column begins with this value again (NOT NULL columns)."""
+    CLEAR = 5
+    """The key's row was removed; the column begins with null again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Some of a layout's rows, segment after segment.
+
+    Parameters
+    ----------
+    at : int64 array [e]
+        Places in the layout, rising.
+    starts : int64 array [k]
+        Along `at`, where each segment starts that has an event.
+    segments : int64 array [k]
+        Which segments these are.
+    """
+
+    at: Positions
+    starts: Positions
+    segments: Positions
+
+    @property
+    def lengths(self) -> Positions:
+        """Events of each segment [k]."""
+        return np.diff(self.starts, append=len(self.at))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Rows of keys with several rows; the keys with the most rows first.
+
+    Parameters
+    ----------
+    rows : int64 array [n]
+        Row positions, segment after segment, from the oldest row of a key to its newest.
+    starts : int64 array [s]
+        Where each segment starts.
+    lengths : int64 array [s]
+        Rows of each segment, at least two; falling.
+    keys : int64 array [s]
+        Which of all keys, in key order, each segment is.
+    """
+
+    rows: Positions
+    starts: Positions
+    lengths: Positions
+    keys: Positions
+
+    @property
+    def segment(self) -> Positions:
+        """The segment of each place [n]."""
+        return np.repeat(np.arange(len(self.starts), dtype=np.int64), self.lengths)
+
+    @property
+    def last(self) -> Positions:
+        """The place of each segment's newest row [s]."""
+        return self.starts + self.lengths - 1
+
+    def ranks(self) -> Iterator[tuple[int, Positions]]:
+        """Go through the rows rank by rank.
+
+        Yields
+        ------
+        active : int
+            So many segments, the first ones, have a row of this rank.
+        at : int64 array [active]
+            The places of these rows.
+        """
+        if len(self.starts) == 0:
+            return
+        counts = np.bincount(self.lengths)  # how many segments end after so many rows
+        active = len(self.starts)
+        for rank in range(int(self.lengths[0])):
+            active -= int(counts[rank])
+            yield active, self.starts[:active] + rank
+
+    def events(self, mask: npt.NDArray[np.bool_]) -> Events:
+        """Give the rows of a mask [n]."""
+        at = np.flatnonzero(mask)
+        segment = self.segment[at]
+        first = np.empty(len(at), np.bool_)
+        first[:1] = True
+        np.not_equal(segment[1:], segment[:-1], out=first[1:])
+        starts = np.flatnonzero(first)
+        return Events(at, starts, segment[starts])
+
+    def last_of(self, mask: npt.NDArray[np.bool_]) -> Positions:
+        """Give the last place of a mask in each segment [s]; -1 where it has none."""
+        places = np.where(mask, np.arange(len(mask), dtype=np.int64), -1)
+        return np.maximum.reduceat(places, self.starts)
+
+    def since_reset(self, actions: Actions) -> npt.NDArray[np.bool_]:
+        """Whether a row counts: no later row of its key removes what was before [n]."""
+        resets = (actions == Action.SET) | (actions == Action.CLEAR)
+        if not resets.any():
+            return np.ones(len(actions), np.bool_)
+        last = np.repeat(self.last_of(resets), self.lengths)
+        return np.arange(len(actions)) >= last
+
+
+def layout_of(segments: Segments) -> Layout:
+    """Lay out the keys that have several rows.
+
+    Examples
+    --------
+    >>> order, first = np.array([4, 0, 3, 1, 2]), np.array([True, True, False, True, False])
+    >>> layout = layout_of(Segments(order, first, np.zeros(5, np.int8)))
+    >>> layout.rows.tolist(), layout.keys.tolist()
+    ([0, 3, 1, 2], [1, 2])
+    """
+    starts = segments.starts
+    lengths = np.diff(starts, append=len(segments.order))
+    keys = np.flatnonzero(lengths > 1)
+    keys = keys[np.argsort(-lengths[keys], kind="stable")]
+    own = lengths[keys]
+    own_starts = np.cumsum(own) - own
+    places = np.repeat(starts[keys] - own_starts, own) + np.arange(int(own.sum()))
+    return Layout(segments.order[places], own_starts, own, keys)

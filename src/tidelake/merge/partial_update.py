@@ -1,0 +1,234 @@
+"""The engine ``partial-update``: each column keeps its last value that is not null.
+
+Rules, from Paimon's ``PartialUpdateMergeFunction`` (1.3.1):
+
+- Without sequence groups a row sets the columns in which it has a value. Rows that retract (-U, -D)
+  are an error, unless ``ignore-delete`` leaves them out, or
+  ``partial-update.remove-record-on-delete`` lets a -D remove the row (a -U does nothing then).
+- The columns of a **sequence group** change together: if a row's sequence (null smallest) is not
+  below the one seen last, its sequence and members are taken over, null too, or aggregated where a
+  member has a function; if it is below, functions get it as an older value and other members stay.
+  A row whose sequence is all null leaves the group alone. A row that retracts sets members to null,
+  or is retracted from their functions; of a group named by
+  ``partial-update.remove-record-on-sequence-group`` a -D removes the row.
+- The merged row is a delete where the newest row removed it, or no row ever added; else an insert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelake.codec.arrow_memory import joined
+from tidelake.errors import InvalidInputError
+from tidelake.merge.column_rules import SequenceGroup
+from tidelake.merge.engine import Merged
+from tidelake.merge.fold_columns import fold_columns, removing
+from tidelake.merge.functions import NEWEST, ColumnFunction
+from tidelake.merge.layout import Action, Actions, Layout, layout_of
+from tidelake.merge.segments import Segments
+from tidelake.merge.sequence import rank_column
+from tidelake.types.row_kind import RowKind
+
+__all__ = ["PartialUpdate", "no_delete"]
+
+NOTHING = np.int64(-1)
+"""The rank of a sequence that is all null: below every other."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What the rows of a layout do.
+
+    Parameters
+    ----------
+    newer : tuple of bool array [n]
+        Per group: the row's sequence is not below what was seen.
+    empty : tuple of bool array [n]
+        Per group: the row's sequence is all null.
+    removes : bool array [n]
+        The row removes what was before.
+    """
+
+    newer: tuple[Mask, ...]
+    empty: tuple[Mask, ...]
+    removes: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class PartialUpdate:
+    """Sets the columns in which rows have a value, group by group.
+
+    Parameters
+    ----------
+    functions : tuple of ColumnFunction
+        One per column that is no key.
+    groups : tuple of SequenceGroup
+        Columns that are updated together.
+    ignore_delete : bool
+        Rows that retract take no part.
+    remove_on_delete : bool
+        A -D removes the row of its key.
+    not_null : frozenset of str
+        Columns that hold no null.
+    """
+
+    functions: tuple[ColumnFunction, ...]
+    groups: tuple[SequenceGroup, ...] = ()
+    ignore_delete: bool = False
+    remove_on_delete: bool = False
+    not_null: frozenset[str] = frozenset()
+
+    def merge(self, rows: pa.Table, segments: Segments) -> Merged:
+        """Merge whole keys; see :class:`~tidelake.merge.engine.MergeEngine`.
+
+        Raises
+        ------
+        InvalidInputError
+            A row retracts, and nothing says what that means.
+        """
+        winners = segments.order[segments.last]
+        kinds = segments.kinds[winners]
+        layout = layout_of(segments)
+        if not len(layout.keys):
+            return Merged(winners, kinds)
+        own_kinds = segments.kinds[layout.rows]
+        adds = (own_kinds & 1) == 0
+        if not (adds.all() or self.ignore_delete or self.remove_on_delete or self.groups):
+            raise no_delete()
+        decided = self._decide(rows, layout, own_kinds)
+        deleted = decided.removes[layout.last] | ~np.logical_or.reduceat(adds, layout.starts)
+        kinds[layout.keys] = np.where(deleted, np.int8(RowKind.DELETE), np.int8(RowKind.INSERT))
+        if self.ignore_delete:  # the sequence number is that of the last row that counts
+            last = layout.last_of(adds)
+            winners[layout.keys] = layout.rows[np.where(last < 0, layout.last, last)]
+
+        def actions_of(function: ColumnFunction) -> Actions:
+            actions = self._actions(function, layout, adds, decided)
+            return removing(actions, decided.removes, not_null=function.column in self.not_null)
+
+        columns = fold_columns(rows, winners, layout, self.functions, actions_of)
+        self._check_nulls(columns)
+        return Merged(winners, kinds, columns)
+
+    def _actions(
+        self, function: ColumnFunction, layout: Layout, adds: Mask, decided: _Decided
+    ) -> Actions:
+        for group, newer, empty in zip(self.groups, decided.newer, decided.empty, strict=True):
+            if function.column in group.columns:
+                return np.where(newer & ~empty, np.int8(Action.ADD), np.int8(Action.SKIP))
+            if function.column in group.members:
+                added = np.where(newer, np.int8(Action.ADD), np.int8(Action.OLDER))
+                taken = np.full(len(adds), Action.RETRACT, np.int8)
+                self._check_first(function, layout, adds)
+                if function.name == NEWEST:  # what is older has nothing to take back
+                    taken = np.where(newer, taken, np.int8(Action.SKIP))
+                return np.where(empty, np.int8(Action.SKIP), np.where(adds, added, taken))
+        return np.where(adds, np.int8(Action.ADD), np.int8(Action.SKIP))
+
+    def _decide(self, rows: pa.Table, layout: Layout, kinds: npt.NDArray[np.int8]) -> _Decided:
+        deletes = kinds == RowKind.DELETE
+        if not self.groups:
+            nobody = np.zeros(len(kinds), np.bool_)
+            return _Decided((), (), deletes if self.remove_on_delete else nobody)
+        ranks, after_removal = [], []
+        for group in self.groups:
+            own, begun = self._ranks(rows, layout, group)
+            if self.ignore_delete:
+                own = np.where((kinds & 1) == 0, own, NOTHING)
+            ranks.append(own)
+            after_removal.append(begun)
+        newer = tuple(np.zeros(len(kinds), np.bool_) for _ in self.groups)
+        removes = np.zeros(len(kinds), np.bool_)
+        seen = [np.full(len(layout.starts), NOTHING) for _ in self.groups]
+        for active, at in layout.ranks():
+            gone = np.zeros(active, np.bool_)
+            for group, own, before, is_newer in zip(self.groups, ranks, seen, newer, strict=True):
+                rank = own[at]
+                takes = (rank >= before[:active]) & (rank != NOTHING)
+                is_newer[at] = takes
+                before[:active] = np.where(takes, rank, before[:active])
+                if group.removes:
+                    gone |= takes & deletes[at]
+            removes[at] = gone
+            if gone.any():
+                for before, begun in zip(seen, after_removal, strict=True):
+                    before[:active] = np.where(gone, begun[at], before[:active])
+        return _Decided(newer, tuple(own == NOTHING for own in ranks), removes)
+
+    def _ranks(
+        self, rows: pa.Table, layout: Layout, group: SequenceGroup
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Number the rows' sequences in their order; and what is left of each if its row removes.
+
+        What is left are the columns that hold no null.
+        """
+        places = pa.array(layout.rows)
+        columns = [joined(rows.column(name).chunks).take(places) for name in group.columns]
+        stays = [name in self.not_null for name in group.columns]
+        count = len(layout.rows)
+        if not any(stays) or not group.removes:
+            own = _dense_ranks(columns, group)
+            left = np.full(count, NOTHING) if not any(stays) else own
+            return own, left
+        emptied = [
+            column if kept else pa.nulls(count, column.type)
+            for column, kept in zip(columns, stays, strict=True)
+        ]
+        both = _dense_ranks(
+            [pa.concat_arrays(pair) for pair in zip(columns, emptied, strict=True)], group
+        )
+        return both[:count], both[count:]
+
+    def _check_first(self, function: ColumnFunction, layout: Layout, adds: Mask) -> None:
+        """Refuse a first row that Paimon takes as a value and takes back at once."""
+        if function.column in self.not_null and not adds[layout.starts].all():
+            raise _retract_not_null(function.column)
+
+    def _check_nulls(self, columns: dict[str, pa.Array]) -> None:
+        for name, column in columns.items():
+            if name in self.not_null and column.null_count:
+                raise _retract_not_null(name)
+
+
+def _dense_ranks(columns: Sequence[pa.Array], group: SequenceGroup) -> npt.NDArray[np.int64]:
+    ranks: list[npt.NDArray[Any]] = []
+    for column, data_type in zip(columns, group.types, strict=True):
+        ranks += rank_column(column, data_type, descending=False)
+    order = np.lexsort(ranks[::-1])
+    rises = np.zeros(len(order), np.bool_)
+    for rank in ranks:
+        ordered = rank[order]
+        rises[1:] |= ordered[1:] != ordered[:-1]
+    dense = np.empty(len(order), np.int64)
+    dense[order] = np.cumsum(rises)
+    empty = np.ones(len(order), np.bool_)
+    for column in columns:
+        empty &= column.is_null().to_numpy(zero_copy_only=False)
+    return np.where(empty, NOTHING, dense)
+
+
+def _retract_not_null(column: str) -> InvalidInputError:
+    message = (
+        f"Column '{column}' is NOT NULL and in a sequence group, from which a row that retracts"
+        " (-U, -D) would take it: make the column nullable, or write no such rows."
+    )
+    return InvalidInputError(message, kind="retract_not_null", column=column)
+
+
+def no_delete() -> InvalidInputError:
+    """The error of a row that retracts where nothing says what that means."""
+    message = (
+        "The merge engine 'partial-update' cannot take rows back (-U, -D) as this table's options"
+        " are. Set 'ignore-delete' = 'true' to leave them out;"
+        " 'partial-update.remove-record-on-delete' = 'true' to let a -D remove the row; or"
+        " 'fields.<sequence>.sequence-group' to take back the columns of a group."
+    )
+    return InvalidInputError(message, kind="no_delete")

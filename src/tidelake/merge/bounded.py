@@ -7,7 +7,9 @@
    batches. Those with the fewest bytes are taken, and no more than it needs. Deletes stay in it:
    an older run may hold the key. The order of age is kept, so the result is that of one merge; only
    with ``ignore-delete`` a key that nothing but retracts may keep a retraction that hides nothing.
-3. Two runs are merged at a time at least. Where the pages of two files are larger than the share,
+3. Under an engine that combines rows all runs are merged at once, whatever they hold: a row that
+   removes its key's row and is followed by another one leaves no trace in the two of them merged.
+4. Two runs are merged at a time at least. Where the pages of two files are larger than the share,
    they are what the merge takes.
 
 Complexity: a row is rewritten once for each time that all runs are too many for the share.
@@ -42,11 +44,14 @@ class RunSource:
         Its size in storage.
     held_bytes : int
         What it holds while it is open, beside a batch.
+    level : int
+        Its level.
     """
 
     open: Callable[[int], Iterator[pa.RecordBatch]]
     size_bytes: int
     held_bytes: int
+    level: int = 0
 
 
 def merge_bounded(
@@ -80,7 +85,10 @@ def merge_bounded(
     spilled: list[SpilledRun] = []
     files: SpillFiles | None = None
     try:
-        while (some := _beforehand(runs, memory.merge_pages_bytes)) is not None:
+        while (
+            not spec.combines
+            and (some := _beforehand(runs, memory.merge_pages_bytes)) is not None
+        ):
             if files is None:
                 files = spill_files()
             opened = _opened(runs[some], memory)
@@ -88,7 +96,12 @@ def merge_bounded(
             spilled.append(joined)
             runs[some] = [_source_of(joined)]
         yield from merge_runs(
-            _opened(runs, memory), spec, drop_deletes=drop_deletes, columns=columns, memory=memory
+            _opened(runs, memory),
+            spec,
+            drop_deletes=drop_deletes,
+            columns=columns,
+            memory=memory,
+            levels=[run.level for run in runs],
         )
     finally:
         for run in spilled:

@@ -49,6 +49,8 @@ class _Decided:
 
     Parameters
     ----------
+    groups : tuple of SequenceGroup
+        Those whose columns are read.
     newer : tuple of bool array [n]
         Per group: the row's sequence is not below what was seen.
     empty : tuple of bool array [n]
@@ -57,6 +59,7 @@ class _Decided:
         The row removes what was before.
     """
 
+    groups: tuple[SequenceGroup, ...]
     newer: tuple[Mask, ...]
     empty: tuple[Mask, ...]
     removes: Mask
@@ -121,7 +124,7 @@ class PartialUpdate:
     def _actions(
         self, function: ColumnFunction, layout: Layout, adds: Mask, decided: _Decided
     ) -> Actions:
-        for group, newer, empty in zip(self.groups, decided.newer, decided.empty, strict=True):
+        for group, newer, empty in zip(decided.groups, decided.newer, decided.empty, strict=True):
             if function.column in group.columns:
                 return np.where(newer & ~empty, np.int8(Action.ADD), np.int8(Action.SKIP))
             if function.column in group.members:
@@ -137,20 +140,21 @@ class PartialUpdate:
         deletes = kinds == RowKind.DELETE
         if not self.groups:
             nobody = np.zeros(len(kinds), np.bool_)
-            return _Decided((), (), deletes if self.remove_on_delete else nobody)
+            return _Decided((), (), (), deletes if self.remove_on_delete else nobody)
+        groups = tuple(g for g in self.groups if g.columns[0] in rows.column_names)
         ranks, after_removal = [], []
-        for group in self.groups:
+        for group in groups:
             own, begun = self._ranks(rows, layout, group)
             if self.ignore_delete:
                 own = np.where((kinds & 1) == 0, own, NOTHING)
             ranks.append(own)
             after_removal.append(begun)
-        newer = tuple(np.zeros(len(kinds), np.bool_) for _ in self.groups)
+        newer = tuple(np.zeros(len(kinds), np.bool_) for _ in groups)
         removes = np.zeros(len(kinds), np.bool_)
-        seen = [np.full(len(layout.starts), NOTHING) for _ in self.groups]
+        seen = [np.full(len(layout.starts), NOTHING) for _ in groups]
         for active, at in layout.ranks():
             gone = np.zeros(active, np.bool_)
-            for group, own, before, is_newer in zip(self.groups, ranks, seen, newer, strict=True):
+            for group, own, before, is_newer in zip(groups, ranks, seen, newer, strict=True):
                 rank = own[at]
                 takes = (rank >= before[:active]) & (rank != NOTHING)
                 is_newer[at] = takes
@@ -161,7 +165,7 @@ class PartialUpdate:
             if gone.any():
                 for before, begun in zip(seen, after_removal, strict=True):
                     before[:active] = np.where(gone, begun[at], before[:active])
-        return _Decided(newer, tuple(own == NOTHING for own in ranks), removes)
+        return _Decided(groups, newer, tuple(own == NOTHING for own in ranks), removes)
 
     def _ranks(
         self, rows: pa.Table, layout: Layout, group: SequenceGroup

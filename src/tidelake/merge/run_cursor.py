@@ -56,12 +56,15 @@ class Slice:
         Row kinds.
     sequence_bounds : (int, int)
         No sequence number of the rows lies outside.
+    level : int
+        The level of the run.
     """
 
     rows: pa.RecordBatch
     keys: Keys
     kinds: npt.NDArray[np.int8]
     sequence_bounds: tuple[int, int]
+    level: int = 0
 
 
 class RunCursor:
@@ -77,13 +80,21 @@ class RunCursor:
         Names the key columns.
     slice_bytes_max : int
         Batches above this size are cut, and no more bytes of keys are encoded at a time.
+    level : int
+        The run's level, where it counts.
     """
 
     def __init__(
-        self, batches: Iterator[pa.RecordBatch], spec: MergeSpec, *, slice_bytes_max: int
+        self,
+        batches: Iterator[pa.RecordBatch],
+        spec: MergeSpec,
+        *,
+        slice_bytes_max: int,
+        level: int = 0,
     ) -> None:
         self._batches = batches
         self._spec = spec
+        self._level = level
         self._slice_bytes_max = slice_bytes_max
         self._parts: list[pa.RecordBatch] = []  # cut off the current batch; the next one is last
         self._batch: pa.RecordBatch | None = None
@@ -160,7 +171,7 @@ class RunCursor:
         rows = self._batch.slice(self._taken, count)
         kinds = self._kinds[self._taken : self._taken + count]
         self._taken += count
-        return Slice(rows, self._keys[begin:end], kinds, self._sequence_bounds)
+        return Slice(rows, self._keys[begin:end], kinds, self._sequence_bounds, self._level)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Hand out all rows that are left."""

@@ -78,6 +78,34 @@ class Segments:
         last[-1:] = True
         return last
 
+    def lowest_level_only(self, levels: npt.NDArray[np.int64]) -> Segments:
+        """Leave out rows that a lower level holds already, merged; rows of level 0 all stay.
+
+        Parameters
+        ----------
+        levels : int array [n]
+            By row position: the level of the row's run.
+
+        Examples
+        --------
+        >>> order, first = np.array([2, 1, 0]), np.array([True, False, False])
+        >>> segments = Segments(order, first, np.zeros(3, np.int8))
+        >>> segments.lowest_level_only(np.array([0, 4, 5])).order.tolist()
+        [1, 0]
+        """
+        own = levels[self.order]
+        high = own > 0
+        starts = self.starts
+        lengths = np.diff(starts, append=len(own))
+        lowest = np.minimum.reduceat(np.where(high, own, np.iinfo(np.int64).max), starts)
+        stays = ~high | (own == np.repeat(lowest, lengths))
+        if stays.all():
+            return self
+        segment = np.cumsum(self.first)[stays]
+        first = np.ones(len(segment), np.bool_)
+        np.not_equal(segment[1:], segment[:-1], out=first[1:])
+        return Segments(self.order[stays], first, self.kinds)
+
 
 def compact_keys(keys: Keys) -> Keys:
     """Drop constant byte columns; up to 8 that are left become one unsigned integer.

@@ -49,6 +49,7 @@ def merge_runs(
     drop_deletes: bool,
     columns: Sequence[str] | None = None,
     memory: Memory = UNLIMITED,
+    levels: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Merge sorted runs.
 
@@ -68,6 +69,9 @@ def merge_runs(
         The columns wanted of the result, in order; all by default.
     memory : Memory
         Bounds the rows that all runs hold together; a batch above its run's share is cut.
+    levels : sequence of int, optional
+        The runs' levels. They count where compactions look keys up (``MergeSpec.by_lookup``): a row
+        of a level from 1 holds what higher levels have of its key.
 
     Yields
     ------
@@ -80,7 +84,11 @@ def merge_runs(
     """
     engine = engine_of(spec)
     share = min(SLICE_BYTES_MAX, memory.merge_rows_bytes // max(1, len(runs)))
-    live = [RunCursor(run, spec, slice_bytes_max=share) for run in runs]
+    known = levels if levels is not None and spec.by_lookup else [0] * len(runs)
+    live = [
+        RunCursor(run, spec, slice_bytes_max=share, level=level)
+        for run, level in zip(runs, known, strict=True)
+    ]
     widths: tuple[int, ...] = ()
     while True:
         live = [cursor for cursor in live if cursor.fill()]
@@ -151,6 +159,9 @@ def _merge_group(
         sort=merge_order,
         rank_of=_rank_of(slices, spec, rows),
     )
+    if spec.by_lookup:
+        counts = [s.rows.num_rows for s in slices]
+        segments = segments.lowest_level_only(np.repeat([s.level for s in slices], counts))
     merged = engine.merge(rows, segments)
     if drop_deletes:
         merged = merged.without_retracts()

@@ -16,6 +16,8 @@ from tidelake.merge.functions import ColumnFunction
 from tidelake.options import Options
 from tidelake.options.declared import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
+    CHANGELOG_PRODUCER,
+    FORCE_LOOKUP,
     IGNORE_DELETE,
     MERGE_ENGINE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
@@ -29,6 +31,7 @@ __all__ = ["AGGREGATION", "DEDUPLICATE", "PARTIAL_UPDATE", "MergeSpec"]
 DEDUPLICATE = "deduplicate"
 PARTIAL_UPDATE = "partial-update"
 AGGREGATION = "aggregation"
+LOOKUP = "lookup"
 ENGINES = frozenset({DEDUPLICATE, PARTIAL_UPDATE, AGGREGATION})
 
 
@@ -60,6 +63,9 @@ class MergeSpec:
         Columns that are updated together, by sequences of their own (partial-update).
     not_null : frozenset of str
         Columns that hold no null.
+    by_lookup : bool
+        Compactions of the table look keys up in higher levels and merge what they find, while it
+        stays there too: of the rows of a key from level 1 on only that of the lowest level counts.
 
     Raises
     ------
@@ -84,6 +90,7 @@ class MergeSpec:
     functions: tuple[ColumnFunction, ...] = ()
     groups: tuple[SequenceGroup, ...] = ()
     not_null: frozenset[str] = frozenset()
+    by_lookup: bool = False
 
     def __post_init__(self) -> None:
         assert self.key_columns, "a merge needs a key"
@@ -138,7 +145,14 @@ class MergeSpec:
             functions=rules.functions,
             groups=rules.groups,
             not_null=frozenset(f.name for f in schema.fields if not f.type.nullable),
+            by_lookup=engine in removes
+            and (options.get(CHANGELOG_PRODUCER) == LOOKUP or options.get(FORCE_LOOKUP)),
         )
+
+    @property
+    def combines(self) -> bool:
+        """Whether a merged row may hold values of several rows, and not all of one."""
+        return self.engine in (PARTIAL_UPDATE, AGGREGATION)
 
     def with_needed(self, columns: Iterable[str]) -> tuple[str, ...]:
         """Give columns, and before them those that their merge takes.

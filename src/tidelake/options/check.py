@@ -22,7 +22,12 @@ from tidelake.options.declared import layout
 from tidelake.options.declared.merge import FIELDS_DEFAULT_AGGREGATE_FUNCTION
 from tidelake.options.declared.registry import BY_KEY
 from tidelake.options.given import option_text, option_texts
-from tidelake.options.key_pattern import AGGREGATE_FUNCTIONS, columns_in, pattern_of
+from tidelake.options.key_pattern import (
+    AGGREGATE_FUNCTIONS,
+    AGGREGATION_SETTINGS,
+    columns_in,
+    pattern_of,
+)
 from tidelake.options.later_option import later_option_of
 from tidelake.options.option import Action, Coverage, Option, Support
 from tidelake.options.table_options import Options
@@ -40,6 +45,8 @@ TABLE_DEFAULT = "table-default."
 DOTS_OF_A_TABLE = 2
 
 POSTPONE_BUCKETS = -2
+
+MERGE_SETTINGS = tuple(f".{name}" for name in (*AGGREGATION_SETTINGS, "sequence-group"))
 
 _BY_ALIAS = {alias: option for option in BY_KEY.values() for alias in option.fallback_keys}
 
@@ -140,15 +147,22 @@ def check_one_use(mapping: Mapping[str, object], current: Options, *, table: str
     updated = Options.parse({**kept, **texts}, table=current.table)
     for key in names:
         option = BY_KEY.get(key) or _BY_ALIAS.get(key)
+        merges = key.endswith(MERGE_SETTINGS) and columns_in(key) is not None
+        if merges and updated.raw.get(key) != current.raw.get(key):
+            raise _fixed(key, table)
         if option is None or (option.mutable and option is not layout.BUCKET):
             continue
         if updated.get(option) != current.get(option):
-            message = (
-                f"Option '{key}' of table '{table}' says how its files are laid out or merged and"
-                " cannot be set for one use: make a new table with it."
-            )
-            raise InvalidInputError(message, kind="option_fixed", option=key, table=table)
+            raise _fixed(key, table)
     return updated
+
+
+def _fixed(key: str, table: str) -> InvalidInputError:
+    message = (
+        f"Option '{key}' of table '{table}' says how its files are laid out or merged and cannot be"
+        " set for one use: make a new table with it."
+    )
+    return InvalidInputError(message, kind="option_fixed", option=key, table=table)
 
 
 def table_defaults(mapping: Mapping[str, object]) -> dict[str, str]:

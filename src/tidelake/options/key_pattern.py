@@ -12,7 +12,14 @@ from dataclasses import dataclass
 
 from tidelake.options.option import ON_WRITE, SUPPORTED, Coverage, no_effect, partly, refused
 
-__all__ = ["AGGREGATE_FUNCTIONS", "PATTERNS", "KeyPattern", "columns_in", "pattern_of"]
+__all__ = [
+    "AGGREGATE_FUNCTIONS",
+    "AGGREGATION_SETTINGS",
+    "PATTERNS",
+    "KeyPattern",
+    "columns_in",
+    "pattern_of",
+]
 
 AGGREGATE_FUNCTIONS = (
     "bool_and",
@@ -61,10 +68,14 @@ class KeyPattern:
     coverage: Coverage
 
 
-_ENGINE = no_effect("it belongs to a merge engine that is refused, see merge-engine")
 _CONNECTOR = no_effect("it tunes Java Paimon's own Flink and Spark connectors")
-_AGGREGATION_KEYS = (
-    "aggregate-function|ignore-retract|nested-key|count-limit|distinct|list-agg-delimiter"
+AGGREGATION_SETTINGS = (
+    "aggregate-function",
+    "ignore-retract",
+    "nested-key",
+    "count-limit",
+    "distinct",
+    "list-agg-delimiter",
 )
 _CONNECTOR_KEYS = (
     r"sink\..+|source\..+|lookup\..+|precommit-compact|changelog\.precommit-compact"
@@ -79,15 +90,15 @@ _CONNECTOR_KEYS = (
 PATTERNS = (
     KeyPattern(
         "fields.<column>.<aggregate setting>",
-        rf"fields\..+\.({_AGGREGATION_KEYS})",
+        rf"fields\..+\.({'|'.join(AGGREGATION_SETTINGS)})",
         "The function by which a column is aggregated, and its settings.",
-        _ENGINE,
+        SUPPORTED,
     ),
     KeyPattern(
         "fields.<columns>.sequence-group",
         r"fields\..+\.sequence-group",
         "Columns that are updated together under partial-update.",
-        _ENGINE,
+        SUPPORTED,
     ),
     KeyPattern(
         "fields.<column>.stats-mode",
@@ -180,7 +191,9 @@ def columns_in(key: str) -> str | None:
     >>> columns_in("fields.a,b.sequence-group"), columns_in("bucket")
     ('a,b', None)
     """
-    matched = re.fullmatch(rf"fields\.(.+)\.({_AGGREGATION_KEYS}|sequence-group|stats-mode)", key)
+    matched = re.fullmatch(
+        rf"fields\.(.+)\.({'|'.join(AGGREGATION_SETTINGS)}|sequence-group|stats-mode)", key
+    )
     return None if matched is None else matched.group(1)
 
 

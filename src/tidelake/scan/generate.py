@@ -131,13 +131,14 @@ def merge_splits(
     *,
     key_types: Sequence[DataType],
     by_sequence: bool,
+    combines: bool = False,
 ) -> list[Split]:
     """Splits of one bucket of a primary-key table: raw ones first, then those to merge."""
     raw: list[DataFileMeta] = []
     to_merge: list[Section] = []
     for section in file_sections(bucket.files, key_types):
         files = [f for run in section for f in run]
-        kept = prune_section(files, matches, by_sequence=by_sequence)
+        kept = prune_section(files, matches, by_sequence=by_sequence, combines=combines)
         parts = (section,) if len(kept) == len(files) else file_sections(kept, key_types)
         for part in parts:
             if len(part) == 1 and len(part[0]) == 1 and part[0][0].delete_row_count == 0:

@@ -29,6 +29,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidelake.merge import MergeSpec
+from tidelake.merge.spec import DEDUPLICATE
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.file_list import names_of
@@ -257,8 +258,11 @@ def _splits(
     starts = bucket_starts(entries)
     alone = stand_alone(entries, starts)
     sizes = np.diff(np.r_[starts, entries.num_rows])
-    # a bucket without any match holds no section with one
-    some = np.logical_or.reduceat(matches, starts) if len(starts) else alone
+    spec = MergeSpec.of(schema, options)
+    some = np.ones(len(starts), dtype=bool)
+    if not spec.combines and len(starts):
+        # a bucket without any match holds no section with one
+        some = np.logical_or.reduceat(matches, starts)
     to_merge = np.repeat(some & ~alone, sizes)
     needed = matches | to_merge
     if not needed.all():
@@ -267,7 +271,6 @@ def _splits(
         tally.add(names.filter(pa.array(~needed & ~by_stats)), BY_VALUE_STATS)
         entries = entries.take(needed)
         matches, by_stats, to_merge = matches[needed], by_stats[needed], to_merge[needed]
-    spec = MergeSpec.of(schema, options)
     splits: list[Split] = []
     start = 0
     for bucket in bucket_files(entries, snapshot_id):
@@ -303,7 +306,8 @@ def _merge_splits(
         rule,
         lambda file: matches[file.file_name],
         key_types=spec.key_types,
-        by_sequence=not spec.sequence_columns and spec.engine == "deduplicate",
+        by_sequence=not spec.sequence_columns and spec.engine == DEDUPLICATE,
+        combines=spec.combines,
     )
     kept = {f.file_name for split in splits for f in split.files}
     gone = [(f, by_stats) for f, by_stats in zip(bucket.files, may.by_stats.tolist(), strict=True)

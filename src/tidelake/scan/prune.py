@@ -390,14 +390,19 @@ def _evolved(known: ColumnRange, file_field: DataField, field: DataField) -> Col
 
 
 def prune_section(
-    section: Sequence[DataFileMeta], matches: Callable[[DataFileMeta], bool], *, by_sequence: bool
+    section: Sequence[DataFileMeta],
+    matches: Callable[[DataFileMeta], bool],
+    *,
+    by_sequence: bool,
+    combines: bool = False,
 ) -> list[DataFileMeta]:
     """Drop the files of a section of overlapping files that no matching row can come from.
 
     A file without a match may be left out if nothing that it would hide comes to light: when every
     other remaining file of the section holds only newer rows, so that the file loses wherever keys
     meet. Dropping the oldest file makes the next one the oldest. A section in which no file
-    matches goes away as a whole.
+    matches goes away as a whole. Where merged rows combine values of several rows, nothing goes:
+    5 and 5 add up to a 10 that is in no file.
 
     Parameters
     ----------
@@ -408,12 +413,16 @@ def prune_section(
     by_sequence : bool
         Whether the larger sequence number always wins (deduplicate without a sequence field); if
         not, only the whole section may go.
+    combines : bool
+        Whether a merged row may hold values of several rows.
 
     Returns
     -------
     list of DataFileMeta
         The files to read, in the given order; empty if none.
     """
+    if combines and len(section) > 1:
+        return list(section)
     may = [matches(f) for f in section]
     if not any(may):
         return []

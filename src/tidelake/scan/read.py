@@ -3,7 +3,8 @@
 1. A raw split: file after file through the format, the whole predicate pushed into it.
 2. A merge split: section after section. Each run is a lazily opened chain of files; into the files
    go only the conjuncts on primary-key columns (a key that does not match does not match in any
-   run, while a *value* that does not match may be the newer one and must hide the older). The runs
+   run, while a *value* that does not match may be the newer one and must hide the older, or be a
+   part of the merged one). The runs
    are merged, rows whose merged kind is a delete are dropped, then the other conjuncts apply.
 3. Keys are stored twice in a data file (``_KEY_k`` and ``k``); only the second is read. Sequence
    numbers and kinds are not read where the manifest says enough of them
@@ -118,10 +119,10 @@ def _read_section(
 ) -> Iterator[pa.RecordBatch]:
     spec = MergeSpec.of(context.schema, context.options)
     parts = scan_filter(context.schema, predicate)
-    needed = dict.fromkeys((*spec.key_columns, *spec.sequence_columns, *(f.name for f in wanted)))
+    needed = [f.name for f in wanted]
     if parts.above_merge is not None:
-        needed |= dict.fromkeys(sorted(columns_of(parts.above_merge)))
-    table_fields = context.fields(tuple(needed))
+        needed += sorted(columns_of(parts.above_merge))
+    table_fields = context.fields(spec.with_needed(needed))
     known = known_system_columns(section, keep_kinds=keep_kinds)
     stored = [f for f in (SEQUENCE_FIELD, KIND_FIELD) if f not in known]
     fields = (*table_fields, *stored)

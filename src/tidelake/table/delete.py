@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import InvalidInputError, UnsupportedError
-from tidelake.merge import MergeSpec
+from tidelake.merge import MergeSpec, deletes_remove
+from tidelake.merge.spec import AGGREGATION, PARTIAL_UPDATE
 from tidelake.options import declared
 from tidelake.scan import plan_scan
 from tidelake.table.handle import TableHandle
@@ -91,12 +92,30 @@ def _check_deletes_count(handle: TableHandle, *, what: str) -> None:
             f" {what}: delete by partition columns, or rewrite with write(..., mode='overwrite')."
         )
         raise UnsupportedError(message, kind="delete_append", table=handle.identifier)
+    _check_deletes_remove(handle)
     if handle.options.get(declared.IGNORE_DELETE):
         message = (
             f"Table '{handle.identifier}' has 'ignore-delete' = 'true': a delete would change"
             " nothing. Remove the option first."
         )
         raise InvalidInputError(message, kind="delete_ignored", table=handle.identifier)
+
+
+def _check_deletes_remove(handle: TableHandle) -> None:
+    spec = MergeSpec.of(handle.schema, handle.options)
+    if spec.ignore_delete or deletes_remove(spec):
+        return
+    advice = {
+        PARTIAL_UPDATE: "'partial-update.remove-record-on-delete' = 'true', or name a sequence"
+        " group in 'partial-update.remove-record-on-sequence-group'",
+        AGGREGATION: "'aggregation.remove-record-on-delete' = 'true'; to take single values back,"
+        " write rows with the kind -D",
+    }[spec.engine]
+    message = (
+        f"Table '{handle.identifier}' has the merge engine '{spec.engine}', in which a delete does"
+        f" not remove a row as its options are. Make it with {advice}."
+    )
+    raise InvalidInputError(message, kind="no_delete", table=handle.identifier)
 
 
 def drop_partitions(
@@ -156,8 +175,9 @@ def _key_deletes(handle: TableHandle, keys: object) -> Batches:
     schema = handle.schema
     key_fields = [schema.field(name) for name in schema.primary_keys]
     others = [f for f in schema.fields if f.name not in schema.primary_keys]
-    sequence = frozenset(MergeSpec.of(schema, handle.options).sequence_columns)
-    present = schema.keys_may_move or any(not f.type.nullable or f.name in sequence for f in others)
+    spec = MergeSpec.of(schema, handle.options)
+    needed = frozenset(spec.sequence_columns).union(*(group.columns for group in spec.groups))
+    present = schema.keys_may_move or any(not f.type.nullable or f.name in needed for f in others)
     not_keys = frozenset(f.name for f in others)
     for batch in record_batches(keys, schema.fields, table=handle.identifier):
         own = batch.select([name for name in batch.schema.names if name not in not_keys])

@@ -21,11 +21,16 @@ __all__ = ["check_option_change", "options_of_then", "renamed_in_options"]
 ALTERABLE = frozenset(
     {
         declared.BUCKET.key,  # by rules of its own
+        declared.FIELDS_DEFAULT_AGGREGATE_FUNCTION.key,
         declared.SEQUENCE_FIELD.key,
         declared.SEQUENCE_FIELD_SORT_ORDER.key,
     }
 )
-NAMES_COLUMNS = (declared.BUCKET_KEY.key, declared.SEQUENCE_FIELD.key)
+NAMES_COLUMNS = (
+    declared.BUCKET_KEY.key,
+    declared.SEQUENCE_FIELD.key,
+    declared.PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP.key,
+)
 KEYED_BY_COLUMN = ("aggregate-function", "ignore-retract", "distinct", "list-agg-delimiter")
 NAMES_ON_BOTH_SIDES = ("sequence-group", "nested-key")
 FILE_INDEX_COLUMNS = re.compile(r"file-index\..+\.columns")

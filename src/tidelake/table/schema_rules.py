@@ -19,6 +19,8 @@ from tidelake.errors import InvalidInputError, UnsupportedError, near_names, sho
 from tidelake.fileio.name import validate_name
 from tidelake.format import check_timestamps
 from tidelake.format.file_index import check_file_indexes
+from tidelake.merge import MergeSpec
+from tidelake.merge.spec import DEDUPLICATE
 from tidelake.metadata.partition_name import has_partition_text
 from tidelake.options import Options, declared
 from tidelake.options.file_index import file_index_settings
@@ -108,6 +110,7 @@ def check_keys_may_move(schema: TableSchema, options: Options, *, table: str) ->
         )
         raise InvalidInputError(message, kind="cross_partition", table=table, column=outside)
     given = {
+        declared.MERGE_ENGINE.key: options.get(declared.MERGE_ENGINE) != DEDUPLICATE,
         declared.SEQUENCE_FIELD.key: bool(options.get(declared.SEQUENCE_FIELD)),
         declared.IGNORE_DELETE.key: options.get(declared.IGNORE_DELETE),
     }
@@ -180,6 +183,8 @@ def check_layout(schema: TableSchema, parsed: Options, *, table: str) -> None:
     check_keys_may_move(schema, parsed, table=table)
     _check_sequence(schema, parsed, by_name, table)
     _check_field_options(schema.options, by_name, table)
+    if schema.primary_keys:
+        MergeSpec.of(schema, parsed)  # refuses what does not fit together
     check_file_indexes(schema.fields, file_index_settings(replace(parsed, table=table)))
 
 

@@ -23,9 +23,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tidelake.errors import ClosedError, InvalidInputError, StorageError
+from tidelake.errors import ClosedError, InvalidInputError, StorageError, UnsupportedError
 from tidelake.fileio import FileIO, parent_of
 from tidelake.merge import batch_parts
+from tidelake.merge import MergeSpec, check_retractions
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.metadata.index_entry import IndexChange
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
@@ -116,6 +117,14 @@ class TableWriter:
             function=options.get(declared.BUCKET_FUNCTION_TYPE),
             dynamic=dynamic,
         )
+        self._spec = MergeSpec.of(schema, options) if schema.primary_keys else None
+        if self._spec is not None and self._spec.by_lookup:
+            message = (
+                f"Table '{table}' has 'force-lookup' = 'true' with the merge engine"
+                f" '{self._spec.engine}': its compactions look keys up in higher levels, which is"
+                " not covered yet. Write to it with Java Paimon."
+            )
+            raise UnsupportedError(message, kind="lookup_compaction", table=table)
         # an index must not name keys that have no row
         self._drop_deletes = dynamic is not None and options.get(declared.IGNORE_DELETE)
         self._defaults = default_scalars(schema.fields, zone=context.env.zone)
@@ -153,8 +162,8 @@ class TableWriter:
         Raises
         ------
         InvalidInputError
-            A column is missing, unknown or of another type, a key is null, or rows of an append
-            table are not inserts.
+            A column is missing, unknown or of another type, a key is null, rows of an append table
+            are not inserts, or rows retract and the table's merge engine cannot take them.
         """
         self._check_open()
         if not isinstance(batch, (pa.RecordBatch, pa.Table)):
@@ -170,6 +179,8 @@ class TableWriter:
                 " rows without other row kinds."
             )
             raise InvalidInputError(message, kind="row_kind", table=self._table)
+        if kinds is not None and self._spec is not None:
+            check_retractions(self._spec, kinds, table=self._table)
         rows = filled_in(conform(batch, schema.fields, table=self._table), self._defaults)
         position = 0
         for part in self._parts(rows):

@@ -44,18 +44,17 @@ __all__ = [
 
 TITLE = "Merging: engines, order, deletes, changelog"
 
-_ENGINE = no_effect("it belongs to a merge engine that is refused, see merge-engine")
 _NO_CHANGELOG = no_effect("no changelog is written, see changelog-producer")
 
 MERGE_ENGINE: Final = enumeration(
     "merge-engine",
     "deduplicate",
     ("deduplicate", "partial-update", "aggregation", "first-row"),
-    "How the rows of one primary key become one row; deduplicate keeps the newest.",
+    "How the rows of one primary key become one row: deduplicate keeps the newest, partial-update "
+    "the newest value of each column, aggregation folds each column by a function.",
     partly(
-        "only 'deduplicate' is covered yet; another engine gives other rows, "
-        "use Java Paimon for this table",
-        accepted=("deduplicate",),
+        "it is not covered yet; another engine gives other rows, use Java Paimon for this table",
+        accepted=("deduplicate", "partial-update", "aggregation"),
         tables="primary_key",
     ),
     mutable=False,
@@ -110,29 +109,26 @@ ROWKIND_FIELD: Final = text(
 PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE: Final = boolean(
     "partial-update.remove-record-on-delete",
     False,
-    "Whether a delete removes the whole row under partial-update.",
-    _ENGINE,
+    "Whether a delete (-D) removes the whole row under partial-update.",
     mutable=False,
 )
 PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP: Final = text(
     "partial-update.remove-record-on-sequence-group",
     None,
-    "Sequence groups whose delete removes the whole row under partial-update.",
-    _ENGINE,
+    "Sequence columns of groups whose delete removes the whole row under partial-update.",
     mutable=False,
 )
 AGGREGATION_REMOVE_RECORD_ON_DELETE: Final = boolean(
     "aggregation.remove-record-on-delete",
     False,
-    "Whether a delete removes the whole row under aggregation.",
-    _ENGINE,
+    "Whether a delete (-D) removes the whole row under aggregation.",
     mutable=False,
 )
 FIELDS_DEFAULT_AGGREGATE_FUNCTION: Final = text(
     "fields.default-aggregate-function",
     None,
     "Function of every column that names none of its own.",
-    _ENGINE,
+    mutable=False,
 )
 CHANGELOG_PRODUCER: Final = enumeration(
     "changelog-producer",

@@ -1,0 +1,61 @@
+"""Whether a table's engine can take rows that retract (-U, -D), before any of them is written.
+
+Paimon notices at the merge, which may be long after the write: a file then holds rows that nobody
+can read. Here a write is refused as a whole.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelake.errors import InvalidInputError
+from tidelake.merge.functions import no_retraction
+from tidelake.merge.partial_update import no_delete
+from tidelake.merge.spec import AGGREGATION, PARTIAL_UPDATE, MergeSpec
+from tidelake.types.row_kind import RowKind
+
+__all__ = ["check_retractions", "deletes_remove"]
+
+
+def check_retractions(spec: MergeSpec, kinds: npt.NDArray[np.int8], *, table: str) -> None:
+    """Refuse kinds that the engine cannot take.
+
+    Parameters
+    ----------
+    spec : MergeSpec
+        How the table merges.
+    kinds : int8 array [n]
+        Row kinds.
+    table : str
+        The table's name, for messages.
+
+    Raises
+    ------
+    InvalidInputError
+        The option that would say what such a row means is named.
+    """
+    if spec.ignore_delete:
+        return
+    retracts = (kinds & 1) != 0
+    if spec.engine == AGGREGATION and spec.remove_on_delete:
+        retracts &= kinds != RowKind.DELETE
+    if not retracts.any():
+        return
+    if spec.engine == PARTIAL_UPDATE and not (spec.remove_on_delete or spec.groups):
+        raise _at(table, no_delete())
+    functions = [f for f in spec.functions if not f.retracts]
+    if spec.engine == AGGREGATION and functions:
+        raise _at(table, no_retraction(functions[0]))
+
+
+def deletes_remove(spec: MergeSpec) -> bool:
+    """Whether a row -D with a key's present values removes the key's row."""
+    if spec.ignore_delete:
+        return False
+    return not spec.combines or spec.remove_on_delete or any(g.removes for g in spec.groups)
+
+
+def _at(table: str, error: InvalidInputError) -> InvalidInputError:
+    context = {"table": table, **error.context}
+    return InvalidInputError(f"Table '{table}': {error.message}", kind=error.kind, **context)

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
+from proving.one_key import merged
+
 from interop.cells import Cell, TypeForm, value_cell
 
 Values = tuple[Any, ...]
@@ -135,6 +137,9 @@ class Model:
         self.ignore_delete = case.options.get("ignore-delete") == "true"
         self.keyed: dict[Values, tuple[Any, Values | None]] = {}
         self.listed: list[Values] = []
+        self.options = case.options
+        self.combines = "merge-engine" in case.options
+        self.history: dict[Values, list[tuple[Any, str, Values]]] = {}
         self.waits = case.options.get("bucket") == "-2"
         self.waiting: list[tuple[Values, str]] = []
 
@@ -176,6 +181,9 @@ class Model:
         if self.sequence_at is not None:
             value = row[self.sequence_at]
             order = (0, 0) if value is None else (1, self.sign * value)
+        if self.combines:
+            self.history.setdefault(self._key(row), []).append((order, kind, row))
+            return
         known = self.keyed.get(self._key(row))
         if known is None or order >= known[0]:
             self.keyed[self._key(row)] = (order, None if kind == "-D" else row)
@@ -224,7 +232,19 @@ class Model:
 
     def rows(self) -> list[Values]:
         """The rows now."""
+        if self.combines:
+            return self._combined()
         return [*self.listed, *(row for _, row in self.keyed.values() if row is not None)]
+
+    def _combined(self) -> list[Values]:
+        rows = []
+        for history in self.history.values():
+            ordered = sorted(history, key=lambda entry: entry[0])
+            own = [(kind, dict(zip(self.columns, row, strict=True))) for _, kind, row in ordered]
+            kind, values = merged(own, self.options, keys=self.keys)
+            if kind in {"+I", "+U"}:
+                rows.append(tuple(values.values()))
+        return rows
 
 
 # ---- data ----
@@ -650,6 +670,93 @@ def format_cases() -> list[Case]:
     return [replace(case, full_only=True) for case in cases]
 
 
+def engine_cases() -> list[Case]:
+    """Tables whose rows are merged column by column."""
+    rng = random.Random(97)
+
+    def some(value: Any) -> Any:
+        return None if rng.random() < 0.4 else value
+
+    def parts(count: int) -> list[Values]:
+        return [
+            (k, some(rng.random()), some(rng.randrange(1_000)), some(rng.choice(ODD_WORDS)))
+            for k in rng.sample(range(120), count)
+        ]
+
+    def grouped(version: int) -> list[Values]:
+        return [
+            (k, rng.randrange(100), some(version + rng.choice([-2, 0, 1])), some(f"v{version}"),
+             some(version), rng.choice(["x", "y"]), rng.randrange(50), some(f"other{version}"))
+            for k in rng.sample(range(60), 40)
+        ]  # fmt: skip
+
+    def measured() -> list[Values]:
+        return [
+            (k, some(rng.randrange(-50, 50)), some(rng.choice([1.0, 2.0, 0.5])), some(Decimal(rng.randrange(-900, 900)) / 100),
+             some(rng.random()), some(f"m{rng.randrange(99)}"), some(rng.random() < 0.5), some(rng.choice(ODD_WORDS)),
+             some([rng.randrange(5) for _ in range(rng.randrange(3))]), some(rng.randrange(9)), some(rng.randrange(9)))
+            for k in rng.sample(range(80), 50)
+        ]  # fmt: skip
+
+    def corrected(base: int) -> Write:
+        rows, kinds = [], []
+        for k in range(0, 40, 3):
+            rows += [(k, k + base, [k % 3], f"t{k}"), (k, k * 2, [k % 3, base], None)]
+            kinds += ["-U", "+U"]
+        return Write(rows, kinds)
+
+    partial_update = {"merge-engine": "partial-update", "bucket": "2"}
+    aggregation = {"merge-engine": "aggregation", "bucket": "2"}
+    groups = {
+        "fields.g.sequence-group": "a,t",
+        "fields.h1,h2.sequence-group": "n",
+        "fields.a.aggregate-function": "sum",
+        "fields.n.aggregate-function": "max",
+        "fields.n.ignore-retract": "true",
+    }
+    grouped_columns = {"k": "BIGINT NOT NULL", "a": "BIGINT", "g": "INT", "t": "STRING",
+                       "h1": "INT", "h2": "STRING", "n": "INT", "o": "STRING"}  # fmt: skip
+    deletes = [(k, 5, 9, "gone", 9, "y", 1, None) for k in range(0, 60, 4)]
+    measures = {"k": "INT NOT NULL", "s": "BIGINT", "p": "DOUBLE", "d": "DECIMAL(12, 2)", "x": "DOUBLE", "l": "STRING",
+                "b": "BOOLEAN", "j": "STRING", "c": {"type": "ARRAY", "element": "INT"}, "f": "INT", "q": "INT"}  # fmt: skip
+    by = {"s": "sum", "p": "product", "d": "sum", "x": "max", "l": "min", "b": "bool_or", "j": "listagg", "c": "collect",
+          "f": "first_non_null_value", "q": "last_value"}  # fmt: skip
+    functions = {f"fields.{name}.aggregate-function": function for name, function in by.items()}
+    corrections = {
+        "k": "INT NOT NULL",
+        "s": "BIGINT",
+        "c": {"type": "ARRAY", "element": "INT"},
+        "t": "STRING",
+    }
+    return [
+        Case("partial_update", {"k": "INT NOT NULL", "a": "DOUBLE", "b": "INT", "c": "STRING"},
+             [Write(parts(80)), Write(parts(60)), Compact(), *(Write(parts(50)) for _ in range(7))], ("k",),
+             options=partial_update, peer_rows=parts(50)),
+        Case("partial_update_removed", {"k": "INT NOT NULL", "a": "DOUBLE", "b": "INT", "c": "STRING"},
+             [Write(parts(80)), Write(parts(60)), Write([(k, None, 1, "x") for k in range(0, 120, 3)], ["-D"] * 40), Write(parts(30)), Compact()],
+             ("k",), options={**partial_update, "partial-update.remove-record-on-delete": "true"}, peer_rows=parts(20)),
+        Case("partial_update_groups", grouped_columns, [*(Write(grouped(v)) for v in range(6)), Write(deletes, ["-D"] * 15), Write(grouped(6))],
+             ("k",), options={**partial_update, **groups}, peer_rows=grouped(7)),
+        Case("partial_update_groups_removed", grouped_columns,
+             [*(Write(grouped(v)) for v in range(4)), Compact(), Write(deletes, ["-D"] * 15), Write(grouped(5))], ("k",),
+             options={**partial_update, **groups, "partial-update.remove-record-on-sequence-group": "g"}, full_only=True),
+        Case("aggregation", measures, [*(Write(measured()) for _ in range(4)), Compact(), *(Write(measured()) for _ in range(8))], ("k",),
+             options={**aggregation, **functions}, peer_rows=measured()),
+        Case("aggregation_corrected", corrections,
+             [Write([(k, k, [k % 3, 7], f"t{k}") for k in range(40)]), corrected(0), corrected(1)], ("k",),
+             options={**aggregation, "fields.s.aggregate-function": "sum", "fields.c.aggregate-function": "collect"}),
+        Case("aggregation_removed", {"k": "INT NOT NULL", "s": "BIGINT", "m": "INT"},
+             [Write([(k, k, k) for k in range(40)]), Write([(k, 1, -k) for k in range(40)]), Write([(k, 0, 0) for k in range(0, 40, 3)], ["-D"] * 14),
+              Write([(k, 5, k) for k in range(0, 40, 6)])], ("k",),
+             options={**aggregation, "fields.s.aggregate-function": "sum", "fields.m.aggregate-function": "max",
+                      "aggregation.remove-record-on-delete": "true"}),
+        Case("aggregation_sequence", {"k": "INT NOT NULL", "v": "STRING", "n": "INT", "at": "INT"},
+             [Write([(k, f"{v}", v, rng.randrange(9)) for k in range(30)]) for v in range(6)], ("k",),
+             options={**aggregation, "sequence.field": "at", "fields.v.aggregate-function": "last_value",
+                      "fields.n.aggregate-function": "first_value"}, full_only=True),
+    ]  # fmt: skip
+
+
 def all_cases() -> list[Case]:
     """Every case; the random ones are the same in every run."""
     rng = random.Random(41)
@@ -829,6 +936,7 @@ def all_cases() -> list[Case]:
         Case("compression_by_column", {"k": "BIGINT NOT NULL", "noise": "DOUBLE", "raw": "BYTES", "uuid": "STRING", "n": "INT"},
              [Write(_noise_rows(rng, range(6_000))), Write(_noise_rows(rng, range(0, 6_000, 7)))],
              ("k",), options={"bucket": "1"}, peer_rows=_noise_rows(rng, range(0, 6_000, 500))),
+        *engine_cases(),
         *format_cases(),
         Case("write_only", KV, _upserts(9, commits=12, keys_count=100, per_commit=30), ("k",),
              options={"bucket": "1", "write-only": "true"}, peer_rows=[(k, "peer", k) for k in range(40)]),

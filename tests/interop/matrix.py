@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -135,13 +136,14 @@ def _written_by_others(
             if failed:
                 verdicts.append(Verdict(name, "tidelake", DIFFERS, f"the write: {failed[:300]}"))
                 continue
-            made.model.apply(Write(made.case.peer_rows))
+            model = copy.deepcopy(made.model)  # each engine writes into a copy of its own
+            model.apply(Write(made.case.peer_rows))
             table = tidelake.open(str(target)).table(f"db.{made.path.name}")
-            if made.model.waits:
+            if model.waits:
                 table.compact()
-                made.model.apply(Compact())
+                model.apply(Compact())
             rows = table.to_arrow()
-            expected = made.model.cells()
+            expected = model.cells()
             wrong = difference(expected, table_cells(rows), rows.column_names)
             word, more = (DIFFERS, wrong) if wrong else (EQUAL, f"{rows.num_rows} rows")
             verdicts.append(Verdict(name, "tidelake", word, more))

@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from tidelake.errors import InvalidInputError, UnsupportedError, shortened
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.metadata.snapshot import Snapshot
@@ -72,7 +74,8 @@ def rescale_table(handle: TableHandle, partitions: object | None) -> WriteResult
     for rewrite in rewrites_of(handle, partitions):
         result = overwrite_partitions(
             rewrite.handle,
-            ((batch, None) for batch in rewrite.scan.batches()),
+            # inserts, whatever a column with row kinds says
+            ((b, np.zeros(b.num_rows, np.int8)) for b in rewrite.scan.batches()),
             static=rewrite.partition,
             identity=CommitIdentity.of(handle, None, None),
             made_from=rewrite.snapshot,

@@ -112,6 +112,8 @@ def check_keys_may_move(schema: TableSchema, options: Options, *, table: str) ->
     given = {
         declared.MERGE_ENGINE.key: options.get(declared.MERGE_ENGINE) != DEDUPLICATE,
         declared.SEQUENCE_FIELD.key: bool(options.get(declared.SEQUENCE_FIELD)),
+        declared.ROWKIND_FIELD.key: bool(options.get(declared.ROWKIND_FIELD)),
+        declared.IGNORE_UPDATE_BEFORE.key: options.get(declared.IGNORE_UPDATE_BEFORE),
         declared.IGNORE_DELETE.key: options.get(declared.IGNORE_DELETE),
     }
     for key, is_given in given.items():
@@ -182,6 +184,7 @@ def check_layout(schema: TableSchema, parsed: Options, *, table: str) -> None:
     _check_buckets(schema, parsed, by_name, table)
     check_keys_may_move(schema, parsed, table=table)
     _check_sequence(schema, parsed, by_name, table)
+    _check_row_kind_field(schema, parsed, by_name, table)
     _check_field_options(schema.options, by_name, table)
     if schema.primary_keys:
         MergeSpec.of(schema, parsed)  # refuses what does not fit together
@@ -338,6 +341,22 @@ def _check_buckets(
             "set 'bucket' to their number, or leave it out",
             table,
             option=declared.BUCKET_KEY.key,
+        )
+
+
+def _check_row_kind_field(
+    schema: TableSchema, parsed: Options, by_name: Mapping[str, DataField], table: str
+) -> None:
+    name = parsed.get(declared.ROWKIND_FIELD)
+    if not name or not schema.primary_keys:
+        return
+    _check_exists(name, "option 'rowkind.field'", by_name, table)
+    if by_name[name].type.root not in (TypeRoot.CHAR, TypeRoot.VARCHAR):
+        raise invalid_schema(
+            f"cannot take row kinds from column '{name}' of type {by_name[name].type}",
+            "take a text column as 'rowkind.field'",
+            table,
+            column=name,
         )
 
 

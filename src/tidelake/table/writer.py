@@ -25,8 +25,7 @@ import pyarrow as pa
 
 from tidelake.errors import ClosedError, InvalidInputError, StorageError, UnsupportedError
 from tidelake.fileio import FileIO, parent_of
-from tidelake.merge import batch_parts
-from tidelake.merge import MergeSpec, check_retractions
+from tidelake.merge import MergeSpec, batch_parts
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.metadata.index_entry import IndexChange
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
@@ -40,8 +39,8 @@ from tidelake.store import (
 )
 from tidelake.table.dynamic_buckets import DynamicBuckets
 from tidelake.table.key_moves import KeyMoves
+from tidelake.table.kinds import KindRules
 from tidelake.table.route import Router
-from tidelake.types import RowKind
 from tidelake.types.conform import conform
 from tidelake.types.default_value import default_scalars, filled_in
 
@@ -117,16 +116,15 @@ class TableWriter:
             function=options.get(declared.BUCKET_FUNCTION_TYPE),
             dynamic=dynamic,
         )
-        self._spec = MergeSpec.of(schema, options) if schema.primary_keys else None
-        if self._spec is not None and self._spec.by_lookup:
+        self._kind_rules = KindRules(schema, options, table=table)
+        spec = MergeSpec.of(schema, options) if schema.primary_keys else None
+        if spec is not None and spec.by_lookup:
             message = (
                 f"Table '{table}' has 'force-lookup' = 'true' with the merge engine"
-                f" '{self._spec.engine}': its compactions look keys up in higher levels, which is"
+                f" '{spec.engine}': its compactions look keys up in higher levels, which is"
                 " not covered yet. Write to it with Java Paimon."
             )
             raise UnsupportedError(message, kind="lookup_compaction", table=table)
-        # an index must not name keys that have no row
-        self._drop_deletes = dynamic is not None and options.get(declared.IGNORE_DELETE)
         self._defaults = default_scalars(schema.fields, zone=context.env.zone)
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._held: dict[tuple[bytes, int], int] = {}
@@ -155,7 +153,7 @@ class TableWriter:
         batch : RecordBatch or Table
             The table's columns in any order, of their types or safely castable to them.
         kinds : ndarray of int8, optional
-            One kind per row; inserts by default.
+            One kind per row; by default what the column ``rowkind.field`` says, or inserts.
         buckets : ndarray of int32, optional
             The rows' dynamic buckets, where another task gave them.
 
@@ -173,15 +171,8 @@ class TableWriter:
             )
             raise InvalidInputError(message, kind="not_rows", table=self._table)
         schema = self._context.schema
-        if kinds is not None and not schema.primary_keys and (kinds != RowKind.INSERT).any():
-            message = (
-                f"Table '{self._table}' has no primary key, so it takes only inserts (+I): give"
-                " rows without other row kinds."
-            )
-            raise InvalidInputError(message, kind="row_kind", table=self._table)
-        if kinds is not None and self._spec is not None:
-            check_retractions(self._spec, kinds, table=self._table)
         rows = filled_in(conform(batch, schema.fields, table=self._table), self._defaults)
+        kinds = self._kind_rules.kinds_of(rows, kinds)
         position = 0
         for part in self._parts(rows):
             end = position + part.num_rows
@@ -206,8 +197,9 @@ class TableWriter:
     def _write_conformed(
         self, batch: pa.RecordBatch, kinds: np.ndarray | None, buckets: np.ndarray | None
     ) -> None:
-        if self._drop_deletes and kinds is not None and (kinds & 1).any():
-            stays = (kinds & 1) == 0
+        out = None if kinds is None else self._kind_rules.left_out(kinds)
+        if kinds is not None and out is not None and out.any():
+            stays = ~out
             batch, kinds = batch.filter(pa.array(stays)), kinds[stays]
             buckets = None if buckets is None else buckets[stays]
         for piece in self._router.route(batch, kinds, given=buckets):

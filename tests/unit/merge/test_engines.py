@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from unit.merge.one_key import Refused, aggregated, float32, partially_updated
+from proving.one_key import Refused, aggregated, float32, partially_updated
 
 from tidelake.errors import InvalidInputError
 from tidelake.merge.aggregation import Aggregation
@@ -271,7 +271,7 @@ def test_sequence_groups_are_the_loop(data):
 @given(data=st.data())
 def test_partial_update_is_the_loop(data):
     ignores, removes = data.draw(st.sampled_from([(False, False), (True, False), (False, True)]))
-    types = {name: parse_type(GROUPED_TYPES[name]) for name in "abd"}
+    types = {name: parse_type(GROUPED_TYPES[name]) for name in ("a", "b", "d")}
     functions = tuple(ColumnFunction(n, "last_non_null_value", t) for n, t in types.items())
     kinds = st.sampled_from(KINDS)
     rows = st.lists(st.tuples(kinds, GROUPED_VALUES), min_size=1, max_size=6)

@@ -88,22 +88,13 @@ IGNORE_UPDATE_BEFORE: Final = boolean(
     "ignore-update-before",
     False,
     "Whether the old half of an update (-U) is dropped when written.",
-    refused(
-        "dropping -U rows is not covered yet; leave them out of what you write and unset it",
-        on=ON_WRITE,
-        tables="primary_key",
-    ),
     mutable=False,
 )
 ROWKIND_FIELD: Final = text(
     "rowkind.field",
     None,
-    "Column whose text (+I, -U, +U, -D) says what each written row does.",
-    refused(
-        "row kinds from a column of the table are not covered yet; pass them as row_kinds=",
-        on=ON_WRITE,
-        tables="primary_key",
-    ),
+    "Column whose text (+I, -U, +U, -D) says what each written row does; kinds that are given "
+    "beside the rows win.",
     mutable=False,
 )
 PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE: Final = boolean(

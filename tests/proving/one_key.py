@@ -266,3 +266,42 @@ def partially_updated(
                 if n not in grouped and values[n] is not None:
                     column.value = values[n]
     return "-D" if deleted or not inserted else "+I", {n: c.result for n, c in columns.items()}
+
+
+def merged(rows, options, *, keys):
+    """(kind, values) of one key's rows in merge order, by a table's options."""
+    others = [name for name in rows[0][1] if name not in keys]
+    functions = {
+        name: {
+            "name": function,
+            "ignore_retract": options.get(f"fields.{name}.ignore-retract") == "true",
+            "distinct": options.get(f"fields.{name}.distinct") == "true",
+            "delimiter": options.get(f"fields.{name}.list-agg-delimiter", ","),
+        }
+        for name in others
+        if (function := options.get(f"fields.{name}.aggregate-function"))
+    }
+    key_values = {name: rows[0][1][name] for name in keys}
+    own = [(kind, {name: values[name] for name in others}) for kind, values in rows]
+    if options["merge-engine"] == "aggregation":
+        sequence = options.get("sequence.field")
+        for name in others:
+            default = "last_value" if name == sequence else "last_non_null_value"
+            functions.setdefault(name, {"name": default})
+        removes = options.get("aggregation.remove-record-on-delete") == "true"
+        kind, values = aggregated(own, functions, remove_on_delete=removes)
+    else:
+        removed = options.get("partial-update.remove-record-on-sequence-group", "").split(",")
+        groups = []
+        for option, members in options.items():
+            if option.endswith(".sequence-group"):
+                sequence = option.removeprefix("fields.").removesuffix(".sequence-group").split(",")
+                groups.append((sequence, members.split(","), not set(sequence).isdisjoint(removed)))
+        kind, values = partially_updated(
+            own,
+            functions,
+            groups,
+            ignore_delete=options.get("ignore-delete") == "true",
+            remove_on_delete=options.get("partial-update.remove-record-on-delete") == "true",
+        )
+    return kind, key_values | values

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+
+import tidelake
+from tidelake import InvalidInputError
+from tidelake.fileio import MemoryFileIO
+
+COLUMNS = {"k": "INT", "v": "INT", "rk": "STRING"}
+
+
+def table_of(**options):
+    catalog = tidelake.open("/w", fileio=MemoryFileIO())
+    return catalog.create_table(
+        "db.t", COLUMNS, primary_keys=["k"], options={"bucket": 1, **options}
+    )
+
+
+def row(k, v, rk="+I"):
+    return {"k": k, "v": v, "rk": rk}
+
+
+def rows_of(table):
+    return [tuple(r.values()) for r in table.to_arrow().sort_by("k").to_pylist()]
+
+
+def test_a_column_says_what_a_row_does():
+    """Research notes 13.1, "rowkind.field"."""
+    table = table_of(**{"rowkind.field": "rk"})
+    table.write([row(1, 1), row(2, 2)])
+    table.write([row(1, 1, "-D")])
+    assert rows_of(table) == [(2, 2, "+I")]
+    table.write([row(2, 3, "-u"), row(2, 4, "+U")])
+    assert rows_of(table) == [(2, 4, "+U")]
+
+
+def test_kinds_beside_the_rows_win_over_the_column():
+    table = table_of(**{"rowkind.field": "rk"})
+    table.write([row(1, 1), row(2, 2, "-D")], row_kinds=["+I", "+I"])
+    assert rows_of(table) == [(1, 1, "+I"), (2, 2, "-D")]
+    table.delete("k = 2")
+    assert rows_of(table) == [(1, 1, "+I")]
+
+
+@pytest.mark.parametrize("wrong", [None, "", "insert"])
+def test_a_text_that_is_no_kind_is_refused(wrong):
+    table = table_of(**{"rowkind.field": "rk"})
+    with pytest.raises(InvalidInputError, match=r"Column 'rk'.*write one of \+I, -U, \+U, -D"):
+        table.write([row(1, 1), row(2, 2, wrong)])
+    assert rows_of(table) == []
+
+
+def test_the_column_must_be_there_and_hold_text():
+    with pytest.raises(InvalidInputError, match="'rkk', which its option 'rowkind.field' names"):
+        table_of(**{"rowkind.field": "rkk"})
+    with pytest.raises(InvalidInputError, match="'v' of type INT: take a text column"):
+        table_of(**{"rowkind.field": "v"})
+
+
+@pytest.mark.parametrize("bucket", [1, -1])
+def test_old_halves_of_updates_are_left_out(bucket):
+    table = table_of(**{"ignore-update-before": "true", "bucket": bucket})
+    table.write([row(1, 1), row(2, 2)])
+    table.write([row(1, 1), row(2, 2)], row_kinds=["-U", "-D"])
+    assert rows_of(table) == [(1, 1, "+I")]
+
+
+@pytest.mark.parametrize("bucket", [1, -1, -2])
+def test_deletes_are_left_out(bucket):
+    table = table_of(**{"ignore-delete": "true", "bucket": bucket})
+    table.write([row(1, 1)])
+    table.write([row(1, 1), row(2, 2)], row_kinds=["-D", "+I"])
+    table.compact()
+    assert rows_of(table) == [(1, 1, "+I"), (2, 2, "+I")]
+
+
+def test_rescaling_asks_no_column_for_kinds():
+    table = table_of(**{"rowkind.field": "rk"})
+    table.write([row(1, 1), row(2, 2, "-D")], row_kinds=["+I", "+I"])
+    table.rescale(3)
+    assert rows_of(table) == [(1, 1, "+I"), (2, 2, "-D")]

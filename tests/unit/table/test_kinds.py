@@ -51,7 +51,7 @@ def test_a_text_that_is_no_kind_is_refused(wrong):
 
 
 def test_the_column_must_be_there_and_hold_text():
-    with pytest.raises(InvalidInputError, match="'rkk', which its option 'rowkind.field' names"):
+    with pytest.raises(InvalidInputError, match=r"'rkk', which its option 'rowkind.field'"):
         table_of(**{"rowkind.field": "rkk"})
     with pytest.raises(InvalidInputError, match="'v' of type INT: take a text column"):
         table_of(**{"rowkind.field": "v"})
@@ -77,5 +77,5 @@ def test_deletes_are_left_out(bucket):
 def test_rescaling_asks_no_column_for_kinds():
     table = table_of(**{"rowkind.field": "rk"})
     table.write([row(1, 1), row(2, 2, "-D")], row_kinds=["+I", "+I"])
-    table.rescale(3)
+    table.rescale_bucket(3)
     assert rows_of(table) == [(1, 1, "+I"), (2, 2, "-D")]

@@ -137,7 +137,7 @@ def _read_section(
 
         sizes = [(f.file_name, f.file_size_bytes, f.row_count) for f in run]
         held = (held_bytes(n, fields, file_size_bytes=s, row_count=c) for n, s, c in sizes)
-        return RunSource(batches, sum(size for _, size, _ in sizes), max(held))
+        return RunSource(batches, sum(size for _, size, _ in sizes), max(held), level=run[0].level)
 
     names = [f.name for f in wanted] + ([KIND_FIELD.name] if keep_kinds else [])
     tested: tuple[DataField, ...] = ()

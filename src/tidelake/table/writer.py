@@ -23,9 +23,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tidelake.errors import ClosedError, InvalidInputError, StorageError, UnsupportedError
+from tidelake.errors import ClosedError, InvalidInputError, StorageError
 from tidelake.fileio import FileIO, parent_of
-from tidelake.merge import MergeSpec, batch_parts
+from tidelake.merge import batch_parts
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.metadata.index_entry import IndexChange
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
@@ -117,14 +117,6 @@ class TableWriter:
             dynamic=dynamic,
         )
         self._kind_rules = KindRules(schema, options, table=table)
-        spec = MergeSpec.of(schema, options) if schema.primary_keys else None
-        if spec is not None and spec.by_lookup:
-            message = (
-                f"Table '{table}' has 'force-lookup' = 'true' with the merge engine"
-                f" '{spec.engine}': its compactions look keys up in higher levels, which is"
-                " not covered yet. Write to it with Java Paimon."
-            )
-            raise UnsupportedError(message, kind="lookup_compaction", table=table)
         self._defaults = default_scalars(schema.fields, zone=context.env.zone)
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._held: dict[tuple[bytes, int], int] = {}

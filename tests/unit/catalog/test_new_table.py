@@ -86,7 +86,7 @@ SCHEMA = pa.schema(
         ),
         ({"options": {"sequence.field": "ts"}}, InvalidInputError, "without a primary key"),
         (
-            {"primary_keys": ["k"], "options": {"bucket": 1, "merge-engine": "aggregation"}},
+            {"primary_keys": ["k"], "options": {"bucket": 1, "merge-engine": "first-row"}},
             UnsupportedError,
             "merge-engine",
         ),

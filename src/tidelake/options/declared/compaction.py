@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidelake.options.option import (
+    ON_WRITE,
     Kind,
     boolean,
     duration,
@@ -13,6 +14,7 @@ from tidelake.options.option import (
     integer,
     memory_size,
     no_effect,
+    refused,
     text,
 )
 
@@ -170,7 +172,16 @@ LOOKUP_WAIT: Final = boolean(
     fallback_keys=("changelog-producer.lookup-wait",),
 )
 FORCE_LOOKUP: Final = boolean(
-    "force-lookup", False, "Whether compaction always works by lookups.", _LOOKUP, mutable=False
+    "force-lookup",
+    False,
+    "Whether compaction always works by lookups.",
+    refused(
+        "compactions that look keys up in higher levels are not covered yet; unset it, or write "
+        "with Java Paimon (reading the table is fine)",
+        on=ON_WRITE,
+        tables="primary_key",
+    ),
+    mutable=False,
 )
 LOOKUP_COMPACT: Final = enumeration(
     "lookup-compact",

@@ -4,8 +4,8 @@ from tidelake.merge.bounded import RunSource, merge_bounded
 from tidelake.merge.buffer import merge_buffer
 from tidelake.merge.engine import Deduplicate, Merged, MergeEngine
 from tidelake.merge.engine_of import engine_of
-from tidelake.merge.run_cursor import batch_parts
 from tidelake.merge.retractions import check_retractions, deletes_remove
+from tidelake.merge.run_cursor import batch_parts
 from tidelake.merge.sections import KeyRange, KeyRank, Section, key_rank, sections_of
 from tidelake.merge.segments import Segments
 from tidelake.merge.sorted_runs import merge_runs

@@ -86,8 +86,7 @@ def merge_bounded(
     files: SpillFiles | None = None
     try:
         while (
-            not spec.combines
-            and (some := _beforehand(runs, memory.merge_pages_bytes)) is not None
+            not spec.combines and (some := _beforehand(runs, memory.merge_pages_bytes)) is not None
         ):
             if files is None:
                 files = spill_files()

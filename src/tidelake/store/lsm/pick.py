@@ -29,6 +29,7 @@ from tidelake.options import Options
 from tidelake.options.declared import (
     COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
     COMPACTION_SIZE_RATIO,
+    MERGE_ENGINE,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
 )
 from tidelake.store.lsm.levels import Levels, SortedRun
@@ -48,11 +49,15 @@ class CompactionPolicy:
         How much newer data may lie over the oldest run before all is rewritten.
     size_ratio_percent : int
         How much larger than what is picked the next run may be to be picked too.
+    deletes_need_all : bool
+        Whether rows that retract must meet all older rows when they are merged: an engine that
+        combines rows cannot say in one row that older values are gone and what came after.
     """
 
     runs_trigger: int = 5
     size_amplification_percent_max: int = 200
     size_ratio_percent: int = 1
+    deletes_need_all: bool = False
 
     @classmethod
     def of(cls, options: Options) -> CompactionPolicy:
@@ -61,6 +66,7 @@ class CompactionPolicy:
             runs_trigger=options.get(NUM_SORTED_RUN_COMPACTION_TRIGGER),
             size_amplification_percent_max=options.get(COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT),
             size_ratio_percent=options.get(COMPACTION_SIZE_RATIO),
+            deletes_need_all=options.get(MERGE_ENGINE) in ("partial-update", "aggregation"),
         )
 
 
@@ -109,6 +115,9 @@ def pick(levels: Levels, policy: CompactionPolicy, *, full: bool = False) -> Pic
     if taken == 0:
         return None
     chosen = _to_level(levels, runs, taken)
+    retracts = any(file.delete_row_count != 0 for file in chosen.files)
+    if policy.deletes_need_all and retracts and not chosen.drop_deletes:
+        chosen = _to_level(levels, runs, len(runs))
     if len(chosen.files) == 1 and chosen.files[0].level == chosen.output_level:
         return None
     return chosen

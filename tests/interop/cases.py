@@ -673,6 +673,7 @@ def format_cases() -> list[Case]:
 def engine_cases() -> list[Case]:
     """Tables whose rows are merged column by column."""
     rng = random.Random(97)
+    spoken = [word for word in ODD_WORDS if word.strip()]  # listagg of 2.x passes over blank texts
 
     def some(value: Any) -> Any:
         return None if rng.random() < 0.4 else value
@@ -693,7 +694,7 @@ def engine_cases() -> list[Case]:
     def measured() -> list[Values]:
         return [
             (k, some(rng.randrange(-50, 50)), some(rng.choice([1.0, 2.0, 0.5])), some(Decimal(rng.randrange(-900, 900)) / 100),
-             some(rng.random()), some(f"m{rng.randrange(99)}"), some(rng.random() < 0.5), some(rng.choice(ODD_WORDS)),
+             some(rng.random()), some(f"m{rng.randrange(99)}"), some(rng.random() < 0.5), some(rng.choice(spoken)),
              some([rng.randrange(5) for _ in range(rng.randrange(3))]), some(rng.randrange(9)), some(rng.randrange(9)))
             for k in rng.sample(range(80), 50)
         ]  # fmt: skip
@@ -705,6 +706,7 @@ def engine_cases() -> list[Case]:
         added = [(k, k * 2, [k % 3, base], None) for k in keys]
         return [Write(taken, ["-U"] * len(keys)), Write(added, ["+U"] * len(keys))]
 
+    pypaimon_cannot = {"pypaimon": "does not yet implement"}
     partial_update = {"merge-engine": "partial-update", "bucket": "2"}
     aggregation = {"merge-engine": "aggregation", "bucket": "2"}
     groups = {
@@ -734,22 +736,27 @@ def engine_cases() -> list[Case]:
              options=partial_update, peer_rows=parts(50)),
         Case("partial_update_removed", {"k": "INT NOT NULL", "a": "DOUBLE", "b": "INT", "c": "STRING"},
              [Write(parts(80)), Write(parts(60)), Write([(k, None, 1, "x") for k in range(0, 120, 3)], ["-D"] * 40), Write(parts(30)), Compact()],
-             ("k",), options={**partial_update, "partial-update.remove-record-on-delete": "true"}, peer_rows=parts(20)),
+             ("k",), options={**partial_update, "partial-update.remove-record-on-delete": "true"}, peer_rows=parts(20),
+             cannot=pypaimon_cannot),
         Case("partial_update_groups", grouped_columns, [*(Write(grouped(v)) for v in range(6)), Write(deletes, ["-D"] * 15), Write(grouped(6))],
-             ("k",), options={**partial_update, **groups}, peer_rows=grouped(7)),
+             ("k",), options={**partial_update, **groups}, peer_rows=grouped(7), cannot=pypaimon_cannot),
         Case("partial_update_groups_removed", grouped_columns,
              [*(Write(grouped(v)) for v in range(4)), Compact(), Write(deletes, ["-D"] * 15), Write(grouped(5))], ("k",),
-             options={**partial_update, **groups, "partial-update.remove-record-on-sequence-group": "g"}, full_only=True),
+             options={**partial_update, **groups, "partial-update.remove-record-on-sequence-group": "g"}, full_only=True,
+             cannot=pypaimon_cannot),
         Case("aggregation", measures, [*(Write(measured()) for _ in range(4)), Compact(), *(Write(measured()) for _ in range(8))], ("k",),
-             options={**aggregation, **functions}, peer_rows=measured()),
+             options={**aggregation, **functions}, peer_rows=measured(),
+             peer_left_out={"java-2.1": "the check's end of Spark writes no arrays"}),
         Case("aggregation_corrected", corrections,
              [Write([(k, k, [k % 3, 7], f"t{k}") for k in range(40)]), *corrected(0), *corrected(1)], ("k",),
-             options={**aggregation, "fields.s.aggregate-function": "sum", "fields.c.aggregate-function": "collect"}),
+             options={**aggregation, "fields.s.aggregate-function": "sum", "fields.c.aggregate-function": "collect"},
+             cannot={"pypaimon": "does not yet implement retract"}),
         Case("aggregation_removed", {"k": "INT NOT NULL", "s": "BIGINT", "m": "INT"},
              [Write([(k, k, k) for k in range(40)]), Write([(k, 1, -k) for k in range(40)]), Write([(k, 0, 0) for k in range(0, 40, 3)], ["-D"] * 14),
               Write([(k, 5, k) for k in range(0, 40, 6)])], ("k",),
              options={**aggregation, "fields.s.aggregate-function": "sum", "fields.m.aggregate-function": "max",
-                      "aggregation.remove-record-on-delete": "true"}),
+                      "aggregation.remove-record-on-delete": "true"},
+             cannot=pypaimon_cannot),
         Case("aggregation_sequence", {"k": "INT NOT NULL", "v": "STRING", "n": "INT", "at": "INT"},
              [Write([(k, f"{v}", v, rng.randrange(9)) for k in range(30)]) for v in range(6)], ("k",),
              options={**aggregation, "sequence.field": "at", "fields.v.aggregate-function": "last_value",

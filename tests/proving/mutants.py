@@ -174,8 +174,8 @@ class _NeverRaised(TidelakeError):
 
 
 def _without_deletes(original):
-    def merge_buffer(batches, merge_spec):
-        merged = original(batches, merge_spec)
+    def merge_buffer(batches, merge_spec, **memory):
+        merged = original(batches, merge_spec, **memory)
         kinds = np.asarray(merged["_VALUE_KIND"])
         return merged.filter((kinds & 1) == 0)
 
@@ -254,7 +254,7 @@ _PLANTED = (
     (
         "compaction always drops deletes",
         "check_deletes_above_a_large_run",
-        (compaction, "merge_runs", _always_drops_deletes),
+        (compaction, "merge_bounded", _always_drops_deletes),
     ),
     (
         "a compaction step is skipped",

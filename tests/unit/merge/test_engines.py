@@ -188,6 +188,14 @@ def test_a_double_is_summed_from_left_to_right_however_many_rows_there_are(count
     assert merged_rows(engine, groups, {"v": parse_type("DOUBLE")})[0] == ("+I", {"v": total})
 
 
+def test_infinities_take_each_other_back_without_a_word():
+    rows = [("+I", {"v": math.inf}), ("-U", {"v": math.inf})]
+    for kind in ("DOUBLE", "FLOAT"):
+        engine = Aggregation((ColumnFunction("v", "sum", parse_type(kind)),))
+        ((_, values),) = merged_rows(engine, [rows], {"v": parse_type(kind)})
+        assert math.isnan(values["v"])
+
+
 def test_sums_of_wide_decimals_and_of_bigints_are_exact():
     wide = parse_type("DECIMAL(38, 2)")
     engine = Aggregation((ColumnFunction("v", "sum", wide),))

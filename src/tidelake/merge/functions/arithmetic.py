@@ -76,11 +76,14 @@ def total(
     if data_type.root in FLOATS:
         terms = fixed_values(values, FLOATS[data_type.root]).copy()
         np.negative(terms, out=terms, where=minus)
-        return _placed(layout, events, pa.array(_left_sums(terms, events)))
+        with np.errstate(all="ignore"):  # infinities and NaN are values
+            sums = _left_sums(terms, events)
+        return _placed(layout, events, pa.array(sums))
     limbs = _limbs(values, data_type)
     limbs[minus] *= -1
-    sums = np.add.reduceat(limbs, events.starts) if len(events.at) else limbs
-    return _placed(layout, events, _from_limbs(sums, data_type, overflow))
+    if len(events.at):
+        limbs = np.add.reduceat(limbs, events.starts)
+    return _placed(layout, events, _from_limbs(limbs, data_type, overflow))
 
 
 def _events(layout: Layout, actions: Actions, column: pa.Array) -> Events:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from unit.format.test_nested_orc_avro import (
@@ -114,9 +115,16 @@ def test_the_schemas_in_files_of_java_are_the_golden_ones(peer, tmp_path, file_f
         options={"file.format": file_format},
     )
     peer.do("write", place, rows=[["+I", *[None] * len(forms)]])
-    found = data_file(place)
-    text = avro_fields(found) if file_format == "avro" else orc_lines(found)
-    assert text == SCHEMAS[file_format]
+    java_file = set(place.glob("bucket-*/data-*"))
+    table = tidelake.open(place.parents[1]).table("db.t")
+    table.write([dict.fromkeys(table.schema.names)])
+    own_file = set(place.glob("bucket-*/data-*")) - java_file
+    lines_of = avro_fields if file_format == "avro" else orc_lines
+    (java, ours) = (lines_of(files.pop().read_bytes()) for files in (java_file, own_file))
+    assert ours == java
+    # Java numbers the fields inside rows itself, and only ORC's schema has their numbers
+    shape = re.compile(r"^ *\d+" if file_format == "orc" else r"(?!)", re.MULTILINE)
+    assert shape.sub("", java) == shape.sub("", SCHEMAS[file_format])
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])

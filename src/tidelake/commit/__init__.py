@@ -2,6 +2,7 @@
 
 from tidelake.commit.changes import Committed
 from tidelake.commit.committer import Committer
+from tidelake.commit.context import CommitContext
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER, CommitKind
 
-__all__ = ["BATCH_IDENTIFIER", "CommitKind", "Committed", "Committer"]
+__all__ = ["BATCH_IDENTIFIER", "CommitContext", "CommitKind", "Committed", "Committer"]

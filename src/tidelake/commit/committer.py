@@ -39,19 +39,13 @@ from tidelake.commit.own_commits import OwnCommits, last_identifier
 from tidelake.commit.publish import IndexRule, Publisher, Request
 from tidelake.commit.since_seen import check_counts_kept, check_unmoved, interleaved_places
 from tidelake.errors import InvalidInputError, TidelakeError
-from tidelake.fileio import FileIO
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.data_file import CommitMessage, FileKind
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.hash_index import read_hash_index
 from tidelake.metadata.index_entry import IndexEntry
 from tidelake.metadata.index_manifest import index_entries
-from tidelake.metadata.manifest_cache import ManifestCache
-from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
-from tidelake.options import Options
-from tidelake.telemetry import Env
-from tidelake.types import TableSchema
 from tidelake.types.predicate import Predicate
 
 __all__ = ["Committer"]
@@ -62,35 +56,12 @@ class Committer:
 
     Parameters
     ----------
-    fileio : FileIO
-        The storage.
-    paths : TablePaths
-        The table's paths.
-    schema : TableSchema
-        The schema that the table was opened with: a commit to another table that has its place now
-        is refused.
-    options : Options
-        The table's options.
-    env : Env
-        Clock, randomness, ids.
-    manifests : ManifestCache
-        Decoded manifests.
-    table : str
-        The table's name, for messages.
+    context : CommitContext
+        The table.
     """
 
-    def __init__(
-        self,
-        fileio: FileIO,
-        paths: TablePaths,
-        *,
-        schema: TableSchema,
-        options: Options,
-        env: Env,
-        manifests: ManifestCache,
-        table: str,
-    ) -> None:
-        self._context = CommitContext(fileio, paths, schema, options, env, manifests, table)
+    def __init__(self, context: CommitContext) -> None:
+        self._context = context
 
     def commit(
         self,

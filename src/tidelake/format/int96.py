@@ -44,6 +44,7 @@ from tidelake.types.nested import (
 __all__ = ["bytes_metadata", "moments"]
 
 DEPTH_MAX = 100
+VARINT_BYTES_MAX = 10
 _INT96, _FIXED = b"\x06", b"\x0e"  # 3 and 7, as zigzag varints
 _WIDTH = b"\x18"  # 12
 _I32, _STRUCT = 5, 12
@@ -142,7 +143,8 @@ class _Reader:
     def _varint(self) -> bytes:
         begin = self.place
         while self._take(1)[0] >= 0x80:
-            pass
+            if self.place - begin == VARINT_BYTES_MAX:
+                raise ValueError("its footer has a number of more than 64 bits")
         return self.data[begin : self.place]
 
     def _zigzag(self) -> int:

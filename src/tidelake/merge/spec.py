@@ -154,6 +154,24 @@ class MergeSpec:
         """Whether a merged row may hold values of several rows, and not all of one."""
         return self.engine in (PARTIAL_UPDATE, AGGREGATION)
 
+    @property
+    def deletes_need_all(self) -> bool:
+        """Whether rows that retract must meet all older rows of their keys in one merge.
+
+        One merged row cannot say both that older values are gone, or are to be taken from, and what
+        came after.
+        """
+        if not self.combines:
+            return False
+        retracted = {name for group in self.groups for name in group.members}
+        if self.engine == AGGREGATION:
+            retracted = {function.column for function in self.functions}
+        return (
+            self.remove_on_delete
+            or any(group.removes for group in self.groups)
+            or any(f.forgets_retractions for f in self.functions if f.column in retracted)
+        )
+
     def with_needed(self, columns: Iterable[str]) -> tuple[str, ...]:
         """Give columns, and before them those that their merge takes.
 

@@ -144,7 +144,7 @@ class SpillFiles:
         self._count += 1
         largest = 0
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # rows are nobody else's
             with pa.OSFile(str(path), "wb") as sink:
                 writer: pa.RecordBatchStreamWriter | None = None
                 for batch in batches:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -65,8 +63,9 @@ class ReadContext:
 
     def spill_files(self) -> SpillFiles:
         """Where a merge of more runs than fit the memory puts rows aside: this machine's disk."""
-        directory = f"{tempfile.gettempdir()}/tidelake-spill-{os.getpid()}-{self.env.ids.uuid()}"
-        return SpillFiles(directory, name="read", options=self.options, memory=self.env.memory)
+        return SpillFiles(
+            self.env.spill_directory(), name="read", options=self.options, memory=self.env.memory
+        )
 
     def fields(self, names: tuple[str, ...]) -> tuple[DataField, ...]:
         """The named columns, in the order asked for.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import dataclass
 
 from tidelake.fileio import FileIO
@@ -48,9 +46,8 @@ class StoreContext:
 
     def spill_files(self) -> SpillFiles:
         """Where a merge puts rows aside, under names of its own."""
-        uuid = self.env.ids.uuid()
-        directory = self.spill_dir or f"{tempfile.gettempdir()}/tidelake-spill-{os.getpid()}-{uuid}"
-        name = f"merge-{uuid}"
+        directory = self.spill_dir or self.env.spill_directory()
+        name = f"merge-{self.env.ids.uuid()}"
         return SpillFiles(directory, name=name, options=self.options, memory=self.env.memory)
 
     def file_fields(self, file: DataFileMeta) -> tuple[DataField, ...]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from tidelake.commit import Committer
+from tidelake.commit import CommitContext, Committer
 from tidelake.errors import NotFoundError
 from tidelake.fileio import FileIO
 from tidelake.metadata.manifest_cache import ManifestCache
@@ -89,8 +87,7 @@ class TableHandle:
             schema=self.schema,
             options=self.options,
             env=self.env,
-            # the process too: those that replay one seed draw the same ids, side by side
-            spill_dir=f"{tempfile.gettempdir()}/tidelake-spill-{os.getpid()}-{self.env.ids.uuid()}",
+            spill_dir=self.env.spill_directory(),
         )
 
     def read_context(self, snapshot: Snapshot | None = None) -> ReadContext:
@@ -145,7 +142,7 @@ class TableHandle:
 
     def committer(self) -> Committer:
         """What makes writes visible."""
-        return Committer(
+        context = CommitContext(
             self.fileio,
             self.paths,
             schema=self.schema,
@@ -154,6 +151,7 @@ class TableHandle:
             manifests=self.manifests,
             table=self.identifier,
         )
+        return Committer(context)
 
     def with_options(self, options: Options) -> TableHandle:
         """The same table with other options."""

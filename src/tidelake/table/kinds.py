@@ -76,14 +76,14 @@ class KindRules:
             raise InvalidInputError(message, kind="row_kind", table=self._table)
         return kinds
 
-    def left_out(self, kinds: Kinds) -> npt.NDArray[np.bool_]:
-        """Which rows are not stored."""
+    def stored(self, kinds: Kinds) -> npt.NDArray[np.bool_] | None:
+        """Which rows are stored; None where all are."""
         out = np.zeros(len(kinds), np.bool_)
         if self._spec is not None and self._spec.ignore_delete:
             out |= (kinds & 1) != 0
         if self._drops_updates_before:
             out |= kinds == RowKind.UPDATE_BEFORE
-        return out
+        return ~out if out.any() else None
 
     def _from_column(self, column: pa.Array | pa.ChunkedArray) -> Kinds:
         places = pc.index_in(pc.utf8_upper(column), value_set=_KIND_TEXTS)

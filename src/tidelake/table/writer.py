@@ -189,9 +189,7 @@ class TableWriter:
     def _write_conformed(
         self, batch: pa.RecordBatch, kinds: np.ndarray | None, buckets: np.ndarray | None
     ) -> None:
-        out = None if kinds is None else self._kind_rules.left_out(kinds)
-        if kinds is not None and out is not None and out.any():
-            stays = ~out
+        if kinds is not None and (stays := self._kind_rules.stored(kinds)) is not None:
             batch, kinds = batch.filter(pa.array(stays)), kinds[stays]
             buckets = None if buckets is None else buckets[stays]
         for piece in self._router.route(batch, kinds, given=buckets):

@@ -1,4 +1,4 @@
-"""What the outside world gives the engine: time, randomness, names, threads, memory, progress.
+"""What the outside world gives the engine: time, randomness, names, threads, memory, local disk.
 
 Engine code takes an :class:`Env` and nothing else, so a test can replay a run exactly: the same
 seed gives the same clock readings, file names, waits and order of work.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import tempfile
 import threading
 import time
 import uuid
@@ -275,6 +276,15 @@ class Env:
             one = memory.tasks_max == 1
             executor = SerialExecutor() if one else ThreadExecutor(memory.tasks_max)
         return replace(self, executor=executor, memory=memory)
+
+    def spill_directory(self) -> str:
+        """Name a new directory on the local disk of the machine that asks; not made yet.
+
+        The process is part of the name too: those that replay one seed draw the same ids, side by
+        side.
+        """
+        name = f"tidelake-spill-{os.getpid()}-{self.ids.uuid()}"
+        return str(Path(tempfile.gettempdir(), name))
 
     @classmethod
     def seeded(cls, seed: int) -> Env:

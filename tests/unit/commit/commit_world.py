@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unit.metadata.made import BIGINT, EMPTY_ROW, data_file, partition
 
-from tidelake.commit import Committer
+from tidelake.commit import CommitContext, Committer
 from tidelake.fileio import FaultyFileIO, MemoryFileIO
 from tidelake.metadata import (
     CommitMessage,
@@ -51,7 +51,7 @@ class World:
         assert SchemaLog(self.fileio, self.paths).create(schema)
 
     def committer(self, seed=1, *, fileio=None, env=None):
-        return Committer(
+        context = CommitContext(
             fileio or self.fileio,
             self.paths,
             schema=self.schema,
@@ -60,6 +60,7 @@ class World:
             manifests=ManifestCache(1 << 24),
             table="db.t",
         )
+        return Committer(context)
 
     @property
     def log(self):

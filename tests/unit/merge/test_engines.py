@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from proving.one_key import Refused, aggregated, float32, partially_updated
 
 from tidelake.errors import InvalidInputError
+from tidelake.format.file_index.roaring import encode_one
 from tidelake.merge.aggregation import Aggregation
 from tidelake.merge.column_rules import SequenceGroup
-from tidelake.merge.functions import NEWEST, ColumnFunction
+from tidelake.merge.functions import NEWEST, ColumnFunction, check_function
 from tidelake.merge.partial_update import PartialUpdate
 from tidelake.merge.segments import Segments
+from tidelake.options.key_pattern import AGGREGATE_FUNCTIONS
 from tidelake.types import parse_type
 from tidelake.types.arrow import to_arrow_type
 
@@ -92,8 +94,7 @@ def table_of(groups, types):
     """Rows of several keys, shuffled; and their segments."""
     flat = [(key, row) for key, rows in enumerate(groups) for row in rows]
     places = np.random.default_rng(len(flat)).permutation(len(flat))
-    order = np.argsort(places)  # row i of the segments lies at places[i]
-    stored = [None] * len(flat)
+    stored = [None] * len(flat)  # row i of the segments lies at places[i]
     for number, place in enumerate(places):
         stored[place] = flat[number][1]
     kinds = np.array([KINDS.index(kind) for kind, _ in stored], np.int8)
@@ -105,7 +106,6 @@ def table_of(groups, types):
     half = len(flat) // 2
     whole = pa.table(columns)
     rows = pa.concat_tables([whole.slice(0, half), whole.slice(half)])
-    del order
     return rows, Segments(places.astype(np.int64), first, kinds)
 
 
@@ -154,6 +154,54 @@ def test_aggregation_is_the_loop(name, kind, given_settings, data):
         {"v": data_type},
         lambda rows: aggregated(rows, {"v": model}, remove_on_delete=removes),
     )
+
+
+IN_PARTS = [
+    (name, kind, settings)
+    for name, kind, settings in CASES
+    if kind not in ("FLOAT", "DOUBLE") and "count_limit" not in settings  # docs/merge-engines.md
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "given_settings"), IN_PARTS, ids=["-".join(c[:2]) for c in IN_PARTS]
+)
+@settings(max_examples=15)
+@given(data=st.data())
+def test_newer_rows_may_be_merged_first(name, kind, given_settings, data):
+    """What a compaction of some runs relies on; retractions by MergeSpec.deletes_need_all."""
+    data_type, values = VALUES[kind]
+    if kind == "INT":
+        values = st.integers(-2, 2)
+    if name == "product" and kind == "DECIMAL":
+        values = st.sampled_from([Decimal("1.00"), Decimal("-1.00"), Decimal("0.00")])
+    if name == "sum" and kind == "DECIMAL":
+        values = st.sampled_from([Decimal("1.25"), Decimal("-0.50")])
+    function = ColumnFunction("v", name, data_type, **given_settings)
+    kinds = KINDS if function.retracts and not function.forgets_retractions else KINDS[::2]
+    row = st.tuples(st.sampled_from(kinds), st.fixed_dictionaries({"v": values | st.none()}))
+    older = data.draw(st.lists(row, min_size=1, max_size=4))
+    newer = data.draw(st.lists(row, min_size=2, max_size=4))
+    engine, types = Aggregation((function,)), {"v": data_type}
+    at_once = merged_rows(engine, [older + newer], types)
+    in_parts = merged_rows(engine, [older + merged_rows(engine, [newer], types)], types)
+    assert normal(in_parts, types) == normal(at_once, types)
+
+
+@pytest.mark.parametrize("name", ["product", "last_non_null_value", "collect", "merge_map"])
+def test_what_forgets_retractions_does(name):
+    kind, value = {
+        "product": ("INT", 2),
+        "last_non_null_value": ("INT", 2),
+        "collect": ("ARRAY", [2]),
+        "merge_map": ("MAP", {2: "a"}),
+    }[name]
+    function = ColumnFunction("v", name, VALUES[kind][0])
+    engine, types = Aggregation((function,)), {"v": VALUES[kind][0]}
+    older, newer = [("+I", {"v": value})], [("-U", {"v": value}), ("+U", {"v": None})]
+    in_parts = merged_rows(engine, [older + merged_rows(engine, [newer], types)], types)
+    assert function.forgets_retractions
+    assert in_parts != merged_rows(engine, [older + newer], types)
 
 
 def check(engine, groups, types, expected_of):
@@ -306,3 +354,64 @@ def test_the_sequence_columns_that_hold_no_null_stay_after_a_removal():
     expected = partially_updated(rows, {}, [(("g", "h"), ("v",), True)], not_null=("g",))
     assert expected == ("+I", {"g": 2, "h": 3, "v": 4})
     assert merged_rows(engine, [rows], types) == [expected]
+
+
+def test_every_function_of_paimon_is_made_or_refused():
+    made = {name for name, *_ in CASES} | {"primary-key", "first_not_null_value", "rbm32"}
+    refused = {n for n in AGGREGATE_FUNCTIONS if "not covered" in (refusal_of(n) or "")}
+    assert refused == {"rbm64", "theta_sketch", "hll_sketch"}
+    assert made | refused == set(AGGREGATE_FUNCTIONS)
+
+
+def refusal_of(name):
+    return check_function(name, parse_type("BYTES"))
+
+
+def test_a_primary_key_function_takes_what_the_newest_row_has():
+    rows = [("+I", {"v": 1}), ("-D", {"v": 2})]
+    engine = Aggregation((ColumnFunction("v", "primary-key", parse_type("INT")),))
+    assert merged_rows(engine, [rows], {"v": parse_type("INT")}) == [("+I", {"v": 2})]
+
+
+def test_the_old_name_of_first_non_null_value():
+    rows = [("+I", {"v": None}), ("+I", {"v": 2}), ("+I", {"v": 3})]
+    engine = Aggregation((ColumnFunction("v", "first_not_null_value", parse_type("INT")),))
+    assert merged_rows(engine, [rows], {"v": parse_type("INT")}) == [("+I", {"v": 2})]
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["a", "b", "a"], "a,b"),
+        (["a,a", "b,a,c"], "a,a,b,c"),  # the first text stays as it is
+        ([None, " ", "a", "", "b,,a"], "a,b"),
+        ([None, " "], None),
+    ],
+)
+def test_distinct_parts_of_texts(texts, expected):
+    function = ColumnFunction("v", "listagg", parse_type("STRING"), distinct=True)
+    rows = [("+I", {"v": text}) for text in texts]
+    found = merged_rows(Aggregation((function,)), [rows], {"v": parse_type("STRING")})
+    assert found == [("+I", {"v": expected})]
+
+
+BITMAP_NUMBERS = st.sets(st.integers(0, 2**32 - 1) | st.integers(0, 50), max_size=20)
+
+
+@given(st.lists(st.lists(BITMAP_NUMBERS | st.none(), min_size=1, max_size=5), min_size=1))
+def test_bitmaps_are_united(groups):
+    def bitmap(numbers):
+        return None if numbers is None else encode_one(np.array(sorted(numbers), np.int64))
+
+    engine = Aggregation((ColumnFunction("v", "rbm32", parse_type("BYTES")),))
+    rows = [[("+I", {"v": bitmap(n)}) for n in own] for own in groups]
+    found = [values["v"] for _, values in merged_rows(engine, rows, {"v": parse_type("BYTES")})]
+    known = [[n for n in own if n is not None] for own in groups]
+    assert found == [bitmap(set().union(*own)) if own else None for own in known]
+
+
+def test_bytes_that_are_no_bitmap_are_refused():
+    engine = Aggregation((ColumnFunction("v", "rbm32", parse_type("BYTES")),))
+    rows = [[("+I", {"v": b"no"}), ("+I", {"v": b"bitmap"})]]
+    with pytest.raises(InvalidInputError, match="'v' is aggregated by 'rbm32', and a value is no"):
+        merged_rows(engine, rows, {"v": parse_type("BYTES")})

@@ -19,7 +19,7 @@ from tidelake.merge.functions.arithmetic import product, total
 from tidelake.merge.functions.bitmap import bitmap_union
 from tidelake.merge.functions.collections import collect, merge_map, nested_update
 from tidelake.merge.functions.joined_text import joined_text
-from tidelake.merge.functions.names import NEWEST, takes_retractions
+from tidelake.merge.functions.names import NEWEST, forgets_retractions, takes_retractions
 from tidelake.merge.functions.truth import truth
 from tidelake.merge.layout import Action, Actions, Layout
 from tidelake.types import DataType
@@ -67,6 +67,11 @@ class ColumnFunction:
     def retracts(self) -> bool:
         """Whether rows that retract may be given to it."""
         return self.ignore_retract or takes_retractions(self.name)
+
+    @property
+    def forgets_retractions(self) -> bool:
+        """Whether a row that is taken back must meet the older rows in the same merge."""
+        return not self.ignore_retract and forgets_retractions(self.name)
 
 
 def fold(function: ColumnFunction, layout: Layout, actions: Actions, column: pa.Array) -> Folded:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tidelake.types import DataType, TypeRoot
 
-__all__ = ["NEWEST", "check_function", "takes_retractions"]
+__all__ = ["NEWEST", "check_function", "forgets_retractions", "takes_retractions"]
 
 NEWEST = "newest"
 """A column of a sequence group without a function: the newest value, null too. No name of Paimon's:
@@ -62,6 +62,9 @@ _TAKE_RETRACTIONS = frozenset(
         "primary-key",
     }
 )
+_FORGET_RETRACTIONS = frozenset(
+    {"product", "last_non_null_value", "collect", "merge_map", "nested_update"}
+)
 _NOT_COVERED = {
     "rbm64": "its bytes are a form of RoaringBitmap's own",
     "theta_sketch": "sketches are not covered",
@@ -78,6 +81,20 @@ def takes_retractions(name: str) -> bool:
     (True, False)
     """
     return name in _TAKE_RETRACTIONS
+
+
+def forgets_retractions(name: str) -> bool:
+    """Whether a row that is taken back before an older one is met is forgotten.
+
+    The sum of nothing less 5 is -5, which the older row then meets; the product of nothing by 5 is
+    nothing.
+
+    Examples
+    --------
+    >>> forgets_retractions("sum"), forgets_retractions("product")
+    (False, True)
+    """
+    return name in _FORGET_RETRACTIONS
 
 
 def check_function(

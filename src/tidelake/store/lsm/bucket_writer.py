@@ -78,7 +78,7 @@ class LsmBucketWriter:
         self._spec = MergeSpec.of(schema, options)
         self._row_schema = to_arrow_schema(row_fields(schema))
         self._target_size_bytes = target_file_size_bytes(options, has_primary_key=True)
-        self._policy = CompactionPolicy.of(options)
+        self._policy = CompactionPolicy.of(options, deletes_need_all=self._spec.deletes_need_all)
         self._runs_stop = sorted_runs_stop(options)
         self._write_only = options.get(WRITE_ONLY)
         self._levels = Levels.of(live_files, count=levels_count(options))

@@ -29,7 +29,6 @@ from tidelake.options import Options
 from tidelake.options.declared import (
     COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
     COMPACTION_SIZE_RATIO,
-    MERGE_ENGINE,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
 )
 from tidelake.store.lsm.levels import Levels, SortedRun
@@ -50,8 +49,8 @@ class CompactionPolicy:
     size_ratio_percent : int
         How much larger than what is picked the next run may be to be picked too.
     deletes_need_all : bool
-        Whether rows that retract must meet all older rows when they are merged: an engine that
-        combines rows cannot say in one row that older values are gone and what came after.
+        Whether a compaction with rows that retract takes all older runs along
+        (:attr:`tidelake.merge.MergeSpec.deletes_need_all`).
     """
 
     runs_trigger: int = 5
@@ -60,13 +59,13 @@ class CompactionPolicy:
     deletes_need_all: bool = False
 
     @classmethod
-    def of(cls, options: Options) -> CompactionPolicy:
+    def of(cls, options: Options, *, deletes_need_all: bool = False) -> CompactionPolicy:
         """Take the policy of a table's options."""
         return cls(
             runs_trigger=options.get(NUM_SORTED_RUN_COMPACTION_TRIGGER),
             size_amplification_percent_max=options.get(COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT),
             size_ratio_percent=options.get(COMPACTION_SIZE_RATIO),
-            deletes_need_all=options.get(MERGE_ENGINE) in ("partial-update", "aggregation"),
+            deletes_need_all=deletes_need_all,
         )
 
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from tidelake.types.nested import list_parts, struct_children
 
-__all__ = ["column_codes", "row_codes"]
+__all__ = ["column_codes", "row_codes", "rows_differ"]
 
 Codes = npt.NDArray[np.int64]
 
@@ -49,6 +49,31 @@ def column_codes(array: pa.Array) -> Codes:
         return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     codes[array.is_null().to_numpy(zero_copy_only=False)] = -1
     return codes
+
+
+def rows_differ(left: pa.RecordBatch, right: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    """Which rows of two batches of equal shape differ in any column; null equals null, NaN NaN.
+
+    Examples
+    --------
+    >>> a = pa.record_batch({"x": [1.0, None, float("nan")]})
+    >>> b = pa.record_batch({"x": [1.0, 2.0, float("nan")]})
+    >>> rows_differ(a, b).tolist()
+    [False, True, False]
+    """
+    differ = np.zeros(left.num_rows, dtype=bool)
+    for a, b in zip(left.columns, right.columns, strict=True):
+        if pa.types.is_nested(a.type):
+            codes = column_codes(pa.concat_arrays([a, b]))
+            differ |= codes[: len(a)] != codes[len(a) :]
+            continue
+        same = pc.fill_null(pc.equal(a, b), False)
+        same = pc.or_(same, pc.and_(pc.is_null(a), pc.is_null(b)))
+        if pa.types.is_floating(a.type):
+            both_nan = pc.and_(pc.is_nan(a), pc.is_nan(b))
+            same = pc.or_(same, pc.fill_null(both_nan, False))
+        differ |= ~same.to_numpy(zero_copy_only=False)
+    return differ
 
 
 def _combined(columns: Iterable[Codes], rows_count: int) -> Codes:

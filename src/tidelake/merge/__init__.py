@@ -2,6 +2,7 @@
 
 from tidelake.merge.bounded import RunSource, merge_bounded
 from tidelake.merge.buffer import merge_buffer
+from tidelake.merge.changes import ChangeRule, MergedRows, merge_with_changes
 from tidelake.merge.engine import Deduplicate, Merged, MergeEngine
 from tidelake.merge.engine_of import engine_of
 from tidelake.merge.retractions import check_retractions, deletes_remove
@@ -13,12 +14,14 @@ from tidelake.merge.spec import MergeSpec
 from tidelake.merge.spill import SpillFiles, SpillStack
 
 __all__ = [
+    "ChangeRule",
     "Deduplicate",
     "KeyRange",
     "KeyRank",
     "MergeEngine",
     "MergeSpec",
     "Merged",
+    "MergedRows",
     "RunSource",
     "Section",
     "Segments",
@@ -32,5 +35,6 @@ __all__ = [
     "merge_bounded",
     "merge_buffer",
     "merge_runs",
+    "merge_with_changes",
     "sections_of",
 ]

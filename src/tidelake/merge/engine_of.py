@@ -5,8 +5,9 @@ from __future__ import annotations
 from tidelake.errors import UnsupportedError
 from tidelake.merge.aggregation import Aggregation
 from tidelake.merge.engine import Deduplicate, MergeEngine
+from tidelake.merge.first_row import FirstRow
 from tidelake.merge.partial_update import PartialUpdate
-from tidelake.merge.spec import AGGREGATION, DEDUPLICATE, PARTIAL_UPDATE, MergeSpec
+from tidelake.merge.spec import AGGREGATION, DEDUPLICATE, FIRST_ROW, PARTIAL_UPDATE, MergeSpec
 
 __all__ = ["engine_of"]
 
@@ -15,6 +16,8 @@ def engine_of(spec: MergeSpec) -> MergeEngine:
     """Give the engine that a spec names."""
     if spec.engine == DEDUPLICATE:
         return Deduplicate(ignore_delete=spec.ignore_delete)
+    if spec.engine == FIRST_ROW:
+        return FirstRow()
     if spec.engine == AGGREGATION:
         return Aggregation(spec.functions, spec.remove_on_delete, spec.not_null)
     if spec.engine == PARTIAL_UPDATE:

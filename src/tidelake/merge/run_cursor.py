@@ -94,7 +94,8 @@ class RunCursor:
     ) -> None:
         self._batches = batches
         self._spec = spec
-        self._level = level
+        self.level = level
+        """The run's level."""
         self._slice_bytes_max = slice_bytes_max
         self._parts: list[pa.RecordBatch] = []  # cut off the current batch; the next one is last
         self._batch: pa.RecordBatch | None = None
@@ -171,7 +172,7 @@ class RunCursor:
         rows = self._batch.slice(self._taken, count)
         kinds = self._kinds[self._taken : self._taken + count]
         self._taken += count
-        return Slice(rows, self._keys[begin:end], kinds, self._sequence_bounds, self._level)
+        return Slice(rows, self._keys[begin:end], kinds, self._sequence_bounds, self.level)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Hand out all rows that are left."""

@@ -2,14 +2,11 @@
 
 Algorithm:
 
-1. Every run holds one batch (64 k rows are the sweet spot: smaller ones pay Python, larger ones pay
-   cache misses). The **cut** is the smallest of the runs' last buffered keys.
-2. All rows up to the cut form a **group**. Keys are unique inside a run, so a key lies in exactly
-   one group. A run that has used up its batch reads the next.
-3. A group of one run passes through untouched; of several, the rows are put in merge order
+1. The runs are read side by side, in groups of whole keys (:mod:`tidelake.merge.run_groups`).
+2. A group of one run passes through untouched; of several, the rows are put in merge order
    (:mod:`tidelake.merge.segments`) and the engine decides each key's row. If asked, keys whose row
    retracts are dropped.
-4. When one run is left, its rows pass through without looking at a key.
+3. When one run is left, its rows pass through without looking at a key.
 
 Rows of one key compare by user sequence fields, then sequence number, then retract before add, then
 the run: the later wins. The semantics are in ``docs/format/merge.md``.
@@ -23,23 +20,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
 from tidelake.merge.engine import MergeEngine
 from tidelake.merge.engine_of import engine_of
 from tidelake.merge.materialise import gather
-from tidelake.merge.run_cursor import SLICE_BYTES_MAX, RunCursor, Slice
-from tidelake.merge.segments import RankOf, merge_order, segments_of
+from tidelake.merge.run_cursor import Slice
+from tidelake.merge.run_groups import RunGroups
+from tidelake.merge.segments import RankOf, Segments, merge_order, segments_of
 from tidelake.merge.sequence import rank_rows
 from tidelake.merge.spec import MergeSpec
 from tidelake.telemetry import UNLIMITED, Memory
 
-__all__ = ["merge_runs"]
-
-WIDTH_STEP_BYTES = 8
-WIDTH_SLACK = 4
-WIDTH_SMALL_BYTES = 64
+__all__ = ["group_segments", "level_of_rows", "merge_runs"]
 
 
 def merge_runs(
@@ -83,19 +78,9 @@ def merge_runs(
     Runs on executors. Holds one batch per run.
     """
     engine = engine_of(spec)
-    share = min(SLICE_BYTES_MAX, memory.merge_rows_bytes // max(1, len(runs)))
     known = levels if levels is not None and spec.by_lookup else [0] * len(runs)
-    live = [
-        RunCursor(run, spec, slice_bytes_max=share, level=level)
-        for run, level in zip(runs, known, strict=True)
-    ]
-    widths: tuple[int, ...] = ()
-    while True:
-        live = [cursor for cursor in live if cursor.fill()]
-        if len(live) <= 1:
-            break
-        widths = _common_widths(live, widths)
-        slices = _next_group(live, widths)
+    groups = RunGroups(runs, spec, memory=memory, levels=known)
+    while (slices := groups.next_group()) is not None:
         if len(slices) == 1:
             batch = _as_they_are(slices[0].rows, drop_deletes=drop_deletes, columns=columns)
         else:
@@ -104,31 +89,10 @@ def merge_runs(
         if batch.num_rows:
             yield batch
         del batch
-    for cursor in live:
-        for rows in cursor.rest():
-            batch = _as_they_are(rows, drop_deletes=drop_deletes, columns=columns)
-            if batch.num_rows:
-                yield batch
-
-
-def _next_group(live: Sequence[RunCursor], widths: tuple[int, ...]) -> list[Slice]:
-    """Cut off all rows up to the smallest of the runs' last buffered keys."""
-    for cursor in live:
-        cursor.encode(widths)
-    cut = min(cursor.last_key for cursor in live)
-    return [rows for cursor in live if (rows := cursor.advance(cut)) is not None]
-
-
-def _common_widths(live: Sequence[RunCursor], widths: tuple[int, ...]) -> tuple[int, ...]:
-    """Widths that hold every run's keys; the present ones as long as they do and are not far off.
-
-    Rounding up and slack keep lengths that vary a little from encoding all runs again.
-    """
-    needed = tuple(max(column) for column in zip(*(c.widths for c in live), strict=True))
-    holds = len(widths) == len(needed) and all(w >= n for w, n in zip(widths, needed, strict=True))
-    if holds and sum(widths) <= max(WIDTH_SMALL_BYTES, WIDTH_SLACK * sum(needed)):
-        return widths
-    return tuple(-(-n // WIDTH_STEP_BYTES) * WIDTH_STEP_BYTES for n in needed)
+    for rows, _ in groups.rest():
+        batch = _as_they_are(rows, drop_deletes=drop_deletes, columns=columns)
+        if batch.num_rows:
+            yield batch
 
 
 def _as_they_are(
@@ -153,6 +117,25 @@ def _merge_group(
 ) -> pa.RecordBatch:
     """Merge whole keys of several runs, oldest run first."""
     rows = pa.Table.from_batches([s.rows for s in slices])
+    segments = group_segments(slices, spec, rows)
+    merged = engine.merge(rows, segments)
+    if drop_deletes:
+        merged = merged.without_retracts()
+    return gather(rows, merged, columns=columns)
+
+
+def group_segments(slices: Sequence[Slice], spec: MergeSpec, rows: pa.Table) -> Segments:
+    """Put the rows of a group in merge order.
+
+    Parameters
+    ----------
+    slices : sequence of Slice
+        The group, oldest run first.
+    spec : MergeSpec
+        How rows of one key compare.
+    rows : pyarrow.Table
+        The slices' rows, one after the other.
+    """
     segments = segments_of(
         np.concatenate([s.keys for s in slices]),
         np.concatenate([s.kinds for s in slices]),
@@ -160,12 +143,13 @@ def _merge_group(
         rank_of=_rank_of(slices, spec, rows),
     )
     if spec.by_lookup:
-        counts = [s.rows.num_rows for s in slices]
-        segments = segments.lowest_level_only(np.repeat([s.level for s in slices], counts))
-    merged = engine.merge(rows, segments)
-    if drop_deletes:
-        merged = merged.without_retracts()
-    return gather(rows, merged, columns=columns)
+        return segments.lowest_level_only(level_of_rows(slices))
+    return segments
+
+
+def level_of_rows(slices: Sequence[Slice]) -> npt.NDArray[np.int64]:
+    """Give the level of each row of a group, as its slices follow each other."""
+    return np.repeat([s.level for s in slices], [s.rows.num_rows for s in slices])
 
 
 def _rank_of(slices: Sequence[Slice], spec: MergeSpec, rows: pa.Table) -> RankOf | None:

@@ -26,13 +26,14 @@ from tidelake.options.declared import (
 )
 from tidelake.types import DataType, TableSchema
 
-__all__ = ["AGGREGATION", "DEDUPLICATE", "PARTIAL_UPDATE", "MergeSpec"]
+__all__ = ["AGGREGATION", "DEDUPLICATE", "FIRST_ROW", "PARTIAL_UPDATE", "MergeSpec"]
 
 DEDUPLICATE = "deduplicate"
 PARTIAL_UPDATE = "partial-update"
 AGGREGATION = "aggregation"
+FIRST_ROW = "first-row"
 LOOKUP = "lookup"
-ENGINES = frozenset({DEDUPLICATE, PARTIAL_UPDATE, AGGREGATION})
+ENGINES = frozenset({DEDUPLICATE, PARTIAL_UPDATE, AGGREGATION, FIRST_ROW})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,8 @@ class MergeSpec:
     sequence_descending : bool
         The smaller user sequence wins (null still loses against every value).
     engine : str
-        The merge engine: ``"deduplicate"``, ``"partial-update"`` or ``"aggregation"``.
+        The merge engine: ``"deduplicate"``, ``"partial-update"``, ``"aggregation"`` or
+        ``"first-row"``.
     ignore_delete : bool
         Rows that retract (-U, -D) take no part in a merge.
     remove_on_delete : bool

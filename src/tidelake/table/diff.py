@@ -20,13 +20,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidelake.codec.key_order import encode_keys, key_widths
-from tidelake.codec.row_codes import column_codes, row_codes
+from tidelake.codec.row_codes import row_codes, rows_differ
 from tidelake.types import DataType, RowKind
 
-__all__ = ["diff_multiset", "diff_sorted", "rows_differ"]
+__all__ = ["diff_multiset", "diff_sorted"]
 
 
 @dataclass(slots=True)
@@ -142,31 +141,6 @@ def _diff_chunk(
     taken = pa.Table.from_batches([old.take(pa.array(old_rows)), new.take(pa.array(new_rows))])
     rows = taken.take(pa.array(order)).combine_chunks().to_batches()[0]
     yield rows, np.r_[old_kinds, new_kinds][order]
-
-
-def rows_differ(left: pa.RecordBatch, right: pa.RecordBatch) -> np.ndarray:
-    """Which rows of two batches of equal shape differ in any column; null equals null, NaN NaN.
-
-    Examples
-    --------
-    >>> a = pa.record_batch({"x": [1.0, None, float("nan")]})
-    >>> b = pa.record_batch({"x": [1.0, 2.0, float("nan")]})
-    >>> rows_differ(a, b).tolist()
-    [False, True, False]
-    """
-    differ = np.zeros(left.num_rows, dtype=bool)
-    for a, b in zip(left.columns, right.columns, strict=True):
-        if pa.types.is_nested(a.type):
-            codes = column_codes(pa.concat_arrays([a, b]))
-            differ |= codes[: len(a)] != codes[len(a) :]
-            continue
-        same = pc.fill_null(pc.equal(a, b), False)
-        same = pc.or_(same, pc.and_(pc.is_null(a), pc.is_null(b)))
-        if pa.types.is_floating(a.type):
-            both_nan = pc.and_(pc.is_nan(a), pc.is_nan(b))
-            same = pc.or_(same, pc.fill_null(both_nan, False))
-        differ |= ~same.to_numpy(zero_copy_only=False)
-    return differ
 
 
 def diff_multiset(before: pa.Table, after: pa.Table) -> tuple[pa.Table, np.ndarray]:

@@ -8,7 +8,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidelake.table.diff import diff_multiset, diff_sorted, rows_differ
+from tidelake.codec.row_codes import rows_differ
+from tidelake.table.diff import diff_multiset, diff_sorted
 from tidelake.types import parse_type
 
 VALUES = st.one_of(st.none(), st.sampled_from([0.0, -0.0, float("nan"), 1.5]))

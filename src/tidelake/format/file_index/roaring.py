@@ -12,7 +12,8 @@ Layout, all numbers LITTLE endian (on disk: never renumber)::
 
 1. Encoding takes (group, position) pairs sorted by both and gives one bitmap per group: containers,
    runs and places of all groups are found at once, so that an index of a million distinct values
-   costs no loop over them. A container is written in its smallest form, as Java does.
+   costs no loop over them. A container is written in its smallest form, as Java does; or, where
+   Java does not look for runs (``runOptimize`` is not called), in the smaller of the other two.
 2. Decoding checks what there is to check - order, counts, ends - because the bytes come from files:
    libraries that map such bytes into memory leave that to their callers.
 
@@ -44,8 +45,8 @@ EMPTY_BITMAP = _PLAIN_COOKIE.to_bytes(4, "little") + bytes(4)
 Positions = npt.NDArray[np.int64]
 
 
-def encode_one(positions: Positions) -> bytes:
-    """Give the bitmap of rising positions.
+def encode_one(positions: Positions, *, with_runs: bool = True) -> bytes:
+    """Give the bitmap of rising positions; see :func:`encode_groups`.
 
     Examples
     --------
@@ -54,10 +55,13 @@ def encode_one(positions: Positions) -> bytes:
     """
     if not len(positions):
         return EMPTY_BITMAP
-    return encode_groups(np.zeros(len(positions), np.int64), positions)[0]
+    groups = np.zeros(len(positions), np.int64)
+    return encode_groups(groups, positions, with_runs=with_runs)[0]
 
 
-def encode_groups(groups: Positions, positions: Positions) -> tuple[bytes, npt.NDArray[np.int64]]:
+def encode_groups(
+    groups: Positions, positions: Positions, *, with_runs: bool = True
+) -> tuple[bytes, npt.NDArray[np.int64]]:
     """Give the bitmaps of groups of positions, one after the other.
 
     Parameters
@@ -66,6 +70,8 @@ def encode_groups(groups: Positions, positions: Positions) -> tuple[bytes, npt.N
         Requires: 0, 1, 2 ... without a gap, rising.
     positions : int64 array [n]
         Requires: within a group strictly rising, from 0 to below 2**32.
+    with_runs : bool
+        Whether a container may hold runs, where that is smallest.
 
     Returns
     -------
@@ -82,7 +88,7 @@ def encode_groups(groups: Positions, positions: Positions) -> tuple[bytes, npt.N
     runs = np.add.reduceat(run_begins.astype(np.int64), first)
     plain_size = np.where(cardinality <= _ARRAY_MAX, 2 * cardinality, _BITSET_BYTES)
     run_size = 2 + 4 * runs
-    is_run = run_size < plain_size
+    is_run = (run_size < plain_size) & with_runs
     is_bitset = ~is_run & (cardinality > _ARRAY_MAX)
     size = np.where(is_run, run_size, plain_size)
 

@@ -32,7 +32,7 @@ from tidelake.fileio import FileIO
 from tidelake.format.avro_file_schema import has_same_shape, plain_schema, resolved_schema
 from tidelake.format.avro_schema import slot_schema
 from tidelake.format.avro_values import column_of
-from tidelake.format.file_reader import ReadRequest, null_batches, open_sized
+from tidelake.format.file_reader import ReadRequest, null_batches, open_sized, without_rows
 from tidelake.format.own_columns import OwnColumns, check_no_variant
 from tidelake.format.read_error import corrupt
 from tidelake.types import DataField
@@ -85,7 +85,8 @@ def read_avro(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> Iterato
         message = f"File {path} is compressed by '{codec}'; {', '.join(DECOMPRESS)} are read."
         raise UnsupportedError(message, kind="avro_codec", path=path)
     blocks = _blocks(source, sync, DECOMPRESS[codec])
-    return _read(_counted(blocks, request), array, wanted, columns, request)
+    rows = _read(_counted(blocks, request), array, wanted, columns, request)
+    return without_rows(rows, request.deleted)
 
 
 def _read(

@@ -16,7 +16,13 @@ from tidelake.errors import UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.format.avro_reader import read_avro
 from tidelake.format.avro_writer import AvroFileWriter
-from tidelake.format.file_reader import BATCH_BYTES_MAX, BATCH_ROWS, FileReader, ReadRequest
+from tidelake.format.file_reader import (
+    BATCH_BYTES_MAX,
+    BATCH_ROWS,
+    FileReader,
+    Positions,
+    ReadRequest,
+)
 from tidelake.format.file_writer import DataFileWriter, FileWriter
 from tidelake.format.format_options import FormatOptions
 from tidelake.format.orc_reader import read_orc
@@ -62,6 +68,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     batch_bytes: int = BATCH_BYTES_MAX,
     file_size_bytes: int | None = None,
     row_count: int | None = None,
+    deleted: Positions | None = None,
     zone: str | None = None,
     orc_zone_moves: bool = True,
 ) -> Iterator[pa.RecordBatch]:
@@ -91,6 +98,8 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         file; a text dictionary makes that unknown, and smaller batches still.
     file_size_bytes, row_count : int, optional
         What the manifest says of the file.
+    deleted : int64 array, optional
+        Rising ordinals of rows to leave out: those of the file's deletion vector.
     zone : str, optional
         The local time zone, for casts that depend on it.
     orc_zone_moves : bool
@@ -132,6 +141,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         batch_bytes=batch_bytes,
         file_size_bytes=file_size_bytes,
         row_count=row_count,
+        deleted=deleted,
         orc_zone_moves=orc_zone_moves,
     )
     with ExitStack() as stack:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.fileio import FileIO
@@ -17,15 +19,20 @@ __all__ = [
     "BATCH_BYTES_MAX",
     "BATCH_ROWS",
     "FileReader",
+    "Positions",
     "ReadRequest",
     "check_row_count",
     "null_batches",
     "open_sized",
+    "without_rows",
 ]
 
 BATCH_ROWS = 65_536
 BATCH_BYTES_MAX = 64 << 20
 """Most bytes of a batch where nothing else is said."""
+
+Positions = npt.NDArray[np.int64]
+"""Rising ordinals of a file's rows, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,8 @@ class ReadRequest:
         A batch has fewer where it would be larger, as far as the file tells before it is read.
     file_size_bytes, row_count : int, optional
         What the manifest says of the file.
+    deleted : int64 array, optional
+        Rising ordinals of rows that a reader must leave out: those of the deletion vector.
     orc_zone_moves : bool
         Whether Java's ORC writer moved instants by its own time zone: the table's option
         ``orc.timestamp-ltz.legacy.type``.
@@ -62,6 +71,7 @@ class ReadRequest:
     batch_bytes: int = BATCH_BYTES_MAX
     file_size_bytes: int | None = None
     row_count: int | None = None
+    deleted: Positions | None = None
     orc_zone_moves: bool = True
 
 
@@ -94,6 +104,37 @@ def null_batches(schema: pa.Schema, total_rows: int, rows: int) -> Iterator[pa.R
     for start in range(0, total_rows, rows):
         struct = pa.nulls(min(rows, total_rows - start), pa.struct(list(schema)))
         yield pa.RecordBatch.from_struct_array(struct)
+
+
+def without_rows(
+    batches: Iterator[pa.RecordBatch], deleted: Positions | None
+) -> Iterator[pa.RecordBatch]:
+    """Leave out rows by their ordinals among all rows of the batches.
+
+    Parameters
+    ----------
+    batches : iterator of RecordBatch
+        All rows, in order.
+    deleted : int64 array, optional
+        Rising.
+    """
+    if deleted is None or not len(deleted):
+        yield from batches
+        return
+    begin = 0
+    for batch in batches:
+        end = begin + batch.num_rows
+        first, last = np.searchsorted(deleted, (begin, end))
+        if first == last:
+            yield batch
+        elif batch.num_columns:
+            stays = np.ones(batch.num_rows, dtype=bool)
+            stays[deleted[first:last] - begin] = False
+            yield batch.filter(pa.array(stays))
+        else:  # a filter would forget how many rows there are
+            left = batch.num_rows - int(last - first)
+            yield from null_batches(batch.schema, left, max(1, left))
+        begin = end
 
 
 def check_row_count(request: ReadRequest, found: int) -> None:

@@ -28,6 +28,7 @@ from tidelake.format.file_reader import (
     check_row_count,
     null_batches,
     open_sized,
+    without_rows,
 )
 from tidelake.format.orc_schema import FIELD_ID_KEY, check_type
 from tidelake.format.orc_stripes import OrcStripes
@@ -61,12 +62,14 @@ def read_orc(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> Iterator
     for own in columns.fields:
         check_type(schema.field(own.name).type, own, path=path)
     if not columns.fields:
-        return null_batches(to_arrow_schema(request.fields), file.nrows, request.batch_rows)
+        nothing = to_arrow_schema(request.fields)
+        batches = null_batches(nothing, file.nrows, request.batch_rows)
+        return without_rows(batches, request.deleted)
     stripes = OrcStripes(source, file, tail, columns.fields, zone_moves=request.orc_zone_moves)
     stripes.check(path)
     large = max((s.size_bytes for s in tail.stripes), default=0) > STRIPE_BYTES_MAX
     read = _scanned(source, stripes, path) if large else stripes.batches(path)
-    return _wanted(read, stripes, columns, request)
+    return without_rows(_wanted(read, stripes, columns, request), request.deleted)
 
 
 def _ids(schema: pa.Schema) -> Mapping[int, str]:

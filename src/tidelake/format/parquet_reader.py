@@ -5,7 +5,8 @@
 2. Each wanted column is found in the file (:mod:`tidelake.format.column_mapping`).
 3. Row groups that cannot match the predicate are skipped, the rest is read batch by batch in one
    thread, page checksums verified; missing columns are filled with null, others cast where needed.
-4. Each row group must give as many rows as the footer says.
+4. Rows of the deletion vector are left out; their ordinals are moved by the row groups skipped.
+5. Each row group must give as many rows as the footer says.
 
 Memory: the compressed columns wanted of one row group and one batch.
 """
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -24,10 +26,12 @@ from tidelake.fileio import FileIO
 from tidelake.format.column_mapping import Source, cast_column, map_columns
 from tidelake.format.file_reader import (
     BATCH_BYTES_MAX,
+    Positions,
     ReadRequest,
     check_row_count,
     null_batches,
     open_sized,
+    without_rows,
 )
 from tidelake.format.int96 import bytes_metadata, moments
 from tidelake.format.read_error import corrupt
@@ -58,7 +62,25 @@ def read_parquet(
     file = _open(stack, fileio, request)
     sources = map_columns(file, request.fields, path=path, file_fields=request.file_fields)
     groups = matching_row_groups(file.metadata, sources, request.predicate)
-    return _source_batches(stack, fileio, request, file, sources, groups)
+    batches = _source_batches(stack, fileio, request, file, sources, groups)
+    return without_rows(batches, _among_groups(request.deleted, file.metadata, groups))
+
+
+def _among_groups(
+    deleted: Positions | None, metadata: pq.FileMetaData, groups: list[int]
+) -> Positions | None:
+    """The ordinals of rows among those of some row groups, from those in the file."""
+    if deleted is None or len(groups) == metadata.num_row_groups:
+        return deleted
+    counts = np.array([metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)])
+    starts = np.r_[0, np.cumsum(counts)]
+    before = 0
+    parts = [np.zeros(0, np.int64)]
+    for group in groups:
+        first, last = np.searchsorted(deleted, starts[group : group + 2])
+        parts.append(deleted[first:last] - (starts[group] - before))
+        before += counts[group]
+    return np.concatenate(parts)
 
 
 def _open(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> pq.ParquetFile:

@@ -59,9 +59,9 @@ LATER_OPTIONS = (
         ON_WRITE,
     ),
     LaterOption(
-        r"deletion-vectors\.(merge-on-read|modifiable)",
+        r"deletion-vectors\.merge-on-read",
         "false",
-        f"deletion vectors are not covered yet; {_USE_JAVA}",
+        f"level 0 would have to be merged in; {_USE_JAVA}",
     ),
     LaterOption(
         r"chain-table\.enabled",

@@ -1,12 +1,13 @@
 """From a snapshot to rows: pruning, splits, and reading one split."""
 
 from tidelake.scan.context import ReadContext
+from tidelake.scan.deletions import live_deletions
 from tidelake.scan.file_index import UnusedIndex
 from tidelake.scan.generate import BucketFiles, file_sections
 from tidelake.scan.live_files import bucket_starts, live_buckets, live_files, read_buckets
 from tidelake.scan.plan import ScanPlan, plan_scan
 from tidelake.scan.pruned_files import PrunedFile
-from tidelake.scan.read import read_split
+from tidelake.scan.read import deleted_rows, read_file, read_split
 from tidelake.scan.split import Section, Split
 from tidelake.scan.split_wire import split_from_bytes, split_to_bytes
 
@@ -19,11 +20,14 @@ __all__ = [
     "Split",
     "UnusedIndex",
     "bucket_starts",
+    "deleted_rows",
     "file_sections",
     "live_buckets",
+    "live_deletions",
     "live_files",
     "plan_scan",
     "read_buckets",
+    "read_file",
     "read_split",
     "split_from_bytes",
     "split_to_bytes",

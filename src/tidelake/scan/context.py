@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from tidelake.errors import CorruptError
 from tidelake.fileio import FileIO
 from tidelake.merge import SpillFiles
+from tidelake.merge.spec import FIRST_ROW
 from tidelake.metadata.paths import TablePaths
-from tidelake.options import Options
+from tidelake.options import Options, declared
 from tidelake.telemetry import Env
 from tidelake.types import DataField, TableSchema
 
@@ -42,6 +43,19 @@ class ReadContext:
     options: Options
     env: Env
     schemas: Mapping[int, TableSchema]
+
+    @property
+    def skips_level_0(self) -> bool:
+        """Whether a read leaves out level 0 and merges nothing above it.
+
+        So it is where a compaction of level 0 finds the older row of a key and marks it in a
+        deletion vector, or keeps the first row. What is not compacted yet is then not seen.
+        """
+        options = self.options
+        return bool(self.schema.primary_keys) and (
+            options.get(declared.DELETION_VECTORS_ENABLED)
+            or options.get(declared.MERGE_ENGINE) == FIRST_ROW
+        )
 
     def file_schema(self, schema_id: int, *, file_name: str) -> TableSchema:
         """The schema that a data file was written with.

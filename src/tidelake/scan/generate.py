@@ -2,7 +2,8 @@
 
 1. Append table: each file stands alone; all splits are raw (:func:`raw_splits`).
 2. Primary-key table, all files on one level above 0 and without deletes: they do not overlap; each
-   stands alone and is raw.
+   stands alone and is raw. So do files on several levels where deletion vectors say which rows
+   count.
 3. Otherwise the files are cut into sections. A section left with one file without deletes is
    raw, any other is merged.
 4. Raw files and merge sections are packed apart, in order, into splits of
@@ -16,8 +17,8 @@ raw before merge splits and the pruning inside sections are ours. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -26,8 +27,9 @@ from numpy.typing import NDArray
 from tidelake.codec.binary_row import decode_row
 from tidelake.merge.sections import KeyRange, key_rank, sections_of
 from tidelake.metadata.data_file import DataFileMeta
+from tidelake.metadata.deletion_file import DeletionRange
 from tidelake.metadata.entry_table import EntryTable
-from tidelake.metadata.file_list import sizes_of
+from tidelake.metadata.file_list import names_of, sizes_of
 from tidelake.scan.prune import prune_section
 from tidelake.scan.split import Run, Section, Split
 from tidelake.types import DataType
@@ -60,6 +62,8 @@ class BucketFiles:
         The bucket, and of how many.
     files : sequence of DataFileMeta
         Live files that the scan may need.
+    deletions : mapping of str to DeletionRange
+        Deletion vectors by data file; more than those of the files do no harm.
     """
 
     snapshot_id: int
@@ -67,11 +71,18 @@ class BucketFiles:
     bucket: int
     total_buckets: int
     files: Run
+    deletions: Mapping[str, DeletionRange] = field(default_factory=dict)
 
     def split(self, sections: tuple[Section, ...], *, raw: bool) -> Split:
-        """A split of some of the files."""
+        """A split of some of the files, with their deletion vectors."""
+        own: dict[str, DeletionRange] = {}
+        if self.deletions:
+            names = (
+                n for section in sections for run in section for n in names_of(run).to_pylist()
+            )
+            own = {name: self.deletions[name] for name in names if name in self.deletions}
         return Split(
-            self.snapshot_id, self.partition, self.bucket, self.total_buckets, sections, raw
+            self.snapshot_id, self.partition, self.bucket, self.total_buckets, sections, raw, own
         )
 
 
@@ -104,7 +115,9 @@ def raw_splits(bucket: BucketFiles, files: Run, rule: PackRule) -> list[Split]:
     return splits
 
 
-def stand_alone(entries: EntryTable, starts: NDArray[np.intp]) -> NDArray[np.bool_]:
+def stand_alone(
+    entries: EntryTable, starts: NDArray[np.intp], *, on_any_level: bool = False
+) -> NDArray[np.bool_]:
     """Whether the files of each bucket of a primary-key table stand alone (rule 2).
 
     Parameters
@@ -113,6 +126,8 @@ def stand_alone(entries: EntryTable, starts: NDArray[np.intp]) -> NDArray[np.boo
         Entries, bucket by bucket.
     starts : ndarray of int
         Where each bucket begins.
+    on_any_level : bool
+        Whether a key is live in one file only, on whatever level above 0.
     """
     if not len(starts):
         return np.zeros(0, dtype=bool)
@@ -120,7 +135,7 @@ def stand_alone(entries: EntryTable, starts: NDArray[np.intp]) -> NDArray[np.boo
     deletes = entries["delete_row_count"].fill_null(-1).to_numpy(zero_copy_only=False)
     low, high = np.minimum.reduceat(level, starts), np.maximum.reduceat(level, starts)
     no_deletes = np.logical_and.reduceat(deletes == 0, starts)
-    alone: NDArray[np.bool_] = (low == high) & (low != 0) & no_deletes
+    alone: NDArray[np.bool_] = ((low == high) | on_any_level) & (low != 0) & no_deletes
     return alone
 
 

@@ -7,18 +7,20 @@ written. The live files of the newest plan's snapshot stay folded in the cache, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidelake.metadata.deletion_file import DeletionRange
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.file_list import FileList
 from tidelake.metadata.live_set import live_entries
 from tidelake.metadata.manifest_cache import ManifestCache
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.scan.context import ReadContext
+from tidelake.scan.deletions import live_deletions
 from tidelake.scan.generate import BucketFiles
 
 __all__ = [
@@ -36,14 +38,24 @@ def live_buckets(
     context: ReadContext, snapshot: Snapshot, *, manifests: ManifestCache
 ) -> list[BucketFiles]:
     """All live files of a snapshot, bucket by bucket."""
-    return list(grouped(live_files(context, snapshot, manifests=manifests), snapshot.id))
+    files = live_files(context, snapshot, manifests=manifests)
+    deletions = live_deletions(context, snapshot, manifests=manifests)
+    return list(grouped(files, snapshot.id, deletions))
 
 
 def read_buckets(
     context: ReadContext, snapshot: Snapshot, *, manifests: ManifestCache
 ) -> list[BucketFiles]:
-    """Those of :func:`live_buckets` that a read looks at: not the postpone buckets."""
-    return [b for b in live_buckets(context, snapshot, manifests=manifests) if b.bucket >= 0]
+    """Those of :func:`live_buckets` that a read looks at, with the files that it looks at.
+
+    Not the postpone buckets; nor level 0 where reads leave it out.
+    """
+    files = live_files(context, snapshot, manifests=manifests)
+    files = files.take(files["bucket"] >= 0)
+    if context.skips_level_0:
+        files = files.take(files["level"] > 0)
+    deletions = live_deletions(context, snapshot, manifests=manifests)
+    return list(grouped(files, snapshot.id, deletions))
 
 
 def live_files(context: ReadContext, snapshot: Snapshot, *, manifests: ManifestCache) -> EntryTable:
@@ -73,9 +85,12 @@ def order_of(entries: EntryTable, *, by_writing: bool) -> NDArray[np.intp]:
     return np.lexsort((entries["bucket"], entries["partition_id"]))
 
 
-def grouped(entries: EntryTable, snapshot_id: int) -> Iterator[BucketFiles]:
-    """The entries' files, bucket by bucket."""
-    return bucket_files(entries.in_order(order_of(entries, by_writing=False)), snapshot_id)
+def grouped(
+    entries: EntryTable, snapshot_id: int, deletions: Mapping[str, DeletionRange] | None = None
+) -> Iterator[BucketFiles]:
+    """The entries' files, bucket by bucket, with their deletion vectors."""
+    in_order = entries.in_order(order_of(entries, by_writing=False))
+    return bucket_files(in_order, snapshot_id, deletions)
 
 
 def bucket_starts(entries: EntryTable) -> NDArray[np.intp]:
@@ -85,8 +100,10 @@ def bucket_starts(entries: EntryTable) -> NDArray[np.intp]:
     return np.flatnonzero(np.r_[entries.num_rows > 0, differs])
 
 
-def bucket_files(entries: EntryTable, snapshot_id: int) -> Iterator[BucketFiles]:
-    """Sorted entries, bucket by bucket."""
+def bucket_files(
+    entries: EntryTable, snapshot_id: int, deletions: Mapping[str, DeletionRange] | None = None
+) -> Iterator[BucketFiles]:
+    """Sorted entries, bucket by bucket, with their deletion vectors."""
     starts = bucket_starts(entries)
     ids, buckets = entries["partition_id"][starts].tolist(), entries["bucket"][starts].tolist()
     totals = entries["total_buckets"][starts].tolist()
@@ -94,6 +111,7 @@ def bucket_files(entries: EntryTable, snapshot_id: int) -> Iterator[BucketFiles]
     bounds = [*starts.tolist(), entries.num_rows]
     for place, (start, end) in enumerate(itertools.pairwise(bounds)):
         files = FileList(entries, rows[start:end])
+        partition = entries.partitions[ids[place]]
         yield BucketFiles(
-            snapshot_id, entries.partitions[ids[place]], buckets[place], totals[place], files
+            snapshot_id, partition, buckets[place], totals[place], files, deletions or {}
         )

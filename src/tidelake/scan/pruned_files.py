@@ -20,6 +20,7 @@ __all__ = [
     "BY_BUCKET",
     "BY_FILE_INDEX",
     "BY_KEY_STATS",
+    "BY_LEVEL_0",
     "BY_LIMIT",
     "BY_PARTITION",
     "BY_POSTPONE",
@@ -35,6 +36,7 @@ BY_POSTPONE = "postpone bucket, not readable before compaction"
 BY_KEY_STATS = "key statistics"
 BY_VALUE_STATS = "value statistics"
 BY_FILE_INDEX = "file index"
+BY_LEVEL_0 = "level 0, not readable before compaction"
 BY_LIMIT = "limit"
 
 

@@ -6,7 +6,8 @@
    run, while a *value* that does not match may be the newer one and must hide the older, or be a
    part of the merged one). The runs
    are merged, rows whose merged kind is a delete are dropped, then the other conjuncts apply.
-3. Keys are stored twice in a data file (``_KEY_k`` and ``k``); only the second is read. Sequence
+3. Of a file with a deletion vector the rows that it names are left out before anything else.
+4. Keys are stored twice in a data file (``_KEY_k`` and ``k``); only the second is read. Sequence
    numbers and kinds are not read where the manifest says enough of them
    (:mod:`tidelake.scan.system_columns`).
 
@@ -32,6 +33,8 @@ from tidelake.format import (
 )
 from tidelake.merge import MergeSpec, RunSource, merge_bounded
 from tidelake.metadata.data_file import DataFileMeta
+from tidelake.metadata.deletion_file import read_deletions
+from tidelake.metadata.deletion_vector import Positions
 from tidelake.scan.context import ReadContext
 from tidelake.scan.prune import scan_filter
 from tidelake.scan.split import Run, Section, Split
@@ -39,7 +42,7 @@ from tidelake.scan.system_columns import known_system_columns, with_known
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of, evaluate
 
-__all__ = ["read_split"]
+__all__ = ["deleted_rows", "read_file", "read_split"]
 
 
 def read_split(
@@ -76,7 +79,7 @@ def read_split(
     Raises
     ------
     CorruptError
-        A file is damaged or not what the manifest says; it is named.
+        A file, or its deletion vector, is damaged or not what the manifest says; it is named.
 
     Notes
     -----
@@ -169,6 +172,47 @@ def _file_batches(
     *,
     batch_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
+    return read_file(
+        context,
+        split,
+        file,
+        fields,
+        predicate=predicate,
+        deleted=deleted_rows(context, split, file),
+        batch_bytes=batch_bytes,
+    )
+
+
+def read_file(
+    context: ReadContext,
+    split: Split,
+    file: DataFileMeta,
+    fields: Sequence[DataField],
+    *,
+    predicate: Predicate | None = None,
+    deleted: Positions | None = None,
+    batch_bytes: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Read one data file of a split as it is, without the rows whose ordinals are given.
+
+    Parameters
+    ----------
+    context, split, file
+        The file, and where it is; the split's deletion vectors are not looked at.
+    fields : sequence of DataField
+        The columns wanted.
+    predicate : Predicate, optional
+        Bound to ``context.schema``.
+    deleted : int64 array, optional
+        Rising ordinals of rows to leave out.
+    batch_bytes : int, optional
+        The size of a batch; that of the memory given by default.
+
+    Raises
+    ------
+    CorruptError
+        The file is damaged or not what the manifest says; it is named.
+    """
     schema = context.file_schema(file.schema_id, file_name=file.file_name)
     return read_batches(
         context.fileio,
@@ -179,7 +223,22 @@ def _file_batches(
         file_fields=kv_fields(schema) if schema.primary_keys else schema.fields,
         file_size_bytes=file.file_size_bytes,
         row_count=file.row_count,
-        batch_bytes=batch_bytes,
+        deleted=deleted,
+        batch_bytes=batch_bytes or context.env.memory.batch_bytes,
         zone=context.env.zone,
         orc_zone_moves=orc_zone_moves(context.options),
     )
+
+
+def deleted_rows(context: ReadContext, split: Split, file: DataFileMeta) -> Positions | None:
+    """The ordinals of a file's rows that its deletion vector names; None where it has none.
+
+    Raises
+    ------
+    CorruptError, UnsupportedError, NotFoundError
+        As :func:`tidelake.metadata.deletion_file.read_deletions`.
+    """
+    where = split.deletions.get(file.file_name)
+    if where is None:
+        return None
+    return read_deletions(context.fileio, where, file_name=file.file_name, row_count=file.row_count)

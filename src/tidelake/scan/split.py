@@ -2,16 +2,17 @@
 
 A **raw** split's files are read one after the other, each row is a row of the answer. A **merge**
 split holds whole sections (:mod:`tidelake.scan.sections`), each a set of sorted runs that are
-merged.
+merged. Of either kind a file may have a deletion vector: its rows that are deleted are no rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tidelake.metadata.data_file import DataFileMeta
+from tidelake.metadata.deletion_file import DeletionRange
 from tidelake.metadata.file_list import rows_of, sizes_of
 
 __all__ = ["Run", "Section", "Split"]
@@ -37,7 +38,10 @@ class Split:
     sections : tuple of Section
         In key order. A raw split has one section of one run.
     raw : bool
-        Whether the files can be read as they are: every row is live and of a key of its own.
+        Whether the files can be read as they are: every row that no vector deletes is live and of a
+        key of its own.
+    deletions : mapping of str to DeletionRange
+        The deletion vectors of those files that have one, by the files' names.
     """
 
     snapshot_id: int
@@ -46,11 +50,20 @@ class Split:
     total_buckets: int
     sections: tuple[Section, ...]
     raw: bool
+    deletions: Mapping[str, DeletionRange] = field(default_factory=dict)
 
     @property
     def files(self) -> tuple[DataFileMeta, ...]:
         """All files, section by section."""
         return tuple(file for run in self._runs() for file in run)
+
+    def part(self, sections: tuple[Section, ...]) -> Split:
+        """A split of some of the files."""
+        own: dict[str, DeletionRange] = {}
+        if self.deletions:
+            names = {f.file_name for section in sections for run in section for f in run}
+            own = {name: where for name, where in self.deletions.items() if name in names}
+        return replace(self, sections=sections, deletions=own)
 
     def _runs(self) -> Iterator[Run]:
         for section in self.sections:
@@ -63,8 +76,21 @@ class Split:
 
     @property
     def row_count(self) -> int:
-        """Physical rows: what a raw split gives, and the most that a merge split can give."""
+        """Physical rows, deleted ones too: the most that a split can give."""
         return sum(map(rows_of, self._runs()))
+
+    @property
+    def live_row_count(self) -> int | None:
+        """Physical rows that no vector deletes: what a raw split gives.
+
+        None where a vector's writer did not say how many it deletes.
+        """
+        rows = self.row_count
+        for where in self.deletions.values():
+            if where.cardinality is None:
+                return None
+            rows -= where.cardinality
+        return rows
 
     @property
     def size_bytes(self) -> int:

@@ -1,6 +1,6 @@
 """Splits as bytes, for their way from the driver to an executor.
 
-Layout (version 1), inside the frame of :mod:`tidelake.metadata.wire` with magic ``TLSP``::
+Layout (version 2), inside the frame of :mod:`tidelake.metadata.wire` with magic ``TLSP``::
 
     snapshot_id      integer
     partition        bytes      serialized BinaryRow
@@ -8,6 +8,8 @@ Layout (version 1), inside the frame of :mod:`tidelake.metadata.wire` with magic
     total_buckets    integer
     raw              integer    0 or 1
     sections         sequence of sections; a section is a sequence of runs, a run of data files
+    deletions        sequence of: data file text, index file text, offset integer, length integer,
+                     cardinality optional integer, size of the index file integer
 
 It is ours alone and lives no longer than one read: driver and executors run the same version.
 Statistics travel empty: pruning is done when a split is made.
@@ -18,13 +20,14 @@ from __future__ import annotations
 import dataclasses
 
 from tidelake.metadata.data_file import EMPTY_STATS, DataFileMeta
+from tidelake.metadata.deletion_file import DeletionRange
 from tidelake.metadata.wire import WireReader, WireWriter, get_file, put_file
 from tidelake.scan.split import Section, Split
 
 __all__ = ["split_from_bytes", "split_to_bytes"]
 
 MAGIC = b"TLSP"
-VERSION = 1
+VERSION = 2
 
 
 def split_to_bytes(split: Split) -> bytes:
@@ -52,6 +55,7 @@ def split_to_bytes(split: Split) -> bytes:
     out.sequence(
         split.sections, lambda section: out.sequence(section, lambda run: out.sequence(run, put))
     )
+    out.sequence(list(split.deletions.items()), lambda item: _put_deletion(out, *item))
     return out.finish()
 
 
@@ -80,6 +84,23 @@ def split_from_bytes(data: bytes) -> Split:
         total_buckets=source.integer(),
         raw=bool(source.integer()),
         sections=source.sequence(section),
+        deletions=dict(source.sequence(lambda: _get_deletion(source))),
     )
     source.finish()
     return split
+
+
+def _put_deletion(out: WireWriter, file_name: str, where: DeletionRange) -> None:
+    out.text(file_name)
+    out.text(where.path)
+    out.integer(where.offset)
+    out.integer(where.length)
+    out.optional(where.cardinality, out.integer)
+    out.integer(where.file_size_bytes)
+
+
+def _get_deletion(source: WireReader) -> tuple[str, DeletionRange]:
+    file_name, path = source.text(), source.text()
+    offset, length = source.integer(), source.integer()
+    cardinality = source.optional(source.integer)
+    return file_name, DeletionRange(path, offset, length, cardinality, source.integer())

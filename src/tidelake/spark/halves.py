@@ -1,6 +1,6 @@
 """Parts a planned read into what Spark scans itself and what the kernel merges.
 
-1. Raw splits: native, file by file.
+1. Raw splits: native, file by file; a file with a deletion vector is the kernel's.
 2. A section with a single run: every key is there once, so no merge is needed; native, and deletes
    are left out by their kind.
 3. A section whose oldest run is much larger than all newer ones (a compacted bucket with a few
@@ -24,7 +24,7 @@ broadcast half a second.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tidelake.merge import MergeSpec
 from tidelake.merge.spec import DEDUPLICATE
@@ -130,6 +130,7 @@ def _overlaid(
         if not split.raw
         for section in split.sections
         if _newer_wins(section, rule)
+        and not split.deletions
         and all(native.readable(split, f, with_metadata=True) for f in section[0])
     ]
     files_count = sum(len(section[0]) for section in found)
@@ -157,12 +158,16 @@ def _rows_count(runs: Sequence[Sequence[DataFileMeta]]) -> int:
 def _take(native: NativeFiles, split: Split, overlaid: frozenset[str]) -> Iterator[Split]:
     """Give Spark what it may scan of a split; what is left is for the kernel."""
     if split.raw:
-        left = tuple(f for f in split.files if not native.readable(split, f))
+        left = tuple(
+            f
+            for f in split.files
+            if f.file_name in split.deletions or not native.readable(split, f)
+        )
         for file in split.files:
             if file not in left:
                 native.add(split, file)
         if left:
-            yield replace(split, sections=((left,),))
+            yield split.part(((left,),))
         return
     rest: list[Section] = []
     for section in split.sections:
@@ -174,11 +179,13 @@ def _take(native: NativeFiles, split: Split, overlaid: frozenset[str]) -> Iterat
         if not _take_section(native, split, above):
             rest.append(above)
     if rest:
-        yield replace(split, sections=tuple(rest))
+        yield split.part(tuple(rest))
 
 
 def _take_section(native: NativeFiles, split: Split, section: Section) -> bool:
-    if len(section) != 1 or not all(native.readable(split, f) for f in section[0]):
+    if len(section) != 1:
+        return False
+    if any(f.file_name in split.deletions or not native.readable(split, f) for f in section[0]):
         return False
     for file in section[0]:
         native.add(split, file, live_only=file.delete_row_count != 0)

@@ -6,14 +6,15 @@ have expired.
 
 Primary-key tables, per bucket whose set of files differs:
 
-1. The files of both states are cut into sections together; a section with the same files in both
-   is left out, for its rows are the same.
+1. The files of both states are cut into sections together; a section with the same files and
+   deletion vectors in both is left out, for its rows are the same.
 2. What is left is merged for each state, sorted by key, and compared
    (:func:`tidelake.table.diff.diff_sorted`): ``+I``, ``-D``, and ``-U`` ``+U`` pairs.
 
-Append tables, per bucket whose set of files differs: where files only came, their rows are ``+I``.
-Where files went too (a compaction moved rows, an overwrite replaced them) the rows of both sides
-are compared as bags. So that memory stays bounded, rows are dealt by hash into passes of at most
+Append tables, per bucket whose set of files or of deletion vectors differs: where files only came,
+their rows are ``+I``. Where only a vector changed, the rows that it names now are ``-D``. Where
+files went too (a compaction moved rows, an overwrite replaced them) the rows of both sides are
+compared as bags. So that memory stays bounded, rows are dealt by hash into passes of at most
 ``PASS_ROWS_MAX`` rows, each of which reads the files again.
 
 Memory: a batch per open file; for bags also ``PASS_ROWS_MAX`` rows.
@@ -29,13 +30,16 @@ import pyarrow as pa
 
 from tidelake.codec.bucket import hash_rows
 from tidelake.metadata.data_file import DataFileMeta
+from tidelake.metadata.deletion_vector import Positions
 from tidelake.metadata.file_list import names_of
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.scan import (
     BucketFiles,
     ReadContext,
+    deleted_rows,
     file_sections,
-    live_buckets,
+    read_buckets,
+    read_file,
     read_split,
 )
 from tidelake.table.diff import diff_multiset, diff_sorted
@@ -109,7 +113,7 @@ class TableChanges:
         states = [
             {
                 (b.partition, b.bucket): b
-                for b in live_buckets(context, snapshot, manifests=self.handle.manifests)
+                for b in read_buckets(context, snapshot, manifests=self.handle.manifests)
             }
             if snapshot is not None
             else {}
@@ -119,10 +123,15 @@ class TableChanges:
             before, after = states[0].get(key), states[1].get(key)
             some = before or after
             assert some is not None
-            empty = replace(some, files=())
+            empty = replace(some, files=(), deletions={})
             before, after = before or empty, after or empty
-            if set(names_of(before.files).to_pylist()) != set(names_of(after.files).to_pylist()):
+            if _identities(before) != _identities(after):
                 yield before, after
+
+
+def _identities(bucket: BucketFiles) -> set[tuple[str, object]]:
+    """The names of a bucket's files, each with where its deletion vector is."""
+    return {(name, bucket.deletions.get(name)) for name in names_of(bucket.files).to_pylist()}
 
 
 def _keyed_changes(context: ReadContext, before: BucketFiles, after: BucketFiles) -> Changes:
@@ -131,9 +140,10 @@ def _keyed_changes(context: ReadContext, before: BucketFiles, after: BucketFiles
     types = [f.type for f in keys]
     old = {f.file_name: f for f in before.files}
     new = {f.file_name: f for f in after.files}
+    same = {name for name, _ in _identities(before) & _identities(after)}
     for section in file_sections(list({**old, **new}.values()), types):
         names = [f.file_name for run in section for f in run]
-        if all(n in old and n in new for n in names):
+        if same.issuperset(names):
             continue
         yield from diff_sorted(
             _state(context, before, [old[n] for n in names if n in old], types),
@@ -158,13 +168,19 @@ def _state(
 
 def _bag_changes(context: ReadContext, before: BucketFiles, after: BucketFiles) -> Changes:
     stayed = {f.file_name for f in before.files} & {f.file_name for f in after.files}
+    same = {name for name, _ in _identities(before) & _identities(after)}
     gone = [f for f in before.files if f.file_name not in stayed]
     came = [f for f in after.files if f.file_name not in stayed]
+    marked = [f for f in after.files if f.file_name in stayed - same]
     if not gone or not came:
         kind = RowKind.INSERT if came else RowKind.DELETE
         for batch in _rows(context, after if came else before, came or gone):
             yield batch, np.full(batch.num_rows, kind, dtype=np.int8)
+        for file in marked:
+            yield from _marked_changes(context, before, after, file)
         return
+    # rows of a marked file may have moved into one that came: all are compared
+    gone, came = gone + marked, came + marked
     rows = sum(f.row_count for f in (*gone, *came))
     passes = -(-rows // PASS_ROWS_MAX)
     for number in range(passes):
@@ -173,6 +189,28 @@ def _bag_changes(context: ReadContext, before: BucketFiles, after: BucketFiles) 
             _dealt(context, _rows(context, before, gone), number, passes),
             _dealt(context, _rows(context, after, came), number, passes),
         )
+
+
+def _marked_changes(
+    context: ReadContext, before: BucketFiles, after: BucketFiles, file: DataFileMeta
+) -> Changes:
+    """The rows of a file that one of two deletion vectors names and the other does not."""
+    old, new = (_deleted(context, bucket, file) for bucket in (before, after))
+    for positions, kind in (
+        (np.setdiff1d(new, old, assume_unique=True), RowKind.DELETE),
+        (np.setdiff1d(old, new, assume_unique=True), RowKind.INSERT),
+    ):
+        if not len(positions):
+            continue
+        others = np.setdiff1d(np.arange(file.row_count), positions, assume_unique=True)
+        split = after.split((((file,),),), raw=True)
+        for batch in read_file(context, split, file, context.schema.fields, deleted=others):
+            yield batch, np.full(batch.num_rows, kind, dtype=np.int8)
+
+
+def _deleted(context: ReadContext, bucket: BucketFiles, file: DataFileMeta) -> Positions:
+    positions = deleted_rows(context, bucket.split((((file,),),), raw=True), file)
+    return np.zeros(0, np.int64) if positions is None else positions
 
 
 def _bag_pass(

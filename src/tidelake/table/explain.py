@@ -61,6 +61,14 @@ class ScanExplanation:
                 f" {bytes_text(plan.bytes_total)}, at most {plan.rows_read:,} rows",
             )
         )
+        if plan.vectors_read:
+            lines.append(
+                (
+                    "rows deleted",
+                    f"{plan.rows_deleted:,}, by the deletion vectors of {plan.vectors_read:,}"
+                    " files",
+                )
+            )
         for reason, count in plan.pruned.items():
             lines.append(("files pruned", f"{count:,} by {reason}"))
         if plan.unused_indexes:

@@ -73,13 +73,17 @@ class TableScan:
         return pa.Table.from_batches([b for part in parts for b in part], schema=self.schema)
 
     def count(self) -> int:
-        """Number of rows; of raw splits without a row predicate the metadata tells it."""
+        """Number of rows; of raw splits without a row predicate the metadata tells it.
+
+        What their deletion vectors name is counted there too, by all but the oldest writers.
+        """
         exact = self.plan.raw_rows_exact
         total = 0
         to_read: list[Split] = []
         for split in self.plan.splits:
-            if split.raw and exact:
-                total += split.row_count
+            live = split.live_row_count if split.raw and exact else None
+            if live is not None:
+                total += live
             else:
                 to_read.append(split)
         counts = self.context.env.executor.map(self._count_rows, to_read)

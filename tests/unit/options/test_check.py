@@ -78,7 +78,7 @@ def test_every_default_written_out_is_accepted(action, has_primary_key):
     ("key", "value", "refused"),
     [
         ("merge-engine", "first-row", ACTIONS),
-        ("deletion-vectors.enabled", "true", ACTIONS),
+        ("deletion-vectors.enabled", "true", ("create", "write")),
         ("changelog-producer", "lookup", ("create", "write")),
         ("force-lookup", "true", ("create", "write")),
         ("data-evolution.enabled", "true", ACTIONS),

@@ -14,6 +14,7 @@ from tidelake.codec.binary_row import serialize_row
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.metadata import EntryTable, FileKind, ManifestEntry
 from tidelake.metadata.data_file import EMPTY_STATS, DataFileMeta
+from tidelake.metadata.deletion_file import DeletionRange
 from tidelake.metadata.file_list import FileList
 from tidelake.scan import Split, split_from_bytes, split_to_bytes
 from tidelake.scan.generate import (
@@ -228,3 +229,34 @@ def test_splits_travel_as_bytes_and_damage_is_noticed():
         broken[position] ^= 1
         with pytest.raises((CorruptError, UnsupportedError)):
             split_from_bytes(bytes(broken))
+
+
+def test_a_split_takes_the_deletion_vectors_of_its_own_files():
+    known = DeletionRange("/t/index/index-1", 1, 24, 3, 90)
+    unknown = DeletionRange("/t/index/index-1", 33, 24, None, 90)
+    files = tuple(make_file(name, 0, 9, level=1) for name in "abc")
+    deletions = {"a": known, "c": unknown, "of another bucket": known}
+    bucket = BucketFiles(7, bytes(12), 3, 4, files, deletions)
+    first, second, third = (bucket.split((((f,),),), raw=True) for f in files)
+    assert (first.deletions, second.deletions, third.deletions) == (
+        {"a": known},
+        {},
+        {"c": unknown},
+    )
+    assert [s.row_count for s in (first, second, third)] == [10, 10, 10]
+    assert [s.live_row_count for s in (first, second, third)] == [7, 10, None]
+    whole = bucket.split(((files,),), raw=True)
+    assert split_from_bytes(split_to_bytes(whole)) == whole
+    assert whole.part(((files[:2],),)).deletions == {"a": known}
+
+
+def test_files_on_several_levels_stand_alone_where_deletion_vectors_say_what_is_live():
+    def alone(*files, on_any_level):
+        entries = EntryTable.of(ManifestEntry(FileKind.ADD, bytes(12), 0, 1, f) for f in files)
+        return stand_alone(entries, np.array([0]), on_any_level=on_any_level).tolist()
+
+    high, low = make_file("a", 0, 9, level=5), make_file("b", 0, 9, level=4)
+    assert alone(high, low, on_any_level=False) == [False]
+    assert alone(high, low, on_any_level=True) == [True]
+    with_deletes = make_file("c", 0, 9, level=4, deletes=1)
+    assert alone(high, with_deletes, on_any_level=True) == [False]

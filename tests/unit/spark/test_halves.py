@@ -8,6 +8,7 @@ import pytest
 from tidelake.codec.binary_row import serialize_row
 from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.data_file import EMPTY_STATS, DataFileMeta
+from tidelake.metadata.deletion_file import DeletionRange
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options
 from tidelake.scan import ReadContext, Split
@@ -151,3 +152,26 @@ def test_a_scan_takes_sixteen_files():
 def test_a_read_of_few_columns_is_merged():
     section = (run_of("a", rows=400), run_of("b", rows=20, sequence=400))
     assert overlaid(section, fields=())[0] == []
+
+
+def test_a_file_with_a_deletion_vector_is_the_kernel_s():
+    files = run_of("a", "b", "c")
+    deletions = {"b.parquet": DeletionRange("/w/t/index/index-1", 1, 24, 2, 33)}
+    split = Split(7, serialize_row((), ()), 0, 1, ((files,),), raw=True, deletions=deletions)
+    halves = part(CONTEXT, [split], SCHEMA.fields[1:], case_sensitive=False, rule=RULE)
+    (group,) = halves.native
+    assert [path.rsplit("/", 1)[1] for path in group.paths] == ["a.parquet", "c.parquet"]
+    (left,) = halves.merged
+    assert (left.raw, left.files, left.deletions) == (True, files[1:2], deletions)
+
+
+def test_a_section_with_a_deletion_vector_is_merged_whole():
+    lone, large, newer = run_of("a", "b"), run_of("c", rows=400), run_of("d", sequence=500)
+    sections = ((lone,), (large, newer))
+    for name, native in (("b.parquet", set()), ("d.parquet", {"a.parquet", "b.parquet"})):
+        deletions = {name: DeletionRange("/w/t/index/index-1", 1, 24, 2, 33)}
+        split = Split(7, serialize_row((), ()), 0, 1, sections, raw=False, deletions=deletions)
+        halves = part(CONTEXT, [split], SCHEMA.fields[1:], case_sensitive=False, rule=RULE)
+        assert {p.rsplit("/", 1)[1] for g in halves.native for p in g.paths} == native
+        (left,) = halves.merged
+        assert left.deletions == deletions

@@ -163,11 +163,13 @@ DELETE_FORCE_PRODUCE_CHANGELOG: Final = boolean(
 DELETION_VECTORS_ENABLED: Final = boolean(
     "deletion-vectors.enabled",
     False,
-    "Whether rows are deleted by marking their position instead of rewriting or merging.",
+    "Whether rows are deleted by marking their position instead of rewriting or merging. A "
+    "primary-key table is then read without a merge, and without what is not compacted yet.",
     refused(
-        "marked rows would come back; deletion vectors are not covered yet, "
-        "use Java Paimon for this table"
+        "such tables are read, and not written yet; write it with Java Paimon",
+        on=ON_WRITE,
     ),
+    mutable=False,
 )
 DELETION_VECTORS_BITMAP64: Final = boolean(
     "deletion-vectors.bitmap64",

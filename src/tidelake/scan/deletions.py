@@ -1,0 +1,53 @@
+"""The deletion vectors of a snapshot: where that of each data file is.
+
+They are taken from the index manifest once and kept beside the decoded manifests; the vectors
+themselves are read by whoever reads the data files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidelake.errors import UnsupportedError
+from tidelake.metadata.deletion_file import DeletionRange, deletion_ranges
+from tidelake.metadata.index_manifest import index_entries
+from tidelake.metadata.manifest_cache import ManifestCache
+from tidelake.metadata.snapshot import Snapshot
+from tidelake.options import declared
+from tidelake.scan.context import ReadContext
+
+__all__ = ["live_deletions"]
+
+RANGE_BYTES = 400
+"""What a vector's place takes in memory, about."""
+
+
+def live_deletions(
+    context: ReadContext, snapshot: Snapshot | None, *, manifests: ManifestCache
+) -> Mapping[str, DeletionRange]:
+    """Where the deletion vectors of a snapshot are, by the name of their data file.
+
+    Raises
+    ------
+    UnsupportedError
+        There are some, and the table's options say that there are none.
+    CorruptError
+        The index manifest is damaged; it is named.
+    """
+    if snapshot is None or snapshot.index_manifest is None:
+        return {}
+
+    def load() -> tuple[Mapping[str, DeletionRange], int]:
+        entries = index_entries(context.fileio, context.paths, snapshot, manifests)
+        ranges = deletion_ranges(context.paths, entries)
+        return ranges, RANGE_BYTES * (len(ranges) + 1)
+
+    found = manifests.get(f"{context.paths.manifest(snapshot.index_manifest)}/deletions", load)
+    if found and not context.options.get(declared.DELETION_VECTORS_ENABLED):
+        message = (
+            f"Snapshot {snapshot.id} of {context.paths.location} has deletion vectors, and the"
+            " table's option 'deletion-vectors.enabled' is not 'true': its deleted rows would come"
+            " back. Set the option."
+        )
+        raise UnsupportedError(message, kind="deletion_vectors_off", path=context.paths.location)
+    return found

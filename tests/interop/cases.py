@@ -579,9 +579,12 @@ SIZED = {"k": "INT NOT NULL", "c": "CHAR(5)", "v": "VARCHAR(7)", "b": "BINARY(4)
 _JULIAN = "its Spark writer moves dates before 1582 by the Julian calendar, and reads them so"
 
 
+SECOND_NS = 1_000_000_000
+
+
 def _whole_before_1970(rows: Sequence[Values]) -> list[Values]:
-    """Without parts of a millisecond before 1970, which no ORC file that Java reads can hold."""
-    return [tuple(-1_000_000 if v == -1_000 else v for v in row) for row in rows]
+    """With whole seconds shortly before 1970: no ORC file that Java reads right holds others."""
+    return [tuple(-SECOND_NS if v in (-1_000, -1_000_000) else v for v in row) for row in rows]
 
 
 def format_cases() -> list[Case]:

@@ -181,6 +181,30 @@ def test_net_changes_equal_javas_diff(catalog, oracle_dir, name):
         assert sorted(ours, key=repr) == sorted((r[1:] for r in java), key=repr)
 
 
+@pytest.mark.parametrize(
+    "name", ["cl_none", "cl_input", "cl_lookup", "rowkind_field", "pk_fixed", "append_unaware"]
+)
+def test_changes_read_as_java_reads_them(catalog, oracle_dir, name):
+    """Java's incremental reads; where there is no changelog it gives no row."""
+    table = catalog.table(f"db.{name}")
+    document = json.loads((oracle_dir / f"fixtures/expected/changelog_{name}.json").read_text())
+    compared = 0
+    for read, java in document.items():
+        match = re.fullmatch(r"incremental (changelog|delta|auto) (\d+),(\d+)", read)
+        if match is None:
+            continue
+        mode, start, end = match[1], int(match[2]), int(match[3])
+        compared += 1
+        if not java["rows"]:
+            with pytest.raises(UnsupportedError, match="changelog-producer"):
+                table.changes(start, end, mode=mode)
+            continue
+        changes = table.changes(start, end, mode=mode)
+        ours = [list(change.values()) for change in changes.to_pylist()]
+        assert sorted(ours, key=repr) == sorted(java["rows"], key=repr), read
+    assert compared == 6
+
+
 @pytest.fixture(scope="module")
 def old_catalog(oracle_dir, tmp_path_factory):
     """The 1.3.1 warehouse lies under another name than `<db>.db` of its parent."""

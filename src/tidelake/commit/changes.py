@@ -7,7 +7,7 @@ that a reader of changes can leave it out). Source: Paimon's ``FileStoreCommitIm
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tidelake.errors import InvalidInputError, TidelakeError
@@ -16,9 +16,18 @@ from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.metadata.snapshot import Snapshot
 
-__all__ = ["Committed", "Compaction", "added_entries", "check_messages", "compactions"]
+__all__ = [
+    "Committed",
+    "Compaction",
+    "Delta",
+    "added_entries",
+    "check_messages",
+    "compactions",
+    "new_delta",
+]
 
-_LISTS = ("new_files", "compact_before", "compact_after")
+_NO_ENTRIES = EntryTable.of(())
+_LISTS = ("new_files", "compact_before", "compact_after", "changelog", "compact_changelog")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,27 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True)
+class Delta:
+    """What one snapshot changes.
+
+    Parameters
+    ----------
+    entries : EntryTable
+        Data files that it adds and removes.
+    changelog : EntryTable
+        Files of its changelog.
+    """
+
+    entries: EntryTable
+    changelog: EntryTable = _NO_ENTRIES
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to commit."""
+        return not (self.entries.num_rows or self.changelog.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
 class Compaction:
     """One bucket's compaction.
 
@@ -65,6 +95,8 @@ class Compaction:
         The bucket, and of how many.
     before, after : tuple of DataFileMeta
         What is replaced, and by what.
+    changelog : tuple of DataFileMeta
+        The changes found on the way.
     """
 
     partition: bytes
@@ -72,6 +104,7 @@ class Compaction:
     total_buckets: int
     before: tuple[DataFileMeta, ...]
     after: tuple[DataFileMeta, ...]
+    changelog: tuple[DataFileMeta, ...] = ()
 
     @property
     def place(self) -> tuple[bytes, int]:
@@ -85,6 +118,10 @@ class Compaction:
     def added_entries(self) -> list[ManifestEntry]:
         """ADD entries of the result."""
         return [self._entry(FileKind.ADD, file) for file in self.after]
+
+    def changelog_entries(self) -> list[ManifestEntry]:
+        """ADD entries of the changelog."""
+        return [self._entry(FileKind.ADD, file) for file in self.changelog]
 
     def _entry(self, kind: FileKind, file: DataFileMeta) -> ManifestEntry:
         return ManifestEntry(kind, self.partition, self.bucket, self.total_buckets, file)
@@ -125,10 +162,18 @@ def check_messages(messages: Sequence[CommitMessage], *, table: str) -> None:
 
 def added_entries(messages: Sequence[CommitMessage]) -> EntryTable:
     """ADD entries of all new files, in the order of the messages."""
+    return _added((m, file) for m in messages for file in m.new_files)
+
+
+def new_delta(messages: Sequence[CommitMessage]) -> Delta:
+    """What the new files of the messages are as a snapshot of their own."""
+    return Delta(added_entries(messages), _added((m, f) for m in messages for f in m.changelog))
+
+
+def _added(files: Iterable[tuple[CommitMessage, DataFileMeta]]) -> EntryTable:
     return EntryTable.of(
         ManifestEntry(FileKind.ADD, m.partition, m.bucket, m.total_buckets, file)
-        for m in messages
-        for file in m.new_files
+        for m, file in files
     )
 
 
@@ -141,8 +186,9 @@ def compactions(messages: Sequence[CommitMessage]) -> tuple[Compaction, ...]:
         known = by_place.get((m.partition, m.bucket))
         before = (*known.before, *m.compact_before) if known else m.compact_before
         after = (*known.after, *m.compact_after) if known else m.compact_after
+        changelog = (*known.changelog, *m.compact_changelog) if known else m.compact_changelog
         by_place[m.partition, m.bucket] = Compaction(
-            m.partition, m.bucket, m.total_buckets, before, after
+            m.partition, m.bucket, m.total_buckets, before, after, changelog
         )
     return tuple(map(_without_steps, by_place.values()))
 

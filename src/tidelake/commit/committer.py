@@ -22,8 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tidelake.commit.changes import Committed, added_entries, check_messages, compactions
-from tidelake.commit.compacted import fitting_entries, is_of_messages
+from tidelake.commit.changes import (
+    Committed,
+    Delta,
+    added_entries,
+    check_messages,
+    compactions,
+    new_delta,
+)
+from tidelake.commit.compacted import fitting_delta, is_of_messages
 from tidelake.commit.context import CommitContext
 from tidelake.commit.index_plan import IndexPlan
 from tidelake.commit.live_places import live_in
@@ -113,7 +120,8 @@ class Committer:
             The storage failed while publishing: no data file may be deleted.
         """
         context = self._context
-        new_files = added_entries(messages)
+        delta = new_delta(messages)
+        new_files = delta.entries
         if kind not in {None, CommitKind.APPEND, CommitKind.COMPACT} or (
             kind is CommitKind.COMPACT and new_files.num_rows
         ):
@@ -124,11 +132,11 @@ class Committer:
             raise InvalidInputError(message, kind="commit_kind", table=context.table)
         interleaved: tuple[tuple[bytes, int], ...] = ()
 
-        def plan(base: Snapshot | None) -> EntryTable:
+        def plan(base: Snapshot | None) -> Delta:
             nonlocal interleaved
             check_counts_kept(context, new_files, base, seen_id=base_snapshot_id)
             interleaved = interleaved_places(context, new_files, base, seen_id=base_snapshot_id)
-            return new_files
+            return delta
 
         run = self._run(
             messages,
@@ -174,25 +182,28 @@ class Committer:
 
         Notes
         -----
+        An overwrite has no changelog, as in Java: whoever follows changes sees nothing of it.
+
         The postpone bucket is part of a partition only where the table writes to it (``bucket`` is
         -2): rows that wait there outlive a partition's change to another number of buckets.
         """
         context = self._context
         new_files = added_entries(messages)
+        delta = Delta(new_files)
         chosen = chosen_partitions(context, partitions, new_files)
         if partitions == DYNAMIC and chosen is not None and not new_files.num_rows:
             return Committed()
         seen = None if made_from is None else names_in(replaced_files(context, made_from, chosen))
 
-        def plan(base: Snapshot | None) -> EntryTable:
+        def plan(base: Snapshot | None) -> Delta:
             if base is None:
-                return new_files
+                return delta
             live = replaced_files(context, base, chosen)
             if seen is not None and names_in(live) != seen:
                 raise rewritten_conflict(context.table)
             if not live.num_rows:
-                return new_files
-            return EntryTable.concat([live.with_kind(FileKind.DELETE), new_files])
+                return delta
+            return Delta(EntryTable.concat([live.with_kind(FileKind.DELETE), new_files]))
 
         def is_dropped(partition: bytes) -> bool:
             return chosen is None or bool(chosen([partition])[0])
@@ -248,7 +259,7 @@ class Committer:
         base_snapshot_id: int | None,
         *,
         all_or_nothing: bool = False,
-    ) -> Callable[[CommitKind, Callable[[Snapshot | None], EntryTable], IndexRule], Committed]:
+    ) -> Callable[[CommitKind, Callable[[Snapshot | None], Delta], IndexRule], Committed]:
         """What commits the data as one kind, then the compactions."""
         context = self._context
         validate_name(user, "user")
@@ -267,7 +278,7 @@ class Committer:
         )
 
         def run(
-            kind: CommitKind, plan: Callable[[Snapshot | None], EntryTable], index: IndexRule
+            kind: CommitKind, plan: Callable[[Snapshot | None], Delta], index: IndexRule
         ) -> Committed:
             data, replayed = self._publisher(own, list_names).publish(
                 Request(user, identifier, kind, plan, properties, index)
@@ -279,7 +290,7 @@ class Committer:
                 user,
                 identifier,
                 CommitKind.COMPACT,
-                lambda base: fitting_entries(
+                lambda base: fitting_delta(
                     context, todo, base, gave_way, all_or_nothing=all_or_nothing
                 ),
                 properties,

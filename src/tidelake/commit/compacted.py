@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidelake.commit.changes import Compaction
+from tidelake.commit.changes import Compaction, Delta
 from tidelake.commit.conflict import check_compaction
 from tidelake.commit.context import CommitContext
 from tidelake.commit.live_places import live_in
@@ -17,20 +17,20 @@ from tidelake.metadata.data_file import CommitMessage, FileKind, ManifestEntry
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.snapshot import CommitKind, Snapshot
 
-__all__ = ["fitting_entries", "is_of_messages"]
+__all__ = ["fitting_delta", "is_of_messages"]
 
 Place = tuple[bytes, int]
 
 
-def fitting_entries(
+def fitting_delta(
     context: CommitContext,
     todo: Sequence[Compaction],
     base: Snapshot | None,
     gave_way: list[TidelakeError],
     *,
     all_or_nothing: bool,
-) -> EntryTable:
-    """Entries of the compactions that fit the base.
+) -> Delta:
+    """What the compactions that fit the base change, and their changelogs.
 
     Parameters
     ----------
@@ -55,6 +55,7 @@ def fitting_entries(
     schema = context.schema
     types = [schema.field(k).type for k in schema.trimmed_primary_keys]
     entries: list[ManifestEntry] = []
+    changelog: list[ManifestEntry] = []
     for compaction in todo:
         own = live.get(compaction.place, [])
         try:
@@ -66,7 +67,8 @@ def fitting_entries(
         else:
             entries += compaction.removed_entries()
             entries += compaction.added_entries()
-    return EntryTable.of(entries)
+            changelog += compaction.changelog_entries()
+    return Delta(EntryTable.of(entries), EntryTable.of(changelog))
 
 
 def _live_by_place(

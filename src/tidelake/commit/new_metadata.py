@@ -1,9 +1,9 @@
 """The metadata files that make one snapshot, and which of them may be removed again.
 
 One uuid names all of them. Two groups are told apart: the **delta** (this commit's own
-entries), which every attempt uses again, and the **attempt's** (merged manifests, the base list,
-the index manifest and merged index files), which are worth nothing once the attempt has lost its
-race.
+entries and its changelog), which every attempt uses again, and the **attempt's** (merged manifests,
+the base list, the index manifest and merged index files), which are worth nothing once the attempt
+has lost its race.
 
 Nothing is removed that a published snapshot may name. Removing is best effort: what stays is an
 orphan, which harms nobody.
@@ -74,7 +74,7 @@ class NewMetadata:
         self._attempt: list[str] = []
 
     def write_delta(self, entries: EntryTable, *, schema_id: int) -> tuple[str, int]:
-        """Write this commit's own entries; name and size of their list."""
+        """Write this commit's own entries, or its changelog; name and size of their list."""
         files = self._manifests(entries, schema_id, self._delta)
         return self._list(list(files), self._delta)
 

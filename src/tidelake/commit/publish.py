@@ -38,6 +38,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tidelake.commit.changes import Delta
 from tidelake.commit.manifest_merge import MergeRule, merge_manifests
 from tidelake.commit.new_metadata import NewMetadata
 from tidelake.commit.own_commits import OwnCommits
@@ -52,7 +53,6 @@ from tidelake.errors import (
 )
 from tidelake.fileio import FileIO
 from tidelake.metadata.data_file import FileKind
-from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.index_entry import HASH, IndexEntry
 from tidelake.metadata.index_manifest import index_entries
 from tidelake.metadata.live_set import live_entries, manifest_files
@@ -89,8 +89,8 @@ class Request:
     user, identifier, kind
         The commit's identity.
     plan : callable
-        Gives the entries against a base snapshot (None: the empty table); no rows: there is nothing
-        to commit. May raise ConflictError.
+        Gives what the snapshot changes, against a base (None: the empty table). May raise
+        ConflictError.
     properties : mapping, optional
         Free texts for the snapshot.
     index : callable, optional
@@ -101,9 +101,17 @@ class Request:
     user: str
     identifier: int
     kind: CommitKind
-    plan: Callable[[Snapshot | None], EntryTable]
+    plan: Callable[[Snapshot | None], Delta]
     properties: Mapping[str, str] | None = None
     index: IndexRule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """Name and size of the manifest lists that every attempt uses again."""
+
+    entries: tuple[str, int]
+    changelog: tuple[str, int] | None = None
 
 
 class _Outcome(enum.Enum):
@@ -189,7 +197,8 @@ class Publisher:
         retries_max = self._options.get(declared.COMMIT_MAX_RETRIES)
         timeout_ms = self._options.get(declared.COMMIT_TIMEOUT)
         started_ms = self._env.clock.now_ms()
-        delta: tuple[EntryTable, tuple[str, int]] | None = None
+        delta: Delta | None = None
+        lists: _Lists | None = None
         for attempt in range(retries_max + 1):
             base = self._log.latest()
             own = self._own.find(request.kind, base)
@@ -198,20 +207,20 @@ class Publisher:
                     return own, False
                 self._files.discard_delta()
                 return own, True
-            entries = request.plan(base)
-            if not entries.num_rows:
+            planned = request.plan(base)
+            if planned.is_empty:
                 if self._in_doubt:
                     raise self._lost(attempt)
                 self._files.discard_delta()
                 return None, False
             index_manifest = self._index_manifest(request, base)
             schema_id = self._schema_id()
-            if delta is None or delta[0] is not entries:
+            if lists is None or delta is not planned:
                 if delta is not None and not self._in_doubt:
                     self._files.discard_delta()
-                delta = entries, self._files.write_delta(entries, schema_id=schema_id)
+                delta, lists = planned, self._write_delta(planned, schema_id)
             snapshot = replace(
-                self._build(request, base, entries, delta[1], schema_id),
+                self._build(request, base, planned, lists, schema_id),
                 index_manifest=index_manifest,
             )
             # as late as can be: ids of a table created anew would fit, its columns would not
@@ -233,14 +242,22 @@ class Publisher:
                 self._wait(attempt)
         raise self._lost(attempt + 1)
 
+    def _write_delta(self, planned: Delta, schema_id: int) -> _Lists:
+        entries = self._files.write_delta(planned.entries, schema_id=schema_id)
+        if not planned.changelog.num_rows:
+            return _Lists(entries)
+        return _Lists(entries, self._files.write_delta(planned.changelog, schema_id=schema_id))
+
     def _build(
         self,
         request: Request,
         base: Snapshot | None,
-        entries: EntryTable,
-        delta: tuple[str, int],
+        planned: Delta,
+        lists: _Lists,
         schema_id: int,
     ) -> Snapshot:
+        entries = planned.entries
+        changelog_name, changelog_size = lists.changelog or (None, None)
         base_name, base_size = self._files.write_base(self._base_manifests(base, schema_id))
         rows = entries["row_count"]
         added = entries["kind"] == FileKind.ADD
@@ -251,8 +268,10 @@ class Publisher:
             schema_id=schema_id,
             base_manifest_list=base_name,
             base_manifest_list_size_bytes=base_size,
-            delta_manifest_list=delta[0],
-            delta_manifest_list_size_bytes=delta[1],
+            delta_manifest_list=lists.entries[0],
+            delta_manifest_list_size_bytes=lists.entries[1],
+            changelog_manifest_list=changelog_name,
+            changelog_manifest_list_size_bytes=changelog_size,
             commit_user=request.user,
             commit_identifier=request.identifier,
             commit_kind=request.kind,
@@ -260,7 +279,7 @@ class Publisher:
             time_ms=now_ms if base is None else max(now_ms, base.time_ms),
             total_record_count=self._total_rows(base) + delta_rows,
             delta_record_count=delta_rows,
-            changelog_record_count=0,
+            changelog_record_count=int(planned.changelog["row_count"].sum()),
             watermark=None if base is None else base.watermark,
             statistics=_inherited_statistics(base, schema_id),
             properties=dict(request.properties) if request.properties else None,

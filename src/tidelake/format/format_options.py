@@ -1,8 +1,8 @@
 """How data files are written: format, compression, statistics, sizes of row groups.
 
-Format, compression and statistics may differ from level to level. A format's own settings that
-Java's writer takes by the same name are taken here where the writer has them: ``orc.compress``,
-``orc.stripe.size``, ``orc.compress.size``, ``orc.row.index.stride``,
+Format, compression and statistics may differ from level to level, and for changelog files. A
+format's own settings that Java's writer takes by the same name are taken here where the writer has
+them: ``orc.compress``, ``orc.stripe.size``, ``orc.compress.size``, ``orc.row.index.stride``,
 ``orc.dictionary.key.threshold`` and ``avro.codec``.
 """
 
@@ -15,6 +15,10 @@ from tidelake.errors import InvalidInputError, UnsupportedError, shortened
 from tidelake.format.stats_mode import NO_STATS, StatsMode, StatsRule
 from tidelake.options import Options
 from tidelake.options.declared import (
+    CHANGELOG_FILE_COMPRESSION,
+    CHANGELOG_FILE_FORMAT,
+    CHANGELOG_FILE_STATS_MODE,
+    CHANGELOG_PRODUCER,
     FILE_BLOCK_SIZE,
     FILE_COMPRESSION,
     FILE_COMPRESSION_PER_LEVEL,
@@ -205,7 +209,7 @@ class FormatOptions:
         )
 
 
-def format_options(options: Options, *, level: int = 0) -> FormatOptions:
+def format_options(options: Options, *, level: int = 0, changelog: bool = False) -> FormatOptions:
     """Take what concerns data files of one level out of a table's options.
 
     Parameters
@@ -214,6 +218,8 @@ def format_options(options: Options, *, level: int = 0) -> FormatOptions:
         The table's.
     level : int
         The level that a file goes to; 0 in append tables.
+    changelog : bool
+        Whether it is a changelog file: what is set for those comes before what is for its level.
 
     Raises
     ------
@@ -222,8 +228,7 @@ def format_options(options: Options, *, level: int = 0) -> FormatOptions:
     InvalidInputError
         A value is not of its kind.
     """
-    file_format = _per_level(options.get(FILE_FORMAT_PER_LEVEL), level, options.get(FILE_FORMAT))
-    file_format = file_format.lower()
+    file_format = _file_format(options, level=level, changelog=changelog)
     if file_format not in CODECS:
         message = (
             f"Data files of format '{shortened(file_format)}' are not written by this version: set"
@@ -233,14 +238,18 @@ def format_options(options: Options, *, level: int = 0) -> FormatOptions:
     compression = _per_level(
         options.get(FILE_COMPRESSION_PER_LEVEL), level, options.get(FILE_COMPRESSION)
     )
+    stats_mode = _per_level(
+        options.get(METADATA_STATS_MODE_PER_LEVEL), level, options.get(METADATA_STATS_MODE)
+    )
+    if changelog:
+        compression = options.get(CHANGELOG_FILE_COMPRESSION) or compression
+        stats_mode = options.get(CHANGELOG_FILE_STATS_MODE) or stats_mode
     own_codec = options.raw.get(_CODEC_OPTIONS.get(file_format, ""))
     chosen = FormatOptions(
         file_format=file_format,
         compression=(own_codec or compression).lower(),
         zstd_level=options.get(FILE_COMPRESSION_ZSTD_LEVEL),
-        stats_mode=_per_level(
-            options.get(METADATA_STATS_MODE_PER_LEVEL), level, options.get(METADATA_STATS_MODE)
-        ),
+        stats_mode=stats_mode,
         column_stats_modes=_column_stats_modes(options.raw),
         stats_columns_max=options.get(METADATA_STATS_KEEP_FIRST_N_COLUMNS),
         orc=_orc_options(options),
@@ -251,7 +260,9 @@ def format_options(options: Options, *, level: int = 0) -> FormatOptions:
 
 
 def all_format_options(options: Options) -> Sequence[FormatOptions]:
-    """Give the ways in which a table's files are written: the default's and each named level's.
+    """Give the ways in which a table's files are written.
+
+    They are the default's and each named level's, and those of changelog files where there are any.
 
     Raises
     ------
@@ -267,7 +278,12 @@ def all_format_options(options: Options) -> Sequence[FormatOptions]:
         )
         for text in options.get(option)
     }
-    return [format_options(options, level=level) for level in sorted({-1, *levels})]
+    has_changelog = options.get(CHANGELOG_PRODUCER) != "none"
+    return [
+        format_options(options, level=level, changelog=changelog)
+        for level in sorted({-1, *levels})
+        for changelog in ((False, True) if has_changelog else (False,))
+    ]
 
 
 def orc_zone_moves(options: Options) -> bool:
@@ -281,8 +297,8 @@ def orc_zone_moves(options: Options) -> bool:
     return options.raw.get("orc.timestamp-ltz.legacy.type", "true").strip().lower() != "false"
 
 
-def file_suffix(options: Options, *, level: int = 0) -> str:
-    """Give what the names of a level's data files end with.
+def file_suffix(options: Options, *, level: int = 0, changelog: bool = False) -> str:
+    """Give what the names of a level's data files, or changelog files, end with.
 
     The compression that a name may show is the table's, whatever a level's is, as in Java.
 
@@ -291,12 +307,18 @@ def file_suffix(options: Options, *, level: int = 0) -> str:
     >>> file_suffix(Options.parse({"file.suffix.include.compression": "true"}))
     '.zst.parquet'
     """
-    file_format = _per_level(options.get(FILE_FORMAT_PER_LEVEL), level, options.get(FILE_FORMAT))
+    file_format = _file_format(options, level=level, changelog=changelog)
     compression = options.get(FILE_COMPRESSION).lower()
     extension = _FILE_EXTENSIONS.get(compression, compression)
     if extension and options.get(FILE_SUFFIX_INCLUDE_COMPRESSION):
-        return f".{extension}.{file_format.lower()}"
-    return f".{file_format.lower()}"
+        return f".{extension}.{file_format}"
+    return f".{file_format}"
+
+
+def _file_format(options: Options, *, level: int, changelog: bool) -> str:
+    own = options.get(CHANGELOG_FILE_FORMAT) if changelog else None
+    levels = options.get(FILE_FORMAT_PER_LEVEL)
+    return (own or _per_level(levels, level, options.get(FILE_FORMAT))).lower()
 
 
 def _per_level(levels: Mapping[str, str], level: int, default: str) -> str:

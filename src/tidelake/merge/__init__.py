@@ -1,7 +1,7 @@
 """What a key's value is: sorted runs and write buffers merged, Arrow batches in and out."""
 
 from tidelake.merge.bounded import RunSource, merge_bounded
-from tidelake.merge.buffer import merge_buffer
+from tidelake.merge.buffer import merge_buffer, sort_buffer
 from tidelake.merge.changes import ChangeRule, MergedRows, merge_with_changes
 from tidelake.merge.engine import Deduplicate, Merged, MergeEngine
 from tidelake.merge.engine_of import engine_of
@@ -37,4 +37,5 @@ __all__ = [
     "merge_runs",
     "merge_with_changes",
     "sections_of",
+    "sort_buffer",
 ]

@@ -1,5 +1,8 @@
 """Rows in arrival order merged into a sorted run: what a write buffer does before it is flushed.
 
+:func:`sort_buffer` stops before the merge: it gives all rows in the order in which they would be
+merged, for a changelog of what was written.
+
 1. Encode all keys at one width, sort (:func:`~tidelake.merge.segments.flush_order`), group.
 2. The engine decides each key's row. Deletes stay: a file beneath may hold the key.
 3. A buffer above 1 GiB, or of very wide keys, is merged in parts and the parts as runs, so that no
@@ -10,25 +13,25 @@ Source: Paimon's ``SortBufferWriteBuffer`` (1.3.1). Cost O(n log n).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from tidelake.codec.arrow_memory import joined
+from tidelake.codec.arrow_memory import joined, take_rows
 from tidelake.codec.key_order import encode_keys, key_widths
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
 from tidelake.merge.engine import Merged
 from tidelake.merge.engine_of import engine_of
 from tidelake.merge.materialise import gather
 from tidelake.merge.run_cursor import FIXED_KEY_BYTES, batch_parts
-from tidelake.merge.segments import flush_order, segments_of
+from tidelake.merge.segments import Segments, flush_order, segments_of
 from tidelake.merge.sequence import rank_rows
 from tidelake.merge.sorted_runs import merge_runs
 from tidelake.merge.spec import MergeSpec
 from tidelake.telemetry import UNLIMITED, Memory
 
-__all__ = ["merge_buffer"]
+__all__ = ["merge_buffer", "sort_buffer"]
 
 GROUP_BYTES_MAX = 1 << 30
 """Most bytes of rows that are sorted at once."""
@@ -67,6 +70,32 @@ def merge_buffer(
     )
 
 
+def sort_buffer(
+    batches: Sequence[pa.RecordBatch], spec: MergeSpec, *, memory: Memory = UNLIMITED
+) -> Iterator[pa.Table]:
+    """Sort rows by key and, inside a key, from the oldest to the newest; none is left out.
+
+    Parameters
+    ----------
+    batches, spec, memory
+        See :func:`merge_buffer`.
+
+    Yields
+    ------
+    pyarrow.Table
+        Stretches of the rows, in the order they came; each is sorted on its own. A buffer that
+        :func:`merge_buffer` merges at once is one.
+    """
+    for part in _parts([b for b in batches if b.num_rows], spec, memory.sort_keys_bytes):
+        rows = pa.Table.from_batches(part)
+        order = _segments(part, rows, spec).order
+        if np.array_equal(order, np.arange(len(order))):
+            yield rows
+            continue
+        columns = [take_rows(joined(c.chunks), order) for c in rows.columns]
+        yield pa.Table.from_arrays(columns, schema=rows.schema)
+
+
 def _parts(
     batches: Sequence[pa.RecordBatch], spec: MergeSpec, keys_bytes_max: int
 ) -> list[list[pa.RecordBatch]]:
@@ -93,19 +122,22 @@ def _parts(
 
 def _merge_part(batches: Sequence[pa.RecordBatch], spec: MergeSpec) -> pa.Table:
     rows = pa.Table.from_batches(batches)
+    merged = engine_of(spec).merge(rows, _segments(batches, rows, spec))
+    if _is_as_it_came(merged, rows.num_rows):
+        return rows  # a load in key order needs no copy
+    return pa.Table.from_batches([gather(rows, merged)])
+
+
+def _segments(batches: Sequence[pa.RecordBatch], rows: pa.Table, spec: MergeSpec) -> Segments:
     columns = [joined(rows.column(name).chunks) for name in spec.key_columns]
     keys = encode_keys(columns, spec.key_types, key_widths(columns, spec.key_types))
     kinds = np.concatenate([b.column(KIND_FIELD.name).to_numpy() for b in batches])
-    segments = segments_of(
+    return segments_of(
         keys,
         kinds,
         sort=flush_order,
         rank_of=rank_rows(rows, spec, sequence_column=SEQUENCE_FIELD.name),
     )
-    merged = engine_of(spec).merge(rows, segments)
-    if _is_as_it_came(merged, rows.num_rows):
-        return rows  # a load in key order needs no copy
-    return pa.Table.from_batches([gather(rows, merged)])
 
 
 def _is_as_it_came(merged: Merged, count: int) -> bool:

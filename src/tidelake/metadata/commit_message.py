@@ -1,6 +1,6 @@
 """Commit messages as bytes, for their way from an executor to the driver.
 
-Layout (version 2), inside the frame of :mod:`tidelake.metadata.wire` with magic ``TLCM``::
+Layout (version 3), inside the frame of :mod:`tidelake.metadata.wire` with magic ``TLCM``::
 
     partition        bytes      serialized BinaryRow
     bucket           integer
@@ -10,6 +10,8 @@ Layout (version 2), inside the frame of :mod:`tidelake.metadata.wire` with magic
     compact_after    sequence of data files
     index            optional: base_snapshot_id integer, known_count integer, then optional hash
                      index file: name text, size integer, row_count integer
+    changelog        sequence of data files
+    compact_changelog  sequence of data files
 
 It is ours alone and lives no longer than one commit: driver and executors run the same version.
 """
@@ -23,7 +25,7 @@ from tidelake.metadata.wire import WireReader, WireWriter, get_file, put_file
 __all__ = ["from_bytes", "to_bytes"]
 
 MAGIC = b"TLCM"
-VERSION = 2
+VERSION = 3
 
 
 def to_bytes(message: CommitMessage) -> bytes:
@@ -42,6 +44,8 @@ def to_bytes(message: CommitMessage) -> bytes:
     for files in (message.new_files, message.compact_before, message.compact_after):
         out.sequence(files, lambda file: put_file(out, file))
     out.optional(message.index, lambda change: _put_index(out, change))
+    for files in (message.changelog, message.compact_changelog):
+        out.sequence(files, lambda file: put_file(out, file))
     return out.finish()
 
 
@@ -64,6 +68,8 @@ def from_bytes(data: bytes) -> CommitMessage:
         compact_before=source.sequence(lambda: get_file(source)),
         compact_after=source.sequence(lambda: get_file(source)),
         index=source.optional(lambda: _get_index(source)),
+        changelog=source.sequence(lambda: get_file(source)),
+        compact_changelog=source.sequence(lambda: get_file(source)),
     )
     source.finish()
     return message

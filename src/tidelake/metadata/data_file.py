@@ -135,8 +135,28 @@ class CommitMessage:
     compact_after: tuple[DataFileMeta, ...] = ()
     index: IndexChange | None = None
     """Of a dynamic bucket with new rows."""
+    changelog: tuple[DataFileMeta, ...] = ()
+    """Files of the changes that the new files bring."""
+    compact_changelog: tuple[DataFileMeta, ...] = ()
+    """Files of the changes that the compaction found."""
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was written or compacted."""
-        return not (self.new_files or self.compact_before or self.compact_after)
+        return not (
+            self.new_files
+            or self.compact_before
+            or self.compact_after
+            or self.changelog
+            or self.compact_changelog
+        )
+
+    @property
+    def made_files(self) -> tuple[DataFileMeta, ...]:
+        """The files that came into being with the message, each once.
+
+        A file that a compaction only lifted to another level has its old name.
+        """
+        before = {f.file_name for f in self.compact_before}
+        after = tuple(f for f in self.compact_after if f.file_name not in before)
+        return (*self.new_files, *after, *self.changelog, *self.compact_changelog)

@@ -20,7 +20,14 @@ from tidelake.metadata.manifest_list import ManifestFile
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import Snapshot
 
-__all__ = ["delta_entries", "delta_manifests", "live_entries", "manifest_files", "read_manifests"]
+__all__ = [
+    "changelog_entries",
+    "delta_entries",
+    "delta_manifests",
+    "live_entries",
+    "manifest_files",
+    "read_manifests",
+]
 
 
 def manifest_files(
@@ -125,4 +132,15 @@ def delta_entries(
 ) -> EntryTable:
     """The entries that a snapshot added itself, ADD and DELETE."""
     files = delta_manifests(fileio, paths, snapshot, manifests)
+    return EntryTable.concat(read_manifests(fileio, paths, files, manifests))
+
+
+def changelog_entries(
+    fileio: FileIO, paths: TablePaths, snapshot: Snapshot, manifests: ManifestCache
+) -> EntryTable:
+    """The changelog files of a snapshot, in the order they were committed; often none."""
+    name, size_bytes = snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size_bytes
+    if name is None:
+        return EntryTable.of(())
+    files = _manifest_list(fileio, paths, snapshot, manifests, name=name, size_bytes=size_bytes)
     return EntryTable.concat(read_manifests(fileio, paths, files, manifests))

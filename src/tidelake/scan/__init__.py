@@ -4,10 +4,16 @@ from tidelake.scan.context import ReadContext
 from tidelake.scan.deletions import live_deletions
 from tidelake.scan.file_index import UnusedIndex
 from tidelake.scan.generate import BucketFiles, file_sections
-from tidelake.scan.live_files import bucket_starts, live_buckets, live_files, read_buckets
+from tidelake.scan.live_files import (
+    bucket_starts,
+    grouped,
+    live_buckets,
+    live_files,
+    read_buckets,
+)
 from tidelake.scan.plan import ScanPlan, plan_scan
 from tidelake.scan.pruned_files import PrunedFile
-from tidelake.scan.read import deleted_rows, read_file, read_split
+from tidelake.scan.read import deleted_rows, read_changes, read_file, read_split
 from tidelake.scan.split import Section, Split
 from tidelake.scan.split_wire import split_from_bytes, split_to_bytes
 
@@ -22,11 +28,13 @@ __all__ = [
     "bucket_starts",
     "deleted_rows",
     "file_sections",
+    "grouped",
     "live_buckets",
     "live_deletions",
     "live_files",
     "plan_scan",
     "read_buckets",
+    "read_changes",
     "read_file",
     "read_split",
     "split_from_bytes",

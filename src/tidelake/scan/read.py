@@ -42,7 +42,7 @@ from tidelake.scan.system_columns import known_system_columns, with_known
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of, evaluate
 
-__all__ = ["deleted_rows", "read_file", "read_split"]
+__all__ = ["deleted_rows", "read_changes", "read_file", "read_split"]
 
 
 def read_split(
@@ -96,6 +96,37 @@ def read_split(
         ):
             if batch.num_rows:
                 yield batch
+
+
+def read_changes(
+    context: ReadContext,
+    split: Split,
+    *,
+    columns: Sequence[str],
+    predicate: Predicate | None,
+) -> Iterator[pa.RecordBatch]:
+    """Read the files of a split one after the other, each row as it stands, with its kind.
+
+    Parameters
+    ----------
+    context, split, columns, predicate
+        As of :func:`read_split`; the files are data files or changelog files.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        Columns as asked and, of a primary-key table, ``_VALUE_KIND``.
+
+    Raises
+    ------
+    CorruptError
+        A file is damaged or not what the manifest says; it is named.
+    """
+    fields = context.fields(tuple(columns))
+    if context.schema.primary_keys:
+        fields = (*fields, KIND_FIELD)
+    for file in split.files:
+        yield from _read_raw(context, split, file, fields, predicate)
 
 
 def _read_raw(

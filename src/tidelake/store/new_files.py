@@ -1,6 +1,7 @@
 """The data files that one writer makes: their names, and what its next commit message says of them.
 
-Names are ``<prefix><uuid>-<i>.<format>`` with one uuid per writer, so no two writers ever meet.
+Names are ``<prefix><uuid>-<i>.<format>`` with one uuid per writer, so no two writers ever meet;
+data files and changelog files differ by their prefix and are counted together.
 A file that a commit message names belongs to the commit from then on: it may be visible, and the
 writer never deletes it. Any other file is known to the writer alone.
 """
@@ -14,7 +15,7 @@ from tidelake.errors import StorageError
 from tidelake.format import file_suffix
 from tidelake.format.file_index import INDEX_SUFFIX
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
-from tidelake.options.declared import DATA_FILE_PREFIX
+from tidelake.options.declared import CHANGELOG_FILE_PREFIX, DATA_FILE_PREFIX
 from tidelake.options.file_index import file_index_settings
 from tidelake.store.context import StoreContext
 
@@ -40,17 +41,21 @@ class NewFiles:
         self._bucket = bucket
         self.writer_id = context.env.ids.uuid()
         self._prefix = context.options.get(DATA_FILE_PREFIX)
+        self._changelog_prefix = context.options.get(CHANGELOG_FILE_PREFIX)
         self._has_index = bool(file_index_settings(context.options))
         self._count = 0
         self._unknown: dict[str, str] = {}
         self._new: list[DataFileMeta] = []
         self._before: list[DataFileMeta] = []
         self._after: list[DataFileMeta] = []
+        self._changelog: list[DataFileMeta] = []
+        self._compact_changelog: list[DataFileMeta] = []
 
-    def next_file(self, *, level: int = 0) -> tuple[str, str]:
+    def next_file(self, *, level: int = 0, changelog: bool = False) -> tuple[str, str]:
         """Give the name and the path of the next file, for a level; it counts as made."""
-        suffix = file_suffix(self._context.options, level=level)
-        name = f"{self._prefix}{self.writer_id}-{self._count}{suffix}"
+        suffix = file_suffix(self._context.options, level=level, changelog=changelog)
+        prefix = self._changelog_prefix if changelog else self._prefix
+        name = f"{prefix}{self.writer_id}-{self._count}{suffix}"
         self._count += 1
         path = self._context.paths.data_file(self._partition, self._bucket, name)
         self._unknown[name] = path
@@ -67,8 +72,18 @@ class NewFiles:
         """Whether the next message names files of new rows."""
         return bool(self._new)
 
-    def compact(self, before: Iterable[DataFileMeta], after: Sequence[DataFileMeta]) -> None:
-        """Note for the next message that files were replaced by others."""
+    def add_changelog(self, files: Iterable[DataFileMeta]) -> None:
+        """Note files of the changes that new rows are."""
+        self._changelog.extend(files)
+
+    def compact(
+        self,
+        before: Iterable[DataFileMeta],
+        after: Sequence[DataFileMeta],
+        changelog: Iterable[DataFileMeta] = (),
+    ) -> None:
+        """Note for the next message that files were replaced by others, and what changed by it."""
+        self._compact_changelog.extend(changelog)
         for file in before:
             # what this writer compacted before and nobody has seen is not worth a mention
             if file in self._after:
@@ -86,8 +101,11 @@ class NewFiles:
             new_files=tuple(self._new),
             compact_before=tuple(self._before),
             compact_after=tuple(self._after),
+            changelog=tuple(self._changelog),
+            compact_changelog=tuple(self._compact_changelog),
         )
-        for files in (self._new, self._before, self._after):
+        noted = (self._new, self._before, self._after, self._changelog, self._compact_changelog)
+        for files in noted:
             for file in files:
                 self._unknown.pop(file.file_name, None)
                 self._unknown.pop(file.file_name + INDEX_SUFFIX, None)

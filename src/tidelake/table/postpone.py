@@ -251,6 +251,7 @@ def _as_compaction(message: CommitMessage) -> CommitMessage:
             *(f for f in message.new_files if f.file_name not in used_up),
             *message.compact_after,
         ),
+        compact_changelog=(*message.changelog, *message.compact_changelog),
     )
 
 

@@ -28,6 +28,7 @@ from tidelake.table.delete import delete_rows, drop_partitions, truncate
 from tidelake.table.display import describe, describe_html
 from tidelake.table.explain import ScanExplanation
 from tidelake.table.handle import TableHandle
+from tidelake.table.logged_changes import ChangesMode, LoggedChanges, changes_mode
 from tidelake.table.partition_spec import partitions_predicate
 from tidelake.table.postpone import compact_postponed
 from tidelake.table.read import TableScan
@@ -495,9 +496,12 @@ class Table(Conversions, Alterations):
         *,
         columns: Sequence[str] | None = None,
         filter: object = None,
+        mode: ChangesMode = "diff",
     ) -> pa.Table:
         """What changed after `start`, up to and with `end`; see :meth:`changes_batches`."""
-        return self.changes_batches(start, end, columns=columns, filter=filter).read_all()
+        return self.changes_batches(
+            start, end, columns=columns, filter=filter, mode=mode
+        ).read_all()
 
     def changes_batches(
         self,
@@ -506,8 +510,9 @@ class Table(Conversions, Alterations):
         *,
         columns: Sequence[str] | None = None,
         filter: object = None,
+        mode: ChangesMode = "diff",
     ) -> pa.RecordBatchReader:
-        """The net change after `start`, up to and with `end`, as a stream.
+        """The change after `start`, up to and with `end`, as a stream.
 
         Parameters
         ----------
@@ -518,15 +523,31 @@ class Table(Conversions, Alterations):
             The columns wanted beside ``_row_kind``.
         filter : optional
             As of :meth:`scan`; decided for each row on its own.
+        mode : {'diff', 'changelog', 'delta', 'auto'}
+            ``'diff'``: the net change, whatever was written between; snapshots between may have
+            expired, those of `start` and `end` must be there or tagged. The others give what each
+            snapshot between says for itself, one after the other, and leave overwrites out, as
+            Paimon's ``incremental-between-scan-mode`` does: ``'changelog'`` the rows of its
+            changelog files; ``'delta'`` the rows of its new data files, unmerged, with the kinds
+            they were written with; ``'auto'`` the changelog where the table has a
+            ``changelog-producer``, else the delta.
 
         Returns
         -------
         RecordBatchReader
-            ``_row_kind`` (``+I``, ``-U``, ``+U``, ``-D``) and the columns. Applied to the state at
-            `start` the rows give the state at `end`: of a key that was written ten times the last
-            value is there once, and one that came and went is not. Snapshots between may have
-            expired; those of `start` and `end` must be there or tagged.
+            ``_row_kind`` (``+I``, ``-U``, ``+U``, ``-D``) and the columns. Of a diff: applied to
+            the state at `start` the rows give the state at `end`; of a key that was written ten
+            times the last value is there once, and one that came and went is not.
+
+        Raises
+        ------
+        NotFoundError
+            No such snapshot, tag or column; or, but for a diff, a snapshot between has expired.
+        UnsupportedError
+            A changelog is asked for and none was written, or the new rows of a table whose merge
+            engine combines rows: one of them alone does not say what the key has become.
         """
+        source = changes_mode(mode, self._handle)
         before = self._handle.time_travel.at(start)
         after = self._handle.snapshots.latest() if end is None else self._handle.time_travel.at(end)
         if (0 if before is None else before.id) > (0 if after is None else after.id):
@@ -541,7 +562,16 @@ class Table(Conversions, Alterations):
             schema.field(name)
         parsed = parse_filter(filter)
         predicate = None if parsed is None else bind(parsed, schema.fields)
-        return TableChanges(self._handle, before, after, names, predicate).reader()
+        if source == "diff":
+            return TableChanges(self._handle, before, after, names, predicate).reader()
+        return LoggedChanges(
+            self._handle,
+            0 if before is None else before.id,
+            0 if after is None else after.id,
+            names,
+            predicate,
+            of_changelog=source == "changelog",
+        ).reader()
 
     def history(self) -> pa.Table:
         """The snapshots there are, oldest first: the rows of ``$snapshots``."""

@@ -394,6 +394,9 @@ def new_writer(
     check_writable(handle)
     handle.schemas.check_same(handle.schema, table=handle.identifier)
     context = handle.store_context()
+    if overwrite:  # its commit would not name changelog files
+        silent = context.options.updated({declared.CHANGELOG_PRODUCER.key: "none"})
+        context = replace(context, options=silent)
     live = None if overwrite else LiveState(handle, snapshot_id=base_snapshot_id)
     dynamic = None
     moves = None

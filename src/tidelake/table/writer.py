@@ -323,7 +323,7 @@ class TableWriter:
         """
         paths, state = self._context.paths, self._states[message.partition, message.bucket]
         directory = paths.bucket_dir(message.partition, message.bucket)
-        if message.new_files or message.compact_after:
+        if message.made_files:
             yield directory
         if message.index is not None and message.index.file is not None:
             index_directory = paths.index_dir(message.partition, message.bucket)
@@ -371,11 +371,7 @@ def delete_new_files(fileio: FileIO, paths: TablePaths, messages: Iterable[Commi
     Requires: no commit of the messages took effect or may have taken effect.
     """
     for message in messages:
-        before = {f.file_name for f in message.compact_before}
-        # a file that a compaction only lifted to another level has its old name
-        made = [f for f in message.compact_after if f.file_name not in before]
-        made += message.new_files
-        names = {name for f in made for name in (f.file_name, *f.extra_files)}
+        names = {name for f in message.made_files for name in (f.file_name, *f.extra_files)}
         for name in sorted(names):
             with contextlib.suppress(StorageError):
                 fileio.delete(paths.data_file(message.partition, message.bucket, name))

@@ -51,7 +51,6 @@ _CODECS = (
     "zstd|zstandard|snappy|lz4|lz4_raw|gzip|zlib|deflate|brotli|lzo|bzip2|xz|none|null|uncompressed"
 )
 _STATS_MODE = r"none|counts|full|truncate\(\s*[1-9][0-9]*\s*\)"
-_CHANGELOG = no_effect("no changelog files are written, see changelog-producer")
 
 FILE_FORMAT: Final = text(
     "file.format",
@@ -114,22 +113,33 @@ CHANGELOG_FILE_PREFIX: Final = text(
     "changelog-file.prefix",
     "changelog-",
     "What the names of changelog files begin with.",
-    _CHANGELOG,
+    pattern=r"[^/\\\x00]*",
 )
 CHANGELOG_FILE_FORMAT: Final = text(
-    "changelog-file.format", None, "Format of changelog files; file.format if unset.", _CHANGELOG
+    "changelog-file.format",
+    None,
+    "Format of changelog files; file.format if unset.",
+    pattern="parquet|orc|avro",
 )
 CHANGELOG_FILE_COMPRESSION: Final = text(
     "changelog-file.compression",
     None,
     "Compression of changelog files; file.compression if unset.",
-    _CHANGELOG,
+    partly(
+        "no changelog file is written with it here; use 'zstd'",
+        accepted=(
+            *("zstd", "zstandard", "snappy", "lz4", "lz4_raw", "gzip", "zlib", "deflate"),
+            *("none", "null", "uncompressed"),
+        ),
+        on=ON_WRITE,
+    ),
+    pattern=_CODECS,
 )
 CHANGELOG_FILE_STATS_MODE: Final = text(
     "changelog-file.stats-mode",
     None,
     "Statistics of changelog files; metadata.stats-mode if unset.",
-    _CHANGELOG,
+    pattern=_STATS_MODE,
 )
 TARGET_FILE_SIZE: Final = memory_size(
     "target-file-size",

@@ -125,10 +125,12 @@ CHANGELOG_PRODUCER: Final = enumeration(
     "changelog-producer",
     "none",
     ("none", "input", "full-compaction", "lookup"),
-    "How the changes that stream readers see are made.",
-    refused(
-        "changelog files are not written yet, stream readers would miss this write; "
-        "use 'none', or write with Java Paimon (reading the table is fine)",
+    "How the changes that are followed are made: input keeps the rows as they were written, "
+    "full-compaction and lookup compare what a key was with what it becomes; none keeps nothing.",
+    partly(
+        "changelog files of lookups are not written yet, stream readers would miss this write; "
+        "use 'input' or 'full-compaction', or write with Java Paimon (reading the table is fine)",
+        accepted=("none", "input"),
         on=ON_WRITE,
         tables="primary_key",
     ),

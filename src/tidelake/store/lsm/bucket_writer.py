@@ -11,6 +11,10 @@
 4. ``prepare_commit`` flushes and hands out what is new and what was compacted. Level-0 files go out
    as new files even if a compaction has already replaced them: the commit adds them first.
 
+With ``changelog-producer = input`` the rows also go, as they came, into changelog files: sorted by
+key and the order of a key's rows, not merged, both halves of an update among them. They are written
+whenever the rows in memory are about to be merged, so each spill begins a file of its own.
+
 A file is only ever created. What no message names is deleted when the writer is closed or given
 up; a file that a message names is never deleted here. The semantics are Paimon's
 ``MergeTreeWriter`` (1.3.1).
@@ -25,10 +29,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.errors import ClosedError, InvalidInputError
-from tidelake.merge import MergeSpec, SpillStack, merge_buffer, merge_runs
+from tidelake.merge import MergeSpec, SpillStack, merge_buffer, merge_runs, sort_buffer
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileSource
 from tidelake.options import levels_count, sorted_runs_stop, target_file_size_bytes
-from tidelake.options.declared import WRITE_BUFFER_SPILLABLE, WRITE_ONLY
+from tidelake.options.declared import CHANGELOG_PRODUCER, WRITE_BUFFER_SPILLABLE, WRITE_ONLY
 from tidelake.store.buffer import RowBuffer
 from tidelake.store.context import StoreContext
 from tidelake.store.lsm.compaction import carry_out, plan
@@ -42,6 +46,7 @@ from tidelake.types.arrow import to_arrow_schema
 __all__ = ["LsmBucketWriter"]
 
 KIND_MAX = 3
+INPUT = "input"
 
 
 class LsmBucketWriter:
@@ -86,6 +91,8 @@ class LsmBucketWriter:
         self._files = NewFiles(context, partition, bucket)
         self._memory = context.env.memory
         self._buffer = RowBuffer(owns_rows=self._memory.is_limited)
+        self._logs_input = options.get(CHANGELOG_PRODUCER) == INPUT
+        self._logged_batches = 0  # of the buffer: those that are in a changelog file
         self._spilled: SpillStack | None = None
         if options.get(WRITE_BUFFER_SPILLABLE) and context.spill_dir is not None:
             self._spilled = SpillStack(
@@ -153,7 +160,7 @@ class LsmBucketWriter:
         elif self._buffer.row_count:
             self._merge_memory()
             self._spilled.push(self._buffer.batches)
-            self._buffer.clear()
+            self._clear_buffer()
 
     def flush(self) -> None:
         """Write all rows into level-0 files, then compact where it is due."""
@@ -203,8 +210,27 @@ class LsmBucketWriter:
 
     def _merge_memory(self) -> None:
         """Sort and merge the rows in memory; twice does no harm, and a failed write may go on."""
+        if self._logs_input:
+            self._log_input()
         merged = merge_buffer(self._buffer.batches, self._spec, memory=self._memory)
         self._buffer.replace(merged.to_batches(max_chunksize=WRITE_ROWS))
+        self._logged_batches = len(self._buffer.batches)
+
+    def _log_input(self) -> None:
+        """Write the rows in memory that no changelog file has yet into one, as they came."""
+        rows = self._buffer.batches[self._logged_batches :]
+        written: list[DataFileMeta] = []
+        for stretch in sort_buffer(rows, self._spec, memory=self._memory):
+            out = self._rolling(level=0, source=FileSource.APPEND, changelog=True)
+            for batch in stretch.to_batches(max_chunksize=WRITE_ROWS):
+                out.write(batch)
+            written += out.close()
+        self._files.add_changelog(written)
+        self._logged_batches = len(self._buffer.batches)
+
+    def _clear_buffer(self) -> None:
+        self._buffer.clear()
+        self._logged_batches = 0
 
     def _write_level_0(self) -> bool:
         """Write all rows into level-0 files; False where there are none."""
@@ -225,7 +251,7 @@ class LsmBucketWriter:
         written = out.close()
         self._files.add(written)
         self._levels = self._levels.updated((), written)
-        self._buffer.clear()
+        self._clear_buffer()
         if spilled is not None:
             spilled.clear()
         return bool(written)
@@ -253,10 +279,12 @@ class LsmBucketWriter:
     def _path_of(self, file: DataFileMeta) -> str:
         return self._context.paths.data_file(self._partition, self._bucket, file)
 
-    def _rolling(self, *, level: int, source: FileSource) -> RollingWriter:
+    def _rolling(self, *, level: int, source: FileSource, changelog: bool = False) -> RollingWriter:
         def open_file(_rows_before: int) -> KeyedFile:
-            name, path = self._files.next_file(level=level)
-            return KeyedFile(self._context, name, path, level=level, source=source)
+            name, path = self._files.next_file(level=level, changelog=changelog)
+            return KeyedFile(
+                self._context, name, path, level=level, source=source, changelog=changelog
+            )
 
         if self._writing is not None:
             self._writing.abort()  # one that failed; nothing happens to one that is closed

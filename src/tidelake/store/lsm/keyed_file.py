@@ -54,6 +54,8 @@ class KeyedFile:
         Whether rows were added or compacted.
     with_stats : bool
         Whether the manifest is told of nulls and bounds of columns.
+    changelog : bool
+        Whether the rows are changes: then a key may come several times, one after the other.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class KeyedFile:
         level: int,
         source: FileSource,
         with_stats: bool = True,
+        changelog: bool = False,
     ) -> None:
         self._context = context
         self._name = name
@@ -81,7 +84,7 @@ class KeyedFile:
             context.fileio,
             path,
             self._fields,
-            self._format_options(level),
+            self._format_options(level, changelog=changelog),
             stats_columns=frozenset(f.name for f in self._fields if with_stats)
             - {SEQUENCE_FIELD.name, KIND_FIELD.name},
         )
@@ -103,7 +106,7 @@ class KeyedFile:
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows.
 
-        Requires: the rows' keys rise, also over the rows before.
+        Requires: the rows' keys rise, or in a changelog never fall, also over the rows before.
         """
         if rows.num_rows == 0:
             return
@@ -167,9 +170,10 @@ class KeyedFile:
         """Give the file up."""
         self._file.abort()
 
-    def _format_options(self, level: int) -> FormatOptions:
+    def _format_options(self, level: int, *, changelog: bool) -> FormatOptions:
         memory = self._context.env.memory
-        chosen = format_options(self._context.options, level=level).within(memory.row_group_bytes)
+        chosen = format_options(self._context.options, level=level, changelog=changelog)
+        chosen = chosen.within(memory.row_group_bytes)
         if not self._thin:
             return chosen
         keys = frozenset(field.name for field in self._key_fields)

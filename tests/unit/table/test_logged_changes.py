@@ -1,0 +1,139 @@
+"""Changes as the snapshots tell them: changelog files and new rows, in order."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import tidelake
+from tidelake import InvalidInputError, NotFoundError, UnsupportedError
+
+SCHEMA = pa.schema([pa.field("k", pa.int64(), nullable=False), ("v", pa.int64())])
+
+
+@pytest.fixture
+def make(tmp_path):
+    catalog = tidelake.open(tmp_path)
+
+    def make_table(*, primary_keys=("k",), **options):
+        return catalog.create_table("db.t", SCHEMA, primary_keys=primary_keys, options=options)
+
+    return make_table
+
+
+def upsert(table, rows, kinds=None, **how):
+    table.write([{"k": k, "v": v} for k, v in rows], row_kinds=kinds, **how)
+
+
+def changes(table, start, end=None, **how):
+    return [tuple(row.values()) for row in table.changes(start, end, **how).to_pylist()]
+
+
+def test_a_changelog_tells_each_commit_and_not_the_net_change(make):
+    table = make(**{"changelog-producer": "input", "bucket": "1"})
+    upsert(table, [(1, 10), (2, 20)])
+    upsert(table, [(1, 10), (1, 11)], ["-U", "+U"])
+    upsert(table, [(1, 11)], ["-D"])
+    logged = [
+        ("+I", 1, 10),
+        ("+I", 2, 20),
+        ("-U", 1, 10),
+        ("+U", 1, 11),
+        ("-D", 1, 11),
+    ]
+    assert changes(table, 0, mode="changelog") == logged
+    assert changes(table, 0, mode="auto") == logged
+    assert changes(table, 1, 2, mode="changelog") == logged[2:4]
+    assert changes(table, 0) == [("+I", 2, 20)]
+    assert changes(table, 0, mode="delta") == [*logged[:2], *logged[3:]]  # merged in the buffer
+    assert changes(table, 3, mode="changelog") == []
+
+
+def test_a_changelog_is_named_by_its_snapshot_alone(make):
+    table = make(**{"changelog-producer": "input", "bucket": "1"})
+    upsert(table, [(1, 10), (1, 11)])
+    [snapshot] = table.history().to_pylist()
+    assert snapshot["changelog_manifest_list"].startswith("manifest-list-")
+    assert snapshot["changelog_record_count"] == 2
+    assert snapshot["total_record_count"] == snapshot["delta_record_count"] == 1
+    files = table.system_table("files").to_arrow().column("file_path").to_pylist()
+    assert len(files) == 1
+    assert "/data-" in files[0]
+
+
+def test_columns_and_a_filter_apply_to_each_change_on_its_own(make):
+    table = make(**{"changelog-producer": "input", "bucket": "1"})
+    upsert(table, [(1, 10), (1, 10), (1, 99)], ["+I", "-U", "+U"])
+    assert changes(table, 0, mode="changelog", filter="v < 50", columns=["v"]) == [
+        ("+I", 10),
+        ("-U", 10),
+    ]
+
+
+def test_rows_that_wait_in_the_postpone_bucket_are_logged_when_they_are_placed(make):
+    table = make(**{"changelog-producer": "input", "bucket": "-2"})
+    upsert(table, [(1, 10)])
+    upsert(table, [(1, 10), (1, 11)], ["-U", "+U"])
+    assert changes(table, 0, mode="changelog") == []
+    table.compact()
+    [*_, placed] = table.history().to_pylist()
+    assert (placed["commit_kind"], placed["changelog_record_count"]) == ("COMPACT", 3)
+    assert changes(table, 0, mode="changelog") == [("+I", 1, 10), ("-U", 1, 10), ("+U", 1, 11)]
+
+
+def test_an_overwrite_leaves_no_changelog_and_no_changelog_file(make, tmp_path):
+    table = make(**{"changelog-producer": "input", "bucket": "1"})
+    upsert(table, [(1, 10)])
+    upsert(table, [(2, 20)], mode="overwrite")
+    assert changes(table, 0, mode="changelog") == [("+I", 1, 10)]
+    assert changes(table, 1) == [("-D", 1, 10), ("+I", 2, 20)]
+    assert len(list(tmp_path.rglob("changelog-*"))) == 1
+
+
+def test_rows_of_append_tables_are_inserts_once_each(make):
+    table = make(primary_keys=(), bucket="-1")
+    upsert(table, [(1, 10)])
+    upsert(table, [(2, 20)])
+    table.compact(full=True)
+    assert changes(table, 0, mode="auto") == [("+I", 1, 10), ("+I", 2, 20)]
+    assert changes(table, 1, mode="delta") == [("+I", 2, 20)]
+
+
+@pytest.mark.parametrize("engine", ["partial-update", "aggregation"])
+def test_parts_of_rows_are_not_given_as_changes(make, engine):
+    options = {"merge-engine": engine, "fields.v.aggregate-function": "sum", "bucket": "1"}
+    if engine == "partial-update":
+        del options["fields.v.aggregate-function"]
+    table = make(**options)
+    upsert(table, [(1, 10)])
+    for mode in ("delta", "auto"):
+        with pytest.raises(UnsupportedError, match=f"{engine}.*parts of rows") as caught:
+            table.changes(0, mode=mode)
+        assert caught.value.kind == "stream_without_changelog"
+    assert changes(table, 0) == [("+I", 1, 10)]
+
+
+def test_a_changelog_that_nobody_wrote_is_not_an_empty_one(make):
+    table = make(bucket="1")
+    upsert(table, [(1, 10)])
+    with pytest.raises(UnsupportedError, match="'changelog-producer' is 'none'"):
+        table.changes(0, mode="changelog")
+    upsert(table, [(1, 11)], options={"changelog-producer": "input"})
+    assert changes(table, 0, mode="changelog") == [("+I", 1, 11)]
+
+
+def test_a_mode_that_is_not_there_is_refused(make):
+    table = make(bucket="1")
+    with pytest.raises(InvalidInputError, match="'diff', 'changelog', 'delta' or 'auto'"):
+        table.changes(0, mode="log")
+
+
+def test_a_snapshot_that_has_expired_is_named(make, tmp_path):
+    table = make(**{"changelog-producer": "input", "bucket": "1"})
+    for v in range(3):
+        upsert(table, [(1, v)])
+    next(tmp_path.rglob("snapshot-1")).unlink()
+    next(tmp_path.rglob("EARLIEST")).write_text("2")
+    assert changes(table, 2, mode="changelog") == [("+I", 1, 2)]
+    with pytest.raises(NotFoundError, match="1"):
+        table.changes(0, mode="changelog")

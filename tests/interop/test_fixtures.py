@@ -43,7 +43,7 @@ TABLES = [
 REFUSED = [
     "first_row",
 ]
-SYSTEM = {"snapshots", "files", "tags", "buckets", "manifests"}
+SYSTEM = {"snapshots", "files", "tags", "buckets", "manifests", "audit_log", "binlog", "ro"}
 
 
 @pytest.fixture(scope="module")

@@ -147,6 +147,7 @@ def plan_scan(
     predicate: Predicate | None = None,
     limit: int | None = None,
     mode: Literal["all", "delta"] = "all",
+    level: int | None = None,
 ) -> ScanPlan:
     """Plan a read.
 
@@ -165,6 +166,8 @@ def plan_scan(
     mode : {'all', 'delta'}
         The snapshot's state, or only the files that its commit added (splits are then merge splits,
         one per bucket, to be read with ``keep_kinds=True``).
+    level : int, optional
+        Only the files of this level.
 
     Returns
     -------
@@ -186,6 +189,8 @@ def plan_scan(
         check_plan_fits(context, opened)
         manifests_total, manifests_pruned = len(listed), len(listed) - len(opened)
         entries = _live(context, snapshot, opened, parts.partition, manifests, tally)
+    if level is not None:
+        entries = entries.take(entries["level"] == level)
     chosen = in_buckets_named(context, entries, parts, tally)
     if mode == "delta":
         splits = [_delta_split(context, bucket) for bucket in grouped(chosen, snapshot.id)]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
@@ -22,12 +23,12 @@ from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.options import declared, session_options
 from tidelake.spark.postpone import compact_postponed_on_spark
-from tidelake.spark.read import frame_of
+from tidelake.spark.read import frame_of, view_frame_of
 from tidelake.spark.session import prepare
 from tidelake.spark.source import TidelakeSource
 from tidelake.spark.types import fields_from_spark
 from tidelake.spark.write import write_frame
-from tidelake.table import SystemTable, Table
+from tidelake.table import RowView, SystemTable, Table
 from tidelake.table.write import CommitIdentity, WriteResult
 from tidelake.types.schema_change import SchemaChange
 
@@ -130,15 +131,15 @@ class Lake:
             No such table, column, snapshot or tag; near names are offered.
         """
         found = self.catalog.table(name)
+        moment: dict[str, Any] = {"snapshot_id": snapshot_id, "timestamp": timestamp, "tag": tag}
+        if isinstance(found, RowView):
+            if options is not None:
+                message = f"A view takes no options: set those of the table that '{name}' shows."
+                raise InvalidInputError(message, kind="system_table", table=name)
+            view = found.scan(columns=columns, filter=filter, **moment)
+            return view_frame_of(self.spark, view, table=name)
         if isinstance(found, SystemTable):
-            given = {
-                "columns": columns,
-                "filter": filter,
-                "snapshot_id": snapshot_id,
-                "timestamp": timestamp,
-                "tag": tag,
-                "options": options,
-            }
+            given = {"columns": columns, "filter": filter, **moment, "options": options}
             for argument, value in given.items():
                 if value is not None:
                     message = f"System table '{name}' takes no {argument}: use select and where."
@@ -149,9 +150,7 @@ class Lake:
                 f"columns=[] leaves nothing of table '{name}' to read: name at least one column."
             )
             raise InvalidInputError(message, kind="no_columns", table=name)
-        scan = self._in_session(found, options).scan(
-            columns=columns, filter=filter, snapshot_id=snapshot_id, timestamp=timestamp, tag=tag
-        )
+        scan = self._in_session(found, options).scan(columns=columns, filter=filter, **moment)
         return frame_of(self.spark, scan, table=name)
 
     def create_table(

@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -33,10 +34,11 @@ from tidelake.spark.native import native_frame
 from tidelake.spark.session import parallelism
 from tidelake.spark.types import spark_schema, to_spark_arrow
 from tidelake.table.read import TableScan
+from tidelake.table.row_view import ViewScan
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of
 
-__all__ = ["SplitTask", "frame_of", "pack_tasks", "read_task"]
+__all__ = ["SplitTask", "frame_of", "pack_tasks", "read_task", "view_frame_of"]
 
 ROWS_PER_BATCH = 16_384
 """Rows that cross to the JVM at a time: a batch that fits the cache is read 10 % faster."""
@@ -64,6 +66,28 @@ class SplitTask:
     def fields(self) -> tuple[DataField, ...]:
         """The columns wanted."""
         return self.context.fields(self.columns)
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The rows of a split."""
+        return read_split(self.context, split, columns=self.columns, predicate=self.predicate)
+
+
+class RowsOfSplits(Protocol):
+    """What reads splits on executors: a table's rows, or those of a view of it. Picklable."""
+
+    @property
+    def context(self) -> ReadContext:
+        """The table."""
+        ...
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns wanted."""
+        ...
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The rows of a split."""
+        ...
 
 
 def frame_of(spark: SparkSession, scan: TableScan, *, table: str) -> DataFrame:
@@ -111,28 +135,42 @@ def frame_of(spark: SparkSession, scan: TableScan, *, table: str) -> DataFrame:
     if len(needed) > len(wanted):
         frames = [frame.select(*(quoted(c) for c in scan.columns)) for frame in frames]
     if halves.merged:
-        frames.append(_merged(spark, scan, halves.merged, schema))
+        task = SplitTask(scan.context, scan.columns, scan.predicate)
+        frames.append(_merged(spark, task, halves.merged, schema))
     if not frames:
         return spark.createDataFrame([], schema)
     return reduce(DataFrame.unionAll, frames)
 
 
+def view_frame_of(spark: SparkSession, scan: ViewScan, *, table: str) -> DataFrame:
+    """Give a planned read of a view as a DataFrame: executors read its splits.
+
+    Parameters
+    ----------
+    spark, scan, table
+        As of :func:`frame_of`.
+    """
+    schema = spark_schema(scan.rows.fields, table=table)
+    if not scan.plan.splits:
+        return spark.createDataFrame([], schema)
+    return _merged(spark, scan.rows, scan.plan.splits, schema)
+
+
 def _merged(
-    spark: SparkSession, scan: TableScan, splits: Sequence[Split], schema: StructType
+    spark: SparkSession, task: RowsOfSplits, splits: Sequence[Split], schema: StructType
 ) -> DataFrame:
     """Rows of splits that the kernel reads on the executors."""
-    options = scan.context.options
+    options = task.context.options
     cost = options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST)
     most = options.get(declared.SOURCE_SPLIT_TARGET_SIZE)
     count = _tasks_count(splits, most=most, cost=cost, cores=parallelism(spark))
-    task = SplitTask(scan.context, scan.columns, scan.predicate)
     packed = pack_tasks(splits, count=count, cost=cost)
     blobs = [[split_to_bytes(s) for s in own] for own in packed]
     return spark.range(0, len(blobs), 1, len(blobs)).mapInArrow(read_task(task, blobs), schema)
 
 
 def read_task(
-    task: SplitTask, blobs: Sequence[Sequence[bytes]]
+    task: RowsOfSplits, blobs: Sequence[Sequence[bytes]]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Give the function that runs on executors: numbers of tasks in, their rows out."""
 
@@ -147,11 +185,10 @@ def read_task(
 
 
 def split_batches(
-    task: SplitTask, split: Split, fields: Sequence[DataField]
+    task: RowsOfSplits, split: Split, fields: Sequence[DataField]
 ) -> Iterator[pa.RecordBatch]:
     """Rows of one split in Spark's Arrow types."""
-    rows = read_split(task.context, split, columns=task.columns, predicate=task.predicate)
-    for batch in rows:
+    for batch in task.read(split):
         typed = to_spark_arrow(batch, fields)
         for start in range(0, typed.num_rows, ROWS_PER_BATCH):
             yield typed.slice(start, ROWS_PER_BATCH)

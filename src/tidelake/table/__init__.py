@@ -2,6 +2,7 @@
 
 from tidelake.table.handle import TableHandle
 from tidelake.table.read import TableScan
+from tidelake.table.row_view import RowView
 from tidelake.table.system_table import SystemTable
 from tidelake.table.table import Table
 from tidelake.table.write import WriteResult
@@ -9,6 +10,7 @@ from tidelake.table.write_session import WriteSession
 from tidelake.table.writer import TableWriter
 
 __all__ = [
+    "RowView",
     "SystemTable",
     "Table",
     "TableHandle",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
 
@@ -59,8 +59,8 @@ SHOWN_MAX = 20
 CELL_WIDTH_MAX = 40
 
 LATER_TABLES = frozenset(
-    {"aggregation_fields", "audit_log", "binlog", "branches", "consumers", "read_optimized", "ro"}
-    | {"row_tracking", "statistics", "table_indexes"}
+    {"aggregation_fields", "branches", "consumers", "read_optimized", "row_tracking", "statistics"}
+    | {"table_indexes"}
 )
 """System tables of Paimon that this version does not give."""
 
@@ -208,7 +208,10 @@ class SystemTable(Conversions):
 
     write = writer = upsert = delete = compact = create_tag = delete_tag = _only_read
     drop_partitions = truncate = rescale_bucket = _only_read
-    scan = plan = explain = copy = with_options = changes = changes_batches = _only_read
+    plan = explain = copy = with_options = _only_read
+    scan: ClassVar[Callable[..., Any]] = _only_read
+    changes: ClassVar[Callable[..., Any]] = _only_read
+    changes_batches: ClassVar[Callable[..., Any]] = _only_read
 
     def to_batches(self, **scan: Any) -> pa.RecordBatchReader:
         """The rows as a stream of batches; arguments as of :meth:`to_arrow`."""

@@ -22,17 +22,18 @@ from tidelake.scan import ScanPlan, plan_scan
 from tidelake.table.alter import alter_table
 from tidelake.table.alterations import Alterations
 from tidelake.table.arguments import check_dict, check_location, column_names, row_limit
-from tidelake.table.changes import TableChanges
+from tidelake.table.changes_range import changes_between
 from tidelake.table.conversions import Conversions
 from tidelake.table.delete import delete_rows, drop_partitions, truncate
 from tidelake.table.display import describe, describe_html
 from tidelake.table.explain import ScanExplanation
 from tidelake.table.handle import TableHandle
-from tidelake.table.logged_changes import ChangesMode, LoggedChanges, changes_mode
+from tidelake.table.logged_changes import ChangesMode
 from tidelake.table.partition_spec import partitions_predicate
 from tidelake.table.postpone import compact_postponed
 from tidelake.table.read import TableScan
 from tidelake.table.rescale import rescale_table, with_buckets
+from tidelake.table.row_view import ROW_VIEWS, RowView
 from tidelake.table.system_table import SystemTable
 from tidelake.table.time_travel import Moment, Time, option_moment
 from tidelake.table.write import CommitIdentity, WriteResult, compact_table, write_rows
@@ -547,30 +548,15 @@ class Table(Conversions, Alterations):
             A changelog is asked for and none was written, or the new rows of a table whose merge
             engine combines rows: one of them alone does not say what the key has become.
         """
-        source = changes_mode(mode, self._handle)
-        before = self._handle.time_travel.at(start)
-        after = self._handle.snapshots.latest() if end is None else self._handle.time_travel.at(end)
-        if (0 if before is None else before.id) > (0 if after is None else after.id):
-            message = (
-                f"Changes of table '{self.identifier}' run from an older to a newer moment, and"
-                f" {start!r} is newer than {end!r}: swap them."
-            )
-            raise InvalidInputError(message, kind="changes_backwards", table=self.identifier)
         schema = self._handle.schema
-        names = column_names(columns, schema.field_names, table=self.identifier)
-        for name in names:
-            schema.field(name)
         parsed = parse_filter(filter)
-        predicate = None if parsed is None else bind(parsed, schema.fields)
-        if source == "diff":
-            return TableChanges(self._handle, before, after, names, predicate).reader()
-        return LoggedChanges(
+        return changes_between(
             self._handle,
-            0 if before is None else before.id,
-            0 if after is None else after.id,
-            names,
-            predicate,
-            of_changelog=source == "changelog",
+            start,
+            end,
+            columns=column_names(columns, schema.field_names, table=self.identifier),
+            predicate=None if parsed is None else bind(parsed, schema.fields),
+            mode=mode,
         ).reader()
 
     def history(self) -> pa.Table:
@@ -608,8 +594,8 @@ class Table(Conversions, Alterations):
     # ---- look inside
 
     def system_table(self, name: str) -> SystemTable:
-        """A system table by the name behind the ``$``: ``snapshots``, ``files``, ..."""
-        return SystemTable(self._handle, name)
+        """A system table by the name behind the ``$``: ``snapshots``, ``audit_log``, ..."""
+        return (RowView if name in ROW_VIEWS else SystemTable)(self._handle, name)
 
     def __repr__(self) -> str:
         return describe(self._handle)

@@ -168,6 +168,7 @@ def test_every_refused_option_is_refused_for_some_value():
         formats = {
             "manifest.format": "json",
             "file.compression": "brotli",
+            "changelog-file.compression": "brotli",
         }
         text = (
             formats.get(option.key)

@@ -1,0 +1,55 @@
+"""Changelogs written by Spark's executors, and views that they read."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidelake.errors import InvalidInputError, NotFoundError
+
+KINDS = "SELECT id AS k, IF(id = 3, '-D', '+U') AS _row_kind, id * 10 AS v FROM range(2, 5)"
+
+
+@pytest.fixture
+def logged(spark, lake):
+    """Rows 0 to 9, then 2 and 4 updated and 3 deleted."""
+    lake.create_table(
+        "db.t",
+        "k bigint, v bigint",
+        primary_keys=["k"],
+        options={"bucket": 2, "changelog-producer": "input"},
+    )
+    lake.write(spark.sql("SELECT id AS k, id AS v FROM range(10)"), "db.t")
+    lake.write(spark.sql(KINDS), "db.t")
+    return lake.catalog.table("db.t")
+
+
+def test_executors_write_changelog_files_that_the_commit_names(logged):
+    counts = logged.history().column("changelog_record_count").to_pylist()
+    assert [count for count in counts if count] == [10, 3]
+    changes = logged.changes(1, mode="changelog").to_pylist()
+    assert sorted(tuple(row.values()) for row in changes) == [
+        ("+U", 2, 20),
+        ("+U", 4, 40),
+        ("-D", 3, 30),
+    ]
+
+
+def test_executors_read_the_views(lake, logged):
+    state = {(row.k, row.v): row.rowkind for row in lake.table("db.t$audit_log").collect()}
+    assert len(state) == 10
+    assert (state[2, 20], state[3, 30], state[5, 5]) == ("+U", "-D", "+I")
+    found = lake.table("db.t$audit_log", columns=["k"], filter="rowkind = '-D'", snapshot_id=2)
+    assert [tuple(row) for row in found.collect()] == [(3,)]
+    binlog = lake.table("db.t$binlog", columns=["v", "rowkind"], filter="rowkind = '+U'")
+    assert sorted(tuple(row) for row in binlog.collect()) == [([20], "+U"), ([40], "+U")]
+    assert lake.table("db.t$ro").count() == 0
+    logged.compact(full=True)
+    rows = [tuple(row) for row in lake.table("db.t$ro", filter="v >= 9").collect()]
+    assert sorted(rows) == [(2, 20), (4, 40), (9, 9)]
+
+
+def test_what_a_view_has_not_is_refused(lake, logged):
+    with pytest.raises(NotFoundError, match="Its columns are rowkind, k, v"):
+        lake.table("db.t$audit_log", columns=["kind"])
+    with pytest.raises(InvalidInputError, match="takes no options"):
+        lake.table("db.t$audit_log", options={"scan.snapshot-id": 1})

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -51,10 +51,17 @@ from tidelake.spark.session import parallelism
 from tidelake.spark.types import to_spark_type
 from tidelake.spark.write_task import ANSWER_SCHEMA, TaskAnswer, WriteTask, write_task
 from tidelake.table.dynamic_buckets import is_dynamic
+from tidelake.table.full_compaction import full_compactions
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN
 from tidelake.table.partition_spec import partition_predicate
-from tidelake.table.write import CommitIdentity, WriteResult, assigned_anew, check_writable
+from tidelake.table.write import (
+    CommitIdentity,
+    WriteResult,
+    assigned_anew,
+    check_writable,
+    compact_due,
+)
 from tidelake.table.writer import delete_new_files
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
@@ -128,6 +135,7 @@ def _write_once(
         static=target.static,
         base_snapshot_id=base_snapshot_id if dynamic else None,
         bucket_column=BUCKET_COLUMN if dynamic else None,
+        full_compactions=None if target.overwrite else full_compactions(handle),
     )
     collected = rows.mapInArrow(write_task(task), ANSWER_SCHEMA).collect()
     answer = TaskAnswer.gather(collected)
@@ -152,7 +160,23 @@ def _write_once(
         # moment that nobody knows, so the files stay
         delete_new_files(handle.fileio, handle.paths, answer.messages)
         raise
-    return _result(committed, answer)
+    result = _result(committed, answer)
+    return result if target.overwrite else _with_due_compactions(handle, result)
+
+
+def _with_due_compactions(handle: TableHandle, written: WriteResult) -> WriteResult:
+    """Compact, on the driver, the due buckets that no task had rows of; the rows are safe."""
+    try:
+        compacted = compact_due(handle)
+    except TidelakeError:
+        return replace(written, compactions_dropped=written.compactions_dropped + 1)
+    return replace(
+        written,
+        snapshot_ids=(*written.snapshot_ids, *compacted.snapshot_ids),
+        files=written.files + compacted.files,
+        bytes=written.bytes + compacted.bytes,
+        compactions_dropped=written.compactions_dropped + compacted.compactions_dropped,
+    )
 
 
 def publish(

@@ -24,6 +24,7 @@ from tidelake.metadata.manifest_cache import ManifestCache
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import with_row_kinds
 from tidelake.table.write import new_writer
+from tidelake.table.writer import FullCompactions
 from tidelake.telemetry import Env, Memory
 from tidelake.types.predicate import Predicate
 
@@ -52,6 +53,8 @@ class WriteTask:
         The snapshot that all tasks begin from; by default each from the newest.
     bucket_column : str, optional
         The column that says which dynamic bucket another task gave a row.
+    full_compactions : FullCompactions, optional
+        Buckets that are compacted fully by the task that has rows of them.
     """
 
     handle: TableHandle
@@ -60,6 +63,7 @@ class WriteTask:
     user: str
     base_snapshot_id: int | None = None
     bucket_column: str | None = None
+    full_compactions: FullCompactions | None = None
 
     @classmethod
     def of(
@@ -71,10 +75,13 @@ class WriteTask:
         static: Predicate | None,
         base_snapshot_id: int | None = None,
         bucket_column: str | None = None,
+        full_compactions: FullCompactions | None = None,
     ) -> WriteTask:
         """For a table as the driver opened it; each task has its own clock, ids and threads."""
         own = replace(handle, env=Env(zone=handle.env.zone).with_memory(handle.env.memory))
-        return cls(own, overwrite, static, user, base_snapshot_id, bucket_column)
+        if full_compactions is not None:
+            full_compactions = replace(full_compactions, where_written_only=True)
+        return cls(own, overwrite, static, user, base_snapshot_id, bucket_column, full_compactions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +157,7 @@ def write_batches(
         static=task.static,
         base_snapshot_id=task.base_snapshot_id,
     )
+    writer.full_compactions = task.full_compactions
     try:
         for batch, kinds in with_row_kinds(batches, None, table=handle.identifier):
             rows, buckets = _without_buckets(batch, task.bucket_column)

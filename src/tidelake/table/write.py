@@ -39,6 +39,7 @@ from tidelake.scan.prune import matching_partitions
 from tidelake.store import postpone_options
 from tidelake.table.arguments import whole_number
 from tidelake.table.dynamic_buckets import DynamicBuckets, fill_of, is_dynamic, no_index
+from tidelake.table.full_compaction import full_compactions
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import is_replayable, record_batches, with_row_kinds
 from tidelake.table.key_moves import KeyMoves
@@ -55,6 +56,7 @@ __all__ = [
     "assigned_anew",
     "check_writable",
     "commit_rows",
+    "compact_due",
     "compact_table",
     "joined",
     "new_writer",
@@ -242,7 +244,13 @@ def write_batches(
 def commit_rows(
     handle: TableHandle, writer: TableWriter, *, identity: CommitIdentity
 ) -> WriteResult:
-    """Publish what a writer took, and let go of it."""
+    """Publish what a writer took, and let go of it; rows take due full compactions along."""
+    if writer.rows_count:
+        try:
+            writer.full_compactions = full_compactions(handle)
+        except BaseException:
+            writer.abort()
+            raise
     return _commit(
         writer,
         lambda messages: handle.committer().commit(
@@ -489,6 +497,16 @@ def _static_check(handle: TableHandle, static: Predicate) -> Callable[[bytes], N
             raise InvalidInputError(message, kind="outside_partition", table=handle.identifier)
 
     return check
+
+
+def compact_due(handle: TableHandle) -> WriteResult:
+    """Carry out the full compactions that were due with the newest commit; one commit."""
+    due = full_compactions(handle, committed=True)
+    if due is None or not due.due:
+        return WriteResult()
+    writer = new_writer(handle)
+    writer.full_compactions = due
+    return commit_rows(handle, writer, identity=CommitIdentity.of(handle, None, None))
 
 
 def compact_table(handle: TableHandle, *, full: bool) -> WriteResult:

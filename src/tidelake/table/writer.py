@@ -70,6 +70,29 @@ class BucketState:
     snapshot_id: int | None = None
 
 
+Place = tuple[bytes, int]
+"""Partition and bucket."""
+
+
+@dataclass(frozen=True, slots=True)
+class FullCompactions:
+    """Buckets that a commit compacts fully, see :mod:`tidelake.table.full_compaction`.
+
+    Parameters
+    ----------
+    due : frozenset of (partition, bucket)
+        Those whose rows have waited long enough.
+    what_is_written : bool
+        Whether every bucket that rows are written to is one of them.
+    where_written_only : bool
+        Whether buckets are left out that this writer has no rows of.
+    """
+
+    due: frozenset[Place]
+    what_is_written: bool = False
+    where_written_only: bool = False
+
+
 class TableWriter:
     """Writes rows of one table; one per task. Not thread-safe.
 
@@ -126,6 +149,8 @@ class TableWriter:
         self._states: dict[tuple[bytes, int], BucketState] = {}
         self._handed_out: list[CommitMessage] = []
         self._closed = False
+        self.full_compactions: FullCompactions | None = None
+        """What is compacted fully when messages are prepared."""
         self.rows_count = 0
         """Rows taken so far."""
         self.base_snapshot_id: int | None = None
@@ -288,6 +313,8 @@ class TableWriter:
         if self._moves is not None:
             for placed in self._moves.placed():
                 self._write_conformed(placed.rows, placed.kinds, placed.buckets)
+        if self.full_compactions is not None:
+            self._compact_fully(self.full_compactions)
         keys = sorted(self._writers)
         messages = list(
             self._context.env.executor.map(lambda key: self._writers[key].prepare_commit(), keys)
@@ -305,6 +332,20 @@ class TableWriter:
         for _ in self._context.env.executor.map(self._context.fileio.sync_dir, directories):
             pass
         return changed
+
+    def _compact_fully(self, compactions: FullCompactions) -> None:
+        written = set(self._writers)
+        chosen = set(compactions.due)
+        if compactions.where_written_only:
+            chosen &= written
+        if compactions.what_is_written:
+            chosen |= written
+        for place in sorted(chosen):
+            writer = self._writers.get(place)
+            if writer is None:
+                writer = self._writers[place] = self._open(*place, adds_rows=False)
+            if place not in self._altered:
+                writer.compact(full=True)
 
     def _with_index(self, dynamic: DynamicBuckets, message: CommitMessage) -> CommitMessage:
         """The message with the bucket's index, which is given up with it."""

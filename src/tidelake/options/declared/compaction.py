@@ -160,9 +160,9 @@ COMPACTION_OFFPEAK_RATIO: Final = integer(
 FULL_COMPACTION_DELTA_COMMITS: Final = integer(
     "full-compaction.delta-commits",
     None,
-    "Commits after which a stream's writer compacts everything. Smaller: faster reads, more "
-    "rewriting.",
-    _SHAPE,
+    "Commits of rows after which what waits above the last level is compacted into it. Smaller: "
+    "faster reads, a changelog of full compactions that lags less; more rewriting.",
+    minimum=1,
 )
 LOOKUP_WAIT: Final = boolean(
     "lookup-wait",

@@ -1,0 +1,101 @@
+"""``full-compaction.delta-commits``: no row waits for the last level longer than that."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import tidelake
+from tidelake import InvalidInputError
+
+SCHEMA = pa.schema(
+    [pa.field("p", pa.string(), nullable=False), pa.field("k", pa.int64(), nullable=False)]
+)
+
+
+@pytest.fixture
+def make(tmp_path):
+    catalog = tidelake.open(tmp_path)
+
+    def make_table(**options):
+        return catalog.create_table(
+            "db.t",
+            SCHEMA,
+            primary_keys=["p", "k"],
+            partition_keys=["p"],
+            options={"bucket": "1", "num-sorted-run.compaction-trigger": "9", **options},
+        )
+
+    return make_table
+
+
+def waiting(table):
+    """Number of files above the last level, by partition."""
+    files = table.system_table("files").to_arrow(columns=["partition", "level"]).to_pylist()
+    last = 9
+    counts = {}
+    for file in files:
+        counts.setdefault(file["partition"][1:-1], 0)
+        counts[file["partition"][1:-1]] += file["level"] < last
+    return counts
+
+
+def write(table, *partitions, k=0, **options):
+    table.write([{"p": p, "k": k} for p in partitions], options=options or None)
+
+
+@pytest.mark.parametrize("commits", [1, 2, 3, 5])
+def test_rows_wait_for_so_many_commits_and_no_longer(make, commits):
+    table = make(**{"full-compaction.delta-commits": str(commits)})
+    seen = []
+    for k in range(11):
+        write(table, "a", k=k)
+        seen.append(waiting(table)["a"])
+    assert seen == [(k + 1) % commits for k in range(11)]
+
+
+def test_a_bucket_that_nobody_writes_to_is_compacted_when_its_time_has_come(make):
+    table = make(**{"full-compaction.delta-commits": "3"})
+    write(table, "a")
+    write(table, "b")
+    assert waiting(table) == {"a": 1, "b": 1}
+    write(table, "c")
+    assert waiting(table) == {"a": 0, "b": 1, "c": 1}
+    write(table, "c", k=1)
+    assert waiting(table) == {"a": 0, "b": 0, "c": 2}
+    write(table, "a", k=1)
+    assert waiting(table) == {"a": 1, "b": 0, "c": 0}
+
+
+def test_an_explicit_compaction_counts(make):
+    table = make(**{"full-compaction.delta-commits": "3"})
+    write(table, "a")
+    write(table, "a", k=1)
+    table.compact(full=True)
+    assert waiting(table) == {"a": 0}
+    write(table, "a", k=2)
+    assert waiting(table) == {"a": 1}
+
+
+def test_a_writer_that_leaves_compaction_to_others_leaves_this_too(make):
+    table = make(**{"full-compaction.delta-commits": "1"})
+    write(table, "a", **{"write-only": "true"})
+    assert waiting(table) == {"a": 1}
+    write(table, "b")
+    assert waiting(table) == {"a": 0, "b": 0}
+
+
+def test_snapshots_that_have_expired_count_as_commits(make, tmp_path):
+    table = make()
+    for k in range(3):
+        write(table, "a", k=k)
+    for gone in ("snapshot-1", "snapshot-2"):
+        next(tmp_path.rglob(gone)).unlink()
+    next(tmp_path.rglob("EARLIEST")).write_text("3")
+    write(table, "b", **{"full-compaction.delta-commits": "4"})
+    assert waiting(table) == {"a": 0, "b": 1}
+
+
+def test_no_commits_at_all_are_no_interval(make):
+    with pytest.raises(InvalidInputError, match=r"full-compaction\.delta-commits"):
+        make(**{"full-compaction.delta-commits": "0"})

@@ -574,6 +574,7 @@ def altered_nested(name: str = "alter_nested", **options: str) -> Case:
     )  # fmt: skip
 
 
+_NULLABLE = "it takes the fields of a row in ORC for nullable and fails where they are not"
 _WRAPS = "its pyarrow 19 wraps ORC timestamps after 2262 around"
 SIZED = {"k": "INT NOT NULL", "c": "CHAR(5)", "v": "VARCHAR(7)", "b": "BINARY(4)"}
 _JULIAN = "its Spark writer moves dates before 1582 by the Julian calendar, and reads them so"
@@ -633,12 +634,14 @@ def format_cases() -> list[Case]:
                 ("k",),
                 options={"file.format": name, "bucket": "1"},
                 peer_rows=[(7, "xy", "z ", b"q")],
+                left_out={"java-2.1": "Spark pads a CHAR that it reads to its length"},
             ),
             Case(
                 f"{name}_nested_append",
                 NESTED,
                 [Write(nested_rows(0, range(60))), Write(nested_rows(1, range(5)))],
                 options={"file.format": name},
+                left_out={"pypaimon": _NULLABLE} if name == "orc" else {},
             ),
             Case(
                 f"{name}_nested_pk",

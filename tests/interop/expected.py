@@ -94,6 +94,23 @@ def _value(value: Any, form: TypeForm) -> object:
     return (datetime.datetime.fromisoformat(value["t"]) - _EPOCH) // _MICROSECOND * 1_000
 
 
+def explained_rows(case: str, query: Mapping[str, Any]) -> list[list[Any]]:
+    """The rows of a query as the file codes them, but for two differences that are explained.
+
+    Java 2.1 leaves the values of a row that deletes where the next insert has none; 1.3.1 and this
+    library begin anew (docs/format/merge.md). And Java keeps rows that a nested key tells apart in
+    a hash table: they are put in order.
+    """
+    rows = [list(row) for row in query["rows"]]
+    if case == "pu_plain":
+        rows = [[2, None, 22] if row == [2, "b", 22] else row for row in rows]
+    if case == "agg_all" and "s_nu" in query["columns"]:
+        place = query["columns"].index("s_nu")
+        for row in rows:
+            row[place] = row[place] and sorted(row[place], key=repr)
+    return rows
+
+
 def expected_of(path: Path) -> Iterator[Expected]:
     """All moments of one ``expected/<case>.json``."""
     case = json.loads(path.read_text(encoding="utf-8"))
@@ -110,7 +127,7 @@ def expected_of(path: Path) -> Iterator[Expected]:
         types = [_paimon_type(f["type"]) for f in fields]
         rows = tuple(
             tuple(value_cell(_value(v, t), t) for v, t in zip(row, types, strict=True))
-            for row in query["rows"]
+            for row in explained_rows(case["case"], query)
         )
         yield Expected(
             case["case"],

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from interop.expected import explained_rows
 
 import tidelake
 from tidelake import NotFoundError, UnsupportedError
@@ -89,22 +90,8 @@ def expected(oracle_dir, name):
     return json.loads((oracle_dir / f"fixtures/expected/{name}.json").read_text())["queries"]
 
 
-# Java 2.1 leaves the values of a row that deletes where the next insert has none; 1.3.1 and this
-# library begin anew. (format.md 13.1, "remove-record-on-delete then insert"; docs/format/merge.md)
-AFTER_A_DELETE = {"pu_plain": ([2, "b", 22], [2, None, 22])}
-# Java keeps rows that a nested key tells apart in a hash table
-UNORDERED = {"agg_all": "s_nu"}
-
-
 def java_rows(name, query):
-    rows = list(query["rows"])
-    java, ours = AFTER_A_DELETE.get(name, (None, None))
-    rows = [ours if row == java else row for row in rows]
-    if UNORDERED.get(name) in query["columns"]:
-        place = query["columns"].index(UNORDERED[name])
-        for row in rows:
-            row[place] = row[place] and sorted(row[place], key=repr)
-    return sorted(rows, key=repr)
+    return sorted(explained_rows(name, query), key=repr)
 
 
 @pytest.mark.parametrize("name", TABLES)

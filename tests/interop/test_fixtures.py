@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from interop.expected import explained_rows
 
 import tidelake
+from interop.expected import explained_rows
 from tidelake import NotFoundError, UnsupportedError
 
 pytestmark = pytest.mark.oracle

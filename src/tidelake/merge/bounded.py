@@ -9,7 +9,8 @@
    with ``ignore-delete`` a key that nothing but retracts may keep a retraction that hides nothing.
 3. Under an engine that combines rows all runs are merged at once, whatever they hold: a row that
    removes its key's row and is followed by another one leaves no trace in the two of them merged.
-4. Two runs are merged at a time at least. Where the pages of two files are larger than the share,
+4. Where a changelog is made only new runs are merged beforehand, so that old rows stay apart.
+5. Two runs are merged at a time at least. Where the pages of two files are larger than the share,
    they are what the merge takes.
 
 Complexity: a row is rewritten once for each time that all runs are too many for the share.
@@ -18,16 +19,18 @@ Complexity: a row is rewritten once for each time that all runs are too many for
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidelake.merge.changes import ChangeRule, MergedRows, merge_with_changes
 from tidelake.merge.sorted_runs import merge_runs
 from tidelake.merge.spec import MergeSpec
 from tidelake.merge.spill import SpilledRun, SpillFiles
 from tidelake.telemetry import Memory
 
-__all__ = ["RunSource", "merge_bounded"]
+__all__ = ["RunSource", "merge_bounded", "merge_bounded_with_changes"]
 
 RUNS_MIN = 2
 
@@ -81,19 +84,7 @@ def merge_bounded(
     pyarrow.RecordBatch
         Never empty; sorted by key, each key once.
     """
-    runs = list(sources)
-    spilled: list[SpilledRun] = []
-    files: SpillFiles | None = None
-    try:
-        while (
-            not spec.combines and (some := _beforehand(runs, memory.merge_pages_bytes)) is not None
-        ):
-            if files is None:
-                files = spill_files()
-            opened = _opened(runs[some], memory)
-            joined = files.write(merge_runs(opened, spec, drop_deletes=False, memory=memory))
-            spilled.append(joined)
-            runs[some] = [_source_of(joined)]
+    with _few_enough(sources, 0, spec, memory, spill_files) as runs:
         yield from merge_runs(
             _opened(runs, memory),
             spec,
@@ -102,6 +93,69 @@ def merge_bounded(
             memory=memory,
             levels=[run.level for run in runs],
         )
+
+
+def merge_bounded_with_changes(
+    sources: Sequence[RunSource],
+    spec: MergeSpec,
+    rule: ChangeRule,
+    *,
+    memory: Memory,
+    spill_files: Callable[[], SpillFiles],
+    drop_deletes: bool,
+) -> Iterator[MergedRows]:
+    """Merge sorted runs and tell what changes, as :func:`merge_with_changes` does.
+
+    Parameters
+    ----------
+    sources : sequence of RunSource
+        The runs, oldest first; the new ones last.
+    spec, rule, drop_deletes
+        See :func:`merge_with_changes`.
+    memory, spill_files
+        See :func:`merge_bounded`.
+
+    Yields
+    ------
+    MergedRows
+        In key order.
+    """
+    old_count = sum(run.level >= rule.old_level for run in sources)
+    assert all(run.level >= rule.old_level for run in sources[:old_count]), "new runs come last"
+    with _few_enough(sources, old_count, spec, memory, spill_files) as runs:
+        yield from merge_with_changes(
+            _opened(runs, memory),
+            spec,
+            rule,
+            levels=[run.level for run in runs],
+            drop_deletes=drop_deletes,
+            memory=memory,
+        )
+
+
+@contextmanager
+def _few_enough(
+    sources: Sequence[RunSource],
+    kept_count: int,
+    spec: MergeSpec,
+    memory: Memory,
+    spill_files: Callable[[], SpillFiles],
+) -> Iterator[list[RunSource]]:
+    """The runs, some of them merged beforehand if they are too many; not the first `kept_count`."""
+    runs = list(sources)
+    spilled: list[SpilledRun] = []
+    files: SpillFiles | None = None
+    bytes_max = memory.merge_pages_bytes - sum(run.held_bytes for run in runs[:kept_count])
+    try:
+        while not spec.combines and (some := _beforehand(runs[kept_count:], bytes_max)) is not None:
+            if files is None:
+                files = spill_files()
+            chosen = slice(some.start + kept_count, some.stop + kept_count)
+            opened = _opened(runs[chosen], memory)
+            joined = files.write(merge_runs(opened, spec, drop_deletes=False, memory=memory))
+            spilled.append(joined)
+            runs[chosen] = [_source_of(joined)]
+        yield runs
     finally:
         for run in spilled:
             run.delete()

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from tidelake.errors import InvalidInputError
 from tidelake.merge.functions import no_retraction
 from tidelake.merge.partial_update import no_delete
-from tidelake.merge.spec import AGGREGATION, PARTIAL_UPDATE, MergeSpec
+from tidelake.merge.spec import AGGREGATION, FIRST_ROW, PARTIAL_UPDATE, MergeSpec
+from tidelake.options.declared import IGNORE_DELETE
 from tidelake.types.row_kind import RowKind
 
 __all__ = ["check_retractions", "deletes_remove"]
@@ -44,6 +45,13 @@ def check_retractions(spec: MergeSpec, kinds: npt.NDArray[np.int8], *, table: st
         return
     if spec.engine == PARTIAL_UPDATE and not (spec.remove_on_delete or spec.groups):
         raise _at(table, no_delete())
+    if spec.engine == FIRST_ROW:
+        message = (
+            "merge engine 'first-row' keeps the first row of a key and cannot take one back. Leave"
+            " such rows out (kinds -U and -D), or set 'ignore-delete' = 'true' to have them left"
+            " out."
+        )
+        raise _at(table, InvalidInputError(message, kind="no_retraction", option=IGNORE_DELETE.key))
     functions = [f for f in spec.functions if not f.retracts]
     if spec.engine == AGGREGATION and functions:
         raise _at(table, no_retraction(functions[0]))
@@ -52,6 +60,8 @@ def check_retractions(spec: MergeSpec, kinds: npt.NDArray[np.int8], *, table: st
 def deletes_remove(spec: MergeSpec) -> bool:
     """Whether a row -D with a key's present values removes the key's row."""
     if spec.ignore_delete:
+        return False
+    if spec.engine == FIRST_ROW:
         return False
     return not spec.combines or spec.remove_on_delete or any(g.removes for g in spec.groups)
 

@@ -20,12 +20,15 @@ from __future__ import annotations
 
 import bisect
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tidelake.types import DataType, TypeRoot
 
-__all__ = ["KeyRange", "KeyRank", "Section", "key_rank", "sections_of"]
+__all__ = ["KeyRange", "KeyRank", "Section", "by_level", "key_rank", "sections_of"]
+
+T = TypeVar("T")
 
 KeyRank = tuple[tuple[int, object], ...]
 """A key as a tuple that Python compares in the order of the files: nulls first, then ascending."""
@@ -130,6 +133,39 @@ def sections_of(ranges: Sequence[KeyRange]) -> tuple[Section, ...]:
         sections[-1].append(position)
         bound = max(bound, ranges[position].max_key)
     return tuple(_stack(section, ranges) for section in sections)
+
+
+def by_level(
+    runs: Sequence[Sequence[T]], level_of: Callable[[T], int]
+) -> tuple[tuple[int, tuple[T, ...]], ...]:
+    """Cut runs so that the files of each are of one level.
+
+    A run may hold files of several levels that do not overlap. Where rows count by their level they
+    must be told apart.
+
+    Parameters
+    ----------
+    runs : sequence of runs
+        A section, oldest first.
+    level_of : callable
+        A file's level.
+
+    Returns
+    -------
+    tuple of (int, run)
+        Levels and runs, from the oldest to the newest: levels fall.
+
+    Examples
+    --------
+    >>> by_level([["5a"], ["4b", "0d", "4f"], ["0c"]], lambda f: int(f[0]))
+    ((5, ('5a',)), (4, ('4b', '4f')), (0, ('0d',)), (0, ('0c',)))
+    """
+    cut = [
+        (level, tuple(file for file in run if level_of(file) == level))
+        for run in runs
+        for level in sorted({level_of(file) for file in run}, reverse=True)
+    ]
+    return tuple(sorted(cut, key=lambda part: -part[0]))
 
 
 def _stack(section: Sequence[int], ranges: Sequence[KeyRange]) -> Section:

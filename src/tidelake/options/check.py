@@ -268,10 +268,10 @@ def check_supported(
 
     Examples
     --------
-    >>> options = Options.parse({"merge-engine": "first-row"})
+    >>> options = Options.parse({"row-tracking.enabled": "true"})
     >>> check_supported(options, table="db.t", has_primary_key=True, action="read")
     Traceback (most recent call last):
-    tidelake.errors.UnsupportedError: Table db.t: option 'merge-engine' = 'first-row' ...
+    tidelake.errors.UnsupportedError: Table db.t: option 'row-tracking.enabled' = 'true' ...
     """
     _check_buckets(options, table=table, has_primary_key=has_primary_key, action=action)
     for key, option in BY_KEY.items():

@@ -35,6 +35,9 @@ class ReadContext:
         Clock, ids, executor.
     schemas : mapping of int to TableSchema
         All schemas of the table, by id: files may have been written with older ones.
+    is_of_all_rows : bool
+        Whether rows that wait in level 0 are read too where reads leave them out: who writes all
+        rows anew must not lose them.
     """
 
     fileio: FileIO
@@ -43,6 +46,7 @@ class ReadContext:
     options: Options
     env: Env
     schemas: Mapping[int, TableSchema]
+    is_of_all_rows: bool = False
 
     @property
     def skips_level_0(self) -> bool:
@@ -52,7 +56,7 @@ class ReadContext:
         deletion vector, or keeps the first row. What is not compacted yet is then not seen.
         """
         options = self.options
-        return bool(self.schema.primary_keys) and (
+        return bool(self.schema.primary_keys and not self.is_of_all_rows) and (
             options.get(declared.DELETION_VECTORS_ENABLED)
             or options.get(declared.MERGE_ENGINE) == FIRST_ROW
         )

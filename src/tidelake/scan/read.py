@@ -31,7 +31,7 @@ from tidelake.format import (
     orc_zone_moves,
     read_batches,
 )
-from tidelake.merge import MergeSpec, RunSource, merge_bounded
+from tidelake.merge import MergeSpec, RunSource, by_level, merge_bounded
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.deletion_file import read_deletions
 from tidelake.metadata.deletion_vector import Positions
@@ -161,7 +161,7 @@ def _read_section(
     stored = [f for f in (SEQUENCE_FIELD, KIND_FIELD) if f not in known]
     fields = (*table_fields, *stored)
 
-    def source(run: Run) -> RunSource:
+    def source(level: int, run: Run) -> RunSource:
         def batches(batch_bytes: int) -> Iterator[pa.RecordBatch]:
             for file in run:
                 for batch in _file_batches(
@@ -171,8 +171,11 @@ def _read_section(
 
         sizes = [(f.file_name, f.file_size_bytes, f.row_count) for f in run]
         held = (held_bytes(n, fields, file_size_bytes=s, row_count=c) for n, s, c in sizes)
-        return RunSource(batches, sum(size for _, size, _ in sizes), max(held), level=run[0].level)
+        return RunSource(batches, sum(size for _, size, _ in sizes), max(held), level=level)
 
+    runs = [(0, run) for run in section]
+    if spec.by_lookup:
+        runs = list(by_level(section, lambda file: file.level))
     names = [f.name for f in wanted] + ([KIND_FIELD.name] if keep_kinds else [])
     tested: tuple[DataField, ...] = ()
     if parts.above_merge is not None:
@@ -180,7 +183,7 @@ def _read_section(
     # a merge gives at least one column, so that its batches have rows to count
     merged = list(dict.fromkeys([*names, *(f.name for f in tested)])) or list(spec.key_columns)
     for batch in merge_bounded(
-        [source(run) for run in section],
+        [source(level, run) for level, run in runs],
         spec,
         memory=context.env.memory,
         spill_files=context.spill_files,

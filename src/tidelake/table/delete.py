@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.merge import MergeSpec, deletes_remove
-from tidelake.merge.spec import AGGREGATION, PARTIAL_UPDATE
+from tidelake.merge.spec import AGGREGATION, FIRST_ROW, PARTIAL_UPDATE
 from tidelake.options import declared
 from tidelake.scan import plan_scan
 from tidelake.table.handle import TableHandle
@@ -105,6 +105,12 @@ def _check_deletes_remove(handle: TableHandle) -> None:
     spec = MergeSpec.of(handle.schema, handle.options)
     if spec.ignore_delete or deletes_remove(spec):
         return
+    if spec.engine == FIRST_ROW:
+        message = (
+            f"Table '{handle.identifier}' has the merge engine '{FIRST_ROW}', in which no row is"
+            " ever deleted. Drop whole partitions, or make the table with 'deduplicate'."
+        )
+        raise InvalidInputError(message, kind="no_delete", table=handle.identifier)
     advice = {
         PARTIAL_UPDATE: "'partial-update.remove-record-on-delete' = 'true', or name a sequence"
         " group in 'partial-update.remove-record-on-sequence-group'",

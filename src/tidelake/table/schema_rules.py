@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tidelake.codec.bucket import check_bucket_function
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
@@ -20,11 +21,12 @@ from tidelake.fileio.name import validate_name
 from tidelake.format import check_timestamps
 from tidelake.format.file_index import check_file_indexes
 from tidelake.merge import MergeSpec
-from tidelake.merge.spec import DEDUPLICATE
+from tidelake.merge.spec import DEDUPLICATE, FIRST_ROW
 from tidelake.metadata.partition_name import has_partition_text
 from tidelake.options import Options, declared
 from tidelake.options.file_index import file_index_settings
 from tidelake.options.key_pattern import columns_in
+from tidelake.options.option import Option
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.arrow import child_types
 from tidelake.types.data_type import fault_of
@@ -184,6 +186,8 @@ def check_layout(schema: TableSchema, parsed: Options, *, table: str) -> None:
     _check_buckets(schema, parsed, by_name, table)
     check_keys_may_move(schema, parsed, table=table)
     _check_sequence(schema, parsed, by_name, table)
+    _check_first_row(parsed, table)
+    _check_ignored_changes(parsed, by_name, table)
     _check_row_kind_field(schema, parsed, by_name, table)
     _check_field_options(schema.options, by_name, table)
     if schema.primary_keys:
@@ -358,6 +362,38 @@ def _check_row_kind_field(
             table,
             column=name,
         )
+
+
+def _check_first_row(parsed: Options, table: str) -> None:
+    """Refuse what contradicts the engine that keeps the oldest row."""
+    if parsed.get(declared.MERGE_ENGINE) != FIRST_ROW:
+        return
+    why: Mapping[Option[Any], str] = {
+        declared.SEQUENCE_FIELD: "which keeps the row that was written first",
+        declared.DELETION_VECTORS_ENABLED: "which never deletes a row",
+    }
+    for option, reason in why.items():
+        if parsed.get(option):
+            raise invalid_schema(
+                f"has '{option.key}' under 'merge-engine' = '{FIRST_ROW}', {reason}",
+                "leave the option out, or take 'deduplicate'",
+                table,
+                option=option.key,
+            )
+    producer = parsed.get(declared.CHANGELOG_PRODUCER)
+    if producer not in ("none", "lookup"):
+        raise invalid_schema(
+            f"has 'changelog-producer' = '{producer}' under 'merge-engine' = '{FIRST_ROW}'",
+            "take 'lookup', which tells each first row once",
+            table,
+            option=declared.CHANGELOG_PRODUCER.key,
+        )
+
+
+def _check_ignored_changes(parsed: Options, by_name: Mapping[str, DataField], table: str) -> None:
+    option = declared.CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS
+    for name in filter(None, map(str.strip, (parsed.get(option) or "").split(","))):
+        _check_exists(name, f"option '{option.key}'", by_name, table)
 
 
 def _check_sequence(

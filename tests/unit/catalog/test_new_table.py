@@ -86,12 +86,26 @@ SCHEMA = pa.schema(
         ),
         ({"options": {"sequence.field": "ts"}}, InvalidInputError, "without a primary key"),
         (
-            {"primary_keys": ["k"], "options": {"bucket": 1, "merge-engine": "first-row"}},
-            UnsupportedError,
-            "merge-engine",
+            {
+                "primary_keys": ["k"],
+                "options": {"bucket": 1, "merge-engine": "first-row", "sequence.field": "ts"},
+            },
+            InvalidInputError,
+            "'sequence.field' under 'merge-engine' = 'first-row'",
         ),
         (
-            {"primary_keys": ["k"], "options": {"bucket": 1, "changelog-producer": "lookup"}},
+            {
+                "primary_keys": ["k"],
+                "options": {"merge-engine": "first-row", "changelog-producer": "input"},
+            },
+            InvalidInputError,
+            "'changelog-producer' = 'input' under 'merge-engine' = 'first-row'",
+        ),
+        (
+            {
+                "primary_keys": ["k"],
+                "options": {"bucket": 1, "changelog-producer": "full-compaction"},
+            },
             UnsupportedError,
             "changelog-producer",
         ),

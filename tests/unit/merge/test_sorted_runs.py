@@ -23,7 +23,7 @@ from unit.merge.oracle import (
 )
 
 from tidelake.errors import UnsupportedError
-from tidelake.merge import MergeSpec, merge_runs, run_cursor, sorted_runs
+from tidelake.merge import MergeSpec, merge_runs, run_cursor, run_groups
 from tidelake.types import parse_type
 
 VALUES = {
@@ -195,7 +195,7 @@ def test_very_wide_keys_are_encoded_window_by_window(monkeypatch):
 
 
 def test_large_batches_are_cut_by_bytes(monkeypatch):
-    monkeypatch.setattr(sorted_runs, "SLICE_BYTES_MAX", 4_000)
+    monkeypatch.setattr(run_groups, "SLICE_BYTES_MAX", 4_000)
     schema = schema_of(["BIGINT"])
     runs = [
         int_rows(*[(k, 1000 * r + k, 0, f"{r}:{k}" * 20) for k in range(300)]) for r in range(3)
@@ -251,5 +251,5 @@ def test_a_run_out_of_order_is_noticed_by_the_self_checks():
 
 
 def test_an_engine_that_is_not_covered_is_refused():
-    with pytest.raises(UnsupportedError, match=r"first-row.*merge-engine"):
-        MergeSpec(("k",), (parse_type("INT"),), engine="first-row")
+    with pytest.raises(UnsupportedError, match=r"last-row.*merge-engine"):
+        MergeSpec(("k",), (parse_type("INT"),), engine="last-row")

@@ -77,10 +77,8 @@ def test_every_default_written_out_is_accepted(action, has_primary_key):
 @pytest.mark.parametrize(
     ("key", "value", "refused"),
     [
-        ("merge-engine", "first-row", ACTIONS),
         ("deletion-vectors.enabled", "true", ("create", "write")),
-        ("changelog-producer", "lookup", ("create", "write")),
-        ("force-lookup", "true", ("create", "write")),
+        ("changelog-producer", "full-compaction", ("create", "write")),
         ("data-evolution.enabled", "true", ACTIONS),
         ("row-tracking.enabled", "true", ACTIONS),
         ("type", "format-table", ACTIONS),
@@ -131,7 +129,7 @@ def test_neutral_values_and_options_without_effect_are_accepted(key, value, acti
 
 
 def test_options_of_primary_key_tables_are_ignored_on_append_tables():
-    supported({"merge-engine": "first-row"}, has_primary_key=False)
+    supported({"changelog-producer": "full-compaction"}, has_primary_key=False)
 
 
 def test_a_primary_key_table_without_buckets_makes_them_as_needed():

@@ -40,6 +40,7 @@ def test_golden_picks(head, levels, answer):
         runs_trigger=int(given["runs"]),
         size_amplification_percent_max=int(given.get("amplification", 200)),
         size_ratio_percent=int(given.get("ratio", 1)),
+        empties_level_0="level0" in head,
     )
     parsed = parse_levels(levels, count=int(given["levels"]))
     assert parsed.describe(KEY_TYPES) == levels

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from tidelake.options.option import (
-    ON_WRITE,
     Kind,
     boolean,
     duration,
@@ -14,7 +13,6 @@ from tidelake.options.option import (
     integer,
     memory_size,
     no_effect,
-    refused,
     text,
 )
 
@@ -62,7 +60,7 @@ __all__ = [
 TITLE = "Compaction: sorted runs, levels, clustering"
 
 _SHAPE = no_effect("it only shapes files; compaction here follows the number and size of runs")
-_LOOKUP = no_effect("lookups belong to changelog producers and engines that are refused")
+_LOOKUP = no_effect("lookups read the data files; nothing is kept between them")
 _CLUSTERING = no_effect("it only shapes files; rows are not clustered here")
 
 NUM_SORTED_RUN_COMPACTION_TRIGGER: Final = integer(
@@ -121,7 +119,6 @@ COMPACTION_FORCE_UP_LEVEL_0: Final = boolean(
     "compaction.force-up-level-0",
     False,
     "Whether every compaction takes all files of level 0.",
-    _SHAPE,
 )
 COMPACTION_OPTIMIZATION_INTERVAL: Final = duration(
     "compaction.optimization-interval",
@@ -168,19 +165,13 @@ LOOKUP_WAIT: Final = boolean(
     "lookup-wait",
     True,
     "Whether a commit waits for the compaction that its lookups need.",
-    _LOOKUP,
+    no_effect("it always waits"),
     fallback_keys=("changelog-producer.lookup-wait",),
 )
 FORCE_LOOKUP: Final = boolean(
     "force-lookup",
     False,
-    "Whether compaction always works by lookups.",
-    refused(
-        "compactions that look keys up in higher levels are not covered yet; unset it, or write "
-        "with Java Paimon (reading the table is fine)",
-        on=ON_WRITE,
-        tables="primary_key",
-    ),
+    "Whether compaction always looks up what older levels have of a key.",
     mutable=False,
 )
 LOOKUP_COMPACT: Final = enumeration(
@@ -188,10 +179,13 @@ LOOKUP_COMPACT: Final = enumeration(
     "RADICAL",
     ("RADICAL", "GENTLE"),
     "Whether lookup compaction takes level 0 on every commit or now and then.",
-    _LOOKUP,
+    no_effect("it takes level 0 on every commit; write-only leaves it to compactions on demand"),
 )
 LOOKUP_COMPACT_MAX_INTERVAL: Final = integer(
-    "lookup-compact.max-interval", None, "Commits between two of the gentle ones.", _LOOKUP
+    "lookup-compact.max-interval",
+    None,
+    "Commits between two of the gentle ones.",
+    no_effect("it belongs to lookup-compact"),
 )
 LOOKUP_LOCAL_FILE_TYPE: Final = enumeration(
     "lookup.local-file-type",

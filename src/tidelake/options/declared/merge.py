@@ -51,12 +51,8 @@ MERGE_ENGINE: Final = enumeration(
     "deduplicate",
     ("deduplicate", "partial-update", "aggregation", "first-row"),
     "How the rows of one primary key become one row: deduplicate keeps the newest, partial-update "
-    "the newest value of each column, aggregation folds each column by a function.",
-    partly(
-        "it is not covered yet; another engine gives other rows, use Java Paimon for this table",
-        accepted=("deduplicate", "partial-update", "aggregation"),
-        tables="primary_key",
-    ),
+    "the newest value of each column, aggregation folds each column by a function, first-row "
+    "keeps the oldest.",
     mutable=False,
 )
 SEQUENCE_FIELD: Final = text(
@@ -128,9 +124,9 @@ CHANGELOG_PRODUCER: Final = enumeration(
     "How the changes that are followed are made: input keeps the rows as they were written, "
     "full-compaction and lookup compare what a key was with what it becomes; none keeps nothing.",
     partly(
-        "changelog files of lookups are not written yet, stream readers would miss this write; "
-        "use 'input' or 'full-compaction', or write with Java Paimon (reading the table is fine)",
-        accepted=("none", "input"),
+        "changelog files of full compactions are not written yet, stream readers would miss this "
+        "write; use 'input' or 'lookup', or write with Java Paimon (reading the table is fine)",
+        accepted=("none", "input", "lookup"),
         on=ON_WRITE,
         tables="primary_key",
     ),
@@ -138,14 +134,13 @@ CHANGELOG_PRODUCER: Final = enumeration(
 CHANGELOG_PRODUCER_ROW_DEDUPLICATE: Final = boolean(
     "changelog-producer.row-deduplicate",
     False,
-    "Whether a change that leaves a row as it was is left out of the changelog.",
-    _NO_CHANGELOG,
+    "Whether a change that leaves a row as it was is left out of the changelog of lookups and "
+    "full compactions.",
 )
 CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS: Final = text(
     "changelog-producer.row-deduplicate-ignore-fields",
     None,
-    "Columns that do not count when the two are compared.",
-    _NO_CHANGELOG,
+    "Columns, comma-separated, that do not count when the two are compared.",
 )
 CHANGELOG_NUM_RETAINED_MIN: Final = integer(
     "changelog.num-retained.min", None, "Changelogs kept at least.", _NO_CHANGELOG

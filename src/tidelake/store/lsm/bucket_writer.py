@@ -15,6 +15,8 @@ With ``changelog-producer = input`` the rows also go, as they came, into changel
 key and the order of a key's rows, not merged, both halves of an update among them. They are written
 whenever the rows in memory are about to be merged, so each spill begins a file of its own.
 
+Where compactions look keys up (:mod:`tidelake.store.lsm.follow`) level 0 is empty after each flush.
+
 A file is only ever created. What no message names is deleted when the writer is closed or given
 up; a file that a message names is never deleted here. The semantics are Paimon's
 ``MergeTreeWriter`` (1.3.1).
@@ -36,6 +38,7 @@ from tidelake.options.declared import CHANGELOG_PRODUCER, WRITE_BUFFER_SPILLABLE
 from tidelake.store.buffer import RowBuffer
 from tidelake.store.context import StoreContext
 from tidelake.store.lsm.compaction import carry_out, plan
+from tidelake.store.lsm.follow import Follower
 from tidelake.store.lsm.keyed_file import KeyedFile, row_fields
 from tidelake.store.lsm.levels import Levels
 from tidelake.store.lsm.pick import CompactionPolicy, Pick, pick
@@ -83,7 +86,13 @@ class LsmBucketWriter:
         self._spec = MergeSpec.of(schema, options)
         self._row_schema = to_arrow_schema(row_fields(schema))
         self._target_size_bytes = target_file_size_bytes(options, has_primary_key=True)
-        self._policy = CompactionPolicy.of(options, deletes_need_all=self._spec.deletes_need_all)
+        self._follower = Follower(self._spec, options, schema.field_names)
+        looks_up = self._follower.looks_up
+        self._policy = CompactionPolicy.of(
+            options,
+            deletes_need_all=self._spec.deletes_need_all and not looks_up,
+            empties_level_0=looks_up,
+        )
         self._runs_stop = sorted_runs_stop(options)
         self._write_only = options.get(WRITE_ONLY)
         self._levels = Levels.of(live_files, count=levels_count(options))
@@ -104,7 +113,8 @@ class LsmBucketWriter:
                 ),
                 memory=self._memory,
             )
-        self._writing: RollingWriter | None = None  # to be given up if a write failed half-way
+        # to be given up if a write failed half-way: of data files, and of changelog files
+        self._writing: dict[bool, RollingWriter] = {}
         self._closed = False
 
     @property
@@ -165,7 +175,9 @@ class LsmBucketWriter:
     def flush(self) -> None:
         """Write all rows into level-0 files, then compact where it is due."""
         self._check_open()
-        if self._write_level_0() and not self._write_only:
+        wrote = self._write_level_0()
+        # a compaction that failed is made up for: level 0 must not stay where keys are looked up
+        if (wrote or self._policy.empties_level_0) and not self._write_only:
             self._compact(pick(self._levels, self._policy))
             while len(self._levels.runs) > self._runs_stop:
                 picked = pick(self._levels, self._policy)
@@ -195,8 +207,8 @@ class LsmBucketWriter:
         self._buffer.clear()
         if self._spilled is not None:
             self._spilled.clear()
-        if self._writing is not None:
-            self._writing.abort()
+        for writing in self._writing.values():
+            writing.abort()
         self._files.delete_unknown()
 
     def abort(self) -> None:
@@ -259,11 +271,19 @@ class LsmBucketWriter:
     def _compact(self, picked: Pick | None) -> None:
         if picked is None:
             return
+        follow = self._follower.of(
+            picked,
+            self._levels,
+            lambda: self._rolling(
+                level=picked.output_level, source=FileSource.COMPACT, changelog=True
+            ),
+        )
         steps = plan(
             picked,
             self._spec.key_types,
             max_level=self._levels.max_level,
             target_size_bytes=self._target_size_bytes,
+            follow=follow,
         )
         done = carry_out(
             self._context,
@@ -272,9 +292,10 @@ class LsmBucketWriter:
             spec=self._spec,
             path_of=self._path_of,
             rolling=lambda: self._rolling(level=picked.output_level, source=FileSource.COMPACT),
+            follow=follow,
         )
         self._levels = self._levels.updated(done.before, done.after)
-        self._files.compact(done.before, done.after)
+        self._files.compact(done.before, done.after, done.changelog)
 
     def _path_of(self, file: DataFileMeta) -> str:
         return self._context.paths.data_file(self._partition, self._bucket, file)
@@ -286,7 +307,8 @@ class LsmBucketWriter:
                 self._context, name, path, level=level, source=source, changelog=changelog
             )
 
-        if self._writing is not None:
-            self._writing.abort()  # one that failed; nothing happens to one that is closed
-        self._writing = RollingWriter(open_file, target_size_bytes=self._target_size_bytes)
-        return self._writing
+        if changelog in self._writing:
+            self._writing[changelog].abort()  # one that failed; nothing happens to a closed one
+        writing = RollingWriter(open_file, target_size_bytes=self._target_size_bytes)
+        self._writing[changelog] = writing
+        return writing

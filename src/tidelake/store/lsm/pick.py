@@ -9,6 +9,9 @@ With R runs from the newest to the oldest, the first rule that applies decides:
    ``compaction.size-ratio`` percent, is not smaller than the next run. One run is no pick.
 4. *Run count*: R > trigger: the same, beginning with the R - trigger + 1 newest runs.
 
+5. *Level 0*, if it must be empty after each write (lookups, deletion vectors): all its runs, and
+   older ones by the rule of size ratio.
+
 The picked runs go to the level above the next run's. Level 0 is no target: where it would be, more
 runs are taken up to and with the first that is not of level 0, and its level is the target. If all
 runs are taken the target is the last level.
@@ -27,6 +30,7 @@ from dataclasses import dataclass
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.options import Options
 from tidelake.options.declared import (
+    COMPACTION_FORCE_UP_LEVEL_0,
     COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
     COMPACTION_SIZE_RATIO,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
@@ -51,21 +55,31 @@ class CompactionPolicy:
     deletes_need_all : bool
         Whether a compaction with rows that retract takes all older runs along
         (:attr:`tidelake.merge.MergeSpec.deletes_need_all`).
+    empties_level_0 : bool
+        Whether runs of level 0 are always worth a compaction.
     """
 
     runs_trigger: int = 5
     size_amplification_percent_max: int = 200
     size_ratio_percent: int = 1
     deletes_need_all: bool = False
+    empties_level_0: bool = False
 
     @classmethod
-    def of(cls, options: Options, *, deletes_need_all: bool = False) -> CompactionPolicy:
+    def of(
+        cls,
+        options: Options,
+        *,
+        deletes_need_all: bool = False,
+        empties_level_0: bool = False,
+    ) -> CompactionPolicy:
         """Take the policy of a table's options."""
         return cls(
             runs_trigger=options.get(NUM_SORTED_RUN_COMPACTION_TRIGGER),
             size_amplification_percent_max=options.get(COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT),
             size_ratio_percent=options.get(COMPACTION_SIZE_RATIO),
             deletes_need_all=deletes_need_all,
+            empties_level_0=empties_level_0 or options.get(COMPACTION_FORCE_UP_LEVEL_0),
         )
 
 
@@ -111,6 +125,9 @@ def pick(levels: Levels, policy: CompactionPolicy, *, full: bool = False) -> Pic
             return None
         return _to_level(levels, runs, len(runs))
     taken = _count(runs, policy)
+    if taken == 0 and policy.empties_level_0:
+        newest = sum(run.level == 0 for run in runs)
+        taken = _grown(runs, newest, policy) if newest else 0
     if taken == 0:
         return None
     chosen = _to_level(levels, runs, taken)

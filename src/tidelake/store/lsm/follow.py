@@ -1,0 +1,113 @@
+"""What the compactions of a table do beside merging: from its options.
+
+Source: Paimon's ``LookupStrategy``, ``LookupMergeTreeCompactRewriter`` and
+``FullChangelogMergeTreeCompactRewriter`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidelake.format import file_suffix
+from tidelake.merge import MergeSpec
+from tidelake.merge.spec import DEDUPLICATE, FIRST_ROW
+from tidelake.options import Options
+from tidelake.options.declared import (
+    CHANGELOG_PRODUCER,
+    CHANGELOG_PRODUCER_ROW_DEDUPLICATE,
+    CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS,
+    DELETION_VECTORS_ENABLED,
+    FORCE_LOOKUP,
+)
+from tidelake.store.lsm.compaction import Follow
+from tidelake.store.lsm.levels import Levels
+from tidelake.store.lsm.pick import Pick
+from tidelake.store.rolling import RollingWriter
+
+__all__ = ["Follower"]
+
+LOOKUP = "lookup"
+FULL_COMPACTION = "full-compaction"
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """How a table's compactions follow what they change.
+
+    Parameters
+    ----------
+    spec : MergeSpec
+        How rows of one key become one.
+    options : Options
+        The table's options.
+    columns : tuple of str
+        The table's columns.
+    """
+
+    spec: MergeSpec
+    options: Options
+    columns: tuple[str, ...]
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether compactions look up what older levels have of a key, so level 0 is emptied."""
+        options = self.options
+        return (
+            options.get(CHANGELOG_PRODUCER) == LOOKUP
+            or self.spec.engine == FIRST_ROW
+            or options.get(FORCE_LOOKUP)
+            or options.get(DELETION_VECTORS_ENABLED)
+        )
+
+    def of(
+        self, picked: Pick, levels: Levels, changelog: Callable[[], RollingWriter]
+    ) -> Follow | None:
+        """Say what one compaction does.
+
+        Parameters
+        ----------
+        picked : Pick
+            The compaction.
+        levels : Levels
+            The bucket's files.
+        changelog : callable
+            Opens a writer of changelog files at the output level.
+        """
+        output, producer = picked.output_level, self.options.get(CHANGELOG_PRODUCER)
+        if producer == FULL_COMPACTION and output == levels.max_level:
+            return Follow(
+                new_below=output,
+                beneath=(),
+                lifts_new=True,
+                compared=self._compared,
+                changelog=changelog,
+            )
+        if not self.looks_up:
+            return None
+        return Follow(
+            new_below=1,
+            beneath=tuple(run for run in levels.runs if run.level > output),
+            lifts_new=self._lifts(output, is_last=output == levels.max_level),
+            compared=self._compared,
+            changelog=changelog if producer == LOOKUP else None,
+        )
+
+    @property
+    def _compared(self) -> tuple[str, ...] | None:
+        """The columns that make an update a change; None where every update is one."""
+        if not self.options.get(CHANGELOG_PRODUCER_ROW_DEDUPLICATE):
+            return None
+        text = self.options.get(CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS) or ""
+        ignored = {name.strip() for name in text.split(",")}
+        return tuple(name for name in self.columns if name not in ignored)
+
+    def _lifts(self, output_level: int, *, is_last: bool) -> bool:
+        """Whether a file of level 0 may go to another level as it is.
+
+        Under deduplicate its rows win against all beneath. Where levels have formats of their own a
+        file would be of the wrong one.
+        """
+        suffixes = {file_suffix(self.options, level=level) for level in (0, output_level)}
+        wins = self.spec.engine == DEDUPLICATE and not self.spec.sequence_columns
+        return len(suffixes) == 1 and (is_last or wins)

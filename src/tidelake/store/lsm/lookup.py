@@ -1,0 +1,187 @@
+"""Rows beneath a compaction, found by the keys that it has new rows of.
+
+A compaction of the newer levels must know what the older ones hold of a key: to tell what changed,
+to merge values, to mark rows as deleted. Paimon copies each older file into a local store and asks
+it key by key. Here the sorted runs are searched side by side, columns before rows:
+
+1. Files whose key range overlaps no new file are left out.
+2. Of the others the key columns are read along with those of the new files, and where both have a
+   key the row's place in its file is noted, as one bit.
+3. Files with such rows are read once more, in whole, for these rows.
+
+They come out as a sorted run of their level, so the merge that decides every other key's row
+decides these too.
+
+Cost: reading the keys of the overlapping files; and the files that have any of the keys. Memory: a
+batch of each run, and a bit per row of the files with such rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelake.format import KIND_FIELD, SEQUENCE_FIELD, held_bytes
+from tidelake.merge import MergeSpec, RunSource, rows_with_keys
+from tidelake.metadata.data_file import DataFileMeta
+from tidelake.store.context import StoreContext
+from tidelake.store.lsm.keyed_file import row_fields
+from tidelake.store.lsm.levels import SortedRun, key_range
+from tidelake.store.lsm.read_file import file_batches
+from tidelake.types import DataField
+
+__all__ = ["FoundRows", "find_rows", "found_run"]
+
+PLACE = pa.field("place", pa.int64(), nullable=False)
+"""The row's place among the rows of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRows:
+    """Rows of one file.
+
+    Parameters
+    ----------
+    file : DataFileMeta
+        The file.
+    bits : uint8 array
+        A bit per row of the file, the first row highest, as :func:`numpy.packbits` has them.
+    """
+
+    file: DataFileMeta
+    bits: npt.NDArray[np.uint8]
+
+    @property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """Whether each row of the file is one of them."""
+        return np.unpackbits(self.bits, count=self.file.row_count).view(np.bool_)
+
+
+def find_rows(
+    context: StoreContext,
+    run: SortedRun,
+    new_files: Sequence[DataFileMeta],
+    *,
+    spec: MergeSpec,
+    path_of: Callable[[DataFileMeta], str],
+) -> tuple[FoundRows, ...]:
+    """Find the rows of a run whose keys some newer files have too.
+
+    Parameters
+    ----------
+    context : StoreContext
+        The table.
+    run : SortedRun
+        What is searched.
+    new_files : sequence of DataFileMeta
+        Files whose keys are looked for; each sorted by key.
+    spec : MergeSpec
+        Names the key columns.
+    path_of : callable
+        A file's path.
+
+    Returns
+    -------
+    tuple of FoundRows
+        Of the files that have such rows, in key order.
+
+    Raises
+    ------
+    CorruptError
+        A file is damaged or not what its metadata says; it is named.
+    """
+    files = _overlapping(run, new_files, spec)
+    if not files:
+        return ()
+    fields = _key_fields(context, spec)
+    memory = context.env.memory
+    batch_bytes = min(memory.batch_bytes, memory.merge_rows_bytes // (1 + len(new_files)))
+    found = rows_with_keys(
+        _placed(context, files, path_of, fields, batch_bytes),
+        [file_batches(context, (f,), path_of, fields, batch_bytes) for f in new_files],
+        spec,
+        memory=memory,
+    )
+    return tuple(_by_file(files, found))
+
+
+def found_run(
+    context: StoreContext,
+    found: Sequence[FoundRows],
+    *,
+    level: int,
+    path_of: Callable[[DataFileMeta], str],
+) -> RunSource:
+    """Give found rows as a run that can be merged."""
+    fields = row_fields(context.schema)
+
+    def batches(batch_bytes: int) -> Iterator[pa.RecordBatch]:
+        for rows in found:
+            mask, start = rows.mask, 0
+            for batch in file_batches(context, (rows.file,), path_of, fields, batch_bytes):
+                own = mask[start : start + batch.num_rows]
+                start += batch.num_rows
+                if own.any():
+                    yield batch.filter(pa.array(own))
+
+    files = [rows.file for rows in found]
+    held = (
+        held_bytes(f.file_name, fields, file_size_bytes=f.file_size_bytes, row_count=f.row_count)
+        for f in files
+    )
+    size_bytes = sum(f.file_size_bytes for f in files)
+    return RunSource(batches, size_bytes=size_bytes, held_bytes=max(held), level=level)
+
+
+def _overlapping(
+    run: SortedRun, new_files: Sequence[DataFileMeta], spec: MergeSpec
+) -> tuple[DataFileMeta, ...]:
+    """The files of a run that may have a key of the new files, in key order."""
+    new = [key_range(f, spec.key_types) for f in new_files]
+    ranged = sorted(
+        ((key_range(f, spec.key_types), f) for f in run.files), key=lambda r: r[0].min_key
+    )
+    return tuple(
+        f
+        for own, f in ranged
+        if any(n.min_key <= own.max_key and own.min_key <= n.max_key for n in new)
+    )
+
+
+def _key_fields(context: StoreContext, spec: MergeSpec) -> tuple[DataField, ...]:
+    return (SEQUENCE_FIELD, KIND_FIELD, *(context.schema.field(k) for k in spec.key_columns))
+
+
+def _placed(
+    context: StoreContext,
+    files: Sequence[DataFileMeta],
+    path_of: Callable[[DataFileMeta], str],
+    fields: Sequence[DataField],
+    batch_bytes: int,
+) -> Iterator[pa.RecordBatch]:
+    start = 0
+    for batch in file_batches(context, files, path_of, fields, batch_bytes):
+        end = start + batch.num_rows
+        yield batch.append_column(PLACE, pa.array(np.arange(start, end)))
+        start = end
+
+
+def _by_file(files: Sequence[DataFileMeta], found: Iterator[pa.RecordBatch]) -> Iterator[FoundRows]:
+    """Sort the places out by file."""
+    batches = (batch.column(PLACE.name).to_numpy() for batch in found)
+    places = next(batches, None)
+    start = 0
+    for file in files:
+        end = start + file.row_count
+        mask = np.zeros(file.row_count, np.bool_)
+        while places is not None and places[0] < end:
+            own = int(np.searchsorted(places, end))
+            mask[places[:own] - start] = True
+            places = places[own:] if own < len(places) else next(batches, None)
+        if mask.any():
+            yield FoundRows(file, np.packbits(mask))
+        start = end

@@ -1,0 +1,104 @@
+"""Compactions that look rows up in older levels, bucket by bucket."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from unit.store.bucket_world import Bucket, schema_of
+
+from tidelake.errors import NotFoundError, StorageError
+from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
+
+FIRST_ROW = {"merge-engine": "first-row"}
+SMALL = {"num-sorted-run.compaction-trigger": "3", "num-levels": "5"}
+
+
+def above_level_0(bucket: Bucket) -> list[tuple[int, int]]:
+    """Keys and values of all files but those of level 0."""
+    files = [f for f in bucket.live if f.level]
+    return [(row["k"], row["v"]) for file in files for row in bucket.stored(file)]
+
+
+def write(bucket: Bucket, rows: list[tuple[int, int]], **options: str) -> Any:
+    schema = bucket.schema
+    if options:
+        bucket.schema = schema_of(options={**schema.options, **options})
+    writer = bucket.writer()
+    bucket.schema = schema
+    writer.write(bucket.batch([(k, f"n{k}", v) for k, v in rows]))
+    message = writer.prepare_commit()
+    writer.close()
+    bucket.commit(message)
+    return message
+
+
+WRITES = st.lists(
+    st.tuples(
+        st.booleans(),
+        st.lists(st.tuples(st.integers(0, 20), st.integers()), min_size=1, max_size=9),
+    ),
+    min_size=1,
+    max_size=9,
+).map(lambda writes: [(o, [(k, v % 2**31) for k, v in rows]) for o, rows in writes])
+
+
+@settings(max_examples=60, deadline=None)
+@given(WRITES, st.sampled_from(["1 b", "1 kb", "1 mb"]))
+def test_first_row_keeps_one_row_of_a_key_above_level_0(writes, target):
+    bucket = Bucket(schema_of(options={**FIRST_ROW, **SMALL, "target-file-size": target}))
+    first: dict[int, int] = {}
+    for only_write, rows in [*writes, (False, [(99, 0)])]:
+        write(bucket, rows, **({"write-only": "true"} if only_write else {}))
+        for key, value in rows:
+            first.setdefault(key, value)
+        if not only_write:
+            assert not any(f.level == 0 for f in bucket.live)
+            assert Counter(above_level_0(bucket)) == Counter(first.items())
+
+
+def test_a_file_whose_keys_are_all_known_leaves_nothing():
+    bucket = Bucket(schema_of(options=FIRST_ROW))
+    write(bucket, [(k, k) for k in range(10_000)])
+    before = list(bucket.live)
+    message = write(bucket, [(k, -1) for k in range(50)])
+    assert message.compact_before == message.new_files
+    assert message.compact_after == ()
+    assert bucket.live == before
+
+
+def test_a_lookup_reads_no_file_whose_keys_lie_elsewhere():
+    """The file is gone: who reads it fails."""
+    bucket = Bucket(schema_of(options=FIRST_ROW))
+    write(bucket, [(k, k) for k in range(10_000)])
+    [gone] = bucket.live
+    bucket.fileio.delete(bucket.path(gone))
+    write(bucket, [(k, k) for k in range(10_000, 10_010)])
+    assert [f.level for f in bucket.live if f != gone] == [gone.level - 1]
+    with pytest.raises(NotFoundError, match=gone.file_name):
+        write(bucket, [(9_999, 0)])
+
+
+def test_a_failed_lookup_loses_nothing_and_can_be_tried_again():
+    failed = 0
+    for call in range(1, 30):
+        memory = MemoryFileIO()
+        bucket = Bucket(schema_of(options=FIRST_ROW), fileio=memory)
+        write(bucket, [(k, k) for k in range(20)])
+        bucket.fileio = FaultyFileIO(memory, {call: FaultMode.EIO_BEFORE})
+        writer = bucket.writer()
+        try:
+            writer.write(bucket.batch([(k, "n", -1) for k in range(10, 30)]))
+            message = writer.prepare_commit()
+        except StorageError:
+            failed += 1
+            message = writer.prepare_commit()
+        writer.close()
+        bucket.fileio = memory
+        bucket.commit(message)
+        expected = {k: k if k < 20 else -1 for k in range(30)}
+        assert Counter(above_level_0(bucket)) == Counter(expected.items())
+    assert failed

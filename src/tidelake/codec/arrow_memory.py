@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from tidelake.telemetry import invariants_on
 from tidelake.types.arrow import to_arrow_type
 from tidelake.types.data_type import DataType
 
@@ -184,31 +186,39 @@ def longest_bytes(array: pa.Array) -> int:
     return int(lengths.max() if valid is None else np.where(valid, lengths, 0).max())
 
 
-def take_rows(array: pa.Array, positions: npt.NDArray[np.int64]) -> pa.Array:
+def take_rows(array: pa.Array, positions: npt.NDArray[np.int64], *, near: bool = False) -> pa.Array:
     """Give the rows at these positions.
 
     Text whose values have all the same length (hashes, UUIDs, codes, dates) is taken as fixed-width
-    memory, without looking at the offsets: a third of the cost of Arrow's own gather.
+    memory, without looking at the offsets: a third of the cost of Arrow's own gather, where rows
+    are read here and there.
+
+    Requires: each position lies within the column; nobody checks it below.
 
     Parameters
     ----------
     array : pyarrow.Array
         A column.
     positions : int64 array [n]
-        Row numbers, each within the column.
+        Row numbers.
+    near : bool
+        Whether rows are read in the order of a few sorted runs. Then the next row is in the cache
+        mostly, and Arrow's own gather of text is the cheaper one.
 
     Examples
     --------
     >>> take_rows(pa.array(["a", "b", "c"]), np.array([2, 0])).to_pylist()
     ['c', 'a']
     """
-    width = _uniform_width(array, len(positions))
+    if invariants_on():
+        assert bool(np.all((positions >= 0) & (positions < len(array)))), "rows outside the column"
+    width = None if near else _uniform_width(array, len(positions))
     if width is None:
-        return array.take(pa.array(positions))
+        return pc.take(array, pa.array(positions), boundscheck=False)
     begin = int(_offsets(array)[0])
     memory = array.buffers()[2].slice(begin, len(array) * width)
     fixed = pa.Array.from_buffers(pa.binary(width), len(array), [None, memory])
-    taken = fixed.take(pa.array(positions))
+    taken = pc.take(fixed, pa.array(positions), boundscheck=False)
     ends = np.arange(0, (len(positions) + 1) * width, width, dtype=np.int32)
     buffers = [None, pa.py_buffer(ends), taken.buffers()[1]]
     return pa.Array.from_buffers(array.type, len(positions), buffers)

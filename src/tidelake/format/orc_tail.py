@@ -86,24 +86,40 @@ class StripeFooter:
 
     Parameters
     ----------
+    stripe : Stripe
+        The stripe.
     zone : str
         The time zone that its writer was in; empty where it does not say.
-    streams : tuple of (kind, column, offset in the file, length)
-        In order.
+    parts : tuple of bytes
+        Its streams in order, a message each: dozens, and seldom asked for.
     """
 
+    stripe: Stripe
     zone: str
-    streams: tuple[tuple[int, int, int, int], ...]
+    parts: tuple[_Value, ...]
 
     def streams_of(
         self, source: pa.NativeFile, tail: OrcTail, column: int, *, path: str
     ) -> dict[int, bytes]:
-        """Read the streams of a column, decompressed, by kind."""
-        return {
-            kind: decompressed(source.read_at(length, offset), tail, path=path)
-            for kind, owner, offset, length in self.streams
-            if owner == column and kind in DATA_STREAMS
-        }
+        """Read the streams of a column, decompressed, by kind.
+
+        Raises
+        ------
+        CorruptError
+            A stream lies outside of the stripe, or cannot be decompressed.
+        """
+        streams = {}
+        offset = self.stripe.offset
+        end = offset + self.stripe.index_bytes + self.stripe.data_bytes
+        for part in self.parts:
+            stream = _message(part, path)
+            kind, owner, length = (_number(stream, i) for i in (1, 2, 3))
+            if offset + length > end:
+                raise corrupt(path, "a stream reaches beyond its stripe")
+            if owner == column and kind in DATA_STREAMS:
+                streams[kind] = decompressed(source.read_at(length, offset), tail, path=path)
+            offset += length
+        return streams
 
 
 def orc_tail(file: orc.ORCFile, *, path: str) -> OrcTail:
@@ -164,17 +180,8 @@ def stripe_footer(
     place = stripe.offset + stripe.index_bytes + stripe.data_bytes
     packed = source.read_at(stripe.footer_bytes, place)
     footer = _message(decompressed(packed, tail, path=path), path)
-    streams = []
-    offset = stripe.offset
-    for part in footer.get(1, []):
-        stream = _message(part, path)
-        length = _number(stream, 3)
-        if offset + length > place:
-            raise corrupt(path, "a stream reaches beyond its stripe")
-        streams.append((_number(stream, 1), _number(stream, 2), offset, length))
-        offset += length
     zone = _bytes(footer, 3).decode("ascii", "replace")
-    return StripeFooter(zone, tuple(streams))
+    return StripeFooter(stripe, zone, tuple(footer.get(1, [])))
 
 
 def decompressed(packed: bytes, tail: OrcTail, *, path: str) -> bytes:

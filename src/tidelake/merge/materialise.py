@@ -19,7 +19,7 @@ __all__ = ["gather"]
 
 
 def gather(
-    rows: pa.Table, merged: Merged, *, columns: Sequence[str] | None = None
+    rows: pa.Table, merged: Merged, *, columns: Sequence[str] | None = None, near: bool = False
 ) -> pa.RecordBatch:
     """Build the merged rows.
 
@@ -31,6 +31,9 @@ def gather(
         What the engine decided.
     columns : sequence of str, optional
         The columns wanted, in order; all by default.
+    near : bool
+        Whether the rows are those of a few sorted runs, which are read in their order
+        (:func:`~tidelake.codec.arrow_memory.take_rows`).
 
     Returns
     -------
@@ -44,6 +47,6 @@ def gather(
         elif name == KIND_FIELD.name:
             arrays.append(pa.array(merged.kinds))
         else:
-            arrays.append(take_rows(joined(rows.column(name).chunks), merged.rows))
+            arrays.append(take_rows(joined(rows.column(name).chunks), merged.rows, near=near))
     schema = pa.schema([rows.schema.field(name) for name in names])
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -272,7 +272,7 @@ def segments_of(
     """
     compacted = compact_keys(keys)
     order = sort(compacted)
-    sorted_keys = compacted[order]
+    sorted_keys = np.take(compacted, order)
     first = np.empty(len(order), np.bool_)
     first[:1] = True
     np.not_equal(sorted_keys[1:], sorted_keys[:-1], out=first[1:])

@@ -121,7 +121,7 @@ def _merge_group(
     merged = engine.merge(rows, segments)
     if drop_deletes:
         merged = merged.without_retracts()
-    return gather(rows, merged, columns=columns)
+    return gather(rows, merged, columns=columns, near=True)
 
 
 def group_segments(slices: Sequence[Slice], spec: MergeSpec, rows: pa.Table) -> Segments:

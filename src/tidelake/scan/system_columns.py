@@ -66,6 +66,6 @@ def with_known(
         KIND_FIELD: np.int8(RowKind.INSERT),
     }
     added = [field for field in (SEQUENCE_FIELD, KIND_FIELD) if field in known]
-    columns = [pa.array(np.full(rows.num_rows, values[field])) for field in added]
+    columns = [pa.repeat(values[field], rows.num_rows) for field in added]
     schema = pa.schema([*rows.schema, *to_arrow_schema(added)])
     return pa.RecordBatch.from_arrays([*rows.columns, *columns], schema=schema)

@@ -19,12 +19,14 @@ __all__ = [
     "ConflictError",
     "CorruptError",
     "InvalidInputError",
+    "NotEnoughMemoryError",
     "NotFoundError",
     "OutcomeUnknownError",
     "StorageError",
     "TidelakeError",
     "UnsupportedError",
     "near_names",
+    "not_enough_memory",
     "shortened",
 ]
 
@@ -106,6 +108,12 @@ class StorageError(TidelakeError):
     default_kind = "storage"
 
 
+class NotEnoughMemoryError(TidelakeError, MemoryError):
+    """Memory ended: nothing is damaged; with more of it, or in smaller pieces, the same works."""
+
+    default_kind = "memory"
+
+
 class OutcomeUnknownError(StorageError):
     """The storage failed after the commit began to publish: it may or may not be visible.
 
@@ -120,6 +128,30 @@ class ClosedError(TidelakeError):
     """A writer, reader or session was used after it was closed."""
 
     default_kind = "closed"
+
+
+def not_enough_memory(path: str, reason: object) -> NotEnoughMemoryError:
+    """Make the error for memory that ended while a file was read.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    reason : object
+        What the allocator said; may be empty.
+
+    Examples
+    --------
+    >>> error = not_enough_memory("/w/db.db/t/bucket-0/data-1.orc", "malloc of size 640 failed")
+    >>> error.message.partition(". ")[0]
+    'Memory ended while /w/db.db/t/bucket-0/data-1.orc was read (malloc of size 640 failed)'
+    """
+    said = f" ({shortened(str(reason))})" if str(reason) else ""
+    message = (
+        f"Memory ended while {path} was read{said}. Tell the catalog how much there is,"
+        ' tidelake.open(..., memory="256 mb"), or less than you did; or give the process more.'
+    )
+    return NotEnoughMemoryError(message, path=path)
 
 
 TEXT_SHOWN_MAX = 200

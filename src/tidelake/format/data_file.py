@@ -118,6 +118,8 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
         The file is not there.
     CorruptError
         The file is damaged or not what the manifest says; it is named.
+    NotEnoughMemoryError
+        Memory ended.
     UnsupportedError
         The file is of a format that is not covered, or a column's type in it cannot become the
         wanted one.

@@ -44,7 +44,7 @@ from tidelake.codec.avro_block import (
     compressor,
     varint,
 )
-from tidelake.errors import CorruptError, UnsupportedError
+from tidelake.errors import CorruptError, UnsupportedError, not_enough_memory
 from tidelake.metadata.avro_columns import Columns, FindStarts
 from tidelake.metadata.avro_columns import decode_columns as side_by_side
 
@@ -181,6 +181,8 @@ def decode_parts(data: bytes, *, path: str) -> Iterator[list[dict[str, Any]]]:
     ------
     CorruptError
         The bytes are no container, are damaged, or go beyond a limit; the file is named.
+    NotEnoughMemoryError
+        Memory ended.
     UnsupportedError
         The codec is not known.
     """
@@ -208,7 +210,7 @@ def decode_columns(
 
     Raises
     ------
-    CorruptError, UnsupportedError
+    CorruptError, NotEnoughMemoryError, UnsupportedError
         As :func:`decode_parts`.
     """
 
@@ -226,6 +228,8 @@ def _checked(
 ) -> Iterator[T]:
     try:
         yield from _decode(data, path, convert)
+    except MemoryError as error:  # lengths have bounds of their own, so it is not the file's fault
+        raise not_enough_memory(path, error) from error
     except (
         UnreadableAvroError,
         *CompressionError,
@@ -239,7 +243,6 @@ def _checked(
         EOFError,
         OverflowError,
         RecursionError,
-        MemoryError,
     ) as error:
         message = (
             f"File {path} is no readable Avro file: {str(error) or type(error).__name__}."

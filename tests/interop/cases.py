@@ -779,10 +779,22 @@ def all_cases() -> list[Case]:
         Write([(None, None, None), (-1, "", -0.0)]),
         Write([(i, None, None) for i in range(20)]),
     ]
+    marked = {"deletion-vectors.enabled": "true"}
+    marks = [Delete(where=("k", 7)), Delete(where=("v", "s11")), Write([(i, "more", 0.5) for i in range(5, 9)]),
+             Delete(where=("k", 8)), Delete(where=("v", "more"))]  # fmt: skip
     words = [(i, word, i % 3) for i, word in enumerate(ODD_WORDS)]
     days = [(19_000 + i % 4, i % 3, i, f"v{i}") for i in range(120)]
     return [
         Case("append", AKV, append),
+        Case("append_deleted", AKV, [*append, *marks], options=marked),
+        Case("append_deleted_bucketed", AKV, [*append, *marks, Compact(), Delete(where=("k", 9))],
+             options={**marked, "bucket": "3", "bucket-key": "k"}),
+        Case("append_deleted_64_bit", {"p": "INT", "k": "INT"},
+             [Write([(i % 3, i) for i in range(v, v + 90)]) for v in (0, 50, 100)]
+             + [Delete(where=("k", k)) for k in (60, 61, 62, 101)] + [Compact(), Delete(where=("k", 150)), Drop([{"p": 1}])],
+             partition_keys=("p",), options={**marked, "deletion-vectors.bitmap64": "true",
+                                             "deletion-vector.index-file.target-size": "1 b"},
+             cannot={"pypaimon": "Invalid magic number"}),
         Case("append_bucketed", AKV, append, options={"bucket": "3", "bucket-key": "k"}),
         Case("append_bucketed_wide_key", {"a": "DECIMAL(30, 4)", "b": "TIMESTAMP(6)", "c": "STRING", "v": "INT"},
              [Write([(Decimal(i) / 8 if i % 5 else None, i * 1_000 if i % 7 else None, ODD_WORDS[i % 16], i)

@@ -6,7 +6,7 @@ a read that takes too long or too much memory.
 
 There are several small tables (:data:`TABLES`), which together have every kind of file that a
 table of this version has: schema, snapshots, hints, a tag, manifest lists, manifests, index
-manifests, hash indexes, side-car file indexes, and data files in each format.
+manifests, hash indexes, deletion vectors, side-car file indexes, and data files in each format.
 
 Three formats have no checksums: ORC, side-car file indexes and hash indexes. There a bit may change
 rows unseen; that is counted apart, and is a violation everywhere else.
@@ -61,6 +61,8 @@ TABLES: dict[str, dict[str, str]] = {
         "file-index.in-manifest-threshold": "0 b",
     },
     "dynamic": {"bucket": "-1", "dynamic-bucket.target-row-num": "2"},
+    "marked": {"deletion-vectors.enabled": "true"},
+    "marked64": {"deletion-vectors.enabled": "true", "deletion-vectors.bitmap64": "true"},
 }
 _OF_OTHERS = {"index-manifest-", "index-", INDEX}
 CHECKED = (
@@ -70,6 +72,9 @@ CHECKED = (
     Kind("indexed", INDEX, has_checksums=False),
     Kind("dynamic", "index-manifest-"),
     Kind("dynamic", "index-", has_checksums=False),
+    Kind("marked", "index-manifest-"),
+    Kind("marked", "index-"),
+    Kind("marked64", "index-"),
 )  # fmt: skip
 
 
@@ -99,7 +104,9 @@ def kind_of(path: str) -> str:
 
 def sound_table(name: str = "parquet") -> World:
     """Make one of the tables."""
-    shape = Shape(("p", "k"), ("p",), None, tuple(TABLES[name].items()))
+    marked = "deletion-vectors.enabled" in TABLES[name]
+    keys = () if marked else ("p", "k")
+    shape = Shape(keys, ("p",), None, tuple(TABLES[name].items()))
     fileio = MemoryFileIO()
     shape.create(open_catalog(fileio, 1))
     table = open_catalog(fileio, 2).table(NAME)
@@ -110,6 +117,9 @@ def sound_table(name: str = "parquet") -> World:
     table.write(arrow_of(shape, rows))
     table.create_tag("first")
     table.write(arrow_of(shape, [{**r, "v": "new"} for r in rows[::3]]))
+    if marked:
+        table.delete("v in ('v1', 'v4', 'new') and k < 6")
+        table.delete("v = 'v2'")
     files = {path: fileio.read_bytes(path) for path, _ in walk(fileio, LOCATION)}
     writes = name == "dynamic"  # its index is read by writers alone
     return World(files, _everything(fileio, writes=writes), writes)

@@ -27,6 +27,9 @@ INDEXED = Shape(
     None,
     (("file-index.bloom-filter.columns", "k"), ("file-index.in-manifest-threshold", "1 b")),
 )
+MARKED = Shape(
+    (), (), None, (("deletion-vectors.enabled", "true"), ("compaction.min.file-num", "2"))
+)
 POSTPONE = Shape(("k",), (), None, (("bucket", "-2"),))
 
 
@@ -84,6 +87,14 @@ def _delete(key: int) -> Step:
         table.apply(gone, [True] * len(gone))
 
     return Step("delete", lambda table: table.delete(tidelake.col("k") == key), model)
+
+
+def _delete_marked(key: int) -> Step:
+    return Step(
+        "delete",
+        lambda table: table.delete(tidelake.col("k") == key),
+        lambda model: model.remove("k", key),
+    )
 
 
 def _tag(name: str) -> Step:
@@ -185,6 +196,18 @@ def scenarios() -> list[Scenario]:
             ],
         ),
         Scenario("index files", INDEXED, [_write(INDEXED, _rows(INDEXED, 0, 4, "a"))]),
+        Scenario(
+            "deletion vectors",
+            MARKED,
+            [
+                _write(MARKED, _rows(MARKED, 0, 3, "a")),
+                _write(MARKED, _rows(MARKED, 3, 3, "b")),
+                _delete_marked(1),
+                _delete_marked(4),
+                _compact(full=False),
+                _delete_marked(2),
+            ],
+        ),
         Scenario("delete and tag", PK, [_write(PK, first), _tag("t"), _delete(2)]),
         Scenario(
             "alter",

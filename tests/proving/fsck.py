@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import io
 import json
+import struct
+import zlib
 
 import fastavro
 import pyarrow as pa
@@ -120,8 +122,17 @@ def _check_index(fileio, location: str, name: str, live, by_name) -> None:
     """Each key is in one bucket of its partition, and each bucket's index has as many hashes."""
     hashes: dict[bytes, set[bytes]] = {}
     counts: dict[tuple[bytes, int], int] = {}
+    vectors: set[tuple[bytes, int, str]] = set()
     for entry in _avro(fileio, f"{location}/manifest/{name}"):
         ((path, size),) = by_name[entry["_FILE_NAME"]]
+        if entry["_INDEX_TYPE"] == "DELETION_VECTORS":
+            if size != entry["_FILE_SIZE"]:
+                raise FsckError(f"{path}: {size} bytes are not what the index manifest says")
+            for data_file in _check_vectors(fileio.read_bytes(path), path, entry, live):
+                if data_file in vectors:
+                    raise FsckError(f"{path}: data file {data_file[2]} has two deletion vectors")
+                vectors.add(data_file)
+            continue
         if (size, size) != (entry["_FILE_SIZE"], 4 * entry["_ROW_COUNT"]):
             raise FsckError(f"{path}: {size} bytes are not what the index manifest says")
         data = fileio.read_bytes(path)
@@ -131,6 +142,8 @@ def _check_index(fileio, location: str, name: str, live, by_name) -> None:
                 raise FsckError(f"{path}: a hash is in two buckets, or twice in one")
             known.add(data[at : at + 4])
         counts[entry["_PARTITION"], entry["_BUCKET"]] = entry["_ROW_COUNT"]
+    if not counts:
+        return
     keys: dict[tuple[bytes, int], set[tuple]] = {}
     for partition, bucket, _, file_name in live:
         rows = _rows(fileio, by_name[file_name][0][0])
@@ -143,6 +156,44 @@ def _check_index(fileio, location: str, name: str, live, by_name) -> None:
         if not own.isdisjoint(seen.setdefault(partition, set())):
             raise FsckError(f"a key of bucket {bucket} is in another bucket too")
         seen[partition] |= own
+
+
+def _check_vectors(data: bytes, path: str, entry, live):
+    """Each vector is whole, of a live data file, and names as many rows of it as it says."""
+    if data[0] != 1 or len(entry["_DELETIONS_VECTORS_RANGES"]) != entry["_ROW_COUNT"]:
+        raise FsckError(f"{path}: version {data[0]}, or another number of vectors than said")
+    rows = {
+        (partition, bucket, name): file["_ROW_COUNT"]
+        for (partition, bucket, _, name), file in live.items()
+    }
+    for vector in entry["_DELETIONS_VECTORS_RANGES"]:
+        place = (entry["_PARTITION"], entry["_BUCKET"], vector["f0"])
+        if place not in rows:
+            raise FsckError(f"{path}: a vector is of {vector['f0']}, which is not live")
+        at = vector["f1"]
+        (size,) = struct.unpack_from(">i", data, at)
+        body = data[at + 4 : at + 4 + size]
+        if struct.unpack_from(">I", data, at + 4 + size)[0] != zlib.crc32(body):
+            raise FsckError(f"{path}: the checksum of the vector of {vector['f0']} is wrong")
+        is_64 = body[:4] == bytes.fromhex("d1d33964")
+        if size + 8 * is_64 != vector["f2"]:
+            raise FsckError(f"{path}: the vector of {vector['f0']} has another length")
+        bitmap = body[16:] if is_64 else body[4:]
+        count, last = _bitmap(bitmap)
+        if count != vector["_CARDINALITY"] or last >= rows[place]:
+            raise FsckError(f"{path}: {count} rows up to {last}, said {vector} of {rows[place]}")
+        yield place
+
+
+def _bitmap(data: bytes) -> tuple[int, int]:
+    """The cardinality of a roaring bitmap, and no less than its last value."""
+    (cookie,) = struct.unpack_from("<I", data)
+    if cookie & 0xFFFF == 12347:
+        count, at = (cookie >> 16) + 1, 4 + ((cookie >> 16) + 8) // 8
+    else:
+        count, at = struct.unpack_from("<I", data, 4)[0], 8
+    parts = [struct.unpack_from("<HH", data, at + 4 * i) for i in range(count)]
+    return sum(n + 1 for _, n in parts), parts[-1][0] << 16
 
 
 def _check_levels(snapshot_id, live) -> None:

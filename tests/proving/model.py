@@ -76,6 +76,11 @@ class ModelTable:
             self.state = {}
         self.apply(rows)
 
+    def remove(self, column: str, value: object) -> None:
+        """Delete the rows of an append table that have a value."""
+        self._content = None
+        self.appended = [row for row in self.appended if row[column] != value]
+
     def renew(self, column: str) -> None:
         """Another column by the name of one there was: null in every row."""
         self._content = None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileKind, ManifestEntry
 from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.index_entry import DeletionChange
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.metadata.snapshot import Snapshot
 
@@ -28,6 +29,9 @@ __all__ = [
 
 _NO_ENTRIES = EntryTable.of(())
 _LISTS = ("new_files", "compact_before", "compact_after", "changelog", "compact_changelog")
+
+
+NO_DELETIONS = DeletionChange()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,8 @@ class Compaction:
         What is replaced, and by what.
     changelog : tuple of DataFileMeta
         The changes found on the way.
+    deletions : DeletionChange
+        What becomes of the bucket's deletion vectors.
     """
 
     partition: bytes
@@ -105,6 +111,12 @@ class Compaction:
     before: tuple[DataFileMeta, ...]
     after: tuple[DataFileMeta, ...]
     changelog: tuple[DataFileMeta, ...] = ()
+    deletions: DeletionChange = NO_DELETIONS
+
+    @property
+    def gone(self) -> frozenset[str]:
+        """Names of the files that are not there any more: one that was only lifted still is."""
+        return frozenset(f.file_name for f in self.before) - {f.file_name for f in self.after}
 
     @property
     def place(self) -> tuple[bytes, int]:
@@ -138,7 +150,16 @@ def check_messages(messages: Sequence[CommitMessage], *, table: str) -> None:
     """
     seen: set[object] = set()
     totals: dict[bytes, int] = {}
+    deleting: set[object] = set()
     for message in messages:
+        if message.deletions is not None:
+            if (message.partition, message.bucket) in deleting:
+                text = (
+                    f"Commit to table '{table}': two writers changed the deletion vectors of bucket"
+                    f" {message.bucket}, each without the other's. Give a bucket to one writer."
+                )
+                raise InvalidInputError(text, kind="message_twice", table=table)
+            deleting.add((message.partition, message.bucket))
         for name in _LISTS:
             for file in getattr(message, name):
                 identity = (name, message.partition, message.bucket, file.level, file.file_name)
@@ -181,14 +202,15 @@ def compactions(messages: Sequence[CommitMessage]) -> tuple[Compaction, ...]:
     """The compactions, one per bucket; several messages of a bucket are one."""
     by_place: dict[tuple[bytes, int], Compaction] = {}
     for m in messages:
-        if not (m.compact_before or m.compact_after):
+        if not m.has_compaction:
             continue
         known = by_place.get((m.partition, m.bucket))
         before = (*known.before, *m.compact_before) if known else m.compact_before
         after = (*known.after, *m.compact_after) if known else m.compact_after
         changelog = (*known.changelog, *m.compact_changelog) if known else m.compact_changelog
+        deletions = m.deletions or (known.deletions if known else NO_DELETIONS)
         by_place[m.partition, m.bucket] = Compaction(
-            m.partition, m.bucket, m.total_buckets, before, after, changelog
+            m.partition, m.bucket, m.total_buckets, before, after, changelog, deletions
         )
     return tuple(map(_without_steps, by_place.values()))
 

@@ -9,9 +9,11 @@
    does not depend on it.
 4. OVERWRITE deletes, at each attempt, what is live in the chosen partitions in the very snapshot it
    builds on, and adds the new files.
-5. Buckets of a table with dynamic ones were chosen by an index; that it still holds is checked
+5. Rows deleted by deletion vectors are a snapshot OVERWRITE, of which the data files stay; that the
+   vectors still hold is checked against each base (:mod:`tidelake.commit.deletion_plan`).
+6. Buckets of a table with dynamic ones were chosen by an index; that it still holds is checked
    against each base (:mod:`tidelake.commit.index_plan`).
-6. Publishing, races, and outcomes in doubt: :mod:`tidelake.commit.publish`.
+7. Publishing, races, and outcomes in doubt: :mod:`tidelake.commit.publish`.
 
 Once the data is committed, no failure of the compaction after it is raised: an error from
 :meth:`Committer.commit` means that no row became visible. Source: Paimon's ``FileStoreCommitImpl``
@@ -30,17 +32,18 @@ from tidelake.commit.changes import (
     compactions,
     new_delta,
 )
-from tidelake.commit.compacted import fitting_delta, is_of_messages
+from tidelake.commit.compacted import Fitting, fitting_compactions, is_of_messages
 from tidelake.commit.context import CommitContext
+from tidelake.commit.deletion_plan import PlacedDeletions, check_deletions, with_deletions
 from tidelake.commit.index_plan import IndexPlan
 from tidelake.commit.live_places import live_in
 from tidelake.commit.new_metadata import NewMetadata
 from tidelake.commit.overwritten import (
     DYNAMIC,
     chosen_partitions,
-    names_in,
     replaced_files,
     rewritten_conflict,
+    rows_in,
 )
 from tidelake.commit.own_commits import OwnCommits, last_identifier
 from tidelake.commit.publish import IndexRule, Publisher, Request
@@ -110,8 +113,9 @@ class Committer:
         InvalidInputError
             The messages cannot be one commit.
         ConflictError
-            All attempts lost their race, a partition has another number of buckets now, or one of
-            compactions that hang together does not fit; nothing became visible.
+            All attempts lost their race, a partition has another number of buckets now, deletion
+            vectors that the writers went by were changed, or one of compactions that hang together
+            does not fit; nothing became visible.
         NotFoundError
             The table was dropped, and perhaps created anew; nothing became visible.
         StorageError
@@ -146,7 +150,9 @@ class Committer:
             base_snapshot_id,
             all_or_nothing=all_or_nothing,
         )
-        done = run(CommitKind.APPEND, plan, self._index_rule(messages))
+        deletes = any(m.deletions and not m.has_compaction for m in messages)
+        data_kind = CommitKind.OVERWRITE if deletes else CommitKind.APPEND
+        done = run(data_kind, plan, self._index_rule(messages))
         return Committed(done.snapshots, done.gave_way, interleaved, done.replayed)
 
     def overwrite(
@@ -178,7 +184,8 @@ class Committer:
         InvalidInputError
             A new file lies in a partition that is not overwritten.
         ConflictError
-            The partitions hold other files than in `made_from`; nothing became visible.
+            The partitions hold other files, or other rows of them, than in `made_from`; nothing
+            became visible.
 
         Notes
         -----
@@ -193,13 +200,15 @@ class Committer:
         chosen = chosen_partitions(context, partitions, new_files)
         if partitions == DYNAMIC and chosen is not None and not new_files.num_rows:
             return Committed()
-        seen = None if made_from is None else names_in(replaced_files(context, made_from, chosen))
+        seen = None
+        if made_from is not None:
+            seen = rows_in(context, made_from, replaced_files(context, made_from, chosen))
 
         def plan(base: Snapshot | None) -> Delta:
             if base is None:
                 return delta
             live = replaced_files(context, base, chosen)
-            if seen is not None and names_in(live) != seen:
+            if seen is not None and rows_in(context, base, live) != seen:
                 raise rewritten_conflict(context.table)
             if not live.num_rows:
                 return delta
@@ -280,20 +289,30 @@ class Committer:
         def run(
             kind: CommitKind, plan: Callable[[Snapshot | None], Delta], index: IndexRule
         ) -> Committed:
-            data, replayed = self._publisher(own, list_names).publish(
-                Request(user, identifier, kind, plan, properties, index)
+            deletes = any(m.deletions and not m.has_compaction for m in messages)
+            request = Request(
+                user, identifier, kind, plan, properties, index, with_index_alone=deletes
             )
+            data, replayed = self._publisher(own, list_names).publish(request)
             if not todo:
                 return Committed(() if data is None else (data,), replayed=replayed)
             gave_way: list[TidelakeError] = []
+            fitting: Fitting | None = None
+
+            def plan_compaction(base: Snapshot | None) -> Delta:
+                nonlocal fitting
+                fitting = fitting_compactions(
+                    context, todo, base, gave_way, all_or_nothing=all_or_nothing
+                )
+                return fitting.delta
+
             request = Request(
                 user,
                 identifier,
                 CommitKind.COMPACT,
-                lambda base: fitting_delta(
-                    context, todo, base, gave_way, all_or_nothing=all_or_nothing
-                ),
+                plan_compaction,
                 properties,
+                lambda _, before, __: with_deletions(before, fitting.deletions if fitting else ()),
             )
             compacted = None
             try:
@@ -325,8 +344,21 @@ class Committer:
         """What adding rows does to the index files."""
         context = self._context
         index = self._index_plan(messages)
+        deletions = [
+            PlacedDeletions(m.partition, m.bucket, m.deletions)
+            for m in messages
+            if m.deletions and not m.has_compaction
+        ]
 
         def rule(
+            base: Snapshot | None, before: Sequence[IndexEntry], out: NewMetadata
+        ) -> Sequence[IndexEntry] | None:
+            self._check_deletions(deletions, base, before)
+            after = hashes(base, before, out)
+            marked = with_deletions(before if after is None else after, deletions)
+            return after if marked is None else marked
+
+        def hashes(
             base: Snapshot | None, before: Sequence[IndexEntry], out: NewMetadata
         ) -> Sequence[IndexEntry] | None:
             base_id = base.id if base else 0
@@ -336,6 +368,31 @@ class Committer:
             return index.added_to(before, base_id, out.write_index_file)
 
         return rule
+
+    def _check_deletions(
+        self,
+        deletions: Sequence[PlacedDeletions],
+        base: Snapshot | None,
+        before: Sequence[IndexEntry],
+    ) -> None:
+        context = self._context
+        if not deletions:
+            return
+        live: dict[tuple[bytes, int], set[str]] = {}
+        if base is not None:
+            partitions = frozenset(p.partition for p in deletions)
+            buckets = frozenset(p.bucket for p in deletions)
+            files = live_in(context, base, partitions=partitions, buckets=buckets)
+            for partition_id, bucket, name in zip(
+                files["partition_id"].tolist(),
+                files["bucket"].tolist(),
+                files["file_name"].to_pylist(),
+                strict=True,
+            ):
+                live.setdefault((files.partitions[partition_id], bucket), set()).add(name)
+        for placed in deletions:
+            names = live.get((placed.partition, placed.bucket), set())
+            check_deletions(placed, before, names, table=context.table)
 
     def _publisher(self, own: OwnCommits, list_names: set[str]) -> Publisher:
         context = self._context

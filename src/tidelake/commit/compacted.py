@@ -1,36 +1,56 @@
 """The compactions of a commit against the snapshot that it builds on.
 
 Each bucket's is checked against the bucket's live files (:mod:`tidelake.commit.conflict`); one that
-no longer fits is left out and reported, unless they hang together.
+no longer fits is left out and reported, unless they hang together. So are its deletion vectors
+(:mod:`tidelake.commit.deletion_plan`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tidelake.commit.changes import Compaction, Delta
 from tidelake.commit.conflict import check_compaction
 from tidelake.commit.context import CommitContext
+from tidelake.commit.deletion_plan import PlacedDeletions, check_deletions
 from tidelake.commit.live_places import live_in
 from tidelake.errors import ConflictError, TidelakeError
 from tidelake.metadata.data_file import CommitMessage, FileKind, ManifestEntry
 from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.index_manifest import index_entries
 from tidelake.metadata.snapshot import CommitKind, Snapshot
 
-__all__ = ["fitting_delta", "is_of_messages"]
+__all__ = ["Fitting", "fitting_compactions", "is_of_messages"]
 
 Place = tuple[bytes, int]
 
 
-def fitting_delta(
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """The compactions that fit a base.
+
+    Parameters
+    ----------
+    delta : Delta
+        What they change, and their changelogs.
+    deletions : tuple of PlacedDeletions
+        What they do to deletion vectors.
+    """
+
+    delta: Delta
+    deletions: tuple[PlacedDeletions, ...]
+
+
+def fitting_compactions(
     context: CommitContext,
     todo: Sequence[Compaction],
     base: Snapshot | None,
     gave_way: list[TidelakeError],
     *,
     all_or_nothing: bool,
-) -> Delta:
-    """What the compactions that fit the base change, and their changelogs.
+) -> Fitting:
+    """Find the compactions that fit the base.
 
     Parameters
     ----------
@@ -52,14 +72,20 @@ def fitting_delta(
     """
     gave_way.clear()
     live = _live_by_place(context, todo, base)
+    index = index_entries(context.fileio, context.paths, base, context.manifests)
     schema = context.schema
     types = [schema.field(k).type for k in schema.trimmed_primary_keys]
     entries: list[ManifestEntry] = []
     changelog: list[ManifestEntry] = []
+    deletions: list[PlacedDeletions] = []
     for compaction in todo:
         own = live.get(compaction.place, [])
+        names = {entry.file.file_name for entry in own}
+        names |= {file.file_name for file in compaction.after}
+        placed = PlacedDeletions(*compaction.place, compaction.deletions, compaction.gone)
         try:
             check_compaction(compaction, own, key_types=types, table=context.table)
+            check_deletions(placed, index, names, table=context.table)
         except ConflictError as error:
             if all_or_nothing:
                 raise
@@ -68,7 +94,9 @@ def fitting_delta(
             entries += compaction.removed_entries()
             entries += compaction.added_entries()
             changelog += compaction.changelog_entries()
-    return Delta(EntryTable.of(entries), EntryTable.of(changelog))
+            deletions.append(placed)
+    delta = Delta(EntryTable.of(entries), EntryTable.of(changelog))
+    return Fitting(delta, tuple(deletions))
 
 
 def _live_by_place(
@@ -93,12 +121,17 @@ def is_of_messages(
 ) -> bool:
     """Whether a snapshot adds a new file of the messages or removes one that they compacted.
 
-    A file is added once and removed from its level once, so that one of them tells.
+    A file is added once and removed from its level once, so that one of them tells. Where the
+    messages only delete rows, their index files do.
     """
     if snapshot.commit_kind is CommitKind.COMPACT:
         wanted, names = FileKind.DELETE, {f.file_name for c in todo for f in c.before}
     else:
         wanted, names = FileKind.ADD, {f.file_name for m in messages for f in m.new_files}
+    added = {f.file_name for m in messages if m.deletions for f in m.deletions.added}
+    if added and not names:
+        index = index_entries(context.fileio, context.paths, snapshot, context.manifests)
+        return any(entry.file.file_name in added for entry in index)
     delta = context.delta(snapshot)
     found = delta.take(delta["kind"] == wanted)["file_name"].to_pylist()
     return not names.isdisjoint(found)

@@ -10,6 +10,8 @@ from tidelake.commit.context import CommitContext
 from tidelake.commit.live_places import live_in
 from tidelake.errors import ConflictError, InvalidInputError
 from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.index_entry import DELETION_VECTORS
+from tidelake.metadata.index_manifest import index_entries
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared
@@ -20,9 +22,9 @@ __all__ = [
     "DYNAMIC",
     "Chosen",
     "chosen_partitions",
-    "names_in",
     "replaced_files",
     "rewritten_conflict",
+    "rows_in",
 ]
 
 DYNAMIC = "dynamic"
@@ -99,9 +101,21 @@ def replaced_files(context: CommitContext, snapshot: Snapshot, chosen: Chosen | 
     return live.take(chosen(live.partitions)[live["partition_id"]])
 
 
-def names_in(table: EntryTable) -> frozenset[str]:
-    """File names: a compaction that only lifts a file to another level changes no rows."""
-    return frozenset(table["file_name"].to_pylist())
+def rows_in(
+    context: CommitContext, snapshot: Snapshot, table: EntryTable
+) -> frozenset[tuple[str, object]]:
+    """What tells whether the rows of some files are the same in two snapshots.
+
+    The files' names, for a compaction that only lifts a file to another level changes no rows, each
+    with the place of its deletion vector.
+    """
+    vectors = {
+        name: (entry.file.file_name, offset)
+        for entry in index_entries(context.fileio, context.paths, snapshot, context.manifests)
+        if entry.file.index_type == DELETION_VECTORS
+        for name, offset, *_ in entry.file.ranges or ()
+    }
+    return frozenset((name, vectors.get(name)) for name in table["file_name"].to_pylist())
 
 
 def rewritten_conflict(table: str) -> ConflictError:

@@ -53,7 +53,7 @@ from tidelake.errors import (
 )
 from tidelake.fileio import FileIO
 from tidelake.metadata.data_file import FileKind
-from tidelake.metadata.index_entry import HASH, IndexEntry
+from tidelake.metadata.index_entry import DELETION_VECTORS, HASH, IndexEntry
 from tidelake.metadata.index_manifest import index_entries
 from tidelake.metadata.live_set import live_entries, manifest_files
 from tidelake.metadata.manifest_cache import ManifestCache
@@ -96,6 +96,8 @@ class Request:
     index : callable, optional
         Gives the index files after the commit from the base and its index files, None where they
         stay; writes those it needs by the last argument. May raise ConflictError.
+    with_index_alone : bool
+        Whether other index files are something to commit where there are no entries.
     """
 
     user: str
@@ -104,6 +106,7 @@ class Request:
     plan: Callable[[Snapshot | None], Delta]
     properties: Mapping[str, str] | None = None
     index: IndexRule | None = None
+    with_index_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +211,15 @@ class Publisher:
                 self._files.discard_delta()
                 return own, True
             planned = request.plan(base)
-            if planned.is_empty:
+            index_manifest = None if base is None else base.index_manifest
+            index_before = index_manifest
+            if not planned.is_empty or request.with_index_alone:
+                index_manifest = self._index_manifest(request, base)
+            if planned.is_empty and index_manifest == index_before:
                 if self._in_doubt:
                     raise self._lost(attempt)
                 self._files.discard_delta()
                 return None, False
-            index_manifest = self._index_manifest(request, base)
             schema_id = self._schema_id()
             if lists is None or delta is not planned:
                 if delta is not None and not self._in_doubt:
@@ -289,7 +295,7 @@ class Publisher:
     def _index_manifest(self, request: Request, base: Snapshot | None) -> str | None:
         """The name of the index manifest after the commit; None where no index file is left."""
         before = index_entries(self._fileio, self._paths, base, self._manifests)
-        _check_covered(before, self._table)
+        _check_covered(before, self._table, self._options)
         after = None if request.index is None else request.index(base, before, self._files)
         if after is None:
             return None if base is None else base.index_manifest
@@ -389,8 +395,11 @@ def _marks(snapshot: Snapshot) -> tuple[object, ...]:
     )
 
 
-def _check_covered(entries: Sequence[IndexEntry], table: str) -> None:
-    types = sorted({entry.file.index_type for entry in entries} - {HASH})
+def _check_covered(entries: Sequence[IndexEntry], table: str, options: Options) -> None:
+    covered = {HASH}
+    if options.get(declared.DELETION_VECTORS_ENABLED):
+        covered.add(DELETION_VECTORS)
+    types = sorted({entry.file.index_type for entry in entries} - covered)
     if types:
         message = (
             f"Table '{table}' has index files of type {', '.join(types)}, which this version cannot"

@@ -1,6 +1,6 @@
 """Commit messages as bytes, for their way from an executor to the driver.
 
-Layout (version 3), inside the frame of :mod:`tidelake.metadata.wire` with magic ``TLCM``::
+Layout (version 4), inside the frame of :mod:`tidelake.metadata.wire` with magic ``TLCM``::
 
     partition        bytes      serialized BinaryRow
     bucket           integer
@@ -12,6 +12,9 @@ Layout (version 3), inside the frame of :mod:`tidelake.metadata.wire` with magic
                      index file: name text, size integer, row_count integer
     changelog        sequence of data files
     compact_changelog  sequence of data files
+    deletions        optional: sequence of names of index files removed, then sequence of index
+                     files added: name text, size integer, sequence of vectors: data file text,
+                     offset integer, length integer, cardinality optional integer
 
 It is ours alone and lives no longer than one commit: driver and executors run the same version.
 """
@@ -19,13 +22,19 @@ It is ours alone and lives no longer than one commit: driver and executors run t
 from __future__ import annotations
 
 from tidelake.metadata.data_file import CommitMessage
-from tidelake.metadata.index_entry import HASH, IndexChange, IndexFile
+from tidelake.metadata.index_entry import (
+    DELETION_VECTORS,
+    HASH,
+    DeletionChange,
+    IndexChange,
+    IndexFile,
+)
 from tidelake.metadata.wire import WireReader, WireWriter, get_file, put_file
 
 __all__ = ["from_bytes", "to_bytes"]
 
 MAGIC = b"TLCM"
-VERSION = 3
+VERSION = 4
 
 
 def to_bytes(message: CommitMessage) -> bytes:
@@ -46,6 +55,7 @@ def to_bytes(message: CommitMessage) -> bytes:
     out.optional(message.index, lambda change: _put_index(out, change))
     for files in (message.changelog, message.compact_changelog):
         out.sequence(files, lambda file: put_file(out, file))
+    out.optional(message.deletions, lambda change: _put_deletions(out, change))
     return out.finish()
 
 
@@ -70,6 +80,7 @@ def from_bytes(data: bytes) -> CommitMessage:
         index=source.optional(lambda: _get_index(source)),
         changelog=source.sequence(lambda: get_file(source)),
         compact_changelog=source.sequence(lambda: get_file(source)),
+        deletions=source.optional(lambda: _get_deletions(source)),
     )
     source.finish()
     return message
@@ -93,3 +104,34 @@ def _get_index(source: WireReader) -> IndexChange:
         lambda: IndexFile(HASH, source.text(), source.integer(), source.integer())
     )
     return IndexChange(base_snapshot_id, file, known_count)
+
+
+def _put_deletions(out: WireWriter, change: DeletionChange) -> None:
+    def put_vector(vector: tuple[str, int, int, int | None]) -> None:
+        name, offset, length, cardinality = vector
+        out.text(name)
+        out.integer(offset)
+        out.integer(length)
+        out.optional(cardinality, out.integer)
+
+    def put_file(file: IndexFile) -> None:
+        assert file.index_type == DELETION_VECTORS
+        out.text(file.file_name)
+        out.integer(file.file_size_bytes)
+        out.sequence(file.ranges or (), put_vector)
+
+    out.sequence(change.removed, out.text)
+    out.sequence(change.added, put_file)
+
+
+def _get_deletions(source: WireReader) -> DeletionChange:
+    def get_vector() -> tuple[str, int, int, int | None]:
+        name, offset, length = source.text(), source.integer(), source.integer()
+        return name, offset, length, source.optional(source.integer)
+
+    def get_file() -> IndexFile:
+        name, size_bytes = source.text(), source.integer()
+        vectors = source.sequence(get_vector)
+        return IndexFile(DELETION_VECTORS, name, size_bytes, len(vectors), vectors)
+
+    return DeletionChange(source.sequence(source.text), source.sequence(get_file))

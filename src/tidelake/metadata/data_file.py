@@ -10,7 +10,7 @@ import enum
 from dataclasses import dataclass
 from typing import NewType
 
-from tidelake.metadata.index_entry import IndexChange
+from tidelake.metadata.index_entry import DeletionChange, IndexChange
 
 __all__ = [
     "EMPTY_ROW",
@@ -139,16 +139,23 @@ class CommitMessage:
     """Files of the changes that the new files bring."""
     compact_changelog: tuple[DataFileMeta, ...] = ()
     """Files of the changes that the compaction found."""
+    deletions: DeletionChange | None = None
+    """Goes with the compaction where there is one, else with the new files."""
+
+    @property
+    def has_compaction(self) -> bool:
+        """Whether files are replaced by others."""
+        return bool(self.compact_before or self.compact_after)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was written or compacted."""
+        """Whether nothing was written, deleted or compacted."""
         return not (
             self.new_files
-            or self.compact_before
-            or self.compact_after
+            or self.has_compaction
             or self.changelog
             or self.compact_changelog
+            or self.deletions
         )
 
     @property

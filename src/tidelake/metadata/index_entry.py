@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["DELETION_VECTORS", "HASH", "IndexChange", "IndexEntry", "IndexFile"]
+__all__ = [
+    "DELETION_VECTORS",
+    "HASH",
+    "DeletionChange",
+    "IndexChange",
+    "IndexEntry",
+    "IndexFile",
+]
 
 HASH = "HASH"  # on disk: never rename
 DELETION_VECTORS = "DELETION_VECTORS"  # on disk: never rename
@@ -74,3 +81,25 @@ class IndexChange:
     base_snapshot_id: int
     file: IndexFile | None = None
     known_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionChange:
+    """What a writer did to the deletion vectors of one bucket.
+
+    Parameters
+    ----------
+    removed : tuple of str
+        Names of the index files that are replaced; all their vectors are in the new ones, but for
+        those of data files that the same commit removes.
+    added : tuple of IndexFile
+        The new index files.
+    """
+
+    removed: tuple[str, ...] = ()
+    added: tuple[IndexFile, ...] = ()
+
+    @property
+    def data_files(self) -> frozenset[str]:
+        """Names of the data files that the new vectors are of."""
+        return frozenset(name for file in self.added for name, *_ in file.ranges or ())

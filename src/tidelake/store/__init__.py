@@ -3,10 +3,12 @@
 from tidelake.store.append import AppendBucketWriter
 from tidelake.store.budget import MemoryBudget
 from tidelake.store.context import StoreContext
+from tidelake.store.deletion_vectors import BucketDeletions
 from tidelake.store.lsm import LsmBucketWriter, PostponeBucketWriter, postpone_options
 
 __all__ = [
     "AppendBucketWriter",
+    "BucketDeletions",
     "LsmBucketWriter",
     "MemoryBudget",
     "PostponeBucketWriter",

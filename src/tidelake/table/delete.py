@@ -8,7 +8,9 @@
    columns null. Where that cannot be (a column is NOT NULL) or would not count (``sequence.field``:
    a null, or an older value given, loses), the keys' present rows are read and written as ``-D``
    instead; keys without a row need no delete.
-4. On an append table a row has no key to be found by: other predicates are refused.
+4. On an append table a row has no key to be found by. With ``deletion-vectors.enabled`` the rows
+   that match are marked where they are (:mod:`tidelake.table.delete_marked`); without, other
+   predicates are refused.
 5. Partitions that are named, or the whole table, are dropped by metadata: an overwrite by nothing.
 """
 
@@ -24,6 +26,7 @@ from tidelake.merge import MergeSpec, deletes_remove
 from tidelake.merge.spec import AGGREGATION, FIRST_ROW, PARTIAL_UPDATE
 from tidelake.options import declared
 from tidelake.scan import plan_scan
+from tidelake.table.delete_marked import delete_marked
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import record_batches
 from tidelake.table.partition_spec import partitions_predicate
@@ -89,7 +92,8 @@ def _check_deletes_count(handle: TableHandle, *, what: str) -> None:
     if not handle.schema.primary_keys:
         message = (
             f"Table '{handle.identifier}' has no primary key, so single rows cannot be deleted by"
-            f" {what}: delete by partition columns, or rewrite with write(..., mode='overwrite')."
+            f" {what}: delete by partition columns, make it with 'deletion-vectors.enabled' ="
+            " 'true' and delete by a predicate, or rewrite with write(..., mode='overwrite')."
         )
         raise UnsupportedError(message, kind="delete_append", table=handle.identifier)
     _check_deletes_remove(handle)
@@ -154,6 +158,8 @@ def _delete_matching(
     everything = isinstance(predicate, Always)
     if everything or columns_of(predicate) <= frozenset(handle.schema.partition_keys):
         return _drop(handle, None if everything else predicate, identity=identity)
+    if not handle.schema.primary_keys and handle.options.get(declared.DELETION_VECTORS_ENABLED):
+        return delete_marked(handle, predicate, identity=identity)
     _check_deletes_count(handle, what="other columns")
     return write_batches(handle, _as_deletes(_rows(handle, predicate)), identity=identity)
 

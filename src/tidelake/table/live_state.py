@@ -18,7 +18,7 @@ import numpy as np
 
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.entry_table import EntryTable
-from tidelake.metadata.index_entry import IndexEntry
+from tidelake.metadata.index_entry import DELETION_VECTORS, IndexEntry, IndexFile
 from tidelake.metadata.index_manifest import index_entries
 from tidelake.metadata.live_set import manifest_files, read_manifests
 from tidelake.metadata.paths import POSTPONE_BUCKET
@@ -60,6 +60,7 @@ class LiveState:
         self._entries: Sequence[EntryTable] = ()
         self._snapshot: Snapshot | None = None
         self._index: Sequence[IndexEntry] = ()
+        self._vectors: dict[tuple[bytes, int], tuple[IndexFile, ...]] = {}
         self._look_ups = 0
         self._folded = False
         self._states: dict[tuple[bytes, int], BucketState] | None = None
@@ -84,7 +85,8 @@ class LiveState:
         own = self._live(partition, bucket)
         some = own if own.num_rows else self._live(partition, None)
         buckets = int(some["total_buckets"][0]) if some.num_rows else None
-        return BucketState(tuple(own.files()), buckets, self._snapshot_id)
+        vectors = self._vectors.get((partition, bucket), ())
+        return BucketState(tuple(own.files()), buckets, self._snapshot_id, vectors)
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -131,7 +133,9 @@ class LiveState:
             buckets.setdefault(place, entry.total_buckets)
             self._partition_buckets.setdefault(entry.partition, entry.total_buckets)
         return {
-            place: BucketState(tuple(own), buckets[place], self._snapshot_id)
+            place: BucketState(
+                tuple(own), buckets[place], self._snapshot_id, self._vectors.get(place, ())
+            )
             for place, own in files.items()
         }
 
@@ -148,6 +152,10 @@ class LiveState:
         self._entries = read_manifests(handle.fileio, handle.paths, files, handle.manifests)
         self._snapshot = snapshot
         self._index = index_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
+        for entry in self._index:
+            if entry.file.index_type == DELETION_VECTORS:
+                place = entry.partition, entry.bucket
+                self._vectors[place] = (*self._vectors.get(place, ()), entry.file)
         self._where = f"snapshot {snapshot.id} of {handle.paths.location}"
         self._snapshot_id = snapshot.id
 

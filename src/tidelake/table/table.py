@@ -270,20 +270,22 @@ class Table(Conversions, Alterations):
         ----------
         target : object
             Keys: anything :meth:`write` takes, with the primary-key columns. Or a predicate: SQL
-            text (``"v > 10"``), ``col("v") > 10``, or a list of tuples. On an append table only
-            predicates on partition columns.
+            text (``"v > 10"``), ``col("v") > 10``, or a list of tuples. An append table takes
+            predicates on partition columns, and with ``deletion-vectors.enabled`` any.
         commit_user, commit_identifier, options
             See :meth:`write`.
 
         Returns
         -------
         WriteResult
-            ``rows`` counts the deletes written; of whole partitions, which go by metadata, it is 0.
+            ``rows`` counts the deletes written, or the rows marked in deletion vectors; of whole
+            partitions, which go by metadata, it is 0.
 
         Notes
         -----
         A predicate is evaluated on the newest snapshot; a row that another writer changes at the
-        same time is deleted with its key.
+        same time is deleted with its key. Of an append table, if another commit deletes or moves
+        rows of the same files at the same time, it is done again on the newest snapshot.
         """
         handle = self._for_call(options)
         return delete_rows(

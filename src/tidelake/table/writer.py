@@ -27,7 +27,7 @@ from tidelake.errors import ClosedError, InvalidInputError, StorageError
 from tidelake.fileio import FileIO, parent_of
 from tidelake.merge import batch_parts
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
-from tidelake.metadata.index_entry import IndexChange
+from tidelake.metadata.index_entry import IndexChange, IndexFile
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.options import declared, write_buffer_bytes
 from tidelake.store import (
@@ -63,11 +63,14 @@ class BucketState:
     snapshot_id : int or None
         The snapshot looked at, 0 for the empty table; the same for all buckets of a writer. None
         for an overwrite.
+    vectors : tuple of IndexFile
+        The bucket's index files of deletion vectors.
     """
 
     files: tuple[DataFileMeta, ...] = ()
     partition_buckets: int | None = None
     snapshot_id: int | None = None
+    vectors: tuple[IndexFile, ...] = ()
 
 
 Place = tuple[bytes, int]
@@ -256,14 +259,22 @@ class TableWriter:
             write_only = context.options.updated({declared.WRITE_ONLY.key: "true"})
             context = replace(context, options=write_only)
             self._altered.add((partition, bucket))
-        opened: type[BucketWriter] = AppendBucketWriter
-        if context.schema.primary_keys:
-            opened = PostponeBucketWriter if bucket == POSTPONE_BUCKET else LsmBucketWriter
+        total_buckets = self._buckets_count if known is None else known
+        if not context.schema.primary_keys:
+            return AppendBucketWriter(
+                context,
+                partition,
+                bucket,
+                total_buckets=total_buckets,
+                live_files=state.files,
+                vectors=state.vectors,
+            )
+        opened = PostponeBucketWriter if bucket == POSTPONE_BUCKET else LsmBucketWriter
         return opened(
             context,
             partition,
             bucket,
-            total_buckets=self._buckets_count if known is None else known,
+            total_buckets=total_buckets,
             live_files=state.files,
         )
 
@@ -366,7 +377,8 @@ class TableWriter:
         directory = paths.bucket_dir(message.partition, message.bucket)
         if message.made_files:
             yield directory
-        if message.index is not None and message.index.file is not None:
+        new_hashes = message.index is not None and message.index.file is not None
+        if new_hashes or (message.deletions is not None and message.deletions.added):
             index_directory = paths.index_dir(message.partition, message.bucket)
             yield index_directory
             yield parent_of(index_directory)
@@ -416,7 +428,9 @@ def delete_new_files(fileio: FileIO, paths: TablePaths, messages: Iterable[Commi
         for name in sorted(names):
             with contextlib.suppress(StorageError):
                 fileio.delete(paths.data_file(message.partition, message.bucket, name))
-        index = None if message.index is None else message.index.file
-        if index is not None:
+        indexes = () if message.deletions is None else message.deletions.added
+        if message.index is not None and message.index.file is not None:
+            indexes += (message.index.file,)
+        for index in indexes:
             with contextlib.suppress(StorageError):
                 fileio.delete(paths.index_file(message.partition, message.bucket, index.file_name))

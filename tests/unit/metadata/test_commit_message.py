@@ -14,7 +14,13 @@ from unit.metadata.test_entry_table import FILES
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.metadata import CommitMessage
 from tidelake.metadata.commit_message import from_bytes, to_bytes
-from tidelake.metadata.index_entry import HASH, IndexChange, IndexFile
+from tidelake.metadata.index_entry import (
+    DELETION_VECTORS,
+    HASH,
+    DeletionChange,
+    IndexChange,
+    IndexFile,
+)
 from tidelake.metadata.wire import WireReader, WireWriter
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "commit_message.txt"
@@ -24,6 +30,20 @@ INDEX_CHANGES = st.builds(
     LONGS,
     st.none() | st.builds(IndexFile, st.just(HASH), st.text(max_size=20), LONGS, LONGS),
     LONGS,
+)
+VECTORS = st.lists(st.tuples(st.text(max_size=9), LONGS, LONGS, st.none() | LONGS), max_size=2)
+VECTOR_FILES = st.builds(
+    lambda name, size, vectors: IndexFile(
+        DELETION_VECTORS, name, size, len(vectors), tuple(vectors)
+    ),
+    st.text(max_size=9),
+    LONGS,
+    VECTORS,
+)
+DELETION_CHANGES = st.builds(
+    DeletionChange,
+    st.lists(st.text(max_size=9), max_size=2).map(tuple),
+    st.lists(VECTOR_FILES, max_size=2).map(tuple),
 )
 SEVERAL = st.lists(FILES, max_size=2).map(tuple)
 
@@ -41,6 +61,7 @@ SEVERAL = st.lists(FILES, max_size=2).map(tuple)
         st.none() | INDEX_CHANGES,
         SEVERAL,
         SEVERAL,
+        st.none() | DELETION_CHANGES,
     )
 )
 def test_a_message_comes_back_as_it_went_in(message):
@@ -50,7 +71,9 @@ def test_a_message_comes_back_as_it_went_in(message):
 def small_message():
     file = data_file("data-1", keys=(1, 2), sequences=(5, 9), extra_files=("x",))
     index = IndexChange(7, IndexFile(HASH, "index-1", 12, 3), known_count=2)
-    return CommitMessage(bytes(12), 3, 4, new_files=(file,), index=index)
+    vectors = IndexFile(DELETION_VECTORS, "index-3", 33, 1, ranges=(("data-2", 1, 24, 2),))
+    deletions = DeletionChange(("index-2",), (vectors,))
+    return CommitMessage(bytes(12), 3, 4, new_files=(file,), index=index, deletions=deletions)
 
 
 def test_a_message_has_the_bytes_of_the_golden_file():
@@ -75,7 +98,7 @@ def test_every_cut_and_every_byte_more_is_noticed():
             from_bytes(wrong)
 
 
-def sealed(body, version=3):
+def sealed(body, version=4):
     framed = b"TLCM" + bytes([version]) + body
     return framed + struct.pack("<I", zlib.crc32(framed))
 
@@ -114,8 +137,8 @@ def test_hostile_lengths_take_no_memory(body):
 
 
 def test_another_layout_is_refused():
-    with pytest.raises(UnsupportedError, match="layout 4"):
-        from_bytes(sealed(b"", version=4))
+    with pytest.raises(UnsupportedError, match="layout 5"):
+        from_bytes(sealed(b"", version=5))
 
 
 @UNHURRIED

@@ -61,3 +61,29 @@ def test_bins_hold_small_files_once_and_are_worth_it(sizes, files_min, target):
         size = sum(f.file_size_bytes for f in group)
         assert len(group) > 1
         assert size >= 2 * target or len(group) >= files_min
+
+
+def test_a_worn_file_is_rewritten_alone_and_however_large_it_is():
+    _, worn, _ = files = files_of([500, 900, 10])
+
+    def picked(own, **rest):
+        bins = pick_unaware(own, files_min=5, target_size_bytes=100, **rest)
+        return [[f.file_size_bytes for f in sizes] for sizes in bins]
+
+    assert picked(files) == []
+    assert picked(files, is_worn=lambda f: f is worn) == [[10, 900]]
+    assert picked([worn], is_worn=lambda _: True) == [[900]]
+
+
+def test_a_full_compaction_takes_a_large_file_of_which_a_row_is_deleted():
+    files = files_of([500, 600, 700])
+
+    def picked(*marked):
+        found = pick_bucketed_full(
+            files, target_size_bytes=100, has_deletes=lambda f: f.file_size_bytes in marked
+        )
+        return [f.file_size_bytes for f in found]
+
+    assert picked() == []
+    assert picked(600) == [600, 700]
+    assert picked(500) == [500, 600, 700]

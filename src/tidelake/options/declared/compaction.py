@@ -105,8 +105,8 @@ COMPACTION_MIN_FILE_NUM: Final = integer(
 COMPACTION_DELETE_RATIO_THRESHOLD: Final = floating(
     "compaction.delete-ratio-threshold",
     0.2,
-    "Share of deleted rows from which a file of an append table is rewritten.",
-    no_effect("it belongs to deletion-vectors.enabled"),
+    "Share of deleted rows above which a compaction rewrites a file of an append table without "
+    "buckets, however large it is.",
     kind=Kind.DOUBLE,
 )
 COMPACTION_FORCE_REWRITE_ALL_FILES: Final = boolean(

@@ -163,22 +163,23 @@ DELETION_VECTORS_ENABLED: Final = boolean(
     "Whether rows are deleted by marking their position instead of rewriting or merging. A "
     "primary-key table is then read without a merge, and without what is not compacted yet.",
     refused(
-        "such tables are read, and not written yet; write it with Java Paimon",
+        "lookup compaction, which marks replaced rows, is not covered yet; the table can be read, "
+        "write it with Java Paimon",
         on=ON_WRITE,
+        tables="primary_key",
     ),
     mutable=False,
 )
 DELETION_VECTORS_BITMAP64: Final = boolean(
     "deletion-vectors.bitmap64",
     False,
-    "Whether positions are kept in 64-bit bitmaps, as Iceberg does.",
-    no_effect("it belongs to deletion-vectors.enabled"),
+    "Whether positions are kept in 64-bit bitmaps, as Iceberg does. Either kind is read.",
 )
 DELETION_VECTOR_INDEX_FILE_TARGET_SIZE: Final = memory_size(
     "deletion-vector.index-file.target-size",
     2 << 20,
-    "Size of a file of deletion vectors.",
-    no_effect("it belongs to deletion-vectors.enabled"),
+    "Size of an index file of deletion vectors where a table has no buckets. Larger: fewer files. "
+    "Smaller: a delete rewrites fewer vectors.",
 )
 RECORD_LEVEL_EXPIRE_TIME: Final = duration(
     "record-level.expire-time",

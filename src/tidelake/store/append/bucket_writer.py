@@ -9,6 +9,8 @@
 3. ``prepare_commit`` closes the file and hands out what is new. In a bucketed table neighbouring
    small files are then put together in order (:mod:`tidelake.store.append.pick`), unless the table
    is write-only. In a table without buckets only ``compact`` does that, and order does not count.
+4. A compaction leaves out the rows that deletion vectors name, and lets go of the vectors of the
+   files that it replaces.
 
 Sequence numbers: in a bucketed table they go on from the live files; without buckets each file
 counts its rows from 0. The semantics are Paimon's ``AppendOnlyWriter`` (1.3.1).
@@ -17,6 +19,7 @@ counts its rows from 0. The semantics are Paimon's ``AppendOnlyWriter`` (1.3.1).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -27,8 +30,10 @@ from tidelake.errors import ClosedError, InvalidInputError
 from tidelake.format import orc_zone_moves, read_batches
 from tidelake.merge import SpillStack
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileSource
+from tidelake.metadata.index_entry import IndexFile
 from tidelake.options import target_file_size_bytes
 from tidelake.options.declared import (
+    COMPACTION_DELETE_RATIO_THRESHOLD,
     COMPACTION_MIN_FILE_NUM,
     WRITE_BUFFER_FOR_APPEND,
     WRITE_BUFFER_SPILLABLE,
@@ -38,6 +43,7 @@ from tidelake.store.append.append_file import AppendFile, row_group_bytes
 from tidelake.store.append.pick import pick_bucketed, pick_bucketed_full, pick_unaware
 from tidelake.store.buffer import RowBuffer
 from tidelake.store.context import StoreContext
+from tidelake.store.deletion_vectors import BucketDeletions
 from tidelake.store.new_files import NewFiles
 from tidelake.store.rolling import RollingWriter
 
@@ -62,6 +68,8 @@ class AppendBucketWriter:
         Number of buckets, as the manifests record it; -1 in a table without buckets.
     live_files : sequence of DataFileMeta
         The bucket's live files in the snapshot that the write builds on; none for an overwrite.
+    vectors : sequence of IndexFile
+        The bucket's index files of deletion vectors there.
     """
 
     def __init__(
@@ -72,6 +80,7 @@ class AppendBucketWriter:
         *,
         total_buckets: int,
         live_files: Sequence[DataFileMeta],
+        vectors: Sequence[IndexFile] = (),
     ) -> None:
         options = context.options
         self._context = context
@@ -81,10 +90,14 @@ class AppendBucketWriter:
         self._ordered = total_buckets != UNAWARE
         self._target_size_bytes = target_file_size_bytes(options, has_primary_key=False)
         self._files_min = options.get(COMPACTION_MIN_FILE_NUM)
+        self._worn_share = options.get(COMPACTION_DELETE_RATIO_THRESHOLD)
         self._write_only = options.get(WRITE_ONLY)
         self._spill_always = options.get(WRITE_BUFFER_FOR_APPEND)
         self._live = tuple(live_files)
         self._files = NewFiles(context, partition, bucket)
+        self._deletions = BucketDeletions(
+            context, partition, bucket, files=vectors, one_file=self._ordered
+        )
         self._row_group_bytes = row_group_bytes(context)
         self._buffer = RowBuffer(owns_rows=context.env.memory.is_limited)
         self._spilled: SpillStack | None = None
@@ -156,11 +169,17 @@ class AppendBucketWriter:
                 self._live,
                 files_min=2 if full else self._files_min,
                 target_size_bytes=self._target_size_bytes,
+                is_worn=self._is_worn,
             )
             for files in picked:
                 self._rewrite(files)
         elif full:
-            self._rewrite(pick_bucketed_full(self._live, target_size_bytes=self._target_size_bytes))
+            picked_full = pick_bucketed_full(
+                self._live,
+                target_size_bytes=self._target_size_bytes,
+                has_deletes=lambda f: self._deletions.count(f) > 0,
+            )
+            self._rewrite(picked_full)
         else:
             self._compact_neighbours()
 
@@ -175,7 +194,9 @@ class AppendBucketWriter:
         self.flush()
         if self._ordered and not self._write_only and self._files.has_new:
             self._compact_neighbours()
-        return self._files.hand_out(total_buckets=self._total_buckets)
+        deletions = self._deletions.write()
+        message = self._files.hand_out(total_buckets=self._total_buckets)
+        return message if deletions is None else replace(message, deletions=deletions)
 
     def close(self) -> None:
         """Let go of memory, spilled rows and files that no message names."""
@@ -187,6 +208,7 @@ class AppendBucketWriter:
         if self._compacting is not None:
             self._compacting.abort()
         self._files.delete_unknown()
+        self._deletions.discard()
 
     def abort(self) -> None:
         """Give up what was not handed out; what was handed out stays untouched."""
@@ -232,6 +254,9 @@ class AppendBucketWriter:
             if len(self._live) >= count:
                 return  # the same number of files came out: nothing is gained by going on
 
+    def _is_worn(self, file: DataFileMeta) -> bool:
+        return self._deletions.count(file) > self._worn_share * file.row_count
+
     def _rewrite(self, files: Sequence[DataFileMeta]) -> None:
         """Put files together, one after the other."""
         if not files:
@@ -246,6 +271,7 @@ class AppendBucketWriter:
                 file_fields=self._context.file_fields(file),
                 file_size_bytes=file.file_size_bytes,
                 row_count=file.row_count,
+                deleted=self._deletions.positions(file),
                 batch_bytes=self._context.env.memory.batch_bytes,
                 zone=self._context.env.zone,
                 orc_zone_moves=orc_zone_moves(self._context.options),
@@ -254,6 +280,7 @@ class AppendBucketWriter:
         written = self._compacting.close()
         self._live = (*(f for f in self._live if f not in files), *written)
         self._files.compact(files, written)
+        self._deletions.drop(f.file_name for f in files)
 
     def _rolling(self, first_sequence: int, source: FileSource) -> RollingWriter:
         def open_file(rows_before: int) -> AppendFile:

@@ -6,11 +6,13 @@
 2. When the gathered files reach twice the target size without being that many, the first is
    let go: it is large, or its neighbours are.
 
-A full compaction takes everything behind the leading files that have reached the target size, if
-most of that is small.
+A full compaction takes everything behind the leading files that have reached the target size and
+of which no row is deleted, if most of that is small or a row of it is deleted.
 
-*Unaware* of buckets (no order): fill bins with small files, smallest first, until a bin has twice
-the target size; the rest makes a bin of its own if it has ``compaction.min.file-num`` files.
+*Unaware* of buckets (no order): fill bins with small and worn files, smallest first, until a bin
+has twice the target size; the rest makes a bin of its own if it has ``compaction.min.file-num``
+files or a worn one. A file is *worn* if more than a share of its rows is deleted, which is
+``compaction.delete-ratio-threshold``.
 
 Source: Paimon's ``BucketedAppendCompactManager`` and ``AppendCompactCoordinator`` (1.3.1).
 """
@@ -18,7 +20,7 @@ Source: Paimon's ``BucketedAppendCompactManager`` and ``AppendCompactCoordinator
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import dropwhile
 
 from tidelake.metadata.data_file import DataFileMeta
@@ -61,21 +63,37 @@ def pick_bucketed(
 
 
 def pick_bucketed_full(
-    files: Iterable[DataFileMeta], *, target_size_bytes: int
+    files: Iterable[DataFileMeta],
+    *,
+    target_size_bytes: int,
+    has_deletes: Callable[[DataFileMeta], bool] = lambda _: False,
 ) -> tuple[DataFileMeta, ...]:
     """Choose what a full compaction of a bucket puts together, in sequence order."""
-    rest = tuple(dropwhile(lambda f: f.file_size_bytes >= target_size_bytes, _in_sequence(files)))
+    rest = tuple(
+        dropwhile(
+            lambda f: f.file_size_bytes >= target_size_bytes and not has_deletes(f),
+            _in_sequence(files),
+        )
+    )
     small = sum(f.file_size_bytes < target_size_bytes for f in rest)
     worth_it = len(rest) >= FULL_FILES_MIN and small > len(rest) - small
-    return rest if worth_it else ()
+    return rest if worth_it or any(map(has_deletes, rest)) else ()
 
 
 def pick_unaware(
-    files: Iterable[DataFileMeta], *, files_min: int, target_size_bytes: int
+    files: Iterable[DataFileMeta],
+    *,
+    files_min: int,
+    target_size_bytes: int,
+    is_worn: Callable[[DataFileMeta], bool] = lambda _: False,
 ) -> tuple[tuple[DataFileMeta, ...], ...]:
-    """Choose bins of small files to put together; each becomes one or two files."""
+    """Choose bins of files to put together; each becomes one or two files."""
     small = sorted(
-        (f for f in files if f.file_size_bytes < target_size_bytes * SMALL_FILE_SHARE),
+        (
+            f
+            for f in files
+            if f.file_size_bytes < target_size_bytes * SMALL_FILE_SHARE or is_worn(f)
+        ),
         key=lambda f: (f.file_size_bytes, f.file_name),
     )
     bins: list[tuple[DataFileMeta, ...]] = []
@@ -83,10 +101,10 @@ def pick_unaware(
     for file in small:
         current.append(file)
         full = sum(f.file_size_bytes for f in current) >= 2 * target_size_bytes
-        if full and len(current) > 1:
+        if full and (len(current) > 1 or is_worn(file)):
             bins.append(tuple(current))
             current = []
-    if len(current) >= max(2, files_min):
+    if len(current) >= max(2, files_min) or any(map(is_worn, current)):
         bins.append(tuple(current))
     return tuple(bins)
 

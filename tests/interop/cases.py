@@ -138,7 +138,8 @@ class Model:
         self.keyed: dict[Values, tuple[Any, Values | None]] = {}
         self.listed: list[Values] = []
         self.options = case.options
-        self.combines = "merge-engine" in case.options
+        self.first_row = case.options.get("merge-engine") == "first-row"
+        self.combines = "merge-engine" in case.options and not self.first_row
         self.history: dict[Values, list[tuple[Any, str, Values]]] = {}
         self.waits = case.options.get("bucket") == "-2"
         self.waiting: list[tuple[Values, str]] = []
@@ -185,6 +186,8 @@ class Model:
             self.history.setdefault(self._key(row), []).append((order, kind, row))
             return
         known = self.keyed.get(self._key(row))
+        if known is not None and self.first_row:
+            return
         if known is None or order >= known[0]:
             self.keyed[self._key(row)] = (order, None if kind == "-D" else row)
 
@@ -768,6 +771,39 @@ def engine_cases() -> list[Case]:
              [Write([(k, f"{v}", v, rng.randrange(9)) for k in range(30)]) for v in range(6)], ("k",),
              options={**aggregation, "sequence.field": "at", "fields.v.aggregate-function": "last_value",
                       "fields.n.aggregate-function": "max"}, full_only=True),
+        *_lookup_cases(),
+    ]  # fmt: skip
+
+
+def _lookup_cases() -> list[Case]:
+    """Tables whose compactions look keys up: rows of a key stay in higher levels."""
+    lookup = {
+        "bucket": "2",
+        "changelog-producer": "lookup",
+        "num-sorted-run.compaction-trigger": "4",
+    }
+    peer = [(k, f"peer-{k}", k) for k in range(0, 100, 7)]
+    commits = {"keys_count": 100, "per_commit": 30}
+    rng = random.Random(35)
+    return [
+        Case("first_row", KV, _upserts(31, commits=7, **commits), ("k",),
+             options={"bucket": "2", "merge-engine": "first-row", "ignore-delete": "true"}, peer_rows=peer),
+        Case("lookup_first_row", KV, _upserts(32, commits=4, **commits), ("k",),
+             options={**lookup, "merge-engine": "first-row", "ignore-delete": "true"}, peer_rows=peer, full_only=True),
+        Case("lookup_deduplicate", KV,
+             [*_upserts(33, commits=6, **commits), Delete(keys=[(k,) for k in range(0, 90, 11)]), *_upserts(34, commits=3, **commits)],
+             ("k",), options=lookup, peer_rows=peer),
+        Case("lookup_sequence", KV,
+             [Write(_kv_rows(rng, rng.sample(range(100), 40), v)) for v in range(7)], ("k",),
+             options={**lookup, "sequence.field": "n"}, peer_rows=peer, full_only=True),
+        Case("lookup_partial_update", KV,
+             [Write([(k, f"{v}" if (k + v) % 3 else None, v if (k + v) % 2 else None) for k in range(v, 60, 2)]) for v in range(8)],
+             ("k",), options={**lookup, "merge-engine": "partial-update"}, peer_rows=peer),
+        Case("lookup_aggregation", {"k": "INT NOT NULL", "s": "BIGINT", "m": "INT"},
+             [Write([(k, v, k % (v + 2)) for k in range(v, 70, 1 + v % 3)]) for v in range(9)], ("k",),
+             options={**lookup, "merge-engine": "aggregation", "fields.s.aggregate-function": "sum", "fields.m.aggregate-function": "max"},
+             peer_rows=[(k, 1000, 7) for k in range(0, 90, 4)],
+             left_out={"pypaimon": "it merges rows of higher levels that lower ones hold merged"}),
     ]  # fmt: skip
 
 

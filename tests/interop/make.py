@@ -159,13 +159,16 @@ def make_table(warehouse: Path, case: Case) -> Made:
     made = Made(case, warehouse / "db.db" / case.name, Model(case))
     seen = 0
     for step in case.steps:
+        before = made.model.cells()
         _take(table, step, made.model.keys)
         made.model.apply(step)
         columns, rows = list(made.model.columns), made.model.cells()
         newest = table.latest_snapshot_id or 0
         for snapshot in range(seen + 1, newest + 1):
             asked = {"scan.snapshot-id": str(snapshot)}
-            made.moments.append(Moment(f"snapshot {snapshot}", asked, columns, rows))
+            # a first row is seen from its compaction on, which is a write's second snapshot
+            told = before if made.model.first_row and snapshot < newest else rows
+            made.moments.append(Moment(f"snapshot {snapshot}", asked, columns, told))
         seen = newest
         if isinstance(step, Tag):
             asked = {"scan.tag-name": step.name}

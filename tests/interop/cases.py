@@ -807,6 +807,50 @@ def _lookup_cases() -> list[Case]:
     ]  # fmt: skip
 
 
+def changelog_cases() -> list[Case]:
+    """Tables whose changes are logged."""
+    rng = random.Random(53)
+
+    def rows(count: int, version: int) -> list[Values]:
+        return [(k, f"v{version}-{k % 3}", k % 5) for k in rng.sample(range(40), count)]
+
+    pairs = [(k, f"{half}{k}", k) for k in range(0, 40, 3) for half in ("old", "new")]
+    corrected = Write(pairs, ["-U", "+U"] * 14)
+    gone = Write([(k, None, None) for k in range(0, 40, 4)], ["-D"] * 10)
+    settled = {"bucket": "1", "num-sorted-run.compaction-trigger": "20"}
+    steps = [
+        Write(rows(30, 1)),
+        Compact(),
+        corrected,
+        Write(rows(20, 2)),
+        gone,
+        Compact(),
+        Write(rows(9, 3)),
+        Compact(),
+    ]
+    sums = {
+        "merge-engine": "aggregation",
+        "fields.v.aggregate-function": "max",
+        "fields.n.aggregate-function": "sum",
+    }
+    return [
+        Case("changelog_input", KV, [Write(rows(30, 1)), corrected, gone, Write([*rows(9, 3), *rows(9, 4)])], ("k",),
+             options={"bucket": "2", "changelog-producer": "input"}, peer_rows=rows(20, 5)),
+        Case("changelog_input_orc", KV, [Write(rows(30, 1)), corrected, gone], ("k",), full_only=True,
+             options={"bucket": "2", "changelog-producer": "input", "changelog-file.format": "orc", "changelog-file.prefix": "log-",
+                      "changelog-file.compression": "lz4", "changelog-file.stats-mode": "none"}),
+        Case("changelog_input_avro", KV, [Write(rows(30, 1)), corrected, gone], ("k",), full_only=True,
+             options={"bucket": "1", "changelog-producer": "input", "changelog-file.format": "avro", "data-file.thin-mode": "true"}),
+        Case("changelog_lookup", KV, steps, ("k",), options={**settled, "changelog-producer": "lookup"}, peer_rows=rows(20, 5)),
+        Case("changelog_full", KV, steps, ("k",), options={**settled, "changelog-producer": "full-compaction"}, peer_rows=rows(20, 5)),
+        Case("changelog_full_deduplicated", KV, steps, ("k",), full_only=True,
+             options={**settled, "changelog-producer": "full-compaction", "changelog-producer.row-deduplicate": "true",
+                      "changelog-producer.row-deduplicate-ignore-fields": "v"}),
+        Case("changelog_full_sums", KV, [Write(rows(30, 1)), Compact(), Write(rows(20, 2)), Write(rows(20, 3)), Compact()], ("k",),
+             options={**settled, **sums, "changelog-producer": "full-compaction"}, peer_rows=rows(20, 5)),
+    ]  # fmt: skip
+
+
 def all_cases() -> list[Case]:
     """Every case; the random ones are the same in every run."""
     rng = random.Random(41)
@@ -999,6 +1043,7 @@ def all_cases() -> list[Case]:
              [Write(_noise_rows(rng, range(6_000))), Write(_noise_rows(rng, range(0, 6_000, 7)))],
              ("k",), options={"bucket": "1"}, peer_rows=_noise_rows(rng, range(0, 6_000, 500))),
         *engine_cases(),
+        *changelog_cases(),
         *format_cases(),
         Case("write_only", KV, _upserts(9, commits=12, keys_count=100, per_commit=30), ("k",),
              options={"bucket": "1", "write-only": "true"}, peer_rows=[(k, "peer", k) for k in range(40)]),

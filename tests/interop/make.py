@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from proving.changelog import ChangelogModel
 
 import tidelake
 from interop.cases import (
@@ -31,6 +32,7 @@ from interop.cases import (
     Truncate,
     Values,
     Write,
+    row_cells,
 )
 from interop.cells import Cell
 from interop.changes import change_of
@@ -49,6 +51,8 @@ class Moment:
     option: Mapping[str, str]
     columns: list[str]
     rows: list[tuple[Cell, ...]]
+    system: str | None = None
+    """A system table, which Java's core alone is asked for."""
 
 
 @dataclass(slots=True)
@@ -174,4 +178,24 @@ def make_table(warehouse: Path, case: Case) -> Made:
             asked = {"scan.tag-name": step.name}
             made.moments.append(Moment(f"tag {step.name}", asked, columns, rows))
     made.moments.append(Moment("now", {}, list(made.model.columns), made.model.cells()))
+    if "changelog-producer" in case.options:
+        made.moments.append(_logged(case, seen))
     return made
+
+
+def _logged(case: Case, newest: int) -> Moment:
+    """The changelog from the beginning, as the model of the producers says."""
+    model = ChangelogModel(tuple(case.columns), case.options)
+    changes: list[Values] = []
+    for step in case.steps:
+        if isinstance(step, Compact):
+            logs = {"full-compaction": model.compact_fully()}
+        else:
+            assert isinstance(step, Write), "the model knows writes and compactions"
+            kinds = step.kinds or ["+I"] * len(step.rows)
+            given, looked_up = model.write([(k, *r) for k, r in zip(kinds, step.rows, strict=True)])
+            logs = {"input": given, "lookup": looked_up}
+        changes += logs.get(case.options["changelog-producer"], [])
+    columns = {"rowkind": "STRING", **case.columns}
+    asked = {"incremental-between": f"0,{newest}", "incremental-between-scan-mode": "changelog"}
+    return Moment("changelog", asked, list(columns), row_cells(columns, changes), "audit_log")

@@ -20,17 +20,20 @@ Row = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Read a table (at a snapshot or tag), or write rows into it."""
+    """Read a table (at a snapshot or tag) or a system table of it, or write rows into it."""
 
     id: str
     table: str
     options: Mapping[str, str] = field(default_factory=dict)
     op: str = "read"
     rows: tuple[Row, ...] = ()
+    system: str | None = None
 
     def to_json(self) -> str:
+        of_system = {} if self.system is None else {"system": self.system}
         return json.dumps(
             {
+                **of_system,
                 "id": self.id,
                 "op": self.op,
                 "table": self.table,

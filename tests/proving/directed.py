@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from proving.faults import check_changelog
 from proving.fsck import check_table
 from proving.model import ModelTable, sorted_rows
 from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
@@ -204,6 +205,40 @@ def check_keys_move_between_partitions() -> None:
     check_table(fileio, LOCATION)
 
 
+def check_changelog_of_full_compactions() -> None:
+    """What full compactions log, replayed, is the last level: no half of an update is missing."""
+    options = {"bucket": "1", "changelog-producer": "full-compaction"}
+    commits = [
+        (_rows(range(6), "a"), None),
+        (_rows(range(3, 9), "b"), [k % 2 == 0 for k in range(6)]),
+    ]
+    table = _logged(options | {"full-compaction.delta-commits": "1"}, commits)
+    kinds = set(table.changes(0, mode="changelog")["_row_kind"].to_pylist())
+    assert kinds == {"+I", "-U", "+U", "-D"}, kinds
+
+
+def check_changelog_of_the_input() -> None:
+    """Every row that was written is in the changelog, also the one that the buffer merges away."""
+    options = {"bucket": "1", "changelog-producer": "input"}
+    rows = [*_rows([1, 2], "old"), *_rows([1, 2], "new"), *_rows([2], "gone")]
+    table = _logged(options, [(rows, [False] * 4 + [True])])
+    changes = table.changes(0, mode="changelog")
+    found = list(zip(changes["_row_kind"].to_pylist(), changes["v"].to_pylist(), strict=True))
+    assert found == [
+        ("+I", "old1" * 8),
+        ("+I", "new1" * 8),
+        ("+I", "old2" * 8),
+        ("+I", "new2" * 8),
+        ("-D", "gone2" * 8),
+    ], found
+
+
+def _logged(options: dict[str, str], commits):
+    table, _ = _run(options, commits)
+    check_changelog(table)
+    return table
+
+
 CHECKS = (
     check_unknown_outcome,
     check_compaction_of_several_sections,
@@ -215,4 +250,6 @@ CHECKS = (
     check_count_with_deletes,
     check_dynamic_writers_of_one_base,
     check_keys_move_between_partitions,
+    check_changelog_of_full_compactions,
+    check_changelog_of_the_input,
 )

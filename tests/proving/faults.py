@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import tidelake
+from proving.changelog import replay
 from proving.fsck import check_table
 from proving.model import ModelTable
 from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
@@ -29,6 +30,17 @@ INDEXED = Shape(
 )
 MARKED = Shape(
     (), (), None, (("deletion-vectors.enabled", "true"), ("compaction.min.file-num", "2"))
+)
+INPUT_LOG = Shape(("k",), (), None, (("bucket", "1"), ("changelog-producer", "input")))
+FULL_LOG = Shape(
+    ("k",),
+    (),
+    None,
+    (
+        ("bucket", "1"),
+        ("changelog-producer", "full-compaction"),
+        ("full-compaction.delta-commits", "1"),
+    ),
 )
 POSTPONE = Shape(("k",), (), None, (("bucket", "-2"),))
 
@@ -138,7 +150,7 @@ class Scenario:
 
 
 def scenarios() -> list[Scenario]:
-    """Create, append, upsert with compaction, overwrite, postpone, rescale, drop, alter."""
+    """Create, append, upsert, compact, overwrite, log, postpone, rescale, drop, alter."""
     first, second = _rows(PK, 0, 6, "a"), _rows(PK, 3, 6, "b")
     return [
         Scenario("append", APPEND, [_write(APPEND, _rows(APPEND, 0, 4, "a"))] * 2),
@@ -206,6 +218,22 @@ def scenarios() -> list[Scenario]:
                 _delete_marked(4),
                 _compact(full=False),
                 _delete_marked(2),
+            ],
+        ),
+        Scenario(
+            "changelog of the input",
+            INPUT_LOG,
+            [
+                _write(INPUT_LOG, _rows(INPUT_LOG, 0, 4, "a")),
+                _write(INPUT_LOG, _rows(INPUT_LOG, 2, 3, "b"), [False, True, False]),
+            ],
+        ),
+        Scenario(
+            "changelog of full compactions",
+            FULL_LOG,
+            [
+                _write(FULL_LOG, _rows(FULL_LOG, 0, 4, "a")),
+                _write(FULL_LOG, _rows(FULL_LOG, 2, 3, "b"), [False, True, False]),
             ],
         ),
         Scenario("delete and tag", PK, [_write(PK, first), _tag("t"), _delete(2)]),
@@ -288,6 +316,7 @@ def _recover(scenario: Scenario, inner, allowed: list[ModelTable], *, must_exist
     if not matching:
         raise FaultViolation(f"{got} is none of {[m.content() for m in allowed]}")
     check_table(inner, LOCATION)
+    check_changelog(table)
     model = matching[-1]
     rows = _rows(scenario.shape, 2, 5, "z")
     table.write(arrow_of(scenario.shape, rows))
@@ -295,6 +324,34 @@ def _recover(scenario: Scenario, inner, allowed: list[ModelTable], *, must_exist
     if content_of(_settled(scenario, catalog)) != model.content():
         raise FaultViolation("a commit after recovery reads wrong")
     check_table(inner, LOCATION)
+    check_changelog(catalog.table(NAME))
+
+
+def check_changelog(table) -> None:
+    """What the table's changelog says, from its beginning, is what the table holds.
+
+    That of full compactions is as far as the last level; the input is the whole story if its rows
+    are applied one after the other.
+    """
+    producer = table.options.raw.get("changelog-producer", "none")
+    if producer == "none":
+        return
+    state: dict = {}
+    for snapshot_id in range(1, (table.latest_snapshot_id or 0) + 1):
+        read = table.changes(snapshot_id - 1, snapshot_id, mode="changelog").to_pylist()
+        changes = [tuple(row.values()) for row in read]
+        if producer == "input":
+            for kind, key, *row in changes:
+                state.pop(key, None)
+                if kind in ("+I", "+U"):
+                    state[key] = (key, *row)
+        else:
+            state = replay(state, changes)
+        view = table.system_table("ro") if producer == "full-compaction" else table
+        rows = map(tuple, map(dict.values, view.to_arrow(snapshot_id=snapshot_id).to_pylist()))
+        held = {row[0]: row for row in rows}
+        if state != held:
+            raise FaultViolation(f"snapshot {snapshot_id}: {state} is logged and {held} is there")
 
 
 def _settled(scenario: Scenario, catalog):

@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 
 import tidelake.commit.index_plan as index_plan
 import tidelake.commit.own_commits as own_commits
+import tidelake.merge.changes as merge_changes
 import tidelake.merge.engine as engine
 import tidelake.merge.spec as spec
 import tidelake.scan.prune_columns as prune_columns
@@ -27,11 +29,13 @@ import tidelake.table.write as write
 from proving import directed, episode, faults, interleave
 from tidelake.errors import TidelakeError
 from tidelake.fileio import FaultMode, MemoryFileIO
+from tidelake.merge import merge_buffer
 from tidelake.merge.spill import SpillStack
 from tidelake.metadata import EntryTable, SnapshotLog
 from tidelake.metadata.data_file import FileKind
 from tidelake.store import LsmBucketWriter
 from tidelake.table.time_travel import TimeTravel
+from tidelake.types import RowKind
 
 SEEDS = 12
 STEPS = 25
@@ -200,6 +204,21 @@ def _keys_are_not_found(_):
     return lambda self, keys: (np.full(keys.num_rows, -1, np.int64), [])
 
 
+def _without_rows_before(original):
+    def with_kinds(rows, kinds):
+        made = original(rows, kinds)
+        return made.filter(pa.array(np.asarray(made["_VALUE_KIND"]) != RowKind.UPDATE_BEFORE))
+
+    return with_kinds
+
+
+def _logs_what_is_merged(_):
+    def sort_buffer(batches, merge_spec, **memory):
+        return iter([merge_buffer(batches, merge_spec, **memory)])
+
+    return sort_buffer
+
+
 _PLANTED = (
     # name; what catches it; where it is, and what stands there instead
     (
@@ -272,6 +291,16 @@ _PLANTED = (
         (bucket_writer, "carry_out", _deletes_compacted),
     ),
     ("a spilled run is lost", "check_spilled_write", (SpillStack, "runs", _loses_spilled_rows)),
+    (
+        "a changelog without its -U",
+        "check_changelog_of_full_compactions",
+        (merge_changes, "_with_kinds", _without_rows_before),
+    ),
+    (
+        "rows are merged before they are logged",
+        "check_changelog_of_the_input",
+        (bucket_writer, "sort_buffer", _logs_what_is_merged),
+    ),
     (
         "statistics prune too much",
         "check_bounds_are_inclusive",

@@ -187,6 +187,7 @@ def check_layout(schema: TableSchema, parsed: Options, *, table: str) -> None:
     check_keys_may_move(schema, parsed, table=table)
     _check_sequence(schema, parsed, by_name, table)
     _check_first_row(parsed, table)
+    _check_producer(schema, parsed, table)
     _check_ignored_changes(parsed, by_name, table)
     _check_row_kind_field(schema, parsed, by_name, table)
     _check_field_options(schema.options, by_name, table)
@@ -385,6 +386,17 @@ def _check_first_row(parsed: Options, table: str) -> None:
         raise invalid_schema(
             f"has 'changelog-producer' = '{producer}' under 'merge-engine' = '{FIRST_ROW}'",
             "take 'lookup', which tells each first row once",
+            table,
+            option=declared.CHANGELOG_PRODUCER.key,
+        )
+
+
+def _check_producer(schema: TableSchema, parsed: Options, table: str) -> None:
+    producer = parsed.get(declared.CHANGELOG_PRODUCER)
+    if producer != "none" and not schema.primary_keys:
+        raise invalid_schema(
+            f"has 'changelog-producer' = '{producer}' without a primary key",
+            "leave the option out: every row of an append table is an insert",
             table,
             option=declared.CHANGELOG_PRODUCER.key,
         )

@@ -102,12 +102,9 @@ SCHEMA = pa.schema(
             "'changelog-producer' = 'input' under 'merge-engine' = 'first-row'",
         ),
         (
-            {
-                "primary_keys": ["k"],
-                "options": {"bucket": 1, "changelog-producer": "full-compaction"},
-            },
-            UnsupportedError,
-            "changelog-producer",
+            {"options": {"changelog-producer": "full-compaction"}},
+            InvalidInputError,
+            "'changelog-producer' = 'full-compaction' without a primary key",
         ),
         (
             {"primary_keys": ["k"], "options": {"bucket": 1, "deletion-vectors.enabled": True}},

@@ -78,7 +78,6 @@ def test_every_default_written_out_is_accepted(action, has_primary_key):
     ("key", "value", "refused"),
     [
         ("deletion-vectors.enabled", "true", ("create", "write")),
-        ("changelog-producer", "full-compaction", ("create", "write")),
         ("data-evolution.enabled", "true", ACTIONS),
         ("row-tracking.enabled", "true", ACTIONS),
         ("type", "format-table", ACTIONS),
@@ -129,7 +128,7 @@ def test_neutral_values_and_options_without_effect_are_accepted(key, value, acti
 
 
 def test_options_of_primary_key_tables_are_ignored_on_append_tables():
-    supported({"changelog-producer": "full-compaction"}, has_primary_key=False)
+    supported({"record-level.expire-time": "1 d"}, has_primary_key=False)
 
 
 def test_a_primary_key_table_without_buckets_makes_them_as_needed():

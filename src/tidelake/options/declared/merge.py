@@ -12,7 +12,6 @@ from tidelake.options.option import (
     integer,
     memory_size,
     no_effect,
-    partly,
     refused,
     text,
 )
@@ -44,7 +43,7 @@ __all__ = [
 
 TITLE = "Merging: engines, order, deletes, changelog"
 
-_NO_CHANGELOG = no_effect("no changelog is written, see changelog-producer")
+_NO_EXPIRY = no_effect("changelogs live as long as their snapshots here")
 
 MERGE_ENGINE: Final = enumeration(
     "merge-engine",
@@ -123,13 +122,6 @@ CHANGELOG_PRODUCER: Final = enumeration(
     ("none", "input", "full-compaction", "lookup"),
     "How the changes that are followed are made: input keeps the rows as they were written, "
     "full-compaction and lookup compare what a key was with what it becomes; none keeps nothing.",
-    partly(
-        "changelog files of full compactions are not written yet, stream readers would miss this "
-        "write; use 'input' or 'lookup', or write with Java Paimon (reading the table is fine)",
-        accepted=("none", "input", "lookup"),
-        on=ON_WRITE,
-        tables="primary_key",
-    ),
 )
 CHANGELOG_PRODUCER_ROW_DEDUPLICATE: Final = boolean(
     "changelog-producer.row-deduplicate",
@@ -143,19 +135,19 @@ CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS: Final = text(
     "Columns, comma-separated, that do not count when the two are compared.",
 )
 CHANGELOG_NUM_RETAINED_MIN: Final = integer(
-    "changelog.num-retained.min", None, "Changelogs kept at least.", _NO_CHANGELOG
+    "changelog.num-retained.min", None, "Changelogs kept at least.", _NO_EXPIRY
 )
 CHANGELOG_NUM_RETAINED_MAX: Final = integer(
-    "changelog.num-retained.max", None, "Changelogs kept at most.", _NO_CHANGELOG
+    "changelog.num-retained.max", None, "Changelogs kept at most.", _NO_EXPIRY
 )
 CHANGELOG_TIME_RETAINED: Final = duration(
-    "changelog.time-retained", None, "How long changelogs are kept.", _NO_CHANGELOG
+    "changelog.time-retained", None, "How long changelogs are kept.", _NO_EXPIRY
 )
 DELETE_FORCE_PRODUCE_CHANGELOG: Final = boolean(
     "delete.force-produce-changelog",
     False,
     "Whether a DELETE statement always writes changelog.",
-    _NO_CHANGELOG,
+    no_effect("a delete is written as rows, which the changelog-producer sees"),
 )
 DELETION_VECTORS_ENABLED: Final = boolean(
     "deletion-vectors.enabled",

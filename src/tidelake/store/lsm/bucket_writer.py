@@ -275,7 +275,7 @@ class LsmBucketWriter:
             picked,
             self._levels,
             lambda: self._rolling(
-                level=picked.output_level, source=FileSource.COMPACT, changelog=True
+                level=picked.output_level, source=FileSource.APPEND, changelog=True
             ),
         )
         steps = plan(

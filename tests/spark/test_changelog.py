@@ -53,3 +53,36 @@ def test_what_a_view_has_not_is_refused(lake, logged):
         lake.table("db.t$audit_log", columns=["kind"])
     with pytest.raises(InvalidInputError, match="takes no options"):
         lake.table("db.t$audit_log", options={"scan.snapshot-id": 1})
+
+
+@pytest.mark.parametrize("bucket", [2, -1])
+def test_executors_look_up_what_keys_were(spark, lake, bucket):
+    options = {"bucket": bucket, "changelog-producer": "lookup"}
+    lake.create_table("db.l", "k bigint, v bigint", primary_keys=["k"], options=options)
+    lake.write(spark.sql("SELECT id AS k, id AS v FROM range(1000)"), "db.l")
+    start = lake.catalog.table("db.l").latest_snapshot_id
+    changed = spark.sql(
+        "SELECT id AS k, id * 10 AS v, IF(id = 990, '-D', '+U') AS _row_kind FROM range(990, 1002)"
+    )
+    lake.write(changed, "db.l")
+    changes = lake.catalog.table("db.l").changes(start, mode="changelog").to_pylist()
+    expected = [("-D", 990, 990), ("+I", 1000, 10_000), ("+I", 1001, 10_010)]
+    for k in range(991, 1000):
+        expected += [("-U", k, k), ("+U", k, 10 * k)]
+    assert sorted(tuple(row.values()) for row in changes) == sorted(expected)
+
+
+def test_executors_keep_first_rows_and_read_them_without_a_merge(spark, lake):
+    options = {"bucket": 2, "merge-engine": "first-row"}
+    lake.create_table("db.f", "k bigint, v bigint", primary_keys=["k"], options=options)
+    for number in range(3):
+        rows = spark.sql(f"SELECT id AS k, {number} AS v FROM range({50 * number}, 300, 3)")
+        lake.write(rows, "db.f")
+    first = {}
+    for number in range(3):
+        for k in range(50 * number, 300, 3):
+            first.setdefault(k, number)
+    found = lake.table("db.f")
+    assert sorted(map(tuple, found.collect())) == sorted(first.items())
+    assert found.where("v = 2").count() == sum(v == 2 for v in first.values())
+    assert all(split.raw for split in lake.catalog.table("db.f").explain().plan.splits)

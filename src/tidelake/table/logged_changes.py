@@ -33,6 +33,8 @@ from tidelake.metadata.live_set import changelog_entries, delta_entries
 from tidelake.metadata.snapshot import CommitKind, Snapshot
 from tidelake.options import declared
 from tidelake.scan import ReadContext, grouped, read_changes
+from tidelake.scan.prune import scan_filter
+from tidelake.scan.prune_entries import in_partitions
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN, row_kind_names
 from tidelake.types import RowKind
@@ -144,7 +146,7 @@ class LoggedChanges:
     def _batches(self, snapshots: list[Snapshot]) -> Iterator[pa.RecordBatch]:
         context = self.handle.read_context()
         for snapshot in snapshots:
-            for bucket in grouped(self._entries(snapshot), snapshot.id):
+            for bucket in grouped(self._entries(context, snapshot), snapshot.id):
                 if bucket.bucket < 0:
                     continue  # rows that wait for their bucket are nobody's yet
                 split = bucket.split(((bucket.files,),), raw=True)
@@ -154,11 +156,16 @@ class LoggedChanges:
                     if rows.num_rows:
                         yield self._with_names(context, rows)
 
-    def _entries(self, snapshot: Snapshot) -> EntryTable:
+    def _entries(self, context: ReadContext, snapshot: Snapshot) -> EntryTable:
+        """The files that a snapshot tells of, in partitions that may satisfy the predicate."""
         handle = self.handle
         entries_of = changelog_entries if self.of_changelog else delta_entries
         entries = entries_of(handle.fileio, handle.paths, snapshot, handle.manifests)
-        return entries.take(entries["kind"] == FileKind.ADD)
+        entries = entries.take(entries["kind"] == FileKind.ADD)
+        of_partition = scan_filter(context.schema, self.predicate).partition
+        if of_partition is None:
+            return entries
+        return entries.take(in_partitions(context, entries, of_partition))
 
     def _with_names(self, context: ReadContext, rows: pa.RecordBatch) -> pa.RecordBatch:
         if context.schema.primary_keys:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from proving.changelog import replay
 
 import tidelake
 from tidelake import InvalidInputError, NotFoundError, UnsupportedError
@@ -137,3 +138,65 @@ def test_a_snapshot_that_has_expired_is_named(make, tmp_path):
     assert changes(table, 2, mode="changelog") == [("+I", 1, 2)]
     with pytest.raises(NotFoundError, match="1"):
         table.changes(0, mode="changelog")
+
+
+def test_the_changelog_of_a_compaction_that_gave_way_is_not_told(make):
+    """Two writers compact one bucket fully; only one may say what that changed."""
+    options = {"changelog-producer": "full-compaction", "full-compaction.delta-commits": "1"}
+    table = make(**options, bucket="1")
+    upsert(table, [(1, 1), (2, 2)])
+    first, second = table.writer(), table.writer()
+    first.write([{"k": 1, "v": 11}])
+    second.write([{"k": 2, "v": 22}, {"k": 3, "v": 33}])
+    assert first.commit().compactions_dropped == 0
+    assert second.commit().compactions_dropped == 1
+    upsert(table, [(4, 4)])
+    state = replay({}, changes(table, 0, mode="changelog"))
+    assert state == {1: (1, 11), 2: (2, 22), 3: (3, 33), 4: (4, 4)}
+
+
+@pytest.mark.parametrize("producer", ["input", "full-compaction", "lookup"])
+def test_a_write_that_is_given_up_leaves_no_changelog_file(make, tmp_path, producer):
+    options = {"changelog-producer": producer, "full-compaction.delta-commits": "1"}
+    table = make(**options, bucket="1")
+    upsert(table, [(1, 1)])
+    before = {path.name for path in tmp_path.rglob("*.parquet")}
+    out = table.writer(options={"write-buffer-size": "1 b", "write-buffer-spillable": "false"})
+    out.write([{"k": 1, "v": 2}])
+    out.write([{"k": 2, "v": 2}])
+    assert {path.name for path in tmp_path.rglob("*.parquet")} > before
+    out.abort()
+    assert {path.name for path in tmp_path.rglob("*.parquet")} == before
+
+
+def test_changes_of_older_schemas_have_the_columns_of_now(make):
+    table = make(**{"changelog-producer": "input"}, bucket="1")
+    upsert(table, [(1, 10)])
+    table.alter(
+        tidelake.RenameColumn("v", "w"), tidelake.AddColumn("x", "STRING"), tidelake.DropColumn("w")
+    )
+    table.alter(tidelake.AddColumn("v", "INT"))
+    table.write([{"k": 1, "x": "new", "v": 5}])
+    assert changes(table, 0, mode="changelog") == [("+I", 1, None, None), ("+I", 1, "new", 5)]
+    assert view_rows(table) == [("+I", 1, "new", 5)]
+
+
+def view_rows(table):
+    return [tuple(row.values()) for row in table.system_table("audit_log").to_arrow().to_pylist()]
+
+
+@pytest.mark.parametrize("mode", ["changelog", "delta"])
+def test_files_of_other_partitions_are_not_opened(tmp_path, mode):
+    table = tidelake.open(tmp_path).create_table(
+        "db.t",
+        {"p": "STRING", "k": "INT"},
+        primary_keys=["p", "k"],
+        partition_keys=["p"],
+        options={"bucket": "1", "changelog-producer": "input"},
+    )
+    table.write([{"p": "a", "k": 1}, {"p": "b", "k": 2}])
+    for path in tmp_path.rglob("p=b/**/*.parquet"):
+        path.unlink()
+    assert changes(table, 0, mode=mode, filter="p = 'a' AND k < 9") == [("+I", "a", 1)]
+    with pytest.raises(tidelake.TidelakeError):
+        changes(table, 0, mode=mode)

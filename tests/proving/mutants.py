@@ -23,7 +23,7 @@ import tidelake.scan.prune_columns as prune_columns
 import tidelake.store.lsm.bucket_writer as bucket_writer
 import tidelake.store.lsm.compaction as compaction
 import tidelake.table.dynamic_buckets as dynamic_buckets
-import tidelake.table.key_moves as key_moves
+import tidelake.table.key_places as key_places
 import tidelake.table.table as table
 import tidelake.table.write as write
 from proving import directed, episode, faults, interleave
@@ -201,7 +201,7 @@ def _index_is_forgotten(original):
 
 
 def _keys_are_not_found(_):
-    return lambda self, keys: (np.full(keys.num_rows, -1, np.int64), [])
+    return lambda self, keys, live_keys: np.full(keys.num_rows, -1, np.int64)
 
 
 def _without_rows_before(original):
@@ -234,7 +234,7 @@ _PLANTED = (
     (
         "a key that moves stays where it was",
         "check_keys_move_between_partitions",
-        (key_moves.KeyMoves, "_places", _keys_are_not_found),
+        (key_places.KeyPlaces, "_places_of", _keys_are_not_found),
     ),
     (
         "publish replaces what is there",

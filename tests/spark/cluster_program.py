@@ -16,9 +16,12 @@ from pyspark import TaskContext
 from pyspark.sql import functions as F
 
 import tidelake.spark
+from tidelake.spark import write as spark_write
+from tidelake.spark.write_task import write_task
 
 WORK = Path(sys.argv[1])
 ROWS = 4000
+CHECKSUMS = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch"
 
 
 def check(lake, name: str) -> dict[str, object]:
@@ -52,6 +55,14 @@ def retried(spark, lake, frame) -> dict[str, object]:
     return check(lake, "db.retried") | {"written": result.rows}
 
 
+def kill_executor() -> None:
+    """End the executor that this task runs on."""
+    # the parent of the worker's daemon is the executor
+    status = Path(f"/proc/{os.getppid()}/stat").read_text()
+    os.kill(int(status.rsplit(")", 1)[1].split()[1]), signal.SIGKILL)
+    time.sleep(60)
+
+
 def killed(spark, lake, frame) -> dict[str, object]:
     """One executor process dies while it writes."""
     marker = str(WORK / "killed-once")
@@ -63,10 +74,7 @@ def killed(spark, lake, frame) -> dict[str, object]:
             except FileExistsError:
                 yield batch
                 continue
-            # the parent of the worker's daemon is the executor
-            status = Path(f"/proc/{os.getppid()}/stat").read_text()
-            os.kill(int(status.rsplit(")", 1)[1].split()[1]), signal.SIGKILL)
-            time.sleep(60)
+            kill_executor()
 
     lake.create_table("db.killed", frame, primary_keys=["k"], options={"bucket": 4})
     lake.write(frame, "db.killed")
@@ -77,6 +85,61 @@ def killed(spark, lake, frame) -> dict[str, object]:
         "written": result.rows,
         "was_killed": Path(marker).exists(),
     }
+
+
+def moved(spark, lake, frame, name="moved") -> dict[str, object]:
+    """Keys move; an executor dies when one writing task has done and the other has not begun."""
+    rows = frame.selectExpr("k % 3 AS p", "k", "v")
+    lake.create_table(f"db.{name}", rows, primary_keys=["k"], partition_keys=["p"])
+    lake.write(rows, f"db.{name}", tasks=2)
+    done, marker = WORK / f"{name}-one-is-done", WORK / f"{name}-killed-between"
+    attempts = []
+
+    def dying(task):
+        attempts.append(1)
+        write = write_task(task)
+
+        def run(batches):
+            if TaskContext.get().partitionId() == 0:
+                yield from write(batches)
+                done.touch()
+                return
+            for _ in range(600):
+                if done.exists():
+                    break
+                time.sleep(0.1)
+            time.sleep(1)
+            try:
+                os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                yield from write(batches)
+                return
+            kill_executor()
+
+        return run
+
+    spark_write.write_task = dying
+    change = frame.selectExpr("(k + 1) % 3 AS p", "k", "v + 1 AS v")
+    try:
+        result = lake.write(change, f"db.{name}", tasks=2)
+    finally:
+        spark_write.write_task = write_task
+    placed = lake.table(f"db.{name}").where("p = (k + 1) % 3").agg(F.countDistinct("k")).first()
+    return check(lake, f"db.{name}") | {
+        "written": result.rows,
+        "was_killed": marker.exists(),
+        "tries": len(attempts),
+        "in_place": placed[0],
+    }
+
+
+def moved_unchecked(spark, lake, frame) -> dict[str, object]:
+    """The same where Spark does not compare what attempts give: the driver sees it."""
+    spark.conf.set(CHECKSUMS, False)
+    try:
+        return moved(spark, lake, frame, "moved_unchecked")
+    finally:
+        spark.conf.unset(CHECKSUMS)
 
 
 def speculated(spark, lake, frame) -> dict[str, object]:
@@ -120,7 +183,7 @@ def main() -> None:
     )
     lake = tidelake.spark.attach(spark, WORK / "warehouse")
     frame = spark.range(0, ROWS, 1, 4).selectExpr("id AS k", "id * 2 AS v")
-    scenarios = [plain, retried, speculated, source, killed]
+    scenarios = [plain, retried, speculated, source, moved, moved_unchecked, killed]
     seen = {scenario.__name__: scenario(spark, lake, frame) for scenario in scenarios}
     seen["warehouse"] = str(WORK / "warehouse")
     spark.stop()

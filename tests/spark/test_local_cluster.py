@@ -15,6 +15,8 @@ from proving.fsck import check_table
 
 from tidelake.fileio import LocalFileIO
 
+pytestmark = pytest.mark.timeout(1_000)  # the first test waits for all scenarios
+
 ROWS = 4000
 SUM_K = sum(range(ROWS))
 
@@ -37,7 +39,7 @@ def seen(tmp_path_factory):
         ],
         capture_output=True,
         text=True,
-        timeout=550,
+        timeout=900,
         env=environment,
     )
     # Spark leaves the logs of such a cluster inside its own package
@@ -69,12 +71,23 @@ def test_a_killed_executor_loses_and_doubles_nothing(seen):
     assert seen["killed"]["snapshots"] == 2
 
 
+@pytest.mark.parametrize("name", ["moved", "moved_unchecked"])
+def test_what_two_attempts_placed_is_not_mixed_when_an_executor_dies_between_stages(seen, name):
+    assert seen[name]["was_killed"]
+    assert seen[name]["tries"] == 2
+    assert seen[name]["rows"] == [ROWS, SUM_K, 2 * SUM_K + ROWS]
+    assert (seen[name]["in_place"], seen[name]["written"]) == (ROWS, ROWS)
+    assert seen[name]["snapshots"] == 2
+
+
 def test_the_data_source_works_from_executors(seen):
     assert seen["source"]["rows"] == [ROWS, SUM_K, 2 * SUM_K]
     assert seen["source"]["count"] == 10
 
 
-@pytest.mark.parametrize("name", ["plain", "retried", "speculated", "source", "killed"])
+@pytest.mark.parametrize(
+    "name", ["plain", "retried", "speculated", "source", "killed", "moved", "moved_unchecked"]
+)
 def test_no_table_refers_to_a_file_of_an_attempt_that_did_not_count(seen, name):
     location = f"{seen['warehouse']}/db.db/{name}"
     assert check_table(LocalFileIO(), location) == seen[name]["live"]

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.utils import PythonException
 
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tidelake.spark import write as spark_write
 
 
 def rows_of(frame, *order):
@@ -265,3 +266,17 @@ def test_many_buckets_stay_inside_the_buffer_budget(spark, lake):
     lake.write(frame, "db.t")
     found = lake.table("db.t").agg(F.count("*"), F.sum("k"), F.count_distinct("v")).first()
     assert tuple(found) == (20_000, sum(range(20_000)), 20_000)
+
+
+def test_buckets_that_another_writer_wrote_to_meanwhile_are_counted(spark, lake, monkeypatch):
+    frame = spark.range(40).selectExpr("id AS k", "id AS v")
+    table = lake.create_table("db.meanwhile", frame, primary_keys=["k"], options={"bucket": 4})
+    assert lake.write(frame, "db.meanwhile").buckets_interleaved == 0
+    publish = spark_write.publish
+
+    def after_another(*arguments, **named):
+        table.write([{"k": 7, "v": -7}])
+        return publish(*arguments, **named)
+
+    monkeypatch.setattr(spark_write, "publish", after_another)
+    assert lake.write(frame, "db.meanwhile").buckets_interleaved == 1

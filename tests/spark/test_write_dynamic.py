@@ -13,6 +13,7 @@ from tidelake.errors import ConflictError, InvalidInputError
 from tidelake.options import Options
 from tidelake.spark import write as spark_write
 from tidelake.spark.assign import assigners_of
+from tidelake.spark.attempt import ATTEMPT_COLUMN, BUCKET_COLUMN, NOTE_COLUMN
 
 SMALL = {"dynamic-bucket.target-row-num": 40}
 
@@ -57,6 +58,24 @@ def test_partitions_deletes_and_overwrites(spark, lake):
     assert [row[2] for row in content(table)] == [*range(51, 200, 2), *range(0, 30, 2)]
 
 
+def test_rows_of_every_type_go_by_way_of_the_tasks_that_place_them(spark, lake):
+    """Spark takes batches of one schema, so notes are typed as rows are, in the session's zone."""
+    frame = spark.sql(
+        "SELECT id AS k, DATE'2024-01-01' + int(id) AS d, CAST(id AS decimal(38, 3)) AS large,"
+        " TIMESTAMP'2024-03-10 01:59:59.5' + make_dt_interval(0, int(id)) AS instant,"
+        " TIMESTAMP_NTZ'1960-01-01 00:00:00' + make_dt_interval(int(id)) AS at,"
+        " binary(string(id)) AS b,"
+        " IF(id = 3, NULL, array(TIMESTAMP'2024-01-01 00:00:00', NULL)) AS list,"
+        " map(string(id), named_struct('x', id, 'at', now())) AS m,"
+        " parse_json(concat('{\"a\": ', id, '}')) AS v FROM range(0, 60, 1, 3)"
+    ).localCheckpoint()
+    make(lake, frame)
+    lake.write(frame, "db.dyn")
+    columns = [F.to_json(F.struct("*")).alias("j")]
+    found = lake.table("db.dyn").select(columns).toArrow()["j"].to_pylist()
+    assert sorted(found) == sorted(frame.select(columns).toArrow()["j"].to_pylist())
+
+
 def test_bad_rows_are_told_as_in_any_table(spark, lake):
     frame = spark.range(10).selectExpr("id % 2 AS p", "id AS k", "id AS v")
     make(lake, frame, keys=("p", "k"), partitions=("p",))
@@ -80,15 +99,49 @@ def test_a_key_that_tasks_put_into_two_buckets_is_not_committed(spark, lake, mon
     frame = spark.range(10).selectExpr("id AS k", "id AS v")
     table = make(lake, frame)
 
-    def twice(handle, rows, tasks, base_snapshot_id):
-        other = rows.withColumn(spark_write.BUCKET_COLUMN, F.lit(1))
-        both = rows.withColumn(spark_write.BUCKET_COLUMN, F.lit(0)).unionByName(other)
-        return both.repartition(2, spark_write.BUCKET_COLUMN)
+    assigned = spark_write.assigned_rows
 
-    monkeypatch.setattr(spark_write, "_assigned", twice)
+    def twice(handle, rows, **arguments):
+        placed = assigned(handle, rows, **arguments)
+        is_row = F.col(BUCKET_COLUMN).isNotNull()
+        again = placed.where(is_row).withColumn(BUCKET_COLUMN, F.col(BUCKET_COLUMN) + 2)
+        return placed.unionByName(again).coalesce(1)
+
+    monkeypatch.setattr(spark_write, "assigned_rows", twice)
     with pytest.raises(ConflictError, match=r"two buckets|another bucket"):
         lake.write(frame, "db.dyn")
     assert table.latest_snapshot_id is None
+
+
+def heard_of_two_attempts(placed):
+    """As if one writing task had been done before Spark ran an assigning task again."""
+    first = F.spark_partition_id() == 0
+    note = F.regexp_replace(NOTE_COLUMN, r'"attempt": (\d+)', r'"attempt": 9$1')
+    number = F.concat(F.lit("9"), F.col(ATTEMPT_COLUMN).cast("string")).cast("bigint")
+    return placed.withColumns(
+        {
+            NOTE_COLUMN: F.when(first, F.col(NOTE_COLUMN)).otherwise(note),
+            ATTEMPT_COLUMN: F.when(first, F.col(ATTEMPT_COLUMN)).otherwise(number),
+        }
+    )
+
+
+def test_rows_of_two_attempts_of_an_assigning_task_are_not_committed(spark, lake, monkeypatch):
+    """A key that both place, each in a bucket of another writing task, would be in two or none."""
+    frame = spark.range(100, numPartitions=2).selectExpr("id AS k", "id AS v")
+    table = make(lake, frame)
+    assigned = spark_write.assigned_rows
+    tries = []
+
+    def once_again(*arguments, **named):
+        tries.append(1)
+        placed = assigned(*arguments, **named)
+        return heard_of_two_attempts(placed) if len(tries) == 1 else placed
+
+    monkeypatch.setattr(spark_write, "assigned_rows", once_again)
+    assert lake.write(frame, "db.dyn", tasks=2).rows == 100
+    assert (len(tries), table.latest_snapshot_id) == (2, 1)
+    assert content(table) == [(n, n) for n in range(100)]
 
 
 @pytest.mark.parametrize(

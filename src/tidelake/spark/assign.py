@@ -8,25 +8,32 @@
 3. The rows go on with their bucket in a column, to be shuffled by it as in any table with buckets.
 
 A task that Spark runs a second time may meet the rows in another order, and give new keys other
-buckets than the rows that went on before have: the driver looks whether a new key is in two
-buckets, and does not commit then.
+buckets than the rows that went on before have: the driver does not commit what comes of two
+attempts (:mod:`tidelake.spark.attempt`), nor a new key in two buckets.
 
 Source: Paimon's Spark writer for ``HASH_DYNAMIC`` and ``BucketAssigner`` (1.3.1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as st
+from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
 
 from tidelake.errors import ConflictError, InvalidInputError
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.hash_index import read_hash_index
 from tidelake.metadata.index_entry import IndexEntry
 from tidelake.options import Options, declared
+from tidelake.spark.attempt import BUCKET_COLUMN, OWN_FIELDS, with_notes
+from tidelake.spark.clustering import TASK_COLUMN, key_hash, task_of, tasks_count
 from tidelake.spark.write_task import worker_manifests
 from tidelake.table.dynamic_buckets import DynamicBuckets, fill_of, no_index
 from tidelake.table.handle import TableHandle
@@ -35,9 +42,15 @@ from tidelake.table.route import Router
 from tidelake.telemetry import Env
 from tidelake.types.conform import conform
 
-__all__ = ["BUCKET_COLUMN", "HASH_COLUMN", "AssignTask", "assigners_of", "check_one_bucket_per_key"]
+__all__ = [
+    "HASH_COLUMN",
+    "AssignTask",
+    "assigned_rows",
+    "assigners_of",
+    "check_one_bucket_per_key",
+    "clustered_by_bucket",
+]
 
-BUCKET_COLUMN = "_tidelake_bucket"
 HASH_COLUMN = "_tidelake_hash"
 
 
@@ -48,6 +61,44 @@ def assigners_of(options: Options, tasks: int) -> int:
     most = options.get(declared.DYNAMIC_BUCKET_MAX_BUCKETS)
     limit = parallelism if most == -1 else most  # each assigner owns a bucket at least
     return max(1, min(parallelism, initial, limit))
+
+
+def assigned_rows(
+    handle: TableHandle, frame: DataFrame, *, tasks: int | None, base_snapshot_id: int | None
+) -> DataFrame:
+    """The rows with their dynamic buckets, in the partitions that write them.
+
+    Parameters
+    ----------
+    tasks : int, optional
+        How many tasks assign at most, and write.
+    base_snapshot_id : int or None
+        As of :class:`AssignTask`.
+    """
+    count = tasks or tasks_count(frame)
+    assigners = assigners_of(handle.options, count)
+    hashed = frame.withColumn(HASH_COLUMN, key_hash(handle, frame, handle.schema.bucket_keys))
+    number = F.abs(F.col(HASH_COLUMN) % F.lit(assigners))
+    found = (
+        hashed.withColumn(TASK_COLUMN, task_of(handle, frame, number, count))
+        .repartitionById(count, F.col(TASK_COLUMN))
+        .drop(TASK_COLUMN)
+    )
+    task = AssignTask.of(handle, assigners=assigners, base_snapshot_id=base_snapshot_id)
+    # of a note all these columns are null
+    schema = st.StructType([st.StructField(f.name, f.dataType) for f in frame.schema.fields])
+    arrow = pyspark_arrow_schema(schema, timezone="UTC")
+    placed = found.mapInArrow(
+        with_notes(task.place, schema=arrow, tasks=count),
+        st.StructType([*schema.fields, *OWN_FIELDS]),
+    )
+    return clustered_by_bucket(handle, placed, count)
+
+
+def clustered_by_bucket(handle: TableHandle, placed: DataFrame, count: int) -> DataFrame:
+    """Placed rows in the partitions that write them, notes in those that they are for."""
+    task = F.coalesce(TASK_COLUMN, task_of(handle, placed, F.col(BUCKET_COLUMN), count))
+    return placed.withColumn(TASK_COLUMN, task).repartitionById(count, F.col(TASK_COLUMN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +129,16 @@ class AssignTask:
             base_snapshot_id,
         )
 
-    def function(self) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-        """The function that runs on executors: a column of hashes in, one of buckets out."""
-
-        def assign(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            buckets_of = _Assigner(self)
-            for batch in batches:
-                hashes = batch.column(HASH_COLUMN).to_numpy(zero_copy_only=False)
-                rows = batch.drop_columns([HASH_COLUMN])
-                buckets = buckets_of(rows, hashes.astype(np.int32, copy=False))
-                yield rows.append_column(BUCKET_COLUMN, pa.array(buckets, pa.int32()))
-
-        return assign
+    def place(
+        self, batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int32], int]]:
+        """Runs on executors: rows with a column of hashes in; rows, their buckets, how many out."""
+        buckets_of = _Assigner(self)
+        for batch in batches:
+            hashes = batch.column(HASH_COLUMN).to_numpy(zero_copy_only=False)
+            rows = batch.drop_columns([HASH_COLUMN])
+            buckets = buckets_of(rows, hashes.astype(np.int32, copy=False))
+            yield rows, buckets, rows.num_rows
 
 
 class _Assigner:

@@ -23,9 +23,9 @@ from pyspark.sql import types as st
 
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.scan import ReadContext, Split, split_from_bytes, split_to_bytes
+from tidelake.spark.clustering import TASK_COLUMN, clustering_column
 from tidelake.spark.session import parallelism
 from tidelake.spark.types import spark_schema, to_spark_arrow
-from tidelake.spark.write import TASK_COLUMN, clustering_column
 from tidelake.spark.write_task import ANSWER_SCHEMA, TaskAnswer, WriteTask, write_task
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN

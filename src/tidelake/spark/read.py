@@ -38,7 +38,15 @@ from tidelake.table.row_view import ViewScan
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of
 
-__all__ = ["SplitTask", "frame_of", "pack_tasks", "read_task", "view_frame_of"]
+__all__ = [
+    "SplitTask",
+    "frame_of",
+    "pack_tasks",
+    "packed_splits",
+    "read_task",
+    "split_batches",
+    "view_frame_of",
+]
 
 ROWS_PER_BATCH = 16_384
 """Rows that cross to the JVM at a time: a batch that fits the cache is read 10 % faster."""
@@ -160,13 +168,19 @@ def _merged(
     spark: SparkSession, task: RowsOfSplits, splits: Sequence[Split], schema: StructType
 ) -> DataFrame:
     """Rows of splits that the kernel reads on the executors."""
-    options = task.context.options
-    cost = options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST)
-    most = options.get(declared.SOURCE_SPLIT_TARGET_SIZE)
-    count = _tasks_count(splits, most=most, cost=cost, cores=parallelism(spark))
-    packed = pack_tasks(splits, count=count, cost=cost)
+    packed = packed_splits(spark, task.context, splits)
     blobs = [[split_to_bytes(s) for s in own] for own in packed]
     return spark.range(0, len(blobs), 1, len(blobs)).mapInArrow(read_task(task, blobs), schema)
+
+
+def packed_splits(
+    spark: SparkSession, context: ReadContext, splits: Sequence[Split]
+) -> list[list[Split]]:
+    """Spread splits over as many tasks as the table's options and the session's cores suggest."""
+    cost = context.options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST)
+    most = context.options.get(declared.SOURCE_SPLIT_TARGET_SIZE)
+    count = _tasks_count(splits, most=most, cost=cost, cores=parallelism(spark))
+    return pack_tasks(splits, count=count, cost=cost)
 
 
 def read_task(

@@ -5,7 +5,8 @@
 2. Tables with buckets: each row's task is a Spark SQL expression of its partition and bucket
    (:mod:`tidelake.spark.bucket`), and the rows are shuffled to it: **one bucket, one task**, so
    that sequence numbers of a bucket come from one writer. Append tables without buckets are not
-   shuffled. Dynamic buckets are looked up first (:mod:`tidelake.spark.assign`).
+   shuffled. Dynamic buckets are looked up first (:mod:`tidelake.spark.assign`), and so are the
+   places of keys that may move between partitions (:mod:`tidelake.spark.moves`).
 3. Each task runs a :class:`~tidelake.table.writer.TableWriter` over its Arrow batches
    (:mod:`tidelake.spark.write_task`) and gives back its commit messages as versioned bytes.
 4. The driver collects them (of a task that was tried twice, Spark gives the answer of one
@@ -18,36 +19,24 @@ either may win, unless ``sequence.field`` decides.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
-from pyspark.sql.utils import is_remote
 
 from tidelake.commit import Committed
-from tidelake.errors import (
-    InvalidInputError,
-    OutcomeUnknownError,
-    TidelakeError,
-    UnsupportedError,
-)
+from tidelake.errors import InvalidInputError, OutcomeUnknownError, TidelakeError
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.options import declared
-from tidelake.spark.assign import (
-    BUCKET_COLUMN,
-    HASH_COLUMN,
-    AssignTask,
-    assigners_of,
-    check_one_bucket_per_key,
-)
-from tidelake.spark.bucket import bucket_column, hash_column
-from tidelake.spark.expression import quoted
-from tidelake.spark.session import parallelism
+from tidelake.spark.assign import assigned_rows, check_one_bucket_per_key
+from tidelake.spark.attempt import check_one_attempt, one_attempt
+from tidelake.spark.clustering import TASK_COLUMN, clustering_column, tasks_count
+from tidelake.spark.moves import moved_rows
 from tidelake.spark.types import to_spark_type
 from tidelake.spark.write_task import ANSWER_SCHEMA, TaskAnswer, WriteTask, write_task
 from tidelake.table.dynamic_buckets import is_dynamic
@@ -67,12 +56,8 @@ from tidelake.types import RowKind
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate
 
-__all__ = ["TASK_COLUMN", "clustering_column", "publish", "write_frame"]
+__all__ = ["publish", "write_frame"]
 
-TASK_COLUMN = "_tidelake_task"
-TASK_INPUT_BYTES = 32 << 20
-"""One task for this many bytes of input, as Spark's optimiser guesses (of files: compressed)."""
-UNKNOWN_SIZE_BYTES = 1 << 60
 KIND_UNKNOWN = 127
 
 
@@ -97,13 +82,6 @@ def write_frame(
     """Write a DataFrame in one commit; see :meth:`tidelake.spark.Lake.write`."""
     target = _target(handle, mode, partition)
     check_writable(handle)
-    if handle.schema.keys_may_move:
-        message = (
-            f"Keys of table '{handle.identifier}' may move between partitions, which a write from"
-            " Spark does not cover yet: write it with Table.write, or make its partition columns"
-            " part of the primary key."
-        )
-        raise UnsupportedError(message, kind="cross_partition", table=handle.identifier)
     frame = _with_static_columns(handle, frame, partition)
     _check_columns(handle, frame)
     if identity.once and not handle.committer().filter_committed(
@@ -121,29 +99,40 @@ def _write_once(
     tasks: int | None,
 ) -> WriteResult:
     base_snapshot_id = handle.snapshots.latest_id() or 0
-    has_keys = bool(handle.schema.primary_keys)
-    dynamic = is_dynamic(handle.options, has_primary_key=has_keys)
-    if dynamic:
+    # rows that are given their places before they are written
+    assigned = is_dynamic(handle.options, has_primary_key=bool(handle.schema.primary_keys))
+    rows = _with_kind_bytes(frame)
+    if handle.schema.keys_may_move:
+        rows = moved_rows(
+            handle,
+            rows,
+            tasks=tasks,
+            base_snapshot_id=None if target.overwrite else base_snapshot_id,
+            takes_rows=target.static is None and not target.dynamic,
+        )
+    elif assigned:
         index_of = None if target.overwrite else base_snapshot_id
-        rows = _assigned(handle, _with_kind_bytes(frame), tasks, index_of)
+        rows = assigned_rows(handle, rows, tasks=tasks, base_snapshot_id=index_of)
     else:
-        rows = _clustered(handle, _with_kind_bytes(frame), tasks)
+        rows = _clustered(handle, rows, tasks)
     task = WriteTask.of(
         handle,
         user=identity.user,
         overwrite=target.overwrite,
         static=target.static,
-        base_snapshot_id=base_snapshot_id if dynamic else None,
-        bucket_column=BUCKET_COLUMN if dynamic else None,
+        base_snapshot_id=base_snapshot_id if assigned else None,
+        assigned=assigned,
         full_compactions=None if target.overwrite else full_compactions(handle),
     )
-    collected = rows.mapInArrow(write_task(task), ANSWER_SCHEMA).collect()
+    with one_attempt(table=handle.identifier) if assigned else nullcontext():
+        collected = rows.mapInArrow(write_task(task), ANSWER_SCHEMA).collect()
     answer = TaskAnswer.gather(collected)
     try:
         if answer.errors:
             raise answer.errors[0]
+        check_one_attempt(answer.heard, table=handle.identifier)
         _check_one_task_per_bucket(handle, answer.messages)
-        if dynamic:
+        if assigned and not handle.schema.keys_may_move:
             check_one_bucket_per_key(handle, answer.messages)
         committed = publish(
             handle,
@@ -217,13 +206,16 @@ def publish(
 
 def _result(committed: Committed, answer: TaskAnswer) -> WriteResult:
     files = [f for m in answer.messages for f in (*m.new_files, *m.compact_after)]
+    # placed rows are others than those that were given; every task heard how many these were
+    rows_count = answer.heard[0].rows if answer.heard else answer.rows_count
     return WriteResult(
         snapshot_ids=tuple(s.id for s in committed.snapshots),
-        rows=answer.rows_count,
+        rows=rows_count,
         files=len(files),
         bytes=sum(f.file_size_bytes for f in files),
         already_committed=committed.replayed,
         compactions_dropped=len(committed.gave_way),
+        buckets_interleaved=len(committed.interleaved),
     )
 
 
@@ -289,7 +281,7 @@ def _clustered(handle: TableHandle, frame: DataFrame, tasks: int | None) -> Data
     if buckets_count <= 0:
         return frame if tasks is None else frame.repartition(tasks)
     partition_keys = handle.schema.partition_keys
-    count = tasks or _tasks_count(frame)
+    count = tasks or tasks_count(frame)
     if not partition_keys:
         count = min(count, buckets_count)
     task = clustering_column(handle, frame, count)
@@ -298,85 +290,6 @@ def _clustered(handle: TableHandle, frame: DataFrame, tasks: int | None) -> Data
         .repartitionById(count, F.col(TASK_COLUMN))
         .drop(TASK_COLUMN)
     )
-
-
-def _assigned(
-    handle: TableHandle, frame: DataFrame, tasks: int | None, base_snapshot_id: int | None
-) -> DataFrame:
-    """The rows with their dynamic buckets, in the partitions that write them."""
-    count = tasks or _tasks_count(frame)
-    assigners = assigners_of(handle.options, count)
-    keys = [handle.schema.field(name) for name in handle.schema.bucket_keys]
-    key_hash = hash_column(
-        frame.sparkSession,
-        [(f, _typed(frame, f.name, to_spark_type(f.type))) for f in keys],
-    )
-    # a null key is refused by the task that gets it
-    hashed = frame.withColumn(HASH_COLUMN, F.coalesce(key_hash, F.lit(0)))
-    number = F.abs(F.col(HASH_COLUMN) % F.lit(assigners))
-    found = (
-        hashed.withColumn(TASK_COLUMN, _task_of(handle, frame, number, count))
-        .repartitionById(count, F.col(TASK_COLUMN))
-        .drop(TASK_COLUMN)
-    )
-    task = AssignTask.of(handle, assigners=assigners, base_snapshot_id=base_snapshot_id)
-    fields = [*frame.schema.fields, st.StructField(BUCKET_COLUMN, st.IntegerType(), nullable=False)]
-    placed = found.mapInArrow(task.function(), st.StructType(fields))
-    return (
-        placed.withColumn(TASK_COLUMN, _task_of(handle, placed, F.col(BUCKET_COLUMN), count))
-        .repartitionById(count, F.col(TASK_COLUMN))
-        .drop(TASK_COLUMN)
-    )
-
-
-def clustering_column(handle: TableHandle, frame: DataFrame, count: int) -> Column:
-    """The number of the task that writes a row: a function of partition and bucket alone."""
-    keys = [handle.schema.field(name) for name in handle.schema.bucket_keys]
-    bucket = bucket_column(
-        frame.sparkSession,
-        [(f, _typed(frame, f.name, to_spark_type(f.type))) for f in keys],
-        buckets_count=handle.options.get(declared.BUCKET),
-        function=handle.options.get(declared.BUCKET_FUNCTION_TYPE),
-    )
-    return _task_of(handle, frame, bucket, count)
-
-
-def _task_of(handle: TableHandle, frame: DataFrame, bucket: Column, count: int) -> Column:
-    """The number of the task for a partition and a number in it."""
-    if handle.schema.partition_keys:
-        # of the column as the table types it: equal partitions must hash alike
-        partition = F.hash(
-            *(
-                _typed(frame, name, to_spark_type(handle.schema.field(name).type))
-                for name in handle.schema.partition_keys
-            )
-        )
-        bucket = partition.cast("bigint") + bucket
-    # a null key is refused by the task that gets it
-    return F.coalesce(F.pmod(bucket, F.lit(count)).cast("int"), F.lit(0))
-
-
-def _typed(frame: DataFrame, name: str, wanted: st.DataType) -> Column:
-    column = F.col(quoted(name))
-    # a value that does not fit becomes null here, and is refused by the task that gets it
-    return column if frame.schema[name].dataType == wanted else column.try_cast(wanted)
-
-
-def _tasks_count(frame: DataFrame) -> int:
-    """As many tasks as the input deserves, from one per core up to Spark's shuffle partitions."""
-    spark = frame.sparkSession
-    cores = parallelism(spark)
-    most = max(cores, int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200))
-    return min(most, max(cores, math.ceil(_input_bytes(frame) / TASK_INPUT_BYTES)))
-
-
-def _input_bytes(frame: DataFrame) -> int:
-    """Spark's guess of the input; 0 where it has none: too few tasks spill, too many are waste."""
-    if is_remote():
-        return 0
-    statistics = frame._jdf.queryExecution().optimizedPlan().stats()
-    estimate = int(str(statistics.sizeInBytes()))
-    return estimate if estimate < UNKNOWN_SIZE_BYTES else 0
 
 
 def _check_one_task_per_bucket(handle: TableHandle, messages: Sequence[CommitMessage]) -> None:

@@ -7,20 +7,19 @@ Errors of the storage are raised, and Spark tries the task anew.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from tidelake import errors
 from tidelake.errors import StorageError, TidelakeError
 from tidelake.metadata import commit_message
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.manifest_cache import ManifestCache
+from tidelake.spark.attempt import Heard, NoteReader
+from tidelake.spark.error_text import error_from_text, error_to_text
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import with_row_kinds
 from tidelake.table.write import new_writer
@@ -30,8 +29,16 @@ from tidelake.types.predicate import Predicate
 
 __all__ = ["ANSWER_SCHEMA", "TaskAnswer", "WriteTask", "write_batches", "write_task"]
 
-ANSWER_SCHEMA = "rows bigint, message binary, error string"
-_ANSWER_ARROW = pa.schema([("rows", pa.int64()), ("message", pa.binary()), ("error", pa.string())])
+ANSWER_SCHEMA = "rows bigint, message binary, error string, attempts string, placed bigint"
+_ANSWER_ARROW = pa.schema(
+    [
+        ("rows", pa.int64()),
+        ("message", pa.binary()),
+        ("error", pa.string()),
+        ("attempts", pa.string()),
+        ("placed", pa.int64()),
+    ]
+)
 MANIFEST_CACHE_BYTES = 64 << 20
 
 
@@ -51,8 +58,8 @@ class WriteTask:
         Who will commit.
     base_snapshot_id : int, optional
         The snapshot that all tasks begin from; by default each from the newest.
-    bucket_column : str, optional
-        The column that says which dynamic bucket another task gave a row.
+    assigned : bool
+        Whether other tasks gave the rows their buckets (:mod:`tidelake.spark.attempt`).
     full_compactions : FullCompactions, optional
         Buckets that are compacted fully by the task that has rows of them.
     """
@@ -62,7 +69,7 @@ class WriteTask:
     static: Predicate | None
     user: str
     base_snapshot_id: int | None = None
-    bucket_column: str | None = None
+    assigned: bool = False
     full_compactions: FullCompactions | None = None
 
     @classmethod
@@ -74,14 +81,14 @@ class WriteTask:
         overwrite: bool,
         static: Predicate | None,
         base_snapshot_id: int | None = None,
-        bucket_column: str | None = None,
+        assigned: bool = False,
         full_compactions: FullCompactions | None = None,
     ) -> WriteTask:
         """For a table as the driver opened it; each task has its own clock, ids and threads."""
         own = replace(handle, env=Env(zone=handle.env.zone).with_memory(handle.env.memory))
         if full_compactions is not None:
             full_compactions = replace(full_compactions, where_written_only=True)
-        return cls(own, overwrite, static, user, base_snapshot_id, bucket_column, full_compactions)
+        return cls(own, overwrite, static, user, base_snapshot_id, assigned, full_compactions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +103,14 @@ class TaskAnswer:
         Of all tasks.
     errors : tuple of TidelakeError
         Why tasks refused their rows.
+    heard : tuple of Heard
+        Of each task whose rows other tasks placed, what they said.
     """
 
     rows_count: int
     messages: tuple[CommitMessage, ...]
     errors: tuple[TidelakeError, ...]
+    heard: tuple[Heard, ...] = ()
 
     @classmethod
     def gather(cls, rows: Sequence[Any]) -> TaskAnswer:
@@ -113,6 +123,9 @@ class TaskAnswer:
                 if row["message"] is not None
             ),
             errors=tuple(error_from_text(row["error"]) for row in rows if row["error"] is not None),
+            heard=tuple(
+                Heard(row["attempts"], row["placed"]) for row in rows if row["attempts"] is not None
+            ),
         )
 
 
@@ -122,20 +135,21 @@ def write_task(
     """Give the function that runs on executors."""
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        reader = NoteReader() if task.assigned else None
         try:
-            rows_count, messages = write_batches(task, batches)
+            rows_count, messages = write_batches(task, batches, reader=reader)
         except StorageError:
             raise
         except TidelakeError as error:
-            yield _answer(0, [], error)
+            yield _answer(0, [], error, None)
             return
-        yield _answer(rows_count, messages, None)
+        yield _answer(rows_count, messages, None, None if reader is None else reader.heard())
 
     return write
 
 
 def write_batches(
-    task: WriteTask, batches: Iterator[pa.RecordBatch]
+    task: WriteTask, batches: Iterator[pa.RecordBatch], *, reader: NoteReader | None = None
 ) -> tuple[int, list[CommitMessage]]:
     """Write one task's rows; on failure its files are deleted.
 
@@ -143,6 +157,8 @@ def write_batches(
     ----------
     batches : iterator of RecordBatch
         The table's columns, and ``_row_kind`` where there are kinds.
+    reader : NoteReader, optional
+        Tells rows and their buckets from notes, where other tasks placed the rows.
 
     Returns
     -------
@@ -159,24 +175,16 @@ def write_batches(
     )
     writer.full_compactions = task.full_compactions
     try:
-        for batch, kinds in with_row_kinds(batches, None, table=handle.identifier):
-            rows, buckets = _without_buckets(batch, task.bucket_column)
-            writer.write(rows, kinds, buckets=buckets)
+        for batch in batches:
+            rows, buckets = (batch, None) if reader is None else reader.rows_of(batch)
+            for part, kinds in with_row_kinds(iter([rows]), None, table=handle.identifier):
+                writer.write(part, kinds, buckets=buckets)
         messages = writer.prepare_commit()
     except BaseException:
         writer.abort()
         raise
     writer.close()
     return writer.rows_count, messages
-
-
-def _without_buckets(
-    batch: pa.RecordBatch, column: str | None
-) -> tuple[pa.RecordBatch, np.ndarray | None]:
-    if column is None:
-        return batch, None
-    buckets = batch.column(column).to_numpy(zero_copy_only=False)
-    return batch.drop_columns([column]), buckets
 
 
 @cache
@@ -186,40 +194,23 @@ def worker_manifests(memory: Memory) -> ManifestCache:
 
 
 def _answer(
-    rows_count: int, messages: Sequence[CommitMessage], error: TidelakeError | None
+    rows_count: int,
+    messages: Sequence[CommitMessage],
+    error: TidelakeError | None,
+    heard: Heard | None,
 ) -> pa.RecordBatch:
     payload: list[bytes | None] = [commit_message.to_bytes(m) for m in messages]
     rows = payload or [None]
     counts = [rows_count] + [0] * (len(rows) - 1)
     texts = [None if error is None else error_to_text(error)] * len(rows)
+    nothing = [None] * (len(rows) - 1)
     return pa.RecordBatch.from_pydict(
-        {"rows": counts, "message": rows, "error": texts}, schema=_ANSWER_ARROW
-    )
-
-
-def error_to_text(error: TidelakeError) -> str:
-    """Write an error for its way to the driver.
-
-    Examples
-    --------
-    >>> text = error_to_text(errors.InvalidInputError("No.", kind="row_kind", table="db.t"))
-    >>> error_from_text(text)
-    InvalidInputError('No.')
-    """
-    context = {key: str(value) for key, value in error.context.items()}
-    return json.dumps(
         {
-            "class": type(error).__name__,
-            "message": error.message,
-            "kind": error.kind,
-            "context": context,
-        }
+            "rows": counts,
+            "message": rows,
+            "error": texts,
+            "attempts": [None if heard is None else heard.attempts, *nothing],
+            "placed": [None if heard is None else heard.rows, *nothing],
+        },
+        schema=_ANSWER_ARROW,
     )
-
-
-def error_from_text(text: str) -> TidelakeError:
-    """Make the error anew on the driver."""
-    form = json.loads(text)
-    known = getattr(errors, form["class"], TidelakeError)
-    error: TidelakeError = known(form["message"], kind=form["kind"], **form["context"])
-    return error

@@ -43,6 +43,7 @@ from tidelake.table.full_compaction import full_compactions
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import is_replayable, record_batches, with_row_kinds
 from tidelake.table.key_moves import KeyMoves
+from tidelake.table.key_places import KeyPlaces
 from tidelake.table.live_state import LiveState
 from tidelake.table.partition_spec import partition_predicate
 from tidelake.table.schema_rules import check_keys_may_move
@@ -61,6 +62,7 @@ __all__ = [
     "joined",
     "new_writer",
     "overwrite_partitions",
+    "partial_overwrite_error",
     "write_batches",
     "write_rows",
 ]
@@ -310,14 +312,19 @@ def overwrite_partitions(
 def _none_given(handle: TableHandle, batches: Batches) -> Batches:
     for batch, kinds in batches:
         if batch.num_rows:
-            message = (
-                f"Keys of table '{handle.identifier}' may move between partitions: an overwrite of"
-                " single partitions would have to delete keys in the others. Delete the partitions"
-                " and upsert the rows, or set 'dynamic-partition-overwrite' = 'false' and replace"
-                " the whole table."
-            )
-            raise UnsupportedError(message, kind="cross_partition", table=handle.identifier)
+            raise partial_overwrite_error(handle.identifier)
         yield batch, kinds
+
+
+def partial_overwrite_error(table: str) -> UnsupportedError:
+    """The error of an overwrite of single partitions by rows whose keys may be in others."""
+    message = (
+        f"Keys of table '{table}' may move between partitions: an overwrite of"
+        " single partitions would have to delete keys in the others. Delete the partitions"
+        " and upsert the rows, or set 'dynamic-partition-overwrite' = 'false' and replace"
+        " the whole table."
+    )
+    return UnsupportedError(message, kind="cross_partition", table=table)
 
 
 def _write(
@@ -413,8 +420,12 @@ def new_writer(
             context,
             budget_bytes=write_buffer_bytes(handle.options, handle.env.memory),
             live_keys=lambda keys: live_keys(handle, live, keys),
-            live_counts=lambda partition: {} if live is None else live.bucket_rows(partition),
-            fill=fill_of(handle.options),
+            places=KeyPlaces(
+                handle.schema,
+                handle.paths,
+                live_counts=lambda partition: {} if live is None else live.bucket_rows(partition),
+                fill=fill_of(handle.options),
+            ),
         )
     elif is_dynamic(handle.options, has_primary_key=bool(handle.schema.primary_keys)):
         dynamic = DynamicBuckets(

@@ -175,7 +175,8 @@ class TableWriter:
         kinds : ndarray of int8, optional
             One kind per row; by default what the column ``rowkind.field`` says, or inserts.
         buckets : ndarray of int32, optional
-            The rows' dynamic buckets, where another task gave them.
+            The rows' dynamic buckets, where another task gave them; and, where keys may move,
+            their partitions.
 
         Raises
         ------
@@ -191,7 +192,10 @@ class TableWriter:
             )
             raise InvalidInputError(message, kind="not_rows", table=self._table)
         schema = self._context.schema
-        rows = filled_in(conform(batch, schema.fields, table=self._table), self._defaults)
+        rows = conform(batch, schema.fields, table=self._table)
+        if self._moves is None or buckets is None:
+            # rows that another task placed are whole: a delete's null partition is what it says
+            rows = filled_in(rows, self._defaults)
         kinds = self._kind_rules.kinds_of(rows, kinds)
         position = 0
         for part in self._parts(rows):

@@ -8,13 +8,8 @@ import pytest
 
 import tidelake
 from tidelake import errors
-from tidelake.spark.write_task import (
-    TaskAnswer,
-    WriteTask,
-    error_from_text,
-    error_to_text,
-    write_task,
-)
+from tidelake.spark.error_text import error_from_text, error_to_text
+from tidelake.spark.write_task import TaskAnswer, WriteTask, write_task
 from tidelake.types import RowKind
 
 

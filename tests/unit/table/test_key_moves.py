@@ -15,7 +15,7 @@ import tidelake
 from tidelake.errors import ConflictError, InvalidInputError, UnsupportedError
 from tidelake.fileio import MemoryFileIO
 from tidelake.scan import live_buckets
-from tidelake.table import key_moves
+from tidelake.table import key_places
 from tidelake.telemetry import Env
 
 
@@ -107,7 +107,7 @@ def test_any_writes_equal_a_dict(writes):
 
 
 def test_rows_beyond_the_budget_wait_on_disk(catalog, monkeypatch):
-    monkeypatch.setattr(key_moves, "JOIN_ROWS", 1_000)
+    monkeypatch.setattr(key_places, "JOIN_ROWS", 1_000)
     table = make(catalog, write_buffer_size="20 kb")
     count = 4_000
     keys = np.arange(count)

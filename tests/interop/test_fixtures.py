@@ -268,6 +268,9 @@ def test_rows_that_deletion_vectors_name_are_gone(old_catalog, name):
     changes = table.changes(2, 4).to_pylist()
     assert [(c["_row_kind"], c["k"]) for c in changes] == [("-U", 5), ("+U", 5), ("-D", 7)]
     assert table.changes(2, 3).num_rows == 0  # what is on level 0 is not seen
+    log = old_catalog.table(f"old.{name}$audit_log").to_arrow().to_pylist()
+    assert sorted((r["k"], r["v"]) for r in log) == sorted(rows.items())
+    assert {r["rowkind"] for r in log} == {"+I"}
     with pytest.raises(UnsupportedError, match=r"deletion-vectors\.enabled"):
         table.write([{"k": 1, "v": "z"}])
 

@@ -115,6 +115,9 @@ class Episode:
         self._commit(rows, [self.rng.random() < 0.4 for _ in rows])
 
     def delete(self) -> None:
+        if ("deletion-vectors.enabled", "true") in self.shape.options:
+            self._delete_marked()
+            return
         if not self._may_delete:
             return
         rows = draw_rows(self.shape, self.rng, self.rng.choice([1, 8]))
@@ -126,6 +129,16 @@ class Episode:
             self._remember()
             return
         self._commit(rows, [True] * len(rows))
+
+    def _delete_marked(self) -> None:
+        column = self.rng.choice(["k", "n"])
+        value = self.rng.randrange(-20, 20)
+        before = len(self.model.content())
+        deleted = self.table.delete(col(column) == value).rows
+        self.model.remove(column, value)
+        self._remember()
+        if deleted != before - len(self.model.content()):
+            raise ModelMismatch(f"delete of {column} = {value} says {deleted} rows")
 
     def overwrite(self) -> None:
         rows = draw_rows(self.shape, self.rng, 6)

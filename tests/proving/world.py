@@ -66,6 +66,11 @@ def draw_shape(rng: random.Random) -> Shape:
     partition_keys = ("p",) if partitioned else ()
     if rng.random() < 0.2:
         options = {"bucket": "-1"} if rng.random() < 0.5 else {"bucket": "2", "bucket-key": "k"}
+        # no draw of its own, so that the seeds' other choices stay what they were
+        if partitioned or options["bucket"] == "2":
+            options["deletion-vectors.enabled"] = "true"
+        if partitioned and options["bucket"] == "2":
+            options["deletion-vectors.bitmap64"] = "true"
         return Shape((), partition_keys, None, tuple(options.items()))
     keys = ("s", "k") if rng.random() < 0.4 else ("k",)
     options = {"bucket": str(rng.choice([1, 1, 2] if partitioned else [1, 1, 2, 3]))}

@@ -49,6 +49,30 @@ def test_a_lone_run_with_deletes_is_scanned_by_spark(spark, lake):
     assert sorted(row.k for row in found.collect()) == [1, 3, 5]
 
 
+@pytest.mark.parametrize("bitmap64", ["false", "true"])
+def test_rows_that_deletion_vectors_name_are_not_read(spark, lake, bitmap64):
+    frame = spark.sql(PATTERN.format(n=400)).repartition(1)
+    options = {"deletion-vectors.enabled": "true", "deletion-vectors.bitmap64": bitmap64}
+    lake.create_table("db.t", frame, partition_keys=["p"], options=options)
+    lake.write(frame, "db.t")
+    table = lake.catalog.table("db.t")
+    assert table.delete("p = 2 and k < 100 or p = 3 and v = 'v7'").rows == 26
+    found = lake.table("db.t")
+    left = [k for k in range(400) if not (k % 4 == 2 and k < 100) and k != 7]
+    assert sorted(row.k for row in found.collect()) == left
+    assert found.count() == len(left)
+    assert lake.table("db.t", columns=["x"], filter="k < 10").count() == 7
+    plan = plan_of(found)
+    assert "parquet" in plan  # the files of the other partitions
+    assert "MapInArrow" in plan
+    assert "MapInArrow" not in plan_of(lake.table("db.t", filter="p < 2"))
+    lake.write(frame.where("k < 8"), "db.t")
+    assert lake.table("db.t").count() == len(left) + 8
+    assert table.compact(full=True).compactions_dropped == 0
+    assert "MapInArrow" not in plan_of(lake.table("db.t"))
+    assert lake.table("db.t").count() == len(left) + 8
+
+
 def test_both_halves_give_their_rows_once(lake, half_merged):
     found = sorted(tuple(row) for row in lake.table("db.t").collect())
     expected = [(k, k % 4, "new" if k % 4 == 2 else f"v{k}", k * 1.5) for k in range(200)]

@@ -90,7 +90,10 @@ def read_split(
         for file in split.files:
             yield from _read_raw(context, split, file, wanted, predicate)
         return
-    for section in split.sections:
+    sections = split.sections
+    if split.raw:  # its files may lie on several levels; each is a run
+        sections = tuple((((file,),)) for file in split.files)
+    for section in sections:
         for batch in _read_section(
             context, split, section, wanted, predicate, keep_kinds=keep_kinds
         ):

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 
 import tidelake
-from interop import matrix
 from interop.cast_vectors import CASTS, VALUES, as_held, column, known_refusal
 from interop.cells import table_cells
 from interop.protocol import Request
@@ -64,10 +63,7 @@ def made(catalog, number, name):
 
 
 @pytest.mark.oracle
-def test_java_casts_what_we_cast(tmp_path):
-    (reader,) = matrix.prepared(["java-1.3"])
-    if isinstance(reader, matrix.Verdict):
-        pytest.skip(f"java-1.3: {reader.more}")
+def test_java_casts_what_we_cast(java, tmp_path):
     catalog = tidelake.open(tmp_path / "w")
     names = [n for n in VALUES if n != "VARIANT" and not n.startswith("TIMESTAMP(9)")]
     tables = [made(catalog, number, name) for number, name in enumerate(names)]
@@ -76,7 +72,7 @@ def test_java_casts_what_we_cast(tmp_path):
         for number, table in enumerate(tables)
         for asked, options in (("now", {}), ("then", {"scan.snapshot-id": "1"}))
     ]
-    answers = reader.ask(requests)
+    answers = java.ask(requests)
     wrong = []
     for number, (name, table) in enumerate(zip(names, tables, strict=True)):
         for asked, snapshot in (("now", None), ("then", 1)):

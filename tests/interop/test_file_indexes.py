@@ -12,7 +12,6 @@ from unit.format.file_index.golden_indexes import VALUES as GOLDEN_VALUES
 from unit.format.file_index.golden_indexes import sections
 
 from interop.file_indexes import ask_java, cell, our_container, to_predicate
-from interop.readers import AbsentError, JavaCore
 from tidelake.errors import UnsupportedError
 from tidelake.fileio import MemoryFileIO
 from tidelake.format.file_index import indexed_rows
@@ -21,7 +20,7 @@ from tidelake.types import DataField, parse_type
 from tidelake.types.predicate import evaluate
 from tidelake.types.values import storage_to_arrow
 
-pytestmark = pytest.mark.oracle
+pytestmark = [pytest.mark.oracle, pytest.mark.usefixtures("java")]
 
 MICROS = 1_700_000_000_123_456_000
 VALUES = {
@@ -50,17 +49,6 @@ OPTIONS = {
     "bsi": [{}],
 }
 OPERATORS = ("==", "!=", "<", "<=", ">", ">=")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _java():
-    java = JavaCore()
-    if not java.is_cached():
-        pytest.skip("Java Paimon's jar is not here: run `make interop` once")
-    try:
-        java.prepare()
-    except AbsentError as absent:
-        pytest.skip(str(absent))
 
 
 def body(container: bytes) -> bytes:

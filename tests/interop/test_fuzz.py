@@ -11,42 +11,29 @@ from interop.fuzz.made import judged, made_by_java
 from interop.fuzz.program import Model, Program
 from interop.fuzz.shrink import shrink
 from interop.matrix import DIFFERS
-from interop.peer import JavaPeer
-from interop.readers import AbsentError, JavaCore
 
 FIXTURES = sorted((Path(__file__).parent / "fuzz" / "fixtures").glob("*.json"))
 SEEDS = range(1_000, 1_020)
 
 
-@pytest.fixture(scope="module")
-def java():
-    core = JavaCore()
-    try:
-        core.prepare()
-    except AbsentError as reason:
-        pytest.skip(f"Java Paimon 1.3.1 is absent: {reason}")
-    with JavaPeer(core) as peer:
-        yield peer
-
-
 @pytest.mark.oracle
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_random_table_is_the_same_to_java_to_us_and_to_a_dict(seed, java, tmp_path):
-    outcome = run(draw(seed), java, tmp_path)
+def test_a_random_table_is_the_same_to_java_to_us_and_to_a_dict(seed, peer, tmp_path):
+    outcome = run(draw(seed), peer, tmp_path)
     assert outcome.failure is None, f"replay: make interop-fuzz SEED={seed}"
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda p: p.stem)
-def test_what_failed_once_is_mended(fixture, java, tmp_path):
+def test_what_failed_once_is_mended(fixture, peer, tmp_path):
     program = Program.from_json(fixture.read_text(encoding="utf-8"))
-    assert run(program, java, tmp_path).failure is None
+    assert run(program, peer, tmp_path).failure is None
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("made", made_by_java()[::16], ids=lambda m: m.name.replace(" ", "_"))
-def test_a_table_that_java_makes_is_read_equal_at_every_snapshot(made, java, tmp_path):
-    verdict = judged(made, java, tmp_path)
+def test_a_table_that_java_makes_is_read_equal_at_every_snapshot(made, peer, tmp_path):
+    verdict = judged(made, peer, tmp_path)
     assert verdict.word != DIFFERS, verdict.more
 
 

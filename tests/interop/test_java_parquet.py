@@ -10,24 +10,9 @@ import pytest
 import tidelake
 from interop.cases import row_cells
 from interop.cells import difference, table_cells
-from interop.peer import JavaPeer
-from interop.readers import AbsentError, JavaCore
 from tidelake.types.variant import encode_variant, variant_objects
 
 pytestmark = pytest.mark.oracle
-
-
-@pytest.fixture(scope="module")
-def peer():
-    core = JavaCore()
-    if not core.is_cached():
-        pytest.skip("Java Paimon's jar is not here: run `make interop` once")
-    try:
-        core.prepare()
-    except AbsentError as absent:
-        pytest.skip(str(absent))
-    with JavaPeer(core) as started:
-        yield started
 
 
 def table_of(peer, place, types, rows, options):

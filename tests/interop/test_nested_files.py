@@ -20,30 +20,11 @@ from interop.cases import NESTED, nested_rows, row_cells
 from interop.cells import difference, table_cells
 from interop.make import rows_to_arrow
 from interop.peer import JavaPeer, PeerError
-from interop.readers import AbsentError, JavaCore
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.data_type import type_to_json
 
 pytestmark = pytest.mark.oracle
 FORMATS = ("orc", "avro")
-
-
-@pytest.fixture(scope="module")
-def java():
-    core = JavaCore()
-    if not core.is_cached():
-        pytest.skip("Java Paimon's jar is not here: run `make interop` once")
-    try:
-        core.prepare()
-    except AbsentError as absent:
-        pytest.skip(str(absent))
-    return core
-
-
-@pytest.fixture
-def peer(java):
-    with JavaPeer(java) as started:
-        yield started
 
 
 def columns_of(types):

@@ -19,7 +19,9 @@ SELECT id AS k, id % 2 = 0 AS flag,
        CAST(concat(id, '9999999999999999999999.125') AS decimal(38, 3)) AS large,
        concat('tä', id) AS s, binary(concat('b', id)) AS b,
        DATE'1969-12-01' + int(id) AS day,
-       TIMESTAMP_NTZ'1960-01-01 00:00:00' + make_dt_interval(int(id) * 800, 1, 2, 3.123456) AS at,
+       -- an ORC file that Java reads right holds no parts of a second before 1970
+       TIMESTAMP_NTZ'1960-01-01 00:00:00'
+         + make_dt_interval(int(id) * 800, 1, 2, IF(id < 5, 3.0, 3.123456)) AS at,
        TIMESTAMP'2024-03-10 01:59:59.5-05:00' + make_dt_interval(int(id)) AS instant,
        IF(id % 5 = 0, NULL, transform(sequence(1, id % 4), i -> IF(i = 2, NULL, i * id))) AS list,
        map(concat('k', id), named_struct('x', id, 'at', DATE'2024-01-01' + int(id))) AS m,

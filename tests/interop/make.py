@@ -34,7 +34,7 @@ from interop.cases import (
     Write,
     row_cells,
 )
-from interop.cells import Cell
+from interop.cells import Cell, table_cells
 from interop.changes import change_of
 from tidelake.types import DataField, parse_type
 from tidelake.types.arrow import to_arrow_schema
@@ -180,6 +180,10 @@ def make_table(warehouse: Path, case: Case) -> Made:
     made.moments.append(Moment("now", {}, list(made.model.columns), made.model.cells()))
     if "changelog-producer" in case.options:
         made.moments.append(_logged(case, seen))
+        for view in ("audit_log", "ro"):  # Java must read what we read
+            shown = table.system_table(view).to_arrow()
+            rows = table_cells(shown)
+            made.moments.append(Moment(view, {}, shown.column_names, rows, view))
     return made
 
 
@@ -191,9 +195,14 @@ def _logged(case: Case, newest: int) -> Moment:
         if isinstance(step, Compact):
             logs = {"full-compaction": model.compact_fully()}
         else:
-            assert isinstance(step, Write), "the model knows writes and compactions"
-            kinds = step.kinds or ["+I"] * len(step.rows)
-            given, looked_up = model.write([(k, *r) for k, r in zip(kinds, step.rows, strict=True)])
+            if isinstance(step, Delete):  # its rows hold the key and nothing else
+                nulls = (None,) * (len(case.columns) - len(case.primary_keys))
+                rows = [("-D", *key, *nulls) for key in step.keys]
+            else:
+                assert isinstance(step, Write), "the model knows writes, deletes and compactions"
+                kinds = step.kinds or ["+I"] * len(step.rows)
+                rows = [(kind, *row) for kind, row in zip(kinds, step.rows, strict=True)]
+            given, looked_up = model.write(rows)
             logs = {"input": given, "lookup": looked_up}
         changes += logs.get(case.options["changelog-producer"], [])
     columns = {"rowkind": "STRING", **case.columns}

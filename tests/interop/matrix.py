@@ -64,7 +64,8 @@ def _ours(made: Made) -> dict[str, Answer]:
     answers = {}
     for moment in made.moments:
         if moment.system is not None:
-            rows = table.system_table(moment.system).changes(0, mode="changelog")
+            view = table.system_table(moment.system)
+            rows = view.changes(0, mode="changelog") if moment.option else view.to_arrow()
             answers[f"{made.case.name}|{moment.label}"] = Answer(
                 rows.column_names, table_cells(rows)
             )

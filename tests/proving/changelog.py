@@ -53,11 +53,13 @@ class ChangelogModel:
         before = self.state()
         batch: dict = {}
         for change in rows:
+            if change[0] in ("-U", "-D") and self.options.get("ignore-delete") == "true":
+                continue
             batch.setdefault(change[1], []).append(change)
         for key, own in batch.items():
             self.rows.setdefault(key, []).append(self._merged(own))
         self.new |= set(batch)
-        given = [change for key in sorted(batch) for change in batch[key]]
+        given = [change for key in sorted(batch) for change in self._ordered(batch[key])]
         return given, self._changes(before, self.state(), sorted(batch))
 
     def compact_fully(self):
@@ -73,7 +75,18 @@ class ChangelogModel:
         found = {key: self._merged(rows) for key, rows in self.rows.items()}
         return {key: tuple(row) for key, (kind, *row) in found.items() if kind in ("+I", "+U")}
 
+    def _ordered(self, changes):
+        """Oldest first: by the sequence field, null smallest, then as they came."""
+        field = self.options.get("sequence.field")
+        if field is None:
+            return changes
+        at = 1 + self.columns.index(field)
+        return sorted(changes, key=lambda c: (c[at] is not None, c[at] or 0))
+
     def _merged(self, changes):
+        changes = self._ordered(changes)
+        if self.engine == "first-row":
+            return changes[0]
         if self.engine == "deduplicate" or len(changes) == 1:
             return changes[-1]
         rows = [(kind, dict(zip(self.columns, row, strict=True))) for kind, *row in changes]
@@ -88,7 +101,7 @@ class ChangelogModel:
                 changes.append(("-D", *old))
             elif old is None and new is not None:
                 changes.append(("+I", *new))
-            elif old is not None and not self._is_same(old, new):
+            elif old is not None and self.engine != "first-row" and not self._is_same(old, new):
                 changes += [("-U", *old), ("+U", *new)]
         return changes
 

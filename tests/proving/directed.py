@@ -239,7 +239,48 @@ def _logged(options: dict[str, str], commits):
     return table
 
 
+def check_deletion_vectors() -> None:
+    """Rows that vectors name are gone; a compaction that did not know a delete gives way to it."""
+    shape = Shape((), (), None, (("deletion-vectors.enabled", "true"),))
+    fileio = MemoryFileIO()
+    shape.create(open_catalog(fileio, 1))
+    table = open_catalog(fileio, 2).table(NAME)
+    model = ModelTable(())
+    for turn in range(3):
+        rows = _rows(range(turn * 10, turn * 10 + 10), "a")
+        table.write(arrow_of(shape, rows))
+        model.apply(rows)
+
+    def delete(key: int) -> None:
+        assert table.delete(col("k") == key).rows == 1
+        model.remove("k", key)
+        assert content_of(table) == model.content()
+        check_table(fileio, LOCATION)
+
+    delete(4)
+    delete(25)
+    committer = type(table.handle.committer())
+    commit = committer.commit
+
+    def after_a_delete(self, messages, **rest):
+        committer.commit = commit
+        delete(7)
+        return commit(self, messages, **rest)
+
+    committer.commit = after_a_delete
+    try:
+        assert table.compact(full=True).compactions_dropped == 1
+    finally:
+        committer.commit = commit
+    assert content_of(table) == model.content()
+    assert table.count() == len(model.content())
+    table.compact(full=True)
+    assert content_of(table) == model.content()
+    check_table(fileio, LOCATION)
+
+
 CHECKS = (
+    check_deletion_vectors,
     check_unknown_outcome,
     check_compaction_of_several_sections,
     check_deletes_above_a_large_run,

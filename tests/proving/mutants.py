@@ -14,12 +14,14 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 
+import tidelake.commit.compacted as compacted
 import tidelake.commit.index_plan as index_plan
 import tidelake.commit.own_commits as own_commits
 import tidelake.merge.changes as merge_changes
 import tidelake.merge.engine as engine
 import tidelake.merge.spec as spec
 import tidelake.scan.prune_columns as prune_columns
+import tidelake.store.deletion_vectors as deletion_vectors
 import tidelake.store.lsm.bucket_writer as bucket_writer
 import tidelake.store.lsm.compaction as compaction
 import tidelake.table.dynamic_buckets as dynamic_buckets
@@ -64,6 +66,14 @@ def _publish_by_rename(_):
         return True
 
     return put_if_absent
+
+
+def _off_by_one(original):
+    return lambda positions, **named: original(np.maximum(positions - 1, 0), **named)
+
+
+def _passed_over(_):
+    return lambda *_, **__: None
 
 
 def _sequence_restarts(original):
@@ -310,6 +320,16 @@ _PLANTED = (
         "count counts physical rows",
         "check_count_with_deletes",
         (table.Table, "count", _counts_physical_rows),
+    ),
+    (
+        "a deletion vector is off by one",
+        "check_deletion_vectors",
+        (deletion_vectors, "encode_vector", _off_by_one),
+    ),
+    (
+        "the deletion vectors of another commit are passed over",
+        "check_deletion_vectors",
+        (compacted, "check_deletions", _passed_over),
     ),
     (
         "time travel ends at the newest",

@@ -217,8 +217,9 @@ def _decompress(chunk: bytes, tail: OrcTail, path: str) -> bytes:
             raw = zstd.ZstdDecompressor().decompress(chunk, limit + 1)
         elif tail.compression in {_SNAPPY, _LZ4}:
             name = "snappy" if tail.compression == _SNAPPY else "lz4_raw"
-            size = _snappy_length(chunk, limit) if name == "snappy" else limit
-            raw = pa.decompress(chunk, size, codec=name, asbytes=True)
+            length = _snappy_length(chunk) if name == "snappy" else _lz4_length(chunk, path)
+            # pyarrow gives as many bytes as are asked for, the last of them of no meaning
+            raw = pa.decompress(chunk, min(length, limit), codec=name, asbytes=True)
         else:
             raise corrupt(path, f"compression {tail.compression} is not known")
     except (zlib.error, zstd.ZstdError) as error:
@@ -228,14 +229,42 @@ def _decompress(chunk: bytes, tail: OrcTail, path: str) -> bytes:
     return raw
 
 
-def _snappy_length(chunk: bytes, limit: int) -> int:
+def _snappy_length(chunk: bytes) -> int:
     """A snappy block begins with its length as a plain varint."""
     length = 0
     for place, byte in enumerate(chunk[:5]):
         length |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
             break
-    return min(length, limit)
+    return length
+
+
+def _lz4_length(chunk: bytes, path: str) -> int:
+    """How long an LZ4 block is that does not say so: literals and copies, of each its length.
+
+    A loop over copies; of blocks of at most the file's chunk size, in the ends of stripes.
+    """
+    length = place = 0
+    try:
+        while place < len(chunk):
+            token = chunk[place]
+            literals, place = _lz4_count(chunk, place + 1, token >> 4)
+            length, place = length + literals, place + literals
+            if place < len(chunk):  # behind the last literals is no copy
+                copied, place = _lz4_count(chunk, place + 2, token & 15)
+                length += copied + 4
+    except IndexError as error:
+        raise corrupt(path, "a compressed part is cut short") from error
+    return length
+
+
+def _lz4_count(chunk: bytes, place: int, count: int) -> tuple[int, int]:
+    """A count of four bits, and the bytes added to it where these are not enough."""
+    if count == 15:
+        while chunk[place] == 255:
+            count, place = count + 255, place + 1
+        count, place = count + chunk[place], place + 1
+    return count, place
 
 
 def _message(data: bytes | int, path: str) -> dict[int, list[_Value]]:

@@ -233,6 +233,40 @@ def check_changelog_of_the_input() -> None:
     ], found
 
 
+def check_changelog_of_lookups() -> None:
+    """What a key was is what the newest level beneath says, and every change is told once."""
+    options = {"bucket": "1", "changelog-producer": "lookup", "num-sorted-run.stop-trigger": "9"}
+    commits = [
+        (_rows(range(9000), "base"), None),
+        (_rows(range(2000), "mid"), None),
+        (_rows(range(1995, 2003), "new"), [k % 2 == 0 for k in range(8)]),
+        (_rows([*range(1998, 2000), 9000], "last"), None),
+    ]
+    table = _logged(options, commits)
+    levels = table.system_table("files").to_arrow()["level"].to_pylist()
+    assert len(set(levels)) > 2, f"the runs did not stay apart: {levels}"
+    assert 0 not in levels, levels
+    kinds = set(table.changes(0, mode="changelog")["_row_kind"].to_pylist())
+    assert kinds == {"+I", "-U", "+U", "-D"}, kinds
+
+
+def check_first_rows() -> None:
+    """Of a key that lies in an older level nothing newer is kept."""
+    shape = Shape(("k",), (), None, (("bucket", "1"), ("merge-engine", "first-row")))
+    fileio = MemoryFileIO()
+    shape.create(open_catalog(fileio, 1))
+    table = open_catalog(fileio, 2).table(NAME)
+    first: dict[int, str] = {}
+    twice = [*_rows([5, 2020], "new"), *_rows([2020], "newer")]
+    for rows in (_rows(range(2000), "base"), _rows(range(1990, 2010), "mid"), twice):
+        table.write(arrow_of(shape, rows))
+        for row in rows:
+            first.setdefault(row["k"], row["v"])
+        found = [(row["k"], row["v"]) for row in content_of(table)]
+        assert sorted(found) == sorted(first.items()), f"{len(found)} rows for {len(first)}"
+    check_table(fileio, LOCATION)
+
+
 def _logged(options: dict[str, str], commits):
     table, _ = _run(options, commits)
     check_changelog(table)
@@ -293,4 +327,6 @@ CHECKS = (
     check_keys_move_between_partitions,
     check_changelog_of_full_compactions,
     check_changelog_of_the_input,
+    check_changelog_of_lookups,
+    check_first_rows,
 )

@@ -32,10 +32,12 @@ from proving import directed, episode, faults, interleave
 from tidelake.errors import TidelakeError
 from tidelake.fileio import FaultMode, MemoryFileIO
 from tidelake.merge import merge_buffer
+from tidelake.merge.first_row import FirstRow
 from tidelake.merge.spill import SpillStack
 from tidelake.metadata import EntryTable, SnapshotLog
 from tidelake.metadata.data_file import FileKind
 from tidelake.store import LsmBucketWriter
+from tidelake.store.lsm.follow import Follower
 from tidelake.table.time_travel import TimeTravel
 from tidelake.types import RowKind
 
@@ -222,6 +224,14 @@ def _without_rows_before(original):
     return with_kinds
 
 
+def _looks_up_the_oldest(original):
+    def of(self, picked, levels, changelog):
+        made = original(self, picked, levels, changelog)
+        return made and replace(made, beneath=made.beneath[-1:])
+
+    return of
+
+
 def _logs_what_is_merged(_):
     def sort_buffer(batches, merge_spec, **memory):
         return iter([merge_buffer(batches, merge_spec, **memory)])
@@ -305,6 +315,21 @@ _PLANTED = (
         "a changelog without its -U",
         "check_changelog_of_full_compactions",
         (merge_changes, "_with_kinds", _without_rows_before),
+    ),
+    (
+        "a lookup finds nothing",
+        "check_changelog_of_lookups",
+        (compaction, "find_rows", lambda _: lambda *_, **__: ()),
+    ),
+    (
+        "a lookup reads a stale level",
+        "check_changelog_of_lookups",
+        (Follower, "of", _looks_up_the_oldest),
+    ),
+    (
+        "the newest row is taken for the first",
+        "check_first_rows",
+        (FirstRow, "merge", lambda _: lambda _, *rows: engine.Deduplicate().merge(*rows)),
     ),
     (
         "rows are merged before they are logged",

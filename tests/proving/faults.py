@@ -235,7 +235,6 @@ def scenarios() -> list[Scenario]:
             [
                 _write(LOOKUP_LOG, _rows(LOOKUP_LOG, 0, 60, "a")),
                 _write(LOOKUP_LOG, _rows(LOOKUP_LOG, 58, 4, "b"), [False, True, False, False]),
-                _write(LOOKUP_LOG, _rows(LOOKUP_LOG, 59, 2, "c")),
             ],
         ),
         Scenario(

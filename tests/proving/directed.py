@@ -314,7 +314,6 @@ def check_deletion_vectors() -> None:
 
 
 CHECKS = (
-    check_deletion_vectors,
     check_unknown_outcome,
     check_compaction_of_several_sections,
     check_deletes_above_a_large_run,
@@ -329,4 +328,5 @@ CHECKS = (
     check_changelog_of_the_input,
     check_changelog_of_lookups,
     check_first_rows,
+    check_deletion_vectors,
 )

@@ -6,6 +6,7 @@ import pytest
 
 from interop.cells import value_cell
 from interop.fuzz.both import run
+from interop.fuzz.capability import ENGINES
 from interop.fuzz.draw import draw
 from interop.fuzz.made import judged, made_by_java
 from interop.fuzz.program import Model, Program
@@ -54,6 +55,7 @@ def test_every_kind_of_table_and_step_is_drawn():
     roots = {t["type"].split()[0] for p in programs for _, t in p.columns if isinstance(t, dict)}
     assert roots == {"ARRAY", "MAP", "ROW", "MULTISET"}
     assert any(p.primary_keys and set(p.partition_keys) - set(p.primary_keys) for p in programs)
+    assert {p.options.get("merge-engine") for p in programs} == {None, *ENGINES}
     changes = [c for p in programs for s in p.steps for c in s.get("changes", ())]
     assert any(isinstance(c.get("name"), list) for c in changes)
 
@@ -78,6 +80,20 @@ def test_the_model_knows_the_newest_row_of_a_key():
     change = {"change": "add", "name": "n", "type": "INT", "first": True}
     model.apply({"op": "alter", "changes": [change]})
     assert model.rows() == [(None, "2", "s:b")]
+
+
+def test_the_model_combines_rows_of_a_key_and_forgets_those_of_a_partition():
+    columns = (("p", "STRING NOT NULL"), ("k", "INT NOT NULL"), ("n", "INT"), ("s", "STRING"))
+    options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "max"}
+    model = Model(Program(columns, ("p", "k"), ("p",), options))
+    first = ["+I", "s:a", "1", "9", "s:x"]
+    rows = [first, ["+I", "s:a", "1", "10", None], ["+U", "s:b", "1", None, None]]
+    model.apply({"op": "write", "rows": rows})
+    assert model.rows() == [("s:a", "1", "10", "s:x"), ("s:b", "1", None, None)]
+    model.apply({"op": "alter", "changes": [{"change": "add", "name": "w", "type": "DATE"}]})
+    model.apply({"op": "drop", "partitions": [{"p": "s:a"}]})
+    model.apply({"op": "write", "rows": [["+I", "s:b", "1", "-3", "s:y", "day:1"]]})
+    assert model.rows() == [("s:b", "1", "-3", "s:y", "day:1")]
 
 
 def test_the_model_changes_fields_inside_arrays_of_rows():

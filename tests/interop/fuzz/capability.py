@@ -142,6 +142,11 @@ def as_not_null(form: TypeForm) -> TypeForm:
     return f"{form} NOT NULL"
 
 
+def has_multiset(form: TypeForm) -> bool:
+    """Whether the type is a MULTISET or has one inside."""
+    return "MULTISET" in str(form)
+
+
 def is_not_null(form: TypeForm) -> bool:
     """Whether the type itself, not one inside it, is without null."""
     return str(form["type"] if isinstance(form, dict) else form).endswith(" NOT NULL")
@@ -301,7 +306,21 @@ CHANGES_COVERED = True
 """Whether tables may be altered between steps."""
 DYNAMIC_COVERED = True
 """Whether primary-key tables may have dynamic buckets."""
-NESTED_COVERED = ("parquet",)
+NESTED_COVERED = ("parquet", "orc", "avro")
 """Formats whose files may have nested columns."""
+ENGINES = ("partial-update", "aggregation")
+"""Merge engines beside the one that keeps the newest row."""
+WHOLE_NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+
+
+def functions_of(form: TypeForm) -> tuple[str, ...]:
+    """Aggregate functions for a type, of which both engines say the same whenever rows are merged.
+
+    Left out are sums (of Java's, integers wrap around), texts and collections (their order).
+    """
+    of_all = ("last_value", "last_non_null_value", "first_value", "first_non_null_value")
+    return (*of_all, "max", "min") if form in WHOLE_NUMBERS else of_all
+
+
 MIXED_TIMES_COVERED = False
 """Whether one table may have timestamps of nanoseconds and coarser ones."""

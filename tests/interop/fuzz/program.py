@@ -23,7 +23,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from proving.one_key import merged
+
 from interop.cells import Cell, TypeForm, inside, with_inside
+from interop.fuzz.capability import WHOLE_NUMBERS
 
 Step = dict[str, Any]
 Row = tuple[Cell, ...]
@@ -94,12 +97,29 @@ class Model:
         self.types: dict[str, TypeForm] = dict(program.columns)
         self.waits = program.options.get("bucket") == "-2"
         self.waiting: list[tuple[str, Row]] = []
+        self.combines = "merge-engine" in program.options
+        self.histories: dict[Row, list[Row]] = {}
 
     def rows(self) -> list[Row]:
         """The rows there are, in no order."""
         if not self.keys:
             return list(self.listed)
+        if self.combines:
+            return [self._combined(rows) for rows in self.histories.values()]
         return [row for _, row in self.keyed.values() if row is not None]
+
+    def _combined(self, rows: list[Row]) -> Row:
+        """One row of all of a key. Of cells only those of whole numbers are more than text."""
+        numbers = {n for n in self.names if str(self.types[n]).split(" ")[0] in WHOLE_NUMBERS}
+
+        def values(row: Row) -> dict[str, Any]:
+            named = zip(self.names, row, strict=True)
+            return {n: int(c) if c is not None and n in numbers else c for n, c in named}
+
+        of_one_key = [("+I", values(row)) for row in rows]
+        _, whole = merged(of_one_key, self.program.options, keys=self.keys)
+        cells = ((n, whole[n]) for n in self.names)
+        return tuple(str(v) if v is not None and n in numbers else v for n, v in cells)
 
     def apply(self, step: Step) -> None:
         """Take a step."""
@@ -128,6 +148,7 @@ class Model:
     def _keep(self, stays: Callable[[Row], bool]) -> None:
         # what a delete leaves behind (its order) goes with its partition too
         self.keyed = {k: v for k, v in self.keyed.items() if v[1] and stays(v[1])}
+        self.histories = {k: rows for k, rows in self.histories.items() if stays(rows[0])}
         self.listed = [r for r in self.listed if stays(r)]
         self.waiting = [(kind, r) for kind, r in self.waiting if stays(r)]
 
@@ -148,6 +169,9 @@ class Model:
         if kind in {"-U", "-D"} and self.ignores_deletes:
             return
         key = tuple(row[self.names.index(k)] for k in self.keys)
+        if self.combines:
+            self.histories.setdefault(key, []).append(row)
+            return
         order = [self._order(row[self.names.index(s)]) for s in self.sequence]
         known = self.keyed.get(key)
         if known is None or self._wins(order, known[0]):
@@ -210,6 +234,7 @@ class Model:
             k: (order, None if row is None else changed(row))
             for k, (order, row) in self.keyed.items()
         }
+        self.histories = {k: [changed(r) for r in rows] for k, rows in self.histories.items()}
         self.listed = [changed(r) for r in self.listed]
         self.waiting = [(kind, changed(r)) for kind, r in self.waiting]
 

@@ -68,6 +68,7 @@ def _without_parts(items: Sequence[Any]) -> Iterator[list[Any]]:
 
 def _is_free(program: Program, name: str) -> bool:
     named = {v for value in program.options.values() for v in value.split(",")}
+    named |= {key.split(".")[1] for key in program.options if key.startswith("fields.")}
     return name not in {*program.primary_keys, *program.partition_keys, *named}
 
 

@@ -274,7 +274,10 @@ def _nested_in_formats() -> list[Made]:
     made = []
     for file_format in (f for f in NESTED_COVERED if f != "parquet"):
         options = {"file.format": file_format, "bucket": "1"}
-        columns = (("k", "INT NOT NULL"), *((f"c{i}", form) for i, (_, form) in enumerate(_NESTED)))
+        # inside of columns of ORC files times far away are refused: Arrow cannot read them
+        left_out = "TIMESTAMP" if file_format == "orc" else "-"
+        forms = [form for _, form in _NESTED if left_out not in str(form)]
+        columns = (("k", "INT NOT NULL"), *((f"c{i}", form) for i, form in enumerate(forms)))
         made += [
             _table(f"{file_format} nested", columns, **options),
             _evolved_inside(_ROW, [], f"{file_format} evolved inside a row", **options),

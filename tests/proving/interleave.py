@@ -51,6 +51,28 @@ def check_two_writers() -> None:
     check_table(fileio, LOCATION)
 
 
+def check_two_lookups() -> None:
+    """What another writer compacted since our compaction looked keys up is not hidden by it."""
+    options = {
+        "bucket": "1",
+        "changelog-producer": "lookup",
+        "merge-engine": "aggregation",
+        "fields.n.aggregate-function": "sum",
+    }
+    fileio = Meddled()
+    Shape(("k",), (), None, tuple(options.items())).create(open_catalog(fileio, 1))
+    ours, theirs = (open_catalog(fileio, seed).table(NAME) for seed in (2, 3))
+    for base in (range(9000), range(2000)):
+        ours.write(arrow_of(SHAPE, _rows(base, "a")))
+    late = [*_rows(range(9000, 11_000), "b"), *_rows(range(1, 2), "b")]
+    fileio.meddle = lambda: theirs.write(arrow_of(SHAPE, late)) and None
+    written = ours.write(arrow_of(SHAPE, _rows(range(1, 2), "c")))
+    assert written.compactions_dropped == 1, "the levels that it saw are no more"
+    sums = {row["k"]: row["n"] for row in content_of(open_catalog(fileio, 4).table(NAME))}
+    assert (len(sums), sums[0], sums[1], sums[2]) == (11_000, 0, 4, 4), sums[1]
+    check_table(fileio, LOCATION)
+
+
 def check_zombie() -> None:
     """A job and its twin commit under one identity at once: it is applied once."""
     fileio = Meddled()
@@ -81,4 +103,4 @@ def check_hints() -> None:
     check_table(fileio, LOCATION)
 
 
-CHECKS = (check_two_writers, check_zombie, check_hints)
+CHECKS = (check_two_writers, check_two_lookups, check_zombie, check_hints)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import tidelake.commit.compacted as compacted
+import tidelake.commit.conflict as conflict
 import tidelake.commit.index_plan as index_plan
 import tidelake.commit.own_commits as own_commits
 import tidelake.merge.changes as merge_changes
@@ -260,6 +261,11 @@ _PLANTED = (
         "publish replaces what is there",
         "check_two_writers",
         (MemoryFileIO, "put_if_absent", _publish_by_rename),
+    ),
+    (
+        "levels where keys were looked up are not compared",
+        "check_two_lookups",
+        (conflict, "_check_looked_up", _passed_over),
     ),
     ("no duplicate check", "check_zombie", (own_commits.OwnCommits, "find", _never_ours)),
     (

@@ -103,6 +103,9 @@ class Compaction:
         The changes found on the way.
     deletions : DeletionChange
         What becomes of the bucket's deletion vectors.
+    seen : tuple of bytes
+        Of compactions that looked keys up: what else the bucket had above level 0
+        (:func:`tidelake.metadata.data_file.levels_digest`).
     """
 
     partition: bytes
@@ -112,6 +115,7 @@ class Compaction:
     after: tuple[DataFileMeta, ...]
     changelog: tuple[DataFileMeta, ...] = ()
     deletions: DeletionChange = NO_DELETIONS
+    seen: tuple[bytes, ...] = ()
 
     @property
     def gone(self) -> frozenset[str]:
@@ -209,8 +213,11 @@ def compactions(messages: Sequence[CommitMessage]) -> tuple[Compaction, ...]:
         after = (*known.after, *m.compact_after) if known else m.compact_after
         changelog = (*known.changelog, *m.compact_changelog) if known else m.compact_changelog
         deletions = m.deletions or (known.deletions if known else NO_DELETIONS)
+        seen = known.seen if known else ()
+        if m.compact_seen is not None:
+            seen = (*seen, m.compact_seen)
         by_place[m.partition, m.bucket] = Compaction(
-            m.partition, m.bucket, m.total_buckets, before, after, changelog, deletions
+            m.partition, m.bucket, m.total_buckets, before, after, changelog, deletions, seen
         )
     return tuple(map(_without_steps, by_place.values()))
 

@@ -29,7 +29,7 @@ from tidelake.codec.binary_row import decode_row
 from tidelake.commit.changes import Compaction
 from tidelake.errors import ConflictError
 from tidelake.merge.sections import KeyRank, key_rank
-from tidelake.metadata.data_file import DataFileMeta, FileKind, ManifestEntry
+from tidelake.metadata.data_file import DataFileMeta, FileKind, ManifestEntry, levels_digest
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.types import DataType
 
@@ -153,6 +153,7 @@ def check_compaction(
         raise _gives_way(compaction, table, "the partition has another number of buckets now")
     if key_types and compaction.bucket >= 0:  # rows that have no bucket yet hide no others
         _check_levels(compaction, [e.file for e in rest], key_types, table)
+        _check_looked_up(compaction, [e.file for e in rest], table)
         _check_unseen(compaction, [e.file for e in rest], key_types, table)
 
 
@@ -165,6 +166,36 @@ def _check_levels(
         for (_, high), (low, _) in itertools.pairwise(ranges):
             if low <= high:
                 raise _gives_way(compaction, table, f"level {level} holds files of these keys now")
+    _check_between(compaction, rest, types, table)
+
+
+def _check_between(
+    compaction: Compaction, rest: Sequence[DataFileMeta], types: Sequence[DataType], table: str
+) -> None:
+    """See that no run lies between level 0 and the result.
+
+    A compaction takes all runs that are newer than its result, so such a run came meanwhile: the
+    rows that were compacted lay above it and would lie beneath it.
+    """
+    lowest = max((f.level for f in compaction.after), default=0)
+    between = [f for f in rest if 0 < f.level < lowest]
+    if not between:
+        return
+    low, high = _range(compaction.before, types)
+    for file in between:
+        own_low, own_high = _range([file], types)
+        if own_low <= high and low <= own_high:
+            why = f"level {file.level} holds files of these keys now"
+            raise _gives_way(compaction, table, why)
+
+
+def _check_looked_up(compaction: Compaction, rest: Sequence[DataFileMeta], table: str) -> None:
+    """See that the levels where keys were looked up hold what they held then.
+
+    Else the merged rows lack what another writer compacted meanwhile, and would hide it.
+    """
+    if any(seen != levels_digest(rest) for seen in compaction.seen):
+        raise _gives_way(compaction, table, "it looked keys up in other files than there are now")
 
 
 def _check_unseen(

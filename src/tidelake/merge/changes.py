@@ -63,11 +63,14 @@ class ChangeRule:
         row are there. Under first-row such a key gets no row.
     compared : tuple of str, optional
         Columns; an update that changes none of them is left out. None keeps every update.
+    told : bool
+        Whether anybody wants the changes; else there are none.
     """
 
     old_level: int
     looked_up_level: int
     compared: tuple[str, ...] | None = None
+    told: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +146,7 @@ def _of_one_run(
     adds = (rows.column(KIND_FIELD.name).to_numpy() & 1) == 0
     added = rows if adds.all() else rows.filter(pa.array(adds))
     changes = rows.slice(0, 0)
-    if level < rule.old_level:
+    if rule.told and level < rule.old_level:
         changes = _with_kinds(added, np.full(added.num_rows, RowKind.INSERT, np.int8))
     return MergedRows(added if drop_deletes else rows, changes)
 
@@ -163,8 +166,10 @@ def _of_group(
     keys = _Keys.of(segments, levels, rule, rows_count=rows.num_rows)
     of_merged = keys.of_row[merged.rows]
     first_row = spec.engine == FIRST_ROW
-    kept = gather(rows, merged)
-    changes = _changes(rows, kept, merged, of_merged, keys, rule, updates=not first_row)
+    kept = gather(rows, merged, near=True)
+    changes = kept.slice(0, 0)
+    if rule.told:
+        changes = _changes(rows, kept, merged, of_merged, keys, rule, updates=not first_row)
     drops = np.zeros(len(merged.rows), np.bool_)
     if drop_deletes:
         drops |= (merged.kinds & 1) != 0
@@ -262,7 +267,7 @@ def _changes(
 
 
 def _taken(rows: pa.Table, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    return gather(rows, Merged(positions, np.zeros(len(positions), np.int8)))
+    return gather(rows, Merged(positions, np.zeros(len(positions), np.int8)), near=True)
 
 
 def _with_kinds(rows: pa.RecordBatch, kinds: npt.NDArray[np.int8]) -> pa.RecordBatch:

@@ -1,6 +1,6 @@
 """Commit messages as bytes, for their way from an executor to the driver.
 
-Layout (version 4), inside the frame of :mod:`tidelake.metadata.wire` with magic ``TLCM``::
+Layout (version 5), inside the frame of :mod:`tidelake.metadata.wire` with magic ``TLCM``::
 
     partition        bytes      serialized BinaryRow
     bucket           integer
@@ -15,6 +15,7 @@ Layout (version 4), inside the frame of :mod:`tidelake.metadata.wire` with magic
     deletions        optional: sequence of names of index files removed, then sequence of index
                      files added: name text, size integer, sequence of vectors: data file text,
                      offset integer, length integer, cardinality optional integer
+    compact_seen     optional bytes: digest of the files above level 0 that a lookup saw
 
 It is ours alone and lives no longer than one commit: driver and executors run the same version.
 """
@@ -34,7 +35,7 @@ from tidelake.metadata.wire import WireReader, WireWriter, get_file, put_file
 __all__ = ["from_bytes", "to_bytes"]
 
 MAGIC = b"TLCM"
-VERSION = 4
+VERSION = 5
 
 
 def to_bytes(message: CommitMessage) -> bytes:
@@ -56,6 +57,7 @@ def to_bytes(message: CommitMessage) -> bytes:
     for files in (message.changelog, message.compact_changelog):
         out.sequence(files, lambda file: put_file(out, file))
     out.optional(message.deletions, lambda change: _put_deletions(out, change))
+    out.optional(message.compact_seen, out.blob)
     return out.finish()
 
 
@@ -81,6 +83,7 @@ def from_bytes(data: bytes) -> CommitMessage:
         changelog=source.sequence(lambda: get_file(source)),
         compact_changelog=source.sequence(lambda: get_file(source)),
         deletions=source.optional(lambda: _get_deletions(source)),
+        compact_seen=source.optional(source.blob),
     )
     source.finish()
     return message

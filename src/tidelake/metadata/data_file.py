@@ -7,6 +7,8 @@ entry version 2); ``docs/format/manifest.md`` shows their bytes.
 from __future__ import annotations
 
 import enum
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NewType
 
@@ -24,6 +26,7 @@ __all__ = [
     "SchemaId",
     "SimpleStats",
     "SnapshotId",
+    "levels_digest",
 ]
 
 SnapshotId = NewType("SnapshotId", int)
@@ -97,6 +100,20 @@ class DataFileMeta:
     """Paimon 2.x only; kept so that rewriting a manifest loses nothing."""
 
 
+def levels_digest(files: Iterable[DataFileMeta]) -> bytes:
+    """Tell what a bucket has above level 0.
+
+    Equal for the same files on the same levels, in any order.
+
+    Examples
+    --------
+    >>> len(levels_digest([]))
+    32
+    """
+    names = sorted(f"{file.level}:{file.file_name}" for file in files if file.level > 0)
+    return hashlib.sha256("\n".join(names).encode()).digest()
+
+
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
     """One change of the table's set of files."""
@@ -141,6 +158,8 @@ class CommitMessage:
     """Files of the changes that the compaction found."""
     deletions: DeletionChange | None = None
     """Goes with the compaction where there is one, else with the new files."""
+    compact_seen: bytes | None = None
+    """Of a compaction that looked keys up: :func:`levels_digest` of the files left alone."""
 
     @property
     def has_compaction(self) -> bool:

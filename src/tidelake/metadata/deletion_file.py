@@ -109,7 +109,7 @@ def deletion_ranges(paths: TablePaths, entries: Iterable[IndexEntry]) -> dict[st
     for entry in entries:
         if entry.file.index_type != DELETION_VECTORS:
             continue
-        path = _path(paths, entry)
+        path = paths.index_file_of(entry)
         size_bytes = entry.file.file_size_bytes
         for name, offset, length, cardinality in entry.file.ranges or ():
             if name in found:
@@ -238,17 +238,6 @@ def write_deletion_files(
     if ranges or target_size_bytes is None:
         close()
     return tuple(files)
-
-
-def _path(paths: TablePaths, entry: IndexEntry) -> str:
-    file = entry.file
-    if file.external_path is not None:
-        message = (
-            f"Index file '{file.file_name}' of table {paths.location} lies outside the table, at"
-            f" {file.external_path}: this version reads only files inside it."
-        )
-        raise UnsupportedError(message, kind="external_path", file=file.file_name)
-    return paths.index_file(entry.partition, entry.bucket, file.file_name)
 
 
 def _damaged(path: str, file_name: str, reason: str) -> CorruptError:

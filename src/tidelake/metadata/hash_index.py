@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tidelake.errors import CorruptError, UnsupportedError
+from tidelake.errors import CorruptError
 from tidelake.fileio import FileIO
 from tidelake.metadata.index_entry import HASH, IndexEntry, IndexFile
 from tidelake.metadata.paths import TablePaths
@@ -66,7 +66,7 @@ class HashIndexFile:
         CorruptError, UnsupportedError, NotFoundError
             As :func:`read_hash_index`.
         """
-        path = _path(self.paths, self.entry)
+        path = self.paths.index_file_of(self.entry)
         _check_size(path, self.fileio.size(path), self.entry)
         for start in range(0, self.count, CHUNK_HASHES):
             length = HASH_BYTES * min(CHUNK_HASHES, self.count - start)
@@ -91,7 +91,7 @@ def read_hash_index(fileio: FileIO, paths: TablePaths, entry: IndexEntry) -> npt
     NotFoundError
         It is missing.
     """
-    path = _path(paths, entry)
+    path = paths.index_file_of(entry)
     data = fileio.read_bytes(path)
     _check_size(path, len(data), entry)
     return np.frombuffer(data, dtype=">i4").astype(np.int32)
@@ -113,17 +113,6 @@ def write_hash_index(
     data = hashes.astype(">i4").tobytes()
     write_unique(fileio, paths.index_file(partition, bucket, name), data)
     return IndexFile(HASH, name, len(data), len(hashes))
-
-
-def _path(paths: TablePaths, entry: IndexEntry) -> str:
-    file = entry.file
-    if file.external_path is not None:
-        message = (
-            f"Index file '{file.file_name}' of table {paths.location} lies outside the table, at"
-            f" {file.external_path}: this version reads only files inside it."
-        )
-        raise UnsupportedError(message, kind="external_path", file=file.file_name)
-    return paths.index_file(entry.partition, entry.bucket, file.file_name)
 
 
 def _check_size(path: str, size_bytes: int, entry: IndexEntry) -> None:

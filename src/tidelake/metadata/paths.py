@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from tidelake.codec.binary_row import decode_row
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.metadata.data_file import DataFileMeta
+from tidelake.metadata.index_entry import IndexEntry
 from tidelake.metadata.partition_name import escape_name, partition_text
 from tidelake.options import Options, declared
 from tidelake.types import DataType, TableSchema
@@ -122,6 +123,23 @@ class TablePaths:
     def index_file(self, partition: bytes, bucket: int, name: str) -> str:
         """An index file of a bucket, by the name in the metadata."""
         return f"{self.index_dir(partition, bucket)}/{_plain_name(name)}"
+
+    def index_file_of(self, entry: IndexEntry) -> str:
+        """The file of an entry of the index manifest.
+
+        Raises
+        ------
+        UnsupportedError
+            It lies outside the table.
+        """
+        file = entry.file
+        if file.external_path is not None:
+            message = (
+                f"Index file '{file.file_name}' of table {self.location} lies outside the table, at"
+                f" {file.external_path}: this version reads only files inside it."
+            )
+            raise UnsupportedError(message, kind="external_path", file=file.file_name)
+        return self.index_file(entry.partition, entry.bucket, file.file_name)
 
     @property
     def tag_dir(self) -> str:

@@ -11,12 +11,12 @@ from tidelake.commit.conflict import (
     live_bucket_counts,
 )
 from tidelake.errors import ConflictError
-from tidelake.metadata.data_file import FileKind, ManifestEntry
+from tidelake.metadata.data_file import FileKind, ManifestEntry, levels_digest
 from tidelake.metadata.entry_table import EntryTable
 
 
-def check(live, *, before=(), after=(), total_buckets=1, keyed=True):
-    compaction = Compaction(EMPTY_ROW, 0, total_buckets, tuple(before), tuple(after))
+def check(live, *, before=(), after=(), total_buckets=1, keyed=True, seen=()):
+    compaction = Compaction(EMPTY_ROW, 0, total_buckets, tuple(before), tuple(after), seen=seen)
     types = (BIGINT,) if keyed else ()
     check_compaction(compaction, [_entry(f) for f in live], key_types=types, table="db.t")
 
@@ -98,6 +98,42 @@ def test_a_file_that_it_did_not_see_with_older_rows_is_a_conflict(keys, sequence
     else:
         with pytest.raises(ConflictError, match="'unseen' was added with rows as old"):
             check([A, unseen], **args)
+
+
+@pytest.mark.parametrize(("keys", "fits"), [((3, 9), False), ((6, 9), True)])
+def test_a_run_between_level_0_and_the_result_was_not_seen_and_is_a_conflict(keys, fits):
+    """What was compacted would come to lie beneath rows that lay beneath it."""
+    args = {"before": [A], "after": [f("out", (1, 5), level=5)]}
+    live = [A, f("unseen", keys, (0, 9), level=4)]
+    if fits:
+        check(live, **args)
+    else:
+        with pytest.raises(ConflictError, match="level 4 holds files of these keys now"):
+            check(live, **args)
+
+
+OLD = f("old", (20, 29), level=5)
+
+
+@pytest.mark.parametrize(
+    ("others", "fits"),
+    [
+        ([OLD], True),
+        ([OLD, f("new", (1, 5), (30, 39))], True),  # level 0 is merged later
+        ([], False),
+        ([OLD, f("more", (30, 39), level=4)], False),
+        ([f("old", (20, 29), level=4)], False),
+        ([f("other", (20, 29), level=5)], False),
+    ],
+)
+def test_a_compaction_that_looked_keys_up_fits_the_levels_that_it_saw(others, fits):
+    args = {"before": [A], "after": [f("out", (1, 5), level=3)]}
+    args["seen"] = (levels_digest([OLD]),)
+    if fits:
+        check([A, *others], **args)
+    else:
+        with pytest.raises(ConflictError, match="looked keys up in other files"):
+            check([A, *others], **args)
 
 
 def test_in_an_append_table_keys_do_not_matter():

@@ -25,6 +25,7 @@ up; a file that a message names is never deleted here. The semantics are Paimon'
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,12 @@ import pyarrow as pa
 
 from tidelake.errors import ClosedError, InvalidInputError
 from tidelake.merge import MergeSpec, SpillStack, merge_buffer, merge_runs, sort_buffer
-from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileSource
+from tidelake.metadata.data_file import (
+    CommitMessage,
+    DataFileMeta,
+    FileSource,
+    levels_digest,
+)
 from tidelake.options import levels_count, sorted_runs_stop, target_file_size_bytes
 from tidelake.options.declared import CHANGELOG_PRODUCER, WRITE_BUFFER_SPILLABLE, WRITE_ONLY
 from tidelake.store.buffer import RowBuffer
@@ -199,7 +205,12 @@ class LsmBucketWriter:
             Its files belong to the commit from now on.
         """
         self.flush()
-        return self._files.hand_out(total_buckets=self._total_buckets)
+        message = self._files.hand_out(total_buckets=self._total_buckets)
+        if not (self._follower.looks_up and message.has_compaction):
+            return message
+        made = set(message.compact_after)
+        seen = levels_digest(f for f in self._levels.files if f not in made)
+        return replace(message, compact_seen=seen)
 
     def close(self) -> None:
         """Let go of memory, spilled rows and files that no message names."""

@@ -227,7 +227,6 @@ def carry_out(
     changelog = follow.changelog() if follow is not None and follow.changelog is not None else None
     before: list[DataFileMeta] = []
     after: list[DataFileMeta] = []
-    logged: list[DataFileMeta] = []
     for step in steps:
         if isinstance(step, Upgrade):
             before.append(step.file)
@@ -248,8 +247,7 @@ def carry_out(
                     changelog.write(part.changes)
         before.extend(step.files)
         after.extend(out.close())
-    if changelog is not None:
-        logged.extend(changelog.close())
+    logged = changelog.close() if changelog is not None else ()
     return Compacted(tuple(before), tuple(after), tuple(logged))
 
 
@@ -296,7 +294,12 @@ class _Work:
         return merge_bounded_with_changes(
             [*beneath, *picked],
             self.spec,
-            ChangeRule(follow.new_below, self.picked.output_level + 1, follow.compared),
+            ChangeRule(
+                follow.new_below,
+                self.picked.output_level + 1,
+                follow.compared,
+                told=follow.changelog is not None,
+            ),
             memory=self.context.env.memory,
             spill_files=self.context.spill_files,
             drop_deletes=self.picked.drop_deletes,

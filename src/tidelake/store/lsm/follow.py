@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tidelake.format import file_suffix
 from tidelake.merge import MergeSpec
-from tidelake.merge.spec import DEDUPLICATE, FIRST_ROW
+from tidelake.merge.spec import DEDUPLICATE, FIRST_ROW, LOOKUP
 from tidelake.options import Options
 from tidelake.options.declared import (
     CHANGELOG_PRODUCER,
@@ -27,7 +27,6 @@ from tidelake.store.rolling import RollingWriter
 
 __all__ = ["Follower"]
 
-LOOKUP = "lookup"
 FULL_COMPACTION = "full-compaction"
 
 

@@ -37,7 +37,7 @@ class Size:
 
 SIZES = {
     "small": Size((300,), 12, 3, 1),
-    "full": Size((1_000, 20_000, 100_000), 500, 10, ROUNDS),
+    "full": Size((1_000, 20_000, 100_000), 500, 50, ROUNDS),
 }
 
 
@@ -87,7 +87,21 @@ def plan_lines(count: int, rounds: int) -> Iterator[Line]:
 
 
 def commit_lines(size: Size) -> Iterator[Line]:
-    """One-row commits, the last against the fifth and its neighbours."""
+    """One-row commits, the last against the fifth and its neighbours, each round a new table."""
+    rounds = [_commits(size) for _ in range(size.rounds)]
+    ratios = sorted(cpu for cpu, _ in rounds)
+    wall = statistics.median(wall for _, wall in rounds)
+    yield Line(
+        "W6",
+        f"one-row commits {size.commits - size.window + 1} to {size.commits}",
+        f"commits 5 to {4 + size.window}",
+        Ratio(statistics.median(ratios), ratios[0], ratios[-1], wall, 0, 0),
+        "<= 1.3",
+    )
+
+
+def _commits(size: Size) -> tuple[float, float]:
+    """CPU and wall time of the last commits to a new table, as ratios to the first."""
     with scratch() as place:
         schema = pa.schema([("k", pa.int64()), ("v", pa.int64())])
         catalog = tidelake.open(str(place))
@@ -102,15 +116,8 @@ def commit_lines(size: Size) -> Iterator[Line]:
         # every fifth commit or so compacts: windows of whole rounds are compared
         early = took[5 - 1 :][: size.window]
         late = took[-size.window :]
-        ratio = statistics.mean(c for c, _ in late) / statistics.mean(c for c, _ in early)
-        walls = statistics.mean(w for _, w in late) / statistics.mean(w for _, w in early)
-        yield Line(
-            "W6",
-            f"one-row commits {size.commits - size.window + 1} to {size.commits}",
-            f"commits 5 to {4 + size.window}",
-            Ratio(ratio, ratio, ratio, walls, 0, 0),
-            "<= 1.3",
-        )
+        cpu = statistics.mean(c for c, _ in late) / statistics.mean(c for c, _ in early)
+        return cpu, statistics.mean(w for _, w in late) / statistics.mean(w for _, w in early)
 
 
 def large_commit_lines(size: Size) -> Iterator[Line]:

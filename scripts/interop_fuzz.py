@@ -79,6 +79,8 @@ def main() -> int:
             program = draw(seed, uncovered=arguments.uncovered)
             outcome = tried(program, peer)
             snapshots += outcome.snapshots
+            if (seed + 1) % 50 == 0:
+                console.print(f"up to seed {seed}: {dict(words)}")
             if outcome.failure is None:
                 words["refused" if outcome.refused else "equal"] += 1
                 continue

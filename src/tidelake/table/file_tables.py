@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tidelake.codec.binary_row import decode_row
 from tidelake.metadata.data_file import EMPTY_ROW, FileSource
 from tidelake.metadata.entry_table import EntryTable
-from tidelake.metadata.live_set import manifest_files
+from tidelake.metadata.live_set import manifest_files, read_manifests
 from tidelake.metadata.paths import NAME_BYTES_MAX
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.scan import bucket_starts, live_files
@@ -138,7 +138,11 @@ def partitions_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table
     ids = entries["partition_id"]
     starts = np.flatnonzero(np.r_[len(ids) > 0, ids[1:] != ids[:-1]])
     names = [handle.paths.partition_path(entries.partitions[i]) for i in ids[starts].tolist()]
-    columns = {"partition": pa.array(names, _TEXT), **_totals(entries, starts)}
+    columns = {
+        "partition": pa.array(names, _TEXT),
+        **_totals(entries, starts),
+        "last_update_time": _update_times(handle, snapshot, entries.take(starts), by_bucket=False),
+    }
     return pa.table(columns, schema=PARTITIONS)
 
 
@@ -153,6 +157,7 @@ def buckets_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table:
         "partition": _by_number(partition_texts(handle, first.partitions), first),
         "bucket": first["bucket"],
         **_totals(entries, starts),
+        "last_update_time": _update_times(handle, snapshot, first, by_bucket=True),
     }
     return pa.table(columns, schema=BUCKETS)
 
@@ -245,14 +250,37 @@ def _by_number(partitions: pa.Array, entries: EntryTable) -> pa.Array:
 def _totals(entries: EntryTable, starts: NDArray[np.intp]) -> Mapping[str, pa.Array]:
     """What the files from each start to the next are together."""
     if not len(starts):
-        return {name: pa.array([], PARTITIONS.field(name).type) for name in PARTITIONS.names[1:]}
-    times = entries["creation_time_ms"].fill_null(0).to_numpy(zero_copy_only=False)
+        return {name: pa.array([], PARTITIONS.field(name).type) for name in PARTITIONS.names[1:4]}
     return {
         "record_count": pa.array(np.add.reduceat(entries["row_count"], starts)),
         "file_size_in_bytes": pa.array(np.add.reduceat(entries["file_size_bytes"], starts)),
         "file_count": pa.array(np.diff(np.r_[starts, entries.num_rows])),
-        "last_update_time": pa.array(np.maximum.reduceat(times, starts)).cast(_LOCAL_TIME),
     }
+
+
+def _update_times(
+    handle: TableHandle, snapshot: Snapshot, places: EntryTable, *, by_bucket: bool
+) -> pa.Array:
+    """When the newest file of each place was made; files that are gone count, as in Java.
+
+    They count as long as a manifest names them: its merge drops what cancels out.
+    """
+    fileio, paths, manifests = handle.fileio, handle.paths, handle.manifests
+    files = manifest_files(fileio, paths, snapshot, manifests)
+    entries = EntryTable.concat(read_manifests(fileio, paths, files, manifests))
+    if not by_bucket:
+        entries = entries.take(entries["bucket"] >= 0)
+    keys = ["partition_id", "bucket"] if by_bucket else ["partition_id"]
+    columns = {name: entries[name] for name in keys}
+    columns["time"] = entries["creation_time_ms"].fill_null(0)
+    newest = pa.table(columns).group_by(keys).aggregate([("time", "max")]).to_pydict()
+    of_place = {
+        (entries.partitions[number], *rest): time
+        for number, *rest, time in zip(*(newest[n] for n in [*keys, "time_max"]), strict=True)
+    }
+    wanted = zip(*(places[name].tolist() for name in keys), strict=True)
+    times = [of_place[places.partitions[number], *rest] for number, *rest in wanted]
+    return pa.array(times, _LONG).cast(_LOCAL_TIME)
 
 
 def _source_texts(sources: pa.Array) -> pa.Array:

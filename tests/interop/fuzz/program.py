@@ -222,6 +222,7 @@ class Model:
             self._each(moved)
         elif kind == "retype":
             at, cast = self.names.index(name), WIDENED[change["from"], change["type"]]
+            self.types[name] = change["type"]
             self._each(lambda r: (*r[:at], None if r[at] is None else cast(r[at]), *r[at + 1 :]))
 
     def _alter_inside(self, name: str, path: list[str], change: dict[str, Any]) -> None:

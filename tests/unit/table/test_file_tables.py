@@ -189,3 +189,26 @@ def test_a_file_outside_the_table_is_refused(catalog):
     )
     with pytest.raises(UnsupportedError, match="outside the table"):
         file_paths(handle, EntryTable(batch, entries.partitions))
+
+
+def test_the_time_of_the_last_update_is_that_of_a_file_that_is_gone_already(catalog):
+    """Java takes what manifests still say of removed files into it."""
+    table = catalog.create_table(
+        "db.t",
+        pa.schema({"p": pa.string(), "k": pa.int64()}),
+        primary_keys=["p", "k"],
+        partition_keys=["p"],
+        options={"bucket": 8},
+    )
+    table.write([{"p": "a", "k": 1}, {"p": "b", "k": 1}])
+    table.write([{"p": "a", "k": 2}], row_kinds=["-D"])
+    gone = table.system_table("files").to_arrow()
+    times = sorted(row["creation_time"] for row in gone.to_pylist() if row["partition"] == "{a}")
+    table.compact(full=True)
+    left = table.system_table("files").to_arrow().to_pylist()
+    assert [row["record_count"] for row in left] == [1, 1], "the delete is gone"
+    assert left[0]["creation_time"] == times[0] < times[1]
+    updated = table.system_table("partitions").to_arrow()["last_update_time"].to_pylist()
+    assert updated == [times[1], left[1]["creation_time"]]
+    updated = table.system_table("buckets").to_arrow()["last_update_time"].to_pylist()
+    assert updated == [row["creation_time"] for row in left]

@@ -115,9 +115,7 @@ def _ignores_sequence_field(original):
     @classmethod
     def of(cls, schema, options):
         made = original(schema, options)
-        return spec.MergeSpec(
-            made.key_columns, made.key_types, engine=made.engine, ignore_delete=made.ignore_delete
-        )
+        return replace(made, sequence_columns=(), sequence_types=())
 
     return of
 
@@ -324,7 +322,7 @@ _PLANTED = (
     ),
     (
         "a lookup finds nothing",
-        "check_changelog_of_lookups",
+        "check_two_lookups",
         (compaction, "find_rows", lambda _: lambda *_, **__: ()),
     ),
     (

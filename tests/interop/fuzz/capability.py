@@ -270,6 +270,12 @@ class Setting:
         """Whether the first value column gets a file index."""
         return any(key.startswith("file-index.") for key in self.options)
 
+    def indexes(self, form: TypeForm) -> bool:
+        """Whether Java indexes a column of a type so: no decimals, and bitmaps of no bytes."""
+        kind = str(form).partition("(")[0].removesuffix(" NOT NULL")
+        no_bytes = any(key.startswith("file-index.bitmap.") for key in self.options)
+        return kind != "DECIMAL" and not (no_bytes and kind in {"BINARY", "VARBINARY", "BYTES"})
+
 
 COMPRESSIONS = {"avro": ("zstd", "snappy"), "orc": ("zstd", "snappy", "lz4")}
 """Those that Java knows for files of a format, of those for Parquet files."""

@@ -222,8 +222,8 @@ def _options(
     fitting = [s for s in SETTINGS if s.tables in tables and (s.covered or uncovered)]
     for setting in rng.sample(fitting, rng.randrange(5)):
         first = values[0].kind
-        if setting.indexes_v0 and (first.is_nested or str(first.type).startswith("DECIMAL")):
-            continue  # Java indexes no decimals
+        if setting.indexes_v0 and (first.is_nested or not setting.indexes(first.type)):
+            continue
         if table == "moving" and "ignore-delete" in setting.options:
             continue  # a key would stay where it was
         formats = _formats(options | setting.options)

@@ -34,7 +34,7 @@ from tidelake.metadata.index_entry import IndexEntry
 from tidelake.options import Options, declared
 from tidelake.spark.attempt import BUCKET_COLUMN, OWN_FIELDS, with_notes
 from tidelake.spark.clustering import TASK_COLUMN, key_hash, task_of, tasks_count
-from tidelake.spark.write_task import worker_manifests
+from tidelake.spark.write_task import in_task
 from tidelake.table.dynamic_buckets import DynamicBuckets, fill_of, no_index
 from tidelake.table.handle import TableHandle
 from tidelake.table.live_state import LiveState
@@ -146,7 +146,7 @@ class _Assigner:
 
     def __init__(self, task: AssignTask) -> None:
         self._task = task
-        handle = replace(task.handle, manifests=worker_manifests(task.handle.env.memory))
+        handle = in_task(task.handle)
         schema = handle.schema
         self._context = handle.store_context()
         live = None

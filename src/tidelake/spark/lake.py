@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from tidelake.catalog import Catalog, open_catalog
-from tidelake.errors import InvalidInputError, UnsupportedError
-from tidelake.metadata.paths import POSTPONE_BUCKET
-from tidelake.options import declared, session_options
-from tidelake.spark.postpone import compact_postponed_on_spark
+from tidelake.errors import InvalidInputError
+from tidelake.options import session_options
+from tidelake.spark.compaction import compact_on_spark
 from tidelake.spark.read import frame_of, view_frame_of
 from tidelake.spark.session import prepare
 from tidelake.spark.source import TidelakeSource
 from tidelake.spark.types import fields_from_spark
 from tidelake.spark.write import write_frame
 from tidelake.table import RowView, SystemTable, Table
+from tidelake.table.compaction import Chosen
 from tidelake.table.write import CommitIdentity, WriteResult
 from tidelake.types.schema_change import SchemaChange
 
@@ -259,9 +259,7 @@ class Lake:
             The storage failed while publishing; repeat with the same commit identity.
         """
         table = self._in_session(self._data_table(name), options)
-        if tasks is not None and tasks < 1:
-            message = f"tasks must be a number from 1 on, not {tasks!r}."
-            raise InvalidInputError(message, kind="bad_tasks", table=name)
+        _check_tasks(tasks, table=name)
         return write_frame(
             table.handle,
             frame,
@@ -275,35 +273,50 @@ class Lake:
         self,
         name: str,
         *,
+        full: bool = False,
+        partitions: object = None,
+        buckets: Collection[int] | None = None,
         tasks: int | None = None,
         options: Mapping[str, object] | None = None,
     ) -> WriteResult:
-        """Give the rows of a postpone bucket (``bucket`` = -2) their buckets, on the executors.
+        """Compact a table on the executors, in one commit; nothing to do makes none.
 
         Parameters
         ----------
         name : str
             ``"database.table"``.
+        full, partitions, buckets
+            As of :meth:`tidelake.Table.compact`.
         tasks : int, optional
-            Number of writing tasks; by default as many as run at once.
+            The most tasks; by default each bucket that needs it is one, of an append table without
+            buckets each bin of small files.
         options : mapping, optional
-            Options of the table for this use, such as ``postpone.default-bucket-num``.
+            Options of the table for this use, such as ``target-file-size`` or
+            ``postpone.default-bucket-num``.
+
+        Returns
+        -------
+        WriteResult
+            ``compactions_dropped`` counts buckets that another commit changed meanwhile: they are
+            as they were, and the next call has them.
 
         Raises
         ------
-        UnsupportedError
-            The table has no postpone bucket: ``catalog.table(name).compact()`` compacts it.
+        InvalidInputError
+            An argument is wrong, or the table was altered since it was opened.
         ConflictError
-            Another compaction moved the same rows; nothing was done.
+            Another compaction moved the same rows out of the postpone bucket; nothing was done.
+
+        Notes
+        -----
+        Rows of a postpone bucket (``bucket`` = -2) are given their buckets first, in a commit of
+        their own. A task needs the memory of one merge (see `memory` of :func:`attach`), however
+        large its bucket is.
         """
         table = self._in_session(self._data_table(name), options)
-        if table.options.get(declared.BUCKET) != POSTPONE_BUCKET:
-            message = (
-                f"Table '{name}' has no postpone bucket; its writers compact it as they write. For"
-                f" more call catalog.table('{name}').compact(full=True)."
-            )
-            raise UnsupportedError(message, kind="compact_on_spark", table=name)
-        return compact_postponed_on_spark(self.spark, table.handle, tasks=tasks)
+        chosen = Chosen.of(table.handle, partitions, buckets)
+        _check_tasks(tasks, table=name)
+        return compact_on_spark(self.spark, table.handle, chosen, full=full, tasks=tasks)
 
     def _in_session(self, table: Table, options: Mapping[str, object] | None) -> Table:
         """The table with the session's options, and over them those of one use."""
@@ -318,3 +331,9 @@ class Lake:
             message = f"'{name}' is a system table: it cannot be written."
             raise InvalidInputError(message, kind="system_table", table=name)
         return found
+
+
+def _check_tasks(tasks: int | None, *, table: str) -> None:
+    if tasks is not None and tasks < 1:
+        message = f"tasks must be a number from 1 on, not {tasks!r}."
+        raise InvalidInputError(message, kind="bad_tasks", table=table)

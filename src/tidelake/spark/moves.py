@@ -36,7 +36,7 @@ from tidelake.spark.clustering import TASK_COLUMN, key_hash, tasks_count
 from tidelake.spark.expression import quoted
 from tidelake.spark.read import SplitTask, packed_splits, split_batches
 from tidelake.spark.types import spark_arrow_schema, spark_schema, to_spark_arrow
-from tidelake.spark.write_task import worker_manifests
+from tidelake.spark.write_task import in_task
 from tidelake.table.dynamic_buckets import fill_of
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN, with_row_kinds
@@ -216,7 +216,7 @@ class MovesTask:
         """Runs on executors: given rows and live keys in, sorted by hash; placed rows out."""
         context = TaskContext.get()
         assert context is not None, "runs on an executor"
-        handle = replace(self.handle, manifests=worker_manifests(self.handle.env.memory))
+        handle = in_task(self.handle)
         base = self.base_snapshot_id
         live = LiveState(handle, snapshot_id=base) if base else None
         places = KeyPlaces(

@@ -27,6 +27,7 @@ from tidelake.spark.clustering import TASK_COLUMN, clustering_column
 from tidelake.spark.session import parallelism
 from tidelake.spark.types import spark_schema, to_spark_arrow
 from tidelake.spark.write_task import ANSWER_SCHEMA, TaskAnswer, WriteTask, write_task
+from tidelake.table.compaction import Chosen
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN
 from tidelake.table.postpone import (
@@ -56,14 +57,14 @@ class WaitingTask:
 
 
 def compact_postponed_on_spark(
-    spark: SparkSession, handle: TableHandle, *, tasks: int | None
+    spark: SparkSession, handle: TableHandle, chosen: Chosen, *, tasks: int | None
 ) -> WriteResult:
-    """Move all waiting rows; see :meth:`tidelake.spark.Lake.compact`."""
+    """Move the waiting rows; see :meth:`tidelake.spark.Lake.compact`."""
     check_writable(handle)
     snapshot = handle.snapshots.latest()
     if snapshot is None:
         return WriteResult()
-    partitions = [p for p in postponed_partitions(handle, snapshot) if p.waiting]
+    partitions = [p for p in postponed_partitions(handle, snapshot, chosen) if p.waiting]
     check_not_altered(handle, partitions)
     messages: list[CommitMessage] = []
     rows_count = 0

@@ -56,7 +56,7 @@ from tidelake.types import RowKind
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate
 
-__all__ = ["publish", "write_frame"]
+__all__ = ["publish", "result_of", "write_frame"]
 
 KIND_UNKNOWN = 127
 
@@ -149,7 +149,7 @@ def _write_once(
         # moment that nobody knows, so the files stay
         delete_new_files(handle.fileio, handle.paths, answer.messages)
         raise
-    result = _result(committed, answer)
+    result = result_of(committed, answer)
     return result if target.overwrite else _with_due_compactions(handle, result)
 
 
@@ -204,7 +204,8 @@ def publish(
     )
 
 
-def _result(committed: Committed, answer: TaskAnswer) -> WriteResult:
+def result_of(committed: Committed, answer: TaskAnswer) -> WriteResult:
+    """What all tasks and the commit did together."""
     files = [f for m in answer.messages for f in (*m.new_files, *m.compact_after)]
     # placed rows are others than those that were given; every task heard how many these were
     rows_count = answer.heard[0].rows if answer.heard else answer.rows_count

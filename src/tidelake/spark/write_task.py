@@ -27,7 +27,16 @@ from tidelake.table.writer import FullCompactions
 from tidelake.telemetry import Env, Memory
 from tidelake.types.predicate import Predicate
 
-__all__ = ["ANSWER_SCHEMA", "TaskAnswer", "WriteTask", "write_batches", "write_task"]
+__all__ = [
+    "ANSWER_SCHEMA",
+    "TaskAnswer",
+    "WriteTask",
+    "answer_rows",
+    "for_task",
+    "in_task",
+    "write_batches",
+    "write_task",
+]
 
 ANSWER_SCHEMA = "rows bigint, message binary, error string, attempts string, placed bigint"
 _ANSWER_ARROW = pa.schema(
@@ -84,11 +93,22 @@ class WriteTask:
         assigned: bool = False,
         full_compactions: FullCompactions | None = None,
     ) -> WriteTask:
-        """For a table as the driver opened it; each task has its own clock, ids and threads."""
-        own = replace(handle, env=Env(zone=handle.env.zone).with_memory(handle.env.memory))
+        """For a table as the driver opened it."""
         if full_compactions is not None:
             full_compactions = replace(full_compactions, where_written_only=True)
-        return cls(own, overwrite, static, user, base_snapshot_id, assigned, full_compactions)
+        return cls(
+            for_task(handle), overwrite, static, user, base_snapshot_id, assigned, full_compactions
+        )
+
+
+def for_task(handle: TableHandle) -> TableHandle:
+    """The table for a task, which has its own clock, ids and threads."""
+    return replace(handle, env=Env(zone=handle.env.zone).with_memory(handle.env.memory))
+
+
+def in_task(handle: TableHandle) -> TableHandle:
+    """The table where a task runs, with the manifests that its process keeps."""
+    return replace(handle, manifests=worker_manifests(handle.env.memory))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +161,9 @@ def write_task(
         except StorageError:
             raise
         except TidelakeError as error:
-            yield _answer(0, [], error, None)
+            yield answer_rows(error=error)
             return
-        yield _answer(rows_count, messages, None, None if reader is None else reader.heard())
+        yield answer_rows(rows_count, messages, heard=None if reader is None else reader.heard())
 
     return write
 
@@ -165,7 +185,7 @@ def write_batches(
     (int, list of CommitMessage)
         Rows taken in, and what was written.
     """
-    handle = replace(task.handle, manifests=worker_manifests(task.handle.env.memory))
+    handle = in_task(task.handle)
     writer = new_writer(
         handle,
         user=task.user,
@@ -193,12 +213,14 @@ def worker_manifests(memory: Memory) -> ManifestCache:
     return ManifestCache(min(MANIFEST_CACHE_BYTES, memory.manifest_cache_bytes))
 
 
-def _answer(
-    rows_count: int,
-    messages: Sequence[CommitMessage],
-    error: TidelakeError | None,
-    heard: Heard | None,
+def answer_rows(
+    rows_count: int = 0,
+    messages: Sequence[CommitMessage] = (),
+    *,
+    error: TidelakeError | None = None,
+    heard: Heard | None = None,
 ) -> pa.RecordBatch:
+    """What a task gives back: a row per message, or one with an error."""
     payload: list[bytes | None] = [commit_message.to_bytes(m) for m in messages]
     rows = payload or [None]
     counts = [rows_count] + [0] * (len(rows) - 1)

@@ -86,6 +86,11 @@ class BucketDeletions:
             name: file.file_name for file in self._files.values() for name, *_ in file.ranges or ()
         }
 
+    @property
+    def has_any(self) -> bool:
+        """Whether any data file has a vector."""
+        return bool(self._files or self._marked)
+
     def positions(self, file: DataFileMeta) -> Positions:
         """The rows of a data file that are deleted, with those marked since.
 

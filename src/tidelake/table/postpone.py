@@ -29,6 +29,7 @@ from tidelake.errors import (
     OutcomeUnknownError,
     StorageError,
     TidelakeError,
+    UnsupportedError,
 )
 from tidelake.format import KIND_FIELD, kv_fields, read_batches
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
@@ -36,6 +37,7 @@ from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.metadata.snapshot import CommitKind, Snapshot
 from tidelake.options import declared
 from tidelake.scan import BucketFiles, ReadContext, live_buckets
+from tidelake.table.compaction import Chosen
 from tidelake.table.handle import TableHandle
 from tidelake.table.write import CommitIdentity, WriteResult, check_writable, new_writer
 from tidelake.table.writer import delete_new_files
@@ -82,14 +84,31 @@ class PostponedPartition:
         )
 
 
-def postponed_partitions(handle: TableHandle, snapshot: Snapshot) -> list[PostponedPartition]:
-    """The partitions of a snapshot."""
+def postponed_partitions(
+    handle: TableHandle, snapshot: Snapshot, chosen: Chosen
+) -> list[PostponedPartition]:
+    """The partitions of a snapshot that are asked for.
+
+    Raises
+    ------
+    UnsupportedError
+        Single buckets are asked for: what waits has none yet.
+    """
+    if chosen.buckets is not None:
+        message = (
+            f"The rows that wait in the postpone bucket of table '{handle.identifier}' have no"
+            " buckets yet: leave buckets= out, or name partitions."
+        )
+        raise UnsupportedError(message, kind="compact_buckets", table=handle.identifier)
     default = handle.options.get(declared.POSTPONE_DEFAULT_BUCKET_NUM)
     by_partition: dict[bytes, list[BucketFiles]] = {}
     for bucket in live_buckets(handle.read_context(), snapshot, manifests=handle.manifests):
         by_partition.setdefault(bucket.partition, []).append(bucket)
     found = []
+    inside = chosen.of_partitions(handle, list(by_partition))
     for partition, buckets in by_partition.items():
+        if partition not in inside:
+            continue
         real = [b for b in buckets if b.bucket >= 0]
         waiting = [f for b in buckets if b.bucket == POSTPONE_BUCKET for f in b.files]
         found.append(
@@ -129,13 +148,13 @@ def with_real_buckets(handle: TableHandle, buckets_count: int) -> TableHandle:
     return handle.with_options(handle.options.updated(real))
 
 
-def compact_postponed(handle: TableHandle, *, full: bool) -> WriteResult:
-    """Move all waiting rows and compact the real buckets; one commit."""
+def compact_postponed(handle: TableHandle, chosen: Chosen, *, full: bool) -> WriteResult:
+    """Move the waiting rows and compact the real buckets; one commit."""
     check_writable(handle)
     snapshot = handle.snapshots.latest()
     if snapshot is None:
         return WriteResult()
-    partitions = postponed_partitions(handle, snapshot)
+    partitions = postponed_partitions(handle, snapshot, chosen)
     messages: list[CommitMessage] = []
     rows_count = 0
     try:

@@ -7,7 +7,7 @@ call looks for the newest snapshot, so several processes may use a table at once
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from tidelake.table.alter import alter_table
 from tidelake.table.alterations import Alterations
 from tidelake.table.arguments import check_dict, check_location, column_names, row_limit
 from tidelake.table.changes_range import changes_between
+from tidelake.table.compaction import Chosen, compact_table
 from tidelake.table.conversions import Conversions
 from tidelake.table.delete import delete_rows, drop_partitions, truncate
 from tidelake.table.display import describe, describe_html
@@ -36,7 +37,7 @@ from tidelake.table.rescale import rescale_table, with_buckets
 from tidelake.table.row_view import ROW_VIEWS, RowView
 from tidelake.table.system_table import SystemTable
 from tidelake.table.time_travel import Moment, Time, option_moment
-from tidelake.table.write import CommitIdentity, WriteResult, compact_table, write_rows
+from tidelake.table.write import CommitIdentity, WriteResult, write_rows
 from tidelake.table.write_session import WriteSession
 from tidelake.types import TableSchema
 from tidelake.types.arrow import to_arrow_schema
@@ -295,17 +296,52 @@ class Table(Conversions, Alterations):
         )
 
     def compact(
-        self, *, full: bool = False, options: Mapping[str, object] | None = None
+        self,
+        *,
+        full: bool = False,
+        partitions: object = None,
+        buckets: Collection[int] | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> WriteResult:
-        """Merge sorted runs in every bucket that needs it, or with `full` all files of each.
+        """Merge sorted runs, or put small files together, where it is worth it; one commit.
 
-        Of a table with the postpone bucket (``bucket`` = -2), give the rows that wait there their
-        buckets first: only then are they read.
+        Parameters
+        ----------
+        full : bool
+            Whether all files of a bucket become one run, and all small files of an append table
+            files of the target size. By default the options of compaction decide what is worth it.
+        partitions : dict, list of dict, str, Predicate or list of tuples, optional
+            Which partitions; all by default. Dicts hold values of some or all partition columns, as
+            in :meth:`drop_partitions`; anything else is a condition on partition columns, as
+            ``filter`` of :meth:`scan` takes it: ``"dt < '2026-01-01'"``.
+        buckets : collection of int, optional
+            Only buckets of these numbers.
+        options : mapping, optional
+            See :meth:`write`.
+
+        Returns
+        -------
+        WriteResult
+            Without a snapshot where nothing was worth it. ``compactions_dropped`` counts buckets
+            that another commit changed meanwhile: they are as they were, and the next call has
+            them.
+
+        Raises
+        ------
+        InvalidInputError
+            An argument is wrong, or the table was altered since it was opened.
+
+        Notes
+        -----
+        Of a table with the postpone bucket (``bucket`` = -2), the rows that wait there get their
+        buckets first: only then are they read. Writers with ``write-only`` leave all compaction to
+        this call.
         """
         handle = self._for_call(options)
+        chosen = Chosen.of(handle, partitions, buckets)
         if handle.options.get(declared.BUCKET) == POSTPONE_BUCKET:
-            return compact_postponed(handle, full=full)
-        return compact_table(handle, full=full)
+            return compact_postponed(handle, chosen, full=full)
+        return compact_table(handle, chosen, full=full)
 
     # ---- partitions and buckets
 

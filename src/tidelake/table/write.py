@@ -34,7 +34,7 @@ from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER, Snapshot
 from tidelake.options import check_supported, declared, write_buffer_bytes
 from tidelake.options.file_index import file_index_settings
-from tidelake.scan import live_buckets, plan_scan, read_split
+from tidelake.scan import plan_scan, read_split
 from tidelake.scan.prune import matching_partitions
 from tidelake.store import postpone_options
 from tidelake.table.arguments import whole_number
@@ -58,7 +58,6 @@ __all__ = [
     "check_writable",
     "commit_rows",
     "compact_due",
-    "compact_table",
     "joined",
     "new_writer",
     "overwrite_partitions",
@@ -518,20 +517,3 @@ def compact_due(handle: TableHandle) -> WriteResult:
     writer = new_writer(handle)
     writer.full_compactions = due
     return commit_rows(handle, writer, identity=CommitIdentity.of(handle, None, None))
-
-
-def compact_table(handle: TableHandle, *, full: bool) -> WriteResult:
-    """Compact every bucket that has files; one commit."""
-    check_writable(handle)
-    snapshot = handle.snapshots.latest()
-    if snapshot is None:
-        return WriteResult()
-    identity = CommitIdentity.of(handle, None, None)
-    writer = new_writer(handle)
-    try:
-        for bucket in live_buckets(handle.read_context(), snapshot, manifests=handle.manifests):
-            writer.compact(bucket.partition, bucket.bucket, full=full)
-    except BaseException:
-        writer.abort()
-        raise
-    return commit_rows(handle, writer, identity=identity)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -289,8 +289,44 @@ class TableWriter:
         """
         return any(file.schema_id > self._context.schema.id for file in state.files)
 
-    def compact(self, partition: bytes, bucket: int, *, full: bool) -> None:
+    def compaction_parts(
+        self, partition: bytes, bucket: int, *, full: bool
+    ) -> tuple[tuple[DataFileMeta, ...], ...]:
+        """The files that a compaction of a bucket would take; none where it has nothing to do.
+
+        Several parts may be compacted by several writers, see :meth:`compact`. Nothing is written,
+        and nothing of the bucket is held on to.
+
+        Raises
+        ------
+        InvalidInputError
+            The table was altered since it was opened.
+        """
+        self._check_open()
+        writer = self._open(partition, bucket, adds_rows=False)
+        self._check_not_altered(partition, bucket)
+        parts = writer.compaction_parts(full=full)
+        writer.close()
+        return parts
+
+    def compact(
+        self,
+        partition: bytes,
+        bucket: int,
+        *,
+        full: bool,
+        names: Collection[str] | None = None,
+    ) -> None:
         """Compact one bucket; its files are part of the next messages.
+
+        Parameters
+        ----------
+        partition, bucket
+            The bucket.
+        full : bool
+            Whether all that can be is put together.
+        names : collection of str, optional
+            Only the files of these names: one of several :meth:`compaction_parts`.
 
         Raises
         ------
@@ -303,13 +339,20 @@ class TableWriter:
             # of a partition that waits to be rescaled the buckets are as good as any
             writer = self._open(partition, bucket, adds_rows=False)
             self._writers[partition, bucket] = writer
+        self._check_not_altered(partition, bucket)
+        if names is None:
+            writer.compact(full)
+            return
+        assert isinstance(writer, AppendBucketWriter), "other buckets have one part"
+        writer.compact_part(names)
+
+    def _check_not_altered(self, partition: bytes, bucket: int) -> None:
         if (partition, bucket) in self._altered:
             message = (
                 f"Table '{self._table}' was altered by another writer since it was opened, and a"
                 " compaction would drop its new columns: open it again."
             )
             raise InvalidInputError(message, kind="table_altered", table=self._table)
-        writer.compact(full)
 
     def prepare_commit(self) -> list[CommitMessage]:
         """Flush all buckets.

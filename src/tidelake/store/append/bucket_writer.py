@@ -18,7 +18,7 @@ counts its rows from 0. The semantics are Paimon's ``AppendOnlyWriter`` (1.3.1).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -161,27 +161,51 @@ class AppendBucketWriter:
         self._drain()
         self._close_file()
 
+    def compaction_parts(self, *, full: bool) -> tuple[tuple[DataFileMeta, ...], ...]:
+        """The files that :meth:`compact` would take, in parts that writers may share.
+
+        Deletion vectors are written by one writer, so where there are some it is one part.
+        """
+        picked = self._picked(full=full)
+        if len(picked) > 1 and self._deletions.has_any:
+            return (tuple(chain.from_iterable(picked)),)
+        return picked
+
     def compact(self, full: bool) -> None:  # noqa: FBT001 - the stores' one interface
         """Flush, then put small files together."""
         self.flush()
+        if self._ordered and not full:
+            self._compact_neighbours()
+            return
+        for files in self._picked(full=full):
+            self._rewrite(files)
+
+    def compact_part(self, names: Collection[str]) -> None:
+        """Put the files of these names together, one part of :meth:`compaction_parts`."""
+        self.flush()
+        files = tuple(f for f in self._live if f.file_name in names)
+        assert len(files) == len(names), "a part is compacted on the snapshot that it was made on"
+        self._rewrite(files)
+
+    def _picked(self, *, full: bool) -> tuple[tuple[DataFileMeta, ...], ...]:
         if not self._ordered:
-            picked = pick_unaware(
+            return pick_unaware(
                 self._live,
                 files_min=2 if full else self._files_min,
                 target_size_bytes=self._target_size_bytes,
                 is_worn=self._is_worn,
             )
-            for files in picked:
-                self._rewrite(files)
-        elif full:
-            picked_full = pick_bucketed_full(
+        if full:
+            files = pick_bucketed_full(
                 self._live,
                 target_size_bytes=self._target_size_bytes,
                 has_deletes=lambda f: self._deletions.count(f) > 0,
             )
-            self._rewrite(picked_full)
         else:
-            self._compact_neighbours()
+            files = pick_bucketed(
+                self._live, files_min=self._files_min, target_size_bytes=self._target_size_bytes
+            )
+        return (files,) if files else ()
 
     def prepare_commit(self) -> CommitMessage:
         """Flush, compact where it is due, and hand out what changed since the last call.

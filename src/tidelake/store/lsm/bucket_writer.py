@@ -190,6 +190,11 @@ class LsmBucketWriter:
                 assert picked is not None, "more runs than the trigger are always worth a pick"
                 self._compact(picked)
 
+    def compaction_parts(self, *, full: bool) -> tuple[tuple[DataFileMeta, ...], ...]:
+        """The files that :meth:`compact` would take by what is committed: one part, or none."""
+        picked = pick(self._levels, self._policy, full=full)
+        return () if picked is None else (picked.files,)
+
     def compact(self, full: bool) -> None:  # noqa: FBT001 - the stores' one interface
         """Flush, then compact: everything into one run, or what the strategy picks."""
         self._check_open()

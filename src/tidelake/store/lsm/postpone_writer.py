@@ -155,6 +155,11 @@ class PostponeBucketWriter:
         self._files.add(self._out.close())
         self._draining = False
 
+    def compaction_parts(self, *, full: bool) -> tuple[tuple[DataFileMeta, ...], ...]:
+        """None: rows are moved to real buckets by a job of its own."""
+        del full
+        return ()
+
     def compact(self, full: bool) -> None:  # noqa: FBT001 - the stores' one interface
         """Only flush: rows are moved to real buckets by a job of its own."""
         del full

@@ -1,0 +1,236 @@
+"""Compaction as a job of its own: what it takes up, what it leaves, and whom it gives way to."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import pytest
+from proving.fsck import check_table
+
+import tidelake
+from tidelake import col
+from tidelake.commit import Committer
+from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError
+from tidelake.fileio import LocalFileIO
+
+PARTITIONED = {"primary_keys": ["p", "k"], "partition_keys": ["p"]}
+WAITS = {"bucket": 2, "write-only": True}
+COLUMNS = {"p": "STRING", "k": "INT", "v": "INT"}
+
+
+def rows(keys, v, partitions="ab"):
+    return [{"p": p, "k": k, "v": v} for p in partitions for k in keys]
+
+
+def files(table, where=None):
+    """Bucket and level of each file, by partition."""
+    found = table.system_table("files").to_arrow().to_pylist()
+    places = {}
+    for file in found:
+        places.setdefault(file["partition"], []).append((file["bucket"], file["level"]))
+    return {p: sorted(own) for p, own in places.items()}
+
+
+def state(table):
+    return sorted(tuple(row.values()) for row in table.to_arrow().to_pylist())
+
+
+def kinds(table):
+    return table.history()["commit_kind"].to_pylist()
+
+
+@pytest.fixture
+def waiting(catalog):
+    """Two partitions of two buckets, each with three runs that nobody has compacted."""
+    table = catalog.create_table("db.t", COLUMNS, **PARTITIONED, options=WAITS)
+    for v in range(3):
+        table.write(rows(range(20), v))
+    return table
+
+
+def test_what_write_only_leaves_the_job_compacts_in_one_commit(waiting):
+    before = state(waiting)
+    result = waiting.compact(full=True)
+    assert len(result.snapshot_ids) == 1
+    assert kinds(waiting) == ["APPEND"] * 3 + ["COMPACT"]
+    assert files(waiting) == {"{a}": [(0, 5), (1, 5)], "{b}": [(0, 5), (1, 5)]}
+    assert state(waiting) == before
+
+
+def test_nothing_to_do_makes_no_snapshot_and_no_file(waiting, tmp_path):
+    waiting.compact(full=True)
+    made = sorted(tmp_path.rglob("*"))
+    assert waiting.compact(full=True) == tidelake.WriteResult()
+    assert waiting.compact() == tidelake.WriteResult()
+    assert sorted(tmp_path.rglob("*")) == made
+    assert waiting.compact(full=True, partitions=[{"p": "nowhere"}]) == tidelake.WriteResult()
+
+
+def test_the_options_decide_what_is_worth_it_unless_it_is_full(waiting):
+    assert waiting.compact().snapshot_ids == ()  # three runs, and the trigger is five
+    assert waiting.compact(options={"num-sorted-run.compaction-trigger": 3}).files == 4
+
+
+@pytest.mark.parametrize(
+    "partitions",
+    [[{"p": "b"}], {"p": "b"}, "p > 'a'", col("p") == "b", [("p", "==", "b")]],
+    ids=["dicts", "dict", "text", "predicate", "tuples"],
+)
+def test_only_the_partitions_that_are_asked_for(waiting, partitions):
+    waiting.compact(full=True, partitions=partitions)
+    three = [(bucket, 0) for bucket in (0, 1) for _ in range(3)]
+    assert files(waiting) == {"{a}": three, "{b}": [(0, 5), (1, 5)]}
+
+
+def test_only_the_buckets_that_are_asked_for(waiting):
+    waiting.compact(full=True, buckets=[1])
+    one = [(0, 0), (0, 0), (0, 0), (1, 5)]
+    assert files(waiting) == {"{a}": one, "{b}": one}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"partitions": "v > 1"}, "names v: .* only partition columns"),
+        ({"partitions": [{"k": 1}]}, "'k' is not a partition column"),
+        ({"partitions": []}, "names no partitions"),
+        ({"partitions": 7}, "7"),
+        ({"buckets": []}, "names no buckets"),
+        ({"buckets": 1}, "buckets=1 names no buckets"),
+        ({"buckets": [-1]}, "names no buckets"),
+        ({"buckets": ["0"]}, "names no buckets"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_done(waiting, arguments, words):
+    with pytest.raises(InvalidInputError, match=words):
+        waiting.compact(full=True, **arguments)
+    assert "COMPACT" not in kinds(waiting)
+
+
+def test_only_some_partitions_of_the_postpone_bucket(catalog):
+    table = catalog.create_table("db.t", COLUMNS, **PARTITIONED, options={"bucket": -2})
+    table.write(rows(range(3), 1))
+    assert table.compact(partitions="p = 'a'").rows == 3
+    assert {row[0] for row in state(table)} == {"a"}
+    with pytest.raises(UnsupportedError, match="no buckets yet"):
+        table.compact(buckets=[0])
+    assert table.compact().rows == 3
+    assert {row[0] for row in state(table)} == {"a", "b"}
+
+
+def test_small_files_of_an_append_table_by_partition(catalog):
+    table = catalog.create_table("db.t", COLUMNS, partition_keys=["p"])
+    for v in range(5):
+        table.write(rows(range(4), v))
+    before = state(table)
+    table.compact(partitions=[{"p": "a"}])
+    assert {p: len(own) for p, own in files(table).items()} == {"{a}": 1, "{b}": 5}
+    assert state(table) == before
+
+
+# ---- beside others
+
+
+def at_commit(first, then):
+    """Run `first`, and `then` at the moment when it would commit."""
+    commit = Committer.commit
+
+    def overtake(self, *arguments, **named):
+        with mock.patch.object(Committer, "commit", commit):
+            then()
+            return commit(self, *arguments, **named)
+
+    with mock.patch.object(Committer, "commit", overtake):
+        return first()
+
+
+def other(table):
+    return tidelake.open(table.paths.location.rsplit("/db.db/", 1)[0]).table("db.t")
+
+
+def test_of_two_compactors_the_later_one_gives_way_bucket_by_bucket(waiting):
+    before = state(waiting)
+    result = at_commit(
+        lambda: waiting.compact(full=True),
+        lambda: other(waiting).compact(full=True, partitions=[{"p": "a"}]),
+    )
+    assert result.compactions_dropped == 2  # those of a; the two of b are done
+    assert len(result.snapshot_ids) == 1
+    assert files(waiting) == {"{a}": [(0, 5), (1, 5)], "{b}": [(0, 5), (1, 5)]}
+    assert state(waiting) == before
+    check_table(LocalFileIO(), waiting.paths.location)
+
+
+def test_a_compactor_that_lost_everywhere_changes_nothing(waiting):
+    result = at_commit(
+        lambda: waiting.compact(full=True), lambda: other(waiting).compact(full=True)
+    )
+    assert (result.snapshot_ids, result.compactions_dropped) == ((), 4)
+    assert kinds(waiting).count("COMPACT") == 1
+
+
+def test_rows_written_while_it_works_stay_above_what_it_made(waiting):
+    result = at_commit(
+        lambda: waiting.compact(full=True), lambda: other(waiting).write(rows([1, 50], 9))
+    )
+    assert (len(result.snapshot_ids), result.compactions_dropped) == (1, 0)
+    assert {row for row in state(waiting) if row[2] == 9} == {
+        (p, k, 9) for p in "ab" for k in (1, 50)
+    }
+    assert len(state(waiting)) == 2 * 21
+
+
+def test_an_overwrite_while_it_works_wins(waiting):
+    def overwrite():
+        other(waiting).write(rows([7], 7, "a"), mode="overwrite")
+
+    result = at_commit(lambda: waiting.compact(full=True), overwrite)
+    assert result.compactions_dropped == 2
+    assert [row for row in state(waiting) if row[0] == "a"] == [("a", 7, 7)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"changelog-producer": "lookup"},
+        {"changelog-producer": "full-compaction"},
+        {"merge-engine": "first-row"},
+        {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"},
+    ],
+    ids=lambda options: next(iter(options.values())),
+)
+def test_the_job_does_what_the_writers_of_such_a_table_would_do(catalog, options):
+    tables = []
+    for name, late in (("t", {"write-only": True}), ("inline", {})):
+        table = catalog.create_table(
+            f"db.{name}", COLUMNS, **PARTITIONED, options={"bucket": 1, **options, **late}
+        )
+        for v in range(1, 4):
+            table.write(rows(range(v, v + 5), v))
+            if late and v % 2:
+                table.compact(full=True)
+        if late:
+            table.compact(full=True)
+        tables.append(table)
+    late, inline = tables
+    assert state(late) == state(inline)
+    if "changelog-producer" in options:
+        changed = {}
+        for row in late.changes(0, mode="changelog").to_pylist():
+            kind, key = row.pop("_row_kind"), (row["p"], row["k"])
+            if kind in ("+I", "+U"):
+                changed[key] = row
+            else:
+                assert changed.pop(key) == row, "what is taken back was there"
+        assert sorted(tuple(row.values()) for row in changed.values()) == state(late)
+
+
+def test_a_failure_leaves_no_file_and_no_snapshot(waiting, tmp_path):
+    made = sorted(tmp_path.rglob("*"))
+    failing = mock.patch(
+        "tidelake.table.writer.LsmBucketWriter.prepare_commit",
+        side_effect=tidelake.StorageError("no space", kind="storage"),
+    )
+    with failing, pytest.raises(TidelakeError):
+        waiting.compact(full=True)
+    assert sorted(tmp_path.rglob("*")) == made

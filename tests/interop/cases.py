@@ -139,6 +139,10 @@ class Model:
         self.listed: list[Values] = []
         self.options = case.options
         self.first_row = case.options.get("merge-engine") == "first-row"
+        # what is written is seen from its compaction on, which is a write's second snapshot
+        self.seen_compacted = bool(self.keys) and (
+            self.first_row or case.options.get("deletion-vectors.enabled") == "true"
+        )
         self.combines = "merge-engine" in case.options and not self.first_row
         self.history: dict[Values, list[tuple[Any, str, Values]]] = {}
         self.waits = case.options.get("bucket") == "-2"
@@ -772,6 +776,7 @@ def engine_cases() -> list[Case]:
              options={**aggregation, "sequence.field": "at", "fields.v.aggregate-function": "last_value",
                       "fields.n.aggregate-function": "max"}, full_only=True),
         *_lookup_cases(),
+        *_marked_cases(),
     ]  # fmt: skip
 
 
@@ -804,6 +809,45 @@ def _lookup_cases() -> list[Case]:
              options={**lookup, "merge-engine": "aggregation", "fields.s.aggregate-function": "sum", "fields.m.aggregate-function": "max"},
              peer_rows=[(k, 1000, 7) for k in range(0, 90, 4)],
              left_out={"pypaimon": "it merges rows of higher levels that lower ones hold merged"}),
+    ]  # fmt: skip
+
+
+def _marked_cases() -> list[Case]:
+    """Tables whose compactions mark the older row of a key in a deletion vector."""
+    marked = {"bucket": "1", "deletion-vectors.enabled": "true"}
+    lookup = {**marked, "changelog-producer": "lookup", "num-sorted-run.compaction-trigger": "4"}
+    peer = [(k, f"peer-{k}", k) for k in range(0, 1300, 7)]
+    unseen = {"pypaimon": "it compacts nothing, so what it writes waits in level 0"}
+    commits = {"keys_count": 1_000, "per_commit": 40}
+    add = [
+        (k, v, k % (v + 2))
+        for v, step in enumerate((1, 7, 9, 11, 13))
+        for k in range(v, 1_500, step)
+    ]
+    return [
+        Case("marked_deduplicate", KV,
+             [*_upserts(41, commits=5, **commits), Delete(keys=[(k,) for k in range(0, 90, 11)]), Delete(where=("n", 77)),
+              *_upserts(42, commits=3, **commits)[1:], Compact(), *_upserts(43, commits=3, **commits)[1:]],
+             ("k",), options=marked, peer_rows=peer, peer_left_out=unseen),
+        Case("marked_lookup_64_bit", KV,
+             [*_upserts(44, commits=6, **commits), Delete(keys=[(k,) for k in range(0, 90, 11)])],
+             ("k",), options={**lookup, "deletion-vectors.bitmap64": "true"}, peer_rows=peer, peer_left_out=unseen,
+             cannot={"pypaimon": "Invalid magic number"}),
+        Case("marked_partial_update", KV,
+             [Write([(k, f"{v}" if (k + v) % 3 else None, v if (k + v) % 2 else None) for k in range(v, 1_500, 1 + 17 * v)])
+              for v in range(5)],
+             ("k",), options={**lookup, "merge-engine": "partial-update"}, peer_rows=peer, peer_left_out=unseen),
+        Case("marked_aggregation", {"k": "INT NOT NULL", "s": "BIGINT", "m": "INT"},
+             [Write([row for row in add if row[1] == v]) for v in range(5)], ("k",),
+             options={**marked, "merge-engine": "aggregation", "fields.s.aggregate-function": "sum", "fields.m.aggregate-function": "max"},
+             peer_rows=[(k, 1000, 7) for k in range(0, 1_600, 40)], peer_left_out=unseen),
+        Case("marked_sequence", KV,
+             [Write(_kv_rows(random.Random(v), range(v, 1_200, 1 + 13 * v), v)) for v in range(5)], ("k",),
+             options={**marked, "changelog-producer": "input", "sequence.field": "n"}, peer_rows=peer, peer_left_out=unseen, full_only=True),
+        Case("marked_dynamic_partitions", {"p": "STRING NOT NULL", "k": "INT NOT NULL", "v": "INT"},
+             [Write([(p, k, v) for p in "ab" for k in range(v, 900, 1 + 19 * v)]) for v in range(4)]
+             + [Delete(keys=[("a", 5), ("b", 19)]), Drop([{"p": "b"}]), Write([("b", 1, 1), ("a", 2, 9)])],
+             ("p", "k"), ("p",), options={"deletion-vectors.enabled": "true", "dynamic-bucket.target-row-num": "400"}),
     ]  # fmt: skip
 
 

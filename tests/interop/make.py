@@ -170,8 +170,7 @@ def make_table(warehouse: Path, case: Case) -> Made:
         newest = table.latest_snapshot_id or 0
         for snapshot in range(seen + 1, newest + 1):
             asked = {"scan.snapshot-id": str(snapshot)}
-            # a first row is seen from its compaction on, which is a write's second snapshot
-            told = before if made.model.first_row and snapshot < newest else rows
+            told = before if made.model.seen_compacted and snapshot < newest else rows
             made.moments.append(Moment(f"snapshot {snapshot}", asked, columns, told))
         seen = newest
         if isinstance(step, Tag):

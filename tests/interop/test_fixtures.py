@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from proving.fsck import check_table
 
 import tidelake
 from interop.expected import explained_rows
@@ -271,8 +272,33 @@ def test_rows_that_deletion_vectors_name_are_gone(old_catalog, name):
     log = old_catalog.table(f"old.{name}$audit_log").to_arrow().to_pylist()
     assert sorted((r["k"], r["v"]) for r in log) == sorted(rows.items())
     assert {r["rowkind"] for r in log} == {"+I"}
-    with pytest.raises(UnsupportedError, match=r"deletion-vectors\.enabled"):
-        table.write([{"k": 1, "v": "z"}])
+
+
+@pytest.mark.parametrize("name", ["pk_dv", "pk_dv64"])
+def test_tables_with_deletion_vectors_of_java_are_written_on(old_catalog, name):
+    """Rows that wait in level 0, rows that Java marked, rows that are new, a delete."""
+    table = old_catalog.table(f"old.{name}")
+    expected = {row["k"]: row["v"] for row in table.to_arrow().to_pylist()}
+    old_snapshot = table.latest_snapshot_id
+    table.write([{"k": 1, "v": "z"}, {"k": 7, "v": "back"}, {"k": 5_000, "v": "new"}])
+    expected |= {1: "z", 7: "back", 5_000: "new"}
+
+    def check() -> None:
+        rows = table.to_arrow().to_pylist()
+        assert {row["k"]: row["v"] for row in rows} == expected
+        assert len(rows) == table.count() == len(expected)
+        check_table(table.handle.fileio, table.paths.location)
+
+    check()
+    assert table.delete("k IN (2, 5)").rows == 2
+    del expected[2], expected[5]
+    check()
+    table.compact()
+    check()
+    table.compact(full=True)
+    check()
+    assert "rows deleted" not in str(table.explain())
+    assert table.count(snapshot_id=old_snapshot) == 99
 
 
 def test_nested_columns_of_java_1_3_1_read_equal(old_catalog):

@@ -313,6 +313,35 @@ def check_deletion_vectors() -> None:
     check_table(fileio, LOCATION)
 
 
+def check_marks_of_lookups() -> None:
+    """Above level 0 each key is live in one file, whatever lies in levels beneath it."""
+    options = {"bucket": "1", "deletion-vectors.enabled": "true", "num-levels": "7"}
+    fileio = MemoryFileIO()
+    shape = Shape(("k",), (), None, tuple(options.items()))
+    shape.create(open_catalog(fileio, 1))
+    table = open_catalog(fileio, 2).table(NAME)
+    model = ModelTable(("k",))
+    for keys, deletes in (
+        (range(9000), None),
+        (range(2000), None),
+        (range(1995, 2003), [k % 2 == 0 for k in range(8)]),
+        ([5, 1996, 8000], None),
+    ):
+        rows = _rows(keys, f"r{len(keys)}")
+        kinds = None if deletes is None else ["-D" if d else "+I" for d in deletes]
+        table.write(arrow_of(shape, rows), row_kinds=kinds)
+        model.apply(rows, deletes)
+        assert content_of(table) == model.content(), "a row that was replaced is seen, or one lost"
+        assert table.count() == len(model.content())
+        check_table(fileio, LOCATION)
+    levels = table.system_table("files").to_arrow()["level"].to_pylist()
+    assert len(set(levels)) > 2, f"the runs did not stay apart: {levels}"
+    for full in (False, True):
+        table.compact(full=full)
+        assert content_of(table) == model.content(), "a compaction brought rows back"
+        check_table(fileio, LOCATION)
+
+
 CHECKS = (
     check_unknown_outcome,
     check_compaction_of_several_sections,
@@ -329,4 +358,5 @@ CHECKS = (
     check_changelog_of_lookups,
     check_first_rows,
     check_deletion_vectors,
+    check_marks_of_lookups,
 )

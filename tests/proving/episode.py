@@ -86,9 +86,18 @@ class Episode:
 
     def _remember(self) -> None:
         newest = self.table.latest_snapshot_id
-        if newest is not None:
-            for snapshot_id in range(max(self.model.by_snapshot, default=0) + 1, newest + 1):
-                self.model.committed(snapshot_id)
+        if newest is None:
+            return
+        first = max(self.model.by_snapshot, default=0) + 1
+        if self.shape.keys and self._marks:
+            # what was written is seen when the second snapshot of its commit has compacted it
+            first = max(first, newest)
+        for snapshot_id in range(first, newest + 1):
+            self.model.committed(snapshot_id)
+
+    @property
+    def _marks(self) -> bool:
+        return ("deletion-vectors.enabled", "true") in self.shape.options
 
     def upsert(self) -> None:
         self._commit(draw_rows(self.shape, self.rng, self.rng.choice([1, 3, 30])))
@@ -115,7 +124,7 @@ class Episode:
         self._commit(rows, [self.rng.random() < 0.4 for _ in rows])
 
     def delete(self) -> None:
-        if ("deletion-vectors.enabled", "true") in self.shape.options:
+        if self._marks and not self.shape.keys:
             self._delete_marked()
             return
         if not self._may_delete:

@@ -33,6 +33,16 @@ MARKED = Shape(
 )
 INPUT_LOG = Shape(("k",), (), None, (("bucket", "1"), ("changelog-producer", "input")))
 LOOKUP_LOG = Shape(("k",), (), None, (("bucket", "1"), ("changelog-producer", "lookup")))
+MARKED_KEYS = Shape(
+    ("k",),
+    (),
+    None,
+    (
+        ("bucket", "1"),
+        ("deletion-vectors.enabled", "true"),
+        ("changelog-producer", "lookup"),
+    ),
+)
 FULL_LOG = Shape(
     ("k",),
     (),
@@ -236,6 +246,16 @@ def scenarios() -> list[Scenario]:
                 _write(LOOKUP_LOG, _rows(LOOKUP_LOG, 0, 60, "a")),
                 _write(LOOKUP_LOG, _rows(LOOKUP_LOG, 58, 4, "b"), [False, True, False, False]),
             ],
+        ),
+        Scenario(
+            "deletion vectors of lookups",
+            MARKED_KEYS,
+            [
+                _write(MARKED_KEYS, _rows(MARKED_KEYS, 0, 60, "a")),
+                _write(MARKED_KEYS, _rows(MARKED_KEYS, 58, 4, "b"), [False, True, False, False]),
+                _delete(7),
+            ],
+            settle=lambda table: table.compact(),
         ),
         Scenario(
             "changelog of full compactions",

@@ -25,6 +25,7 @@ import tidelake.scan.prune_columns as prune_columns
 import tidelake.store.deletion_vectors as deletion_vectors
 import tidelake.store.lsm.bucket_writer as bucket_writer
 import tidelake.store.lsm.compaction as compaction
+import tidelake.store.lsm.lookup as lookup
 import tidelake.table.dynamic_buckets as dynamic_buckets
 import tidelake.table.key_places as key_places
 import tidelake.table.table as table
@@ -39,6 +40,7 @@ from tidelake.metadata import EntryTable, SnapshotLog
 from tidelake.metadata.data_file import FileKind
 from tidelake.store import LsmBucketWriter
 from tidelake.store.lsm.follow import Follower
+from tidelake.store.lsm.read_file import BucketReader
 from tidelake.table.time_travel import TimeTravel
 from tidelake.types import RowKind
 
@@ -154,27 +156,27 @@ def _travels_to_latest(original):
 
 
 def _skips_last_step(original):
-    def carry_out(context, steps, picked, **named):
-        return original(context, steps[:-1] or steps, picked, **named)
+    def carry_out(reader, steps, picked, **named):
+        return original(reader, steps[:-1] or steps, picked, **named)
 
     return carry_out
 
 
 def _loses_last_step(original):
-    def carry_out(context, steps, picked, **named):
-        done = original(context, steps[:-1] or steps, picked, **named)
+    def carry_out(reader, steps, picked, **named):
+        done = original(reader, steps[:-1] or steps, picked, **named)
         return replace(done, before=picked.files)  # taken away, and not all of it written anew
 
     return carry_out
 
 
 def _deletes_compacted(original):
-    def carry_out(context, steps, picked, *, path_of, **named):
-        done = original(context, steps, picked, path_of=path_of, **named)
+    def carry_out(reader, steps, picked, **named):
+        done = original(reader, steps, picked, **named)
         kept = {file.file_name for file in done.after}
         for file in done.before:
             if file.file_name not in kept:
-                context.fileio.delete(path_of(file))
+                reader.context.fileio.delete(reader.path_of(file))
         return done
 
     return carry_out
@@ -229,6 +231,28 @@ def _looks_up_the_oldest(original):
         return made and replace(made, beneath=made.beneath[-1:])
 
     return of
+
+
+def _marks_nothing(original):
+    def of(self, picked, levels, changelog):
+        made = original(self, picked, levels, changelog)
+        return made and replace(made, marks=False)
+
+    return of
+
+
+def _reads_what_is_deleted(_):
+    return lambda self, files, fields, batch_bytes: self.physical_batches(
+        files, fields, batch_bytes
+    )
+
+
+def _finds_what_is_deleted(original):
+    def by_file(reader, files, found):
+        blind = replace(reader, deleted_of=lambda _: np.zeros(0, np.int64))
+        return original(blind, files, found)
+
+    return by_file
 
 
 def _logs_what_is_merged(_):
@@ -359,6 +383,21 @@ _PLANTED = (
         "the deletion vectors of another commit are passed over",
         "check_deletion_vectors",
         (compacted, "check_deletions", _passed_over),
+    ),
+    (
+        "what a lookup finds is not marked",
+        "check_marks_of_lookups",
+        (Follower, "of", _marks_nothing),
+    ),
+    (
+        "a compaction reads rows that are deleted",
+        "check_marks_of_lookups",
+        (BucketReader, "batches", _reads_what_is_deleted),
+    ),
+    (
+        "a lookup finds rows that are deleted",
+        "check_marks_of_lookups",
+        (lookup, "_by_file", _finds_what_is_deleted),
     ),
     (
         "time travel ends at the newest",

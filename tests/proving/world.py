@@ -92,6 +92,12 @@ def draw_shape(rng: random.Random) -> Shape:
     if sequence_field:
         options["sequence.field"] = sequence_field
     # no draw of its own, so that the seeds' other choices stay what they were
+    if "write-buffer-size" in options and "write-only" not in options:
+        options["deletion-vectors.enabled"] = "true"
+        if partitioned:
+            options["deletion-vectors.bitmap64"] = "true"
+        if "target-file-size" in options:
+            options["changelog-producer"] = "lookup"
     if options["bucket"] != "1" and "num-sorted-run.compaction-trigger" in options:
         options |= {"bucket": "-1", "dynamic-bucket.target-row-num": "30"}
     if partitioned and sequence_field is None and "manifest.target-file-size" in options:

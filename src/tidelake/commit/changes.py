@@ -104,8 +104,8 @@ class Compaction:
     deletions : DeletionChange
         What becomes of the bucket's deletion vectors.
     seen : tuple of bytes
-        Of compactions that looked keys up: what else the bucket had above level 0
-        (:func:`tidelake.metadata.data_file.levels_digest`).
+        Of compactions that looked keys up: what else the bucket had above level 0, and its deletion
+        vectors (:func:`tidelake.metadata.data_file.levels_digest`).
     """
 
     partition: bytes

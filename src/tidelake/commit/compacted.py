@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tidelake.commit.changes import Compaction, Delta
 from tidelake.commit.conflict import check_compaction
 from tidelake.commit.context import CommitContext
-from tidelake.commit.deletion_plan import PlacedDeletions, check_deletions
+from tidelake.commit.deletion_plan import PlacedDeletions, check_deletions, vector_names
 from tidelake.commit.live_places import live_in
 from tidelake.errors import ConflictError, TidelakeError
 from tidelake.metadata.data_file import CommitMessage, FileKind, ManifestEntry
@@ -83,8 +83,9 @@ def fitting_compactions(
         names = {entry.file.file_name for entry in own}
         names |= {file.file_name for file in compaction.after}
         placed = PlacedDeletions(*compaction.place, compaction.deletions, compaction.gone)
+        vectors = vector_names(index, *compaction.place)
         try:
-            check_compaction(compaction, own, key_types=types, table=context.table)
+            check_compaction(compaction, own, key_types=types, table=context.table, vectors=vectors)
             check_deletions(placed, index, names, table=context.table)
         except ConflictError as error:
             if all_or_nothing:

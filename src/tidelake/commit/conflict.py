@@ -10,11 +10,13 @@ have committed too. It fits if
    key range. Compaction moves rows below level 0 and may drop deletes, which says "these are the
    older ones"; a file committed meanwhile by a writer that began from an older snapshot may have
    smaller or equal sequence numbers, and its rows could come to light or win although they did not
-   before. With this rule a compaction never changes what a reader sees.
+   before. With this rule a compaction never changes what a reader sees,
+5. (primary key) where it looked keys up, the levels above 0 hold the files and deletion vectors
+   that they held then.
 
-Rules 1 to 3 are those of Paimon's ``FileStoreCommitImpl.noConflictsOrFail`` (1.3.1), rule 4 is
-ours. Writers that only add files never conflict: see ``docs/format/snapshot.md``. The exception is
-a partition's number of buckets: files routed by another may not come beside its own
+Rules 1 to 3 are those of Paimon's ``FileStoreCommitImpl.noConflictsOrFail`` (1.3.1), rules 4 and 5
+are ours. Writers that only add files never conflict: see ``docs/format/snapshot.md``. The exception
+is a partition's number of buckets: files routed by another may not come beside its own
 (:func:`check_bucket_counts`; Paimon leaves that to the writer, who may have looked too early).
 """
 
@@ -120,6 +122,7 @@ def check_compaction(
     *,
     key_types: Sequence[DataType],
     table: str,
+    vectors: Collection[str] = (),
 ) -> None:
     """Check one bucket's compaction against the bucket's live files.
 
@@ -133,6 +136,8 @@ def check_compaction(
         Types of the trimmed primary key; empty for an append table.
     table : str
         For messages.
+    vectors : collection of str
+        The names of the bucket's index files of deletion vectors.
 
     Raises
     ------
@@ -153,7 +158,7 @@ def check_compaction(
         raise _gives_way(compaction, table, "the partition has another number of buckets now")
     if key_types and compaction.bucket >= 0:  # rows that have no bucket yet hide no others
         _check_levels(compaction, [e.file for e in rest], key_types, table)
-        _check_looked_up(compaction, [e.file for e in rest], table)
+        _check_looked_up(compaction, [e.file for e in rest], vectors, table)
         _check_unseen(compaction, [e.file for e in rest], key_types, table)
 
 
@@ -189,12 +194,15 @@ def _check_between(
             raise _gives_way(compaction, table, why)
 
 
-def _check_looked_up(compaction: Compaction, rest: Sequence[DataFileMeta], table: str) -> None:
+def _check_looked_up(
+    compaction: Compaction, rest: Sequence[DataFileMeta], vectors: Collection[str], table: str
+) -> None:
     """See that the levels where keys were looked up hold what they held then.
 
-    Else the merged rows lack what another writer compacted meanwhile, and would hide it.
+    Else the merged rows lack what another writer compacted meanwhile, and would hide it. Rows that
+    were deleted meanwhile are held no more, so the deletion vectors count too.
     """
-    if any(seen != levels_digest(rest) for seen in compaction.seen):
+    if any(seen != levels_digest(rest, vectors) for seen in compaction.seen):
         raise _gives_way(compaction, table, "it looked keys up in other files than there are now")
 
 

@@ -25,7 +25,13 @@ from dataclasses import dataclass
 from tidelake.errors import ConflictError, InvalidInputError
 from tidelake.metadata.index_entry import DELETION_VECTORS, DeletionChange, IndexEntry
 
-__all__ = ["DELETIONS_CHANGED", "PlacedDeletions", "check_deletions", "with_deletions"]
+__all__ = [
+    "DELETIONS_CHANGED",
+    "PlacedDeletions",
+    "check_deletions",
+    "vector_names",
+    "with_deletions",
+]
 
 DELETIONS_CHANGED = "deletions_changed"
 """Kind of the conflict: read again and delete again."""
@@ -111,6 +117,15 @@ def check_deletions(
                 " come back. Write all vectors of the file again."
             )
             raise InvalidInputError(message, kind="deletions_lost", table=table)
+
+
+def vector_names(entries: Sequence[IndexEntry], partition: bytes, bucket: int) -> frozenset[str]:
+    """The names of the index files of deletion vectors of one bucket."""
+    return frozenset(
+        e.file.file_name
+        for e in entries
+        if e.file.index_type == DELETION_VECTORS and (e.partition, e.bucket) == (partition, bucket)
+    )
 
 
 def with_deletions(

@@ -15,7 +15,7 @@ Layout (version 5), inside the frame of :mod:`tidelake.metadata.wire` with magic
     deletions        optional: sequence of names of index files removed, then sequence of index
                      files added: name text, size integer, sequence of vectors: data file text,
                      offset integer, length integer, cardinality optional integer
-    compact_seen     optional bytes: digest of the files above level 0 that a lookup saw
+    compact_seen     optional bytes: digest of files above level 0 and vectors that a lookup saw
 
 It is ours alone and lives no longer than one commit: driver and executors run the same version.
 """

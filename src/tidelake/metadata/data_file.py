@@ -100,10 +100,11 @@ class DataFileMeta:
     """Paimon 2.x only; kept so that rewriting a manifest loses nothing."""
 
 
-def levels_digest(files: Iterable[DataFileMeta]) -> bytes:
+def levels_digest(files: Iterable[DataFileMeta], vectors: Iterable[str] = ()) -> bytes:
     """Tell what a bucket has above level 0.
 
-    Equal for the same files on the same levels, in any order.
+    Equal for the same files on the same levels, in any order, and the same index files of deletion
+    vectors, given by their names: such a file is never changed.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def levels_digest(files: Iterable[DataFileMeta]) -> bytes:
     32
     """
     names = sorted(f"{file.level}:{file.file_name}" for file in files if file.level > 0)
-    return hashlib.sha256("\n".join(names).encode()).digest()
+    return hashlib.sha256("\n".join([*names, *sorted(vectors)]).encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,8 @@ class CommitMessage:
     deletions: DeletionChange | None = None
     """Goes with the compaction where there is one, else with the new files."""
     compact_seen: bytes | None = None
-    """Of a compaction that looked keys up: :func:`levels_digest` of the files left alone."""
+    """Of a compaction that looked keys up: :func:`levels_digest` of the files left alone and the
+    deletion vectors before it."""
 
     @property
     def has_compaction(self) -> bool:

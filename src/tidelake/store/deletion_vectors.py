@@ -9,6 +9,9 @@
 A bucket has one index file. Without buckets a partition has several, each with the vectors of some
 data files, of about ``deletion-vector.index-file.target-size``.
 
+A compaction of a primary-key table marks the older row of each new key; DELETE marks rows of append
+tables.
+
 Source: Paimon's ``BucketedDvMaintainer`` and ``AppendDeleteFileMaintainer`` (1.3.1).
 """
 
@@ -91,6 +94,11 @@ class BucketDeletions:
         """Whether any data file has a vector."""
         return bool(self._files or self._marked)
 
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """The names of the bucket's index files, those written last included."""
+        return tuple(self._files)
+
     def positions(self, file: DataFileMeta) -> Positions:
         """The rows of a data file that are deleted, with those marked since.
 
@@ -123,14 +131,16 @@ class BucketDeletions:
         return len(self.positions(file))
 
     def delete(self, file: DataFileMeta, positions: Positions) -> int:
-        """Mark rows of a data file as deleted.
+        """Mark rows of a data file as deleted; see :meth:`delete_all`."""
+        return self.delete_all([(file, positions)])
+
+    def delete_all(self, marks: Iterable[tuple[DataFileMeta, Positions]]) -> int:
+        """Mark rows of data files as deleted: all of them, or none where it fails.
 
         Parameters
         ----------
-        file : DataFileMeta
-            A live file of the bucket.
-        positions : int64 array [n]
-            Ordinals of rows, in any order.
+        marks : iterable of (DataFileMeta, int64 array [n])
+            Live files of the bucket, and ordinals of rows, in any order; a file may come again.
 
         Returns
         -------
@@ -141,20 +151,29 @@ class BucketDeletions:
         ------
         InvalidInputError
             A position is beyond what a vector of 32 bits holds.
+        CorruptError, UnsupportedError, NotFoundError
+            As :meth:`positions`.
         """
-        before = self.positions(file)
-        after = np.union1d(before, positions)
-        assert not len(after) or (after[0] >= 0 and after[-1] < file.row_count), "no rows of it"
-        if not self._bitmap64 and len(after) and after[-1] > POSITIONS_32_MAX:
-            message = (
-                f"Data file '{file.file_name}' has more rows than a deletion vector of 32 bits"
-                " counts: make the table with 'deletion-vectors.bitmap64' = 'true'."
-            )
-            raise InvalidInputError(message, kind="deletion_vector", file=file.file_name)
-        if len(after) > len(before):
-            self._marked[file.file_name] = after
-            self._dropped.discard(file.file_name)
-        return len(after) - len(before)
+        marked: dict[str, Positions] = {}
+        count = 0
+        for file, positions in marks:
+            before = marked.get(file.file_name)
+            if before is None:
+                before = self.positions(file)
+            after = np.union1d(before, positions)
+            assert not len(after) or (after[0] >= 0 and after[-1] < file.row_count), "no rows of it"
+            if not self._bitmap64 and len(after) and after[-1] > POSITIONS_32_MAX:
+                message = (
+                    f"Data file '{file.file_name}' has more rows than a deletion vector of 32 bits"
+                    " counts: make the table with 'deletion-vectors.bitmap64' = 'true'."
+                )
+                raise InvalidInputError(message, kind="deletion_vector", file=file.file_name)
+            if len(after) > len(before):
+                marked[file.file_name] = after
+                count += len(after) - len(before)
+        self._marked |= marked
+        self._dropped -= marked.keys()
+        return count
 
     def drop(self, names: Iterable[str]) -> None:
         """Let go of the vectors of data files that the commit removes."""

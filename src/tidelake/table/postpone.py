@@ -271,6 +271,8 @@ def _as_compaction(message: CommitMessage) -> CommitMessage:
             *message.compact_after,
         ),
         compact_changelog=(*message.changelog, *message.compact_changelog),
+        deletions=message.deletions,
+        compact_seen=message.compact_seen,
     )
 
 

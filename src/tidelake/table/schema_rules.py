@@ -36,6 +36,7 @@ __all__ = [
     "check_columns",
     "check_keys_may_move",
     "check_layout",
+    "check_marks",
     "check_twice",
     "check_types",
     "invalid_schema",
@@ -188,6 +189,7 @@ def check_layout(schema: TableSchema, parsed: Options, *, table: str) -> None:
     _check_sequence(schema, parsed, by_name, table)
     _check_first_row(parsed, table)
     _check_producer(schema, parsed, table)
+    check_marks(parsed, table=table)
     _check_ignored_changes(parsed, by_name, table)
     _check_row_kind_field(schema, parsed, by_name, table)
     _check_field_options(schema.options, by_name, table)
@@ -397,6 +399,28 @@ def _check_producer(schema: TableSchema, parsed: Options, table: str) -> None:
         raise invalid_schema(
             f"has 'changelog-producer' = '{producer}' without a primary key",
             "leave the option out: every row of an append table is an insert",
+            table,
+            option=declared.CHANGELOG_PRODUCER.key,
+        )
+
+
+def check_marks(parsed: Options, *, table: str) -> None:
+    """Refuse a changelog that deletion vectors leave nothing to be told by.
+
+    Raises
+    ------
+    InvalidInputError
+        A full compaction would tell what changed, and each compaction deletes the older rows.
+    """
+    if not parsed.get(declared.DELETION_VECTORS_ENABLED):
+        return
+    producer = parsed.get(declared.CHANGELOG_PRODUCER)
+    if producer == "full-compaction":
+        key = declared.DELETION_VECTORS_ENABLED.key
+        raise invalid_schema(
+            f"has 'changelog-producer' = '{producer}' with '{key}' = 'true', whose compactions do"
+            " not leave the older rows to a full one",
+            "take 'lookup': with deletion vectors each write looks up what it replaces anyway",
             table,
             option=declared.CHANGELOG_PRODUCER.key,
         )

@@ -46,7 +46,7 @@ from tidelake.table.key_moves import KeyMoves
 from tidelake.table.key_places import KeyPlaces
 from tidelake.table.live_state import LiveState
 from tidelake.table.partition_spec import partition_predicate
-from tidelake.table.schema_rules import check_keys_may_move
+from tidelake.table.schema_rules import check_keys_may_move, check_marks
 from tidelake.table.writer import BucketState, TableWriter
 from tidelake.types.predicate import In, Predicate, conjoin
 from tidelake.types.values import arrow_to_storage, storage_to_arrow, to_storage
@@ -170,6 +170,7 @@ def check_writable(handle: TableHandle) -> None:
         action="write",
     )
     check_keys_may_move(handle.schema, handle.options, table=handle.identifier)
+    check_marks(handle.options, table=handle.identifier)
     what = f"A data file of table '{handle.identifier}'"
     check_file_formats(handle.options, handle.schema.fields, what=what)
     check_file_indexes(handle.schema.fields, file_index_settings(handle.options))

@@ -273,13 +273,21 @@ class TableWriter:
                 live_files=state.files,
                 vectors=state.vectors,
             )
-        opened = PostponeBucketWriter if bucket == POSTPONE_BUCKET else LsmBucketWriter
-        return opened(
+        if bucket == POSTPONE_BUCKET:
+            return PostponeBucketWriter(
+                context,
+                partition,
+                bucket,
+                total_buckets=total_buckets,
+                live_files=state.files,
+            )
+        return LsmBucketWriter(
             context,
             partition,
             bucket,
             total_buckets=total_buckets,
             live_files=state.files,
+            vectors=state.vectors,
         )
 
     def _is_altered(self, state: BucketState) -> bool:

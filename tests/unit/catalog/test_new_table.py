@@ -107,9 +107,23 @@ SCHEMA = pa.schema(
             "'changelog-producer' = 'full-compaction' without a primary key",
         ),
         (
-            {"primary_keys": ["k"], "options": {"bucket": 1, "deletion-vectors.enabled": True}},
-            UnsupportedError,
-            "deletion-vectors",
+            {
+                "primary_keys": ["k"],
+                "options": {
+                    "changelog-producer": "full-compaction",
+                    "deletion-vectors.enabled": True,
+                },
+            },
+            InvalidInputError,
+            "'full-compaction' with 'deletion-vectors.enabled' = 'true'.*take 'lookup'",
+        ),
+        (
+            {
+                "primary_keys": ["k"],
+                "options": {"merge-engine": "first-row", "deletion-vectors.enabled": True},
+            },
+            InvalidInputError,
+            "'deletion-vectors.enabled' under 'merge-engine' = 'first-row'",
         ),
         ({"options": {"file.format": "orc", "file.compression": "gzip"}}, UnsupportedError, "gzip"),
     ],

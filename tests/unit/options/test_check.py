@@ -77,7 +77,6 @@ def test_every_default_written_out_is_accepted(action, has_primary_key):
 @pytest.mark.parametrize(
     ("key", "value", "refused"),
     [
-        ("deletion-vectors.enabled", "true", ("create", "write")),
         ("data-evolution.enabled", "true", ACTIONS),
         ("row-tracking.enabled", "true", ACTIONS),
         ("type", "format-table", ACTIONS),

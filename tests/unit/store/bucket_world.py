@@ -13,6 +13,8 @@ import pyarrow as pa
 from tidelake.fileio import MemoryFileIO
 from tidelake.format import kv_fields, read_batches
 from tidelake.metadata.data_file import EMPTY_ROW, CommitMessage, DataFileMeta
+from tidelake.metadata.deletion_vector import decode_vector, frame_of
+from tidelake.metadata.index_entry import IndexFile
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options
 from tidelake.store import AppendBucketWriter, LsmBucketWriter, StoreContext
@@ -49,6 +51,7 @@ class Bucket:
     env: Env = field(default_factory=lambda: Env.seeded(1))
     total_buckets: int = 1
     live: list[DataFileMeta] = field(default_factory=list)
+    vectors: list[IndexFile] = field(default_factory=list)
 
     @property
     def context(self) -> StoreContext:
@@ -69,6 +72,7 @@ class Bucket:
             0,
             total_buckets=self.total_buckets,
             live_files=tuple(self.live),
+            vectors=tuple(self.vectors),
         )
 
     def batch(self, rows: Iterable[tuple[Any, ...]]) -> pa.RecordBatch:
@@ -85,6 +89,13 @@ class Bucket:
         for file in message.compact_after:
             assert file not in self.live
             self.live.append(file)
+        if message.deletions is not None:
+            known = {file.file_name: file for file in self.vectors}
+            for name in message.deletions.removed:
+                del known[name]
+            self.vectors = [*known.values(), *message.deletions.added]
+        names = {file.file_name for file in self.live}
+        assert all(name in names for v in self.vectors for name, *_ in v.ranges)
 
     def path(self, file: DataFileMeta) -> str:
         return self.context.paths.data_file(EMPTY_ROW, 0, file)
@@ -100,6 +111,31 @@ class Bucket:
             row_count=file.row_count,
         )
         return [row for batch in batches for row in batch.to_pylist()]
+
+    def deleted(self, file: DataFileMeta) -> list[int]:
+        """The ordinals of the rows that a file's deletion vector names."""
+        for index in self.vectors:
+            data = self.fileio.read_bytes(
+                self.context.paths.index_file(EMPTY_ROW, 0, index.file_name)
+            )
+            for name, offset, length, count in index.ranges:
+                if name == file.file_name:
+                    frame = frame_of(data[offset:], length=length)
+                    gone = decode_vector(frame, row_count=file.row_count).tolist()
+                    assert len(gone) == count
+                    return gone
+        return []
+
+    def raw(self) -> list[dict[str, Any]]:
+        """What a reader without a merge sees: files above level 0, without the deleted rows."""
+        return [
+            row
+            for file in self.live
+            if file.level
+            for gone in [set(self.deleted(file))]
+            for place, row in enumerate(self.stored(file))
+            if place not in gone
+        ]
 
     def rows(self) -> dict[Any, tuple[Any, ...]]:
         """Merge all live files row by row: the largest sequence number of a key is its row."""

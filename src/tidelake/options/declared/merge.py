@@ -153,13 +153,8 @@ DELETION_VECTORS_ENABLED: Final = boolean(
     "deletion-vectors.enabled",
     False,
     "Whether rows are deleted by marking their position instead of rewriting or merging. A "
-    "primary-key table is then read without a merge, and without what is not compacted yet.",
-    refused(
-        "lookup compaction, which marks replaced rows, is not covered yet; the table can be read, "
-        "write it with Java Paimon",
-        on=ON_WRITE,
-        tables="primary_key",
-    ),
+    "primary-key table is then read without a merge, and without what is not compacted yet: each "
+    "write looks up what it replaces.",
     mutable=False,
 )
 DELETION_VECTORS_BITMAP64: Final = boolean(

@@ -16,6 +16,8 @@ key and the order of a key's rows, not merged, both halves of an update among th
 whenever the rows in memory are about to be merged, so each spill begins a file of its own.
 
 Where compactions look keys up (:mod:`tidelake.store.lsm.follow`) level 0 is empty after each flush.
+With deletion vectors they mark the older row of a key; the vectors are written with the message,
+and whatever is read of the bucket's files is read without the rows that they name.
 
 A file is only ever created. What no message names is deleted when the writer is closed or given
 up; a file that a message names is never deleted here. The semantics are Paimon's
@@ -39,15 +41,18 @@ from tidelake.metadata.data_file import (
     FileSource,
     levels_digest,
 )
+from tidelake.metadata.index_entry import IndexFile
 from tidelake.options import levels_count, sorted_runs_stop, target_file_size_bytes
 from tidelake.options.declared import CHANGELOG_PRODUCER, WRITE_BUFFER_SPILLABLE, WRITE_ONLY
 from tidelake.store.buffer import RowBuffer
 from tidelake.store.context import StoreContext
+from tidelake.store.deletion_vectors import BucketDeletions
 from tidelake.store.lsm.compaction import carry_out, plan
 from tidelake.store.lsm.follow import Follower
 from tidelake.store.lsm.keyed_file import KeyedFile, row_fields
 from tidelake.store.lsm.levels import Levels
 from tidelake.store.lsm.pick import CompactionPolicy, Pick, pick
+from tidelake.store.lsm.read_file import BucketReader
 from tidelake.store.new_files import NewFiles
 from tidelake.store.rolling import WRITE_ROWS, RollingWriter
 from tidelake.types.arrow import to_arrow_schema
@@ -73,6 +78,8 @@ class LsmBucketWriter:
         Number of buckets, as the manifests record it.
     live_files : sequence of DataFileMeta
         The bucket's live files in the snapshot that the write builds on; none for an overwrite.
+    vectors : sequence of IndexFile
+        The bucket's index files of deletion vectors there.
     """
 
     def __init__(
@@ -83,6 +90,7 @@ class LsmBucketWriter:
         *,
         total_buckets: int,
         live_files: Sequence[DataFileMeta],
+        vectors: Sequence[IndexFile] = (),
     ) -> None:
         schema, options = context.schema, context.options
         self._context = context
@@ -98,12 +106,15 @@ class LsmBucketWriter:
             options,
             deletes_need_all=self._spec.deletes_need_all and not looks_up,
             empties_level_0=looks_up,
+            drops_deletes=self._follower.marks,
         )
         self._runs_stop = sorted_runs_stop(options)
         self._write_only = options.get(WRITE_ONLY)
         self._levels = Levels.of(live_files, count=levels_count(options))
         self._next_sequence = 1 + max((f.max_sequence_number for f in live_files), default=-1)
         self._files = NewFiles(context, partition, bucket)
+        self._deletions = BucketDeletions(context, partition, bucket, files=vectors, one_file=True)
+        self._reader = BucketReader(context, self._path_of, self._deletions.positions)
         self._memory = context.env.memory
         self._buffer = RowBuffer(owns_rows=self._memory.is_limited)
         self._logs_input = options.get(CHANGELOG_PRODUCER) == INPUT
@@ -199,7 +210,14 @@ class LsmBucketWriter:
         """Flush, then compact: everything into one run, or what the strategy picks."""
         self._check_open()
         self._write_level_0()
-        self._compact(pick(self._levels, self._policy, full=full))
+        self._compact(
+            pick(
+                self._levels,
+                self._policy,
+                full=full,
+                has_vector=lambda file: self._deletions.count(file) > 0,
+            )
+        )
 
     def prepare_commit(self) -> CommitMessage:
         """Flush, and hand out what was written and compacted since the last call.
@@ -210,11 +228,16 @@ class LsmBucketWriter:
             Its files belong to the commit from now on.
         """
         self.flush()
+        vectors = self._deletions.file_names
+        deletions = self._deletions.write()
         message = self._files.hand_out(total_buckets=self._total_buckets)
+        if deletions is not None:
+            assert message.has_compaction, "rows are deleted by compactions alone"
+            message = replace(message, deletions=deletions)
         if not (self._follower.looks_up and message.has_compaction):
             return message
         made = set(message.compact_after)
-        seen = levels_digest(f for f in self._levels.files if f not in made)
+        seen = levels_digest((f for f in self._levels.files if f not in made), vectors)
         return replace(message, compact_seen=seen)
 
     def close(self) -> None:
@@ -226,6 +249,7 @@ class LsmBucketWriter:
         for writing in self._writing.values():
             writing.abort()
         self._files.delete_unknown()
+        self._deletions.discard()
 
     def abort(self) -> None:
         """Give up what was not handed out; what was handed out stays untouched."""
@@ -302,14 +326,19 @@ class LsmBucketWriter:
             follow=follow,
         )
         done = carry_out(
-            self._context,
+            self._reader,
             steps,
             picked,
             spec=self._spec,
-            path_of=self._path_of,
             rolling=lambda: self._rolling(level=picked.output_level, source=FileSource.COMPACT),
             follow=follow,
         )
+        # only now: a compaction that failed is done again, and must find the rows
+        marks = [(rows.file, rows.positions) for rows in done.marked]
+        count = self._deletions.delete_all(marks)
+        assert count == sum(len(found) for _, found in marks), "what is found was not deleted"
+        lifted = {file.file_name for file in done.after}
+        self._deletions.drop(f.file_name for f in done.before if f.file_name not in lifted)
         self._levels = self._levels.updated(done.before, done.after)
         self._files.compact(done.before, done.after, done.changelog)
 

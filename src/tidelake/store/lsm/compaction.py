@@ -14,6 +14,9 @@ merged together with the rows that lie beneath the picked runs and have a key of
 (:mod:`tidelake.store.lsm.lookup`), and what changes goes into changelog files. A new file is only
 lifted where its rows do not depend on those beneath; it is read all the same for the changelog.
 
+With deletion vectors the rows found are told to be deleted: what they say is in the merged rows, or
+replaced by them. So of each key one row counts above level 0, and no delete is needed there.
+
 Source: Paimon's ``MergeTreeCompactTask`` and ``MergeTreeCompactRewriter`` (1.3.1). Memory: of
 each run a batch and the pages it is read from, within the share of a merge, and one row group.
 """
@@ -21,28 +24,24 @@ each run a batch and the pages it is read from, within the share of a merge, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from tidelake.format import held_bytes
 from tidelake.merge import (
     ChangeRule,
     MergedRows,
     MergeSpec,
-    RunSource,
     by_level,
     merge_bounded,
     merge_bounded_with_changes,
     sections_of,
 )
 from tidelake.metadata.data_file import DataFileMeta
-from tidelake.store.context import StoreContext
-from tidelake.store.lsm.keyed_file import row_fields
 from tidelake.store.lsm.levels import SortedRun, key_range
 from tidelake.store.lsm.lookup import FoundRows, find_rows, found_run
 from tidelake.store.lsm.pick import Pick
-from tidelake.store.lsm.read_file import file_batches
+from tidelake.store.lsm.read_file import BucketReader
 from tidelake.store.rolling import RollingWriter
 from tidelake.types import DataType
 
@@ -72,6 +71,11 @@ class Follow:
         An update that changes none of these columns is no change; None: every update is one.
     changelog : callable, optional
         Opens a writer of changelog files; None where no changelog is wanted.
+    marks : bool
+        Whether the rows found are deleted by deletion vectors, and no file above level 0 holds a
+        delete.
+    merges_found : bool
+        Whether the values of the rows found matter: to the merged rows, or to the changelog.
     """
 
     new_below: int
@@ -79,6 +83,8 @@ class Follow:
     lifts_new: bool
     compared: tuple[str, ...] | None = None
     changelog: Callable[[], RollingWriter] | None = None
+    marks: bool = False
+    merges_found: bool = True
 
     def has_new(self, files: Iterable[DataFileMeta]) -> bool:
         """Whether some files are new."""
@@ -109,11 +115,12 @@ Step = Upgrade | Rewrite
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a compaction replaced, and by what."""
+    """What a compaction replaced, by what, and which rows of other files are to be deleted."""
 
     before: tuple[DataFileMeta, ...]
     after: tuple[DataFileMeta, ...]
     changelog: tuple[DataFileMeta, ...] = ()
+    marked: tuple[FoundRows, ...] = ()
 
 
 def plan(
@@ -144,6 +151,8 @@ def plan(
     tuple of Step
         In key order; files that may stay as they are do not occur.
     """
+    if picked.one_by_one:
+        return tuple(Rewrite((((file,),),)) for file in picked.files)
     small_size_bytes = int(target_size_bytes * SMALL_FILE_SHARE)
     steps: list[Step] = []
     waiting: list[Section] = []
@@ -179,18 +188,19 @@ def _lift(
         return ()
     if output_level == max_level and file.delete_row_count != 0:  # unknown counts as some
         return (Rewrite((((file,),),)),)
-    if follow is not None and follow.has_new([file]) and not follow.lifts_new:
-        return (Rewrite((((file,),),)),)
+    if follow is not None and follow.has_new([file]):
+        keeps_deletes = not (follow.marks and file.delete_row_count != 0)
+        if not (follow.lifts_new and keeps_deletes):
+            return (Rewrite((((file,),),)),)
     return (Upgrade(file),)
 
 
 def carry_out(
-    context: StoreContext,
+    reader: BucketReader,
     steps: Sequence[Step],
     picked: Pick,
     *,
     spec: MergeSpec,
-    path_of: Callable[[DataFileMeta], str],
     rolling: Callable[[], RollingWriter],
     follow: Follow | None = None,
 ) -> Compacted:
@@ -198,16 +208,14 @@ def carry_out(
 
     Parameters
     ----------
-    context : StoreContext
-        The table.
+    reader : BucketReader
+        Reads the bucket's files.
     steps : sequence of Step
         From :func:`plan`.
     picked : Pick
         The output level, and whether deletes are dropped.
     spec : MergeSpec
         How rows of one key become one.
-    path_of : callable
-        A file's path.
     rolling : callable
         Opens a writer of files at the output level.
     follow : Follow, optional
@@ -221,9 +229,10 @@ def carry_out(
     Raises
     ------
     CorruptError
-        A file to compact is damaged or not what its metadata says; it is named.
+        A file to compact, or a deletion vector, is damaged or not what its metadata says; it is
+        named.
     """
-    work = _Work(context, picked, spec, path_of, follow)
+    work = _Work(reader, picked, spec, follow)
     changelog = follow.changelog() if follow is not None and follow.changelog is not None else None
     before: list[DataFileMeta] = []
     after: list[DataFileMeta] = []
@@ -231,9 +240,12 @@ def carry_out(
         if isinstance(step, Upgrade):
             before.append(step.file)
             after.append(replace(step.file, level=picked.output_level))
-            if changelog is not None and work.is_followed(((step.file,),)):
-                for part in work.merge_followed(((step.file,),)):
+            lifted: Section = ((step.file,),)
+            if changelog is not None and work.is_followed(lifted):
+                for part in work.merge_followed(lifted):
                     changelog.write(part.changes)
+            elif follow is not None and follow.marks and work.is_followed(lifted):
+                work.mark(lifted)
             continue
         out = rolling()
         for section in step.sections:
@@ -248,18 +260,18 @@ def carry_out(
         before.extend(step.files)
         after.extend(out.close())
     logged = changelog.close() if changelog is not None else ()
-    return Compacted(tuple(before), tuple(after), tuple(logged))
+    return Compacted(tuple(before), tuple(after), tuple(logged), tuple(work.marked))
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The merges of one compaction."""
+    """The merges of one compaction; `marked` are the rows found that are to be deleted."""
 
-    context: StoreContext
+    reader: BucketReader
     picked: Pick
     spec: MergeSpec
-    path_of: Callable[[DataFileMeta], str]
     follow: Follow | None
+    marked: list[FoundRows] = field(default_factory=list)
 
     def is_followed(self, section: Section) -> bool:
         """Whether a section has new files, and it matters."""
@@ -270,29 +282,33 @@ class _Work:
         runs = [(0, run) for run in section]
         if self.spec.by_lookup:
             runs = list(by_level(section, lambda file: file.level))
+        context = self.reader.context
         return merge_bounded(
-            [self._source(level, run) for level, run in runs],
+            [self.reader.source(run, level=level) for level, run in runs],
             self.spec,
-            memory=self.context.env.memory,
-            spill_files=self.context.spill_files,
+            memory=context.env.memory,
+            spill_files=context.spill_files,
             drop_deletes=self.picked.drop_deletes,
         )
+
+    def mark(self, section: Section) -> None:
+        """Look up what a section that is not merged replaces."""
+        for run in self._beneath:
+            self._find(run, section)
 
     def merge_followed(self, section: Section) -> Iterator[MergedRows]:
         """The merged rows of a section and what changes by them."""
         follow = self.follow
         assert follow is not None, "somebody asked for changes"
-        new_files = [f for run in section for f in run if f.level < follow.new_below]
-        beneath = [
-            found_run(self.context, found, level=run.level, path_of=self.path_of)
-            for run in reversed(follow.beneath)
-            if (found := self._find(run, new_files))
-        ]
+        found = [(run.level, rows) for run in self._beneath if (rows := self._find(run, section))]
+        beneath = [found_run(self.reader, rows, level=level) for level, rows in found]
         picked = [
-            self._source(level, run) for level, run in by_level(section, lambda file: file.level)
+            self.reader.source(run, level=level)
+            for level, run in by_level(section, lambda file: file.level)
         ]
+        context = self.reader.context
         return merge_bounded_with_changes(
-            [*beneath, *picked],
+            [*(beneath if follow.merges_found else ()), *picked],
             self.spec,
             ChangeRule(
                 follow.new_below,
@@ -300,25 +316,22 @@ class _Work:
                 follow.compared,
                 told=follow.changelog is not None,
             ),
-            memory=self.context.env.memory,
-            spill_files=self.context.spill_files,
+            memory=context.env.memory,
+            spill_files=context.spill_files,
             drop_deletes=self.picked.drop_deletes,
         )
 
-    def _find(self, run: SortedRun, new_files: Sequence[DataFileMeta]) -> tuple[FoundRows, ...]:
-        return find_rows(self.context, run, new_files, spec=self.spec, path_of=self.path_of)
+    @property
+    def _beneath(self) -> Iterator[SortedRun]:
+        """The runs that are looked through, oldest first."""
+        return reversed(self.follow.beneath if self.follow is not None else ())
 
-    def _source(self, level: int, files: Sequence[DataFileMeta]) -> RunSource:
-        context, path_of, fields = self.context, self.path_of, row_fields(self.context.schema)
-        held = (
-            held_bytes(
-                f.file_name, fields, file_size_bytes=f.file_size_bytes, row_count=f.row_count
-            )
-            for f in files
-        )
-        return RunSource(
-            lambda batch_bytes: file_batches(context, files, path_of, fields, batch_bytes),
-            size_bytes=sum(f.file_size_bytes for f in files),
-            held_bytes=max(held),
-            level=level,
-        )
+    def _find(self, run: SortedRun, section: Section) -> tuple[FoundRows, ...]:
+        """The rows of a run whose keys new files of a section have; they are noted as marked."""
+        follow = self.follow
+        assert follow is not None, "nothing is looked up"
+        new_files = [f for files in section for f in files if f.level < follow.new_below]
+        found = find_rows(self.reader, run, new_files, spec=self.spec)
+        if follow.marks:
+            self.marked.extend(found)
+        return found

@@ -49,6 +49,11 @@ class Follower:
     columns: tuple[str, ...]
 
     @property
+    def marks(self) -> bool:
+        """Whether compactions delete the older row of a key by a deletion vector."""
+        return self.options.get(DELETION_VECTORS_ENABLED)
+
+    @property
     def looks_up(self) -> bool:
         """Whether compactions look up what older levels have of a key, so level 0 is emptied."""
         options = self.options
@@ -56,7 +61,7 @@ class Follower:
             options.get(CHANGELOG_PRODUCER) == LOOKUP
             or self.spec.engine == FIRST_ROW
             or options.get(FORCE_LOOKUP)
-            or options.get(DELETION_VECTORS_ENABLED)
+            or self.marks
         )
 
     def of(
@@ -84,12 +89,15 @@ class Follower:
             )
         if not self.looks_up:
             return None
+        told = producer == LOOKUP
         return Follow(
             new_below=1,
             beneath=tuple(run for run in levels.runs if run.level > output),
             lifts_new=self._lifts(output, is_last=output == levels.max_level),
             compared=self._compared,
-            changelog=changelog if producer == LOOKUP else None,
+            changelog=changelog if told else None,
+            marks=self.marks,
+            merges_found=told or not (self.marks and self._newest_wins),
         )
 
     @property
@@ -108,5 +116,9 @@ class Follower:
         file would be of the wrong one.
         """
         suffixes = {file_suffix(self.options, level=level) for level in (0, output_level)}
-        wins = self.spec.engine == DEDUPLICATE and not self.spec.sequence_columns
-        return len(suffixes) == 1 and (is_last or wins)
+        return len(suffixes) == 1 and (is_last or self._newest_wins)
+
+    @property
+    def _newest_wins(self) -> bool:
+        """Whether a key's newest row is its row, whatever lies beneath."""
+        return self.spec.engine == DEDUPLICATE and not self.spec.sequence_columns

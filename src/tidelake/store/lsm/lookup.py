@@ -6,11 +6,11 @@ it key by key. Here the sorted runs are searched side by side, columns before ro
 
 1. Files whose key range overlaps no new file are left out.
 2. Of the others the key columns are read along with those of the new files, and where both have a
-   key the row's place in its file is noted, as one bit.
-3. Files with such rows are read once more, in whole, for these rows.
+   key the row's place in its file is noted, as one bit; but for rows that are deleted already.
+3. Files with such rows are read once more, in whole, for these rows, if their values matter.
 
 They come out as a sorted run of their level, so the merge that decides every other key's row
-decides these too.
+decides these too. With deletion vectors their places are marked as deleted.
 
 Cost: reading the keys of the overlapping files; and the files that have any of the keys. Memory: a
 batch of each run, and a bit per row of the files with such rows.
@@ -18,21 +18,21 @@ batch of each run, and a bit per row of the files with such rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.format import KIND_FIELD, SEQUENCE_FIELD, held_bytes
+from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
 from tidelake.merge import MergeSpec, RunSource, rows_with_keys
 from tidelake.metadata.data_file import DataFileMeta
-from tidelake.store.context import StoreContext
+from tidelake.metadata.deletion_vector import Positions
 from tidelake.store.lsm.keyed_file import row_fields
 from tidelake.store.lsm.levels import SortedRun, key_range
-from tidelake.store.lsm.read_file import file_batches
-from tidelake.types import DataField
+from tidelake.store.lsm.read_file import BucketReader
+from tidelake.types import DataField, TableSchema
 
 __all__ = ["FoundRows", "find_rows", "found_run"]
 
@@ -60,34 +60,36 @@ class FoundRows:
         """Whether each row of the file is one of them."""
         return np.unpackbits(self.bits, count=self.file.row_count).view(np.bool_)
 
+    @property
+    def positions(self) -> Positions:
+        """The ordinals of the rows, rising."""
+        return np.flatnonzero(self.mask)
+
 
 def find_rows(
-    context: StoreContext,
+    reader: BucketReader,
     run: SortedRun,
     new_files: Sequence[DataFileMeta],
     *,
     spec: MergeSpec,
-    path_of: Callable[[DataFileMeta], str],
 ) -> tuple[FoundRows, ...]:
     """Find the rows of a run whose keys some newer files have too.
 
     Parameters
     ----------
-    context : StoreContext
-        The table.
+    reader : BucketReader
+        Reads the bucket's files.
     run : SortedRun
         What is searched.
     new_files : sequence of DataFileMeta
         Files whose keys are looked for; each sorted by key.
     spec : MergeSpec
         Names the key columns.
-    path_of : callable
-        A file's path.
 
     Returns
     -------
     tuple of FoundRows
-        Of the files that have such rows, in key order.
+        Of the files that have such rows, in key order; none that is deleted is among them.
 
     Raises
     ------
@@ -97,44 +99,35 @@ def find_rows(
     files = _overlapping(run, new_files, spec)
     if not files:
         return ()
-    fields = _key_fields(context, spec)
-    memory = context.env.memory
+    fields = _key_fields(reader.context.schema, spec)
+    memory = reader.context.env.memory
     batch_bytes = min(memory.batch_bytes, memory.merge_rows_bytes // (1 + len(new_files)))
     found = rows_with_keys(
-        _placed(context, files, path_of, fields, batch_bytes),
-        [file_batches(context, (f,), path_of, fields, batch_bytes) for f in new_files],
+        _placed(reader, files, fields, batch_bytes),
+        [reader.batches((f,), fields, batch_bytes) for f in new_files],
         spec,
         memory=memory,
     )
-    return tuple(_by_file(files, found))
+    return tuple(_by_file(reader, files, found))
 
 
-def found_run(
-    context: StoreContext,
-    found: Sequence[FoundRows],
-    *,
-    level: int,
-    path_of: Callable[[DataFileMeta], str],
-) -> RunSource:
+def found_run(reader: BucketReader, found: Sequence[FoundRows], *, level: int) -> RunSource:
     """Give found rows as a run that can be merged."""
-    fields = row_fields(context.schema)
+    fields = row_fields(reader.context.schema)
 
     def batches(batch_bytes: int) -> Iterator[pa.RecordBatch]:
         for rows in found:
             mask, start = rows.mask, 0
-            for batch in file_batches(context, (rows.file,), path_of, fields, batch_bytes):
+            for batch in reader.physical_batches((rows.file,), fields, batch_bytes):
                 own = mask[start : start + batch.num_rows]
                 start += batch.num_rows
                 if own.any():
                     yield batch.filter(pa.array(own))
 
     files = [rows.file for rows in found]
-    held = (
-        held_bytes(f.file_name, fields, file_size_bytes=f.file_size_bytes, row_count=f.row_count)
-        for f in files
-    )
     size_bytes = sum(f.file_size_bytes for f in files)
-    return RunSource(batches, size_bytes=size_bytes, held_bytes=max(held), level=level)
+    held_bytes = reader.held_bytes(files)
+    return RunSource(batches, size_bytes=size_bytes, held_bytes=held_bytes, level=level)
 
 
 def _overlapping(
@@ -152,26 +145,27 @@ def _overlapping(
     )
 
 
-def _key_fields(context: StoreContext, spec: MergeSpec) -> tuple[DataField, ...]:
-    return (SEQUENCE_FIELD, KIND_FIELD, *(context.schema.field(k) for k in spec.key_columns))
+def _key_fields(schema: TableSchema, spec: MergeSpec) -> tuple[DataField, ...]:
+    return (SEQUENCE_FIELD, KIND_FIELD, *(schema.field(k) for k in spec.key_columns))
 
 
 def _placed(
-    context: StoreContext,
+    reader: BucketReader,
     files: Sequence[DataFileMeta],
-    path_of: Callable[[DataFileMeta], str],
     fields: Sequence[DataField],
     batch_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
     start = 0
-    for batch in file_batches(context, files, path_of, fields, batch_bytes):
+    for batch in reader.physical_batches(files, fields, batch_bytes):
         end = start + batch.num_rows
         yield batch.append_column(PLACE, pa.array(np.arange(start, end)))
         start = end
 
 
-def _by_file(files: Sequence[DataFileMeta], found: Iterator[pa.RecordBatch]) -> Iterator[FoundRows]:
-    """Sort the places out by file."""
+def _by_file(
+    reader: BucketReader, files: Sequence[DataFileMeta], found: Iterator[pa.RecordBatch]
+) -> Iterator[FoundRows]:
+    """Sort the places out by file, and leave out what is deleted."""
     batches = (batch.column(PLACE.name).to_numpy() for batch in found)
     places = next(batches, None)
     start = 0
@@ -182,6 +176,8 @@ def _by_file(files: Sequence[DataFileMeta], found: Iterator[pa.RecordBatch]) -> 
             own = int(np.searchsorted(places, end))
             mask[places[:own] - start] = True
             places = places[own:] if own < len(places) else next(batches, None)
+        if mask.any():
+            mask[reader.deleted_of(file)] = False
         if mask.any():
             yield FoundRows(file, np.packbits(mask))
         start = end

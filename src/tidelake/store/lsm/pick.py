@@ -17,14 +17,17 @@ runs are taken up to and with the first that is not of level 0, and its level is
 runs are taken the target is the last level.
 
 Deletes may be dropped if the target is at least the oldest level in use: nothing older lies
-beneath.
+beneath. So they may where deletion vectors take what lies beneath away.
+
+A full pick of what is one run on the last level already takes the files of it with a deletion
+vector, each to be written anew by itself.
 
 Source: Paimon's ``UniversalCompaction`` and ``MergeTreeCompactManager`` (1.3.1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidelake.metadata.data_file import DataFileMeta
@@ -57,6 +60,8 @@ class CompactionPolicy:
         (:attr:`tidelake.merge.MergeSpec.deletes_need_all`).
     empties_level_0 : bool
         Whether runs of level 0 are always worth a compaction.
+    drops_deletes : bool
+        Whether a delete never has to stay: what it deletes is marked in a deletion vector.
     """
 
     runs_trigger: int = 5
@@ -64,6 +69,7 @@ class CompactionPolicy:
     size_ratio_percent: int = 1
     deletes_need_all: bool = False
     empties_level_0: bool = False
+    drops_deletes: bool = False
 
     @classmethod
     def of(
@@ -72,6 +78,7 @@ class CompactionPolicy:
         *,
         deletes_need_all: bool = False,
         empties_level_0: bool = False,
+        drops_deletes: bool = False,
     ) -> CompactionPolicy:
         """Take the policy of a table's options."""
         return cls(
@@ -80,6 +87,7 @@ class CompactionPolicy:
             size_ratio_percent=options.get(COMPACTION_SIZE_RATIO),
             deletes_need_all=deletes_need_all,
             empties_level_0=empties_level_0 or options.get(COMPACTION_FORCE_UP_LEVEL_0),
+            drops_deletes=drops_deletes,
         )
 
 
@@ -95,14 +103,23 @@ class Pick:
         Where the result goes, never 0.
     drop_deletes : bool
         Whether no older row of any key can lie beneath the result.
+    one_by_one : bool
+        Whether each file is written anew by itself.
     """
 
     files: tuple[DataFileMeta, ...]
     output_level: int
     drop_deletes: bool
+    one_by_one: bool = False
 
 
-def pick(levels: Levels, policy: CompactionPolicy, *, full: bool = False) -> Pick | None:
+def pick(
+    levels: Levels,
+    policy: CompactionPolicy,
+    *,
+    full: bool = False,
+    has_vector: Callable[[DataFileMeta], bool] = lambda _: False,
+) -> Pick | None:
     """Choose a compaction.
 
     Parameters
@@ -113,6 +130,8 @@ def pick(levels: Levels, policy: CompactionPolicy, *, full: bool = False) -> Pic
         When to compact.
     full : bool
         Whether everything is to become one run.
+    has_vector : callable
+        Whether rows of a file are deleted by a deletion vector.
 
     Returns
     -------
@@ -121,19 +140,23 @@ def pick(levels: Levels, policy: CompactionPolicy, *, full: bool = False) -> Pic
     """
     runs = levels.runs
     if full:
-        if not runs or (len(runs) == 1 and runs[0].level == levels.max_level):
+        if not runs:
             return None
-        return _to_level(levels, runs, len(runs))
+        if len(runs) == 1 and runs[0].level == levels.max_level:
+            worn = tuple(filter(has_vector, runs[0].files))
+            last = levels.max_level
+            return Pick(worn, last, drop_deletes=True, one_by_one=True) if worn else None
+        return _to_level(levels, runs, len(runs), policy)
     taken = _count(runs, policy)
     if taken == 0 and policy.empties_level_0:
         newest = sum(run.level == 0 for run in runs)
         taken = _grown(runs, newest, policy) if newest else 0
     if taken == 0:
         return None
-    chosen = _to_level(levels, runs, taken)
+    chosen = _to_level(levels, runs, taken, policy)
     retracts = any(file.delete_row_count != 0 for file in chosen.files)
     if policy.deletes_need_all and retracts and not chosen.drop_deletes:
-        chosen = _to_level(levels, runs, len(runs))
+        chosen = _to_level(levels, runs, len(runs), policy)
     if len(chosen.files) == 1 and chosen.files[0].level == chosen.output_level:
         return None
     return chosen
@@ -166,7 +189,9 @@ def _grown(runs: Sequence[SortedRun], taken: int, policy: CompactionPolicy) -> i
     return taken
 
 
-def _to_level(levels: Levels, runs: Sequence[SortedRun], taken: int) -> Pick:
+def _to_level(
+    levels: Levels, runs: Sequence[SortedRun], taken: int, policy: CompactionPolicy
+) -> Pick:
     """Find the output level, and take more runs where that would be level 0."""
     output = levels.max_level if taken == len(runs) else max(0, runs[taken].level - 1)
     while output == 0 and taken < len(runs):
@@ -175,4 +200,5 @@ def _to_level(levels: Levels, runs: Sequence[SortedRun], taken: int) -> Pick:
     if taken == len(runs):
         output = levels.max_level
     files = tuple(file for run in runs[:taken] for file in run.files)
-    return Pick(files, output, drop_deletes=output > 0 and output >= levels.highest_level)
+    nothing_beneath = policy.drops_deletes or output >= levels.highest_level
+    return Pick(files, output, drop_deletes=output > 0 and nothing_beneath)

@@ -1,59 +1,114 @@
-"""A run's files read one after the other, as rows inside the store are."""
+"""A bucket's files read one after the other, as rows inside the store are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidelake.format import orc_zone_moves, read_batches
+from tidelake.format import held_bytes, orc_zone_moves, read_batches
+from tidelake.merge import RunSource
 from tidelake.metadata.data_file import DataFileMeta
+from tidelake.metadata.deletion_vector import Positions
 from tidelake.store.context import StoreContext
+from tidelake.store.lsm.keyed_file import row_fields
 from tidelake.types import DataField
 
-__all__ = ["file_batches"]
+__all__ = ["BucketReader"]
 
 
-def file_batches(
-    context: StoreContext,
-    files: Sequence[DataFileMeta],
-    path_of: Callable[[DataFileMeta], str],
-    fields: Sequence[DataField],
-    batch_bytes: int,
-) -> Iterator[pa.RecordBatch]:
-    """Read files.
+@dataclass(frozen=True, slots=True)
+class BucketReader:
+    """Reads the files of one bucket.
 
     Parameters
     ----------
     context : StoreContext
         The table.
-    files : sequence of DataFileMeta
-        The files, in key order if they make a run.
     path_of : callable
         A file's path.
-    fields : sequence of DataField
-        The columns wanted.
-    batch_bytes : int
-        Most bytes of a batch.
-
-    Yields
-    ------
-    pyarrow.RecordBatch
-        All rows of the files; never empty.
-
-    Raises
-    ------
-    CorruptError
-        A file is damaged or not what its metadata says; it is named.
+    deleted_of : callable
+        The ordinals, rising, of a file's rows that are deleted.
     """
-    for file in files:
-        yield from read_batches(
+
+    context: StoreContext
+    path_of: Callable[[DataFileMeta], str]
+    deleted_of: Callable[[DataFileMeta], Positions]
+
+    def batches(
+        self, files: Sequence[DataFileMeta], fields: Sequence[DataField], batch_bytes: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Read files.
+
+        Parameters
+        ----------
+        files : sequence of DataFileMeta
+            The files, in key order if they make a run.
+        fields : sequence of DataField
+            The columns wanted.
+        batch_bytes : int
+            Most bytes of a batch.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            All rows of the files but those that are deleted; never empty.
+
+        Raises
+        ------
+        CorruptError
+            A file, or a deletion vector, is damaged or not what its metadata says; it is named.
+        """
+        for file in files:
+            deleted = self.deleted_of(file)
+            for batch in self._read(file, fields, batch_bytes, deleted if len(deleted) else None):
+                if batch.num_rows:
+                    yield batch
+
+    def physical_batches(
+        self, files: Sequence[DataFileMeta], fields: Sequence[DataField], batch_bytes: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Read files with the rows that are deleted, for who counts rows by their place."""
+        for file in files:
+            yield from self._read(file, fields, batch_bytes, None)
+
+    def source(self, files: Sequence[DataFileMeta], *, level: int) -> RunSource:
+        """Give the rows of a run for a merge; they are read when it wants them."""
+        fields = row_fields(self.context.schema)
+        return RunSource(
+            lambda batch_bytes: self.batches(files, fields, batch_bytes),
+            size_bytes=sum(f.file_size_bytes for f in files),
+            held_bytes=self.held_bytes(files),
+            level=level,
+        )
+
+    def held_bytes(self, files: Sequence[DataFileMeta]) -> int:
+        """What reading whole rows of the files, one after the other, holds in memory at most."""
+        fields = row_fields(self.context.schema)
+        return max(
+            held_bytes(
+                f.file_name, fields, file_size_bytes=f.file_size_bytes, row_count=f.row_count
+            )
+            for f in files
+        )
+
+    def _read(
+        self,
+        file: DataFileMeta,
+        fields: Sequence[DataField],
+        batch_bytes: int,
+        deleted: Positions | None,
+    ) -> Iterator[pa.RecordBatch]:
+        context = self.context
+        return read_batches(
             context.fileio,
-            path_of(file),
+            self.path_of(file),
             fields,
             file_fields=context.file_fields(file),
             file_size_bytes=file.file_size_bytes,
             row_count=file.row_count,
+            deleted=deleted,
             batch_bytes=batch_bytes,
             zone=context.env.zone,
             orc_zone_moves=orc_zone_moves(context.options),

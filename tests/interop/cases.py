@@ -843,7 +843,7 @@ def _marked_cases() -> list[Case]:
              peer_rows=[(k, 1000, 7) for k in range(0, 1_600, 40)], peer_left_out=unseen),
         Case("marked_sequence", KV,
              [Write(_kv_rows(random.Random(v), range(v, 1_200, 1 + 13 * v), v)) for v in range(5)], ("k",),
-             options={**marked, "changelog-producer": "input", "sequence.field": "n"}, peer_rows=peer, peer_left_out=unseen, full_only=True),
+             options={**marked, "sequence.field": "n"}, peer_rows=peer, peer_left_out=unseen, full_only=True),
         Case("marked_dynamic_partitions", {"p": "STRING NOT NULL", "k": "INT NOT NULL", "v": "INT"},
              [Write([(p, k, v) for p in "ab" for k in range(v, 900, 1 + 19 * v)]) for v in range(4)]
              + [Delete(keys=[("a", 5), ("b", 19)]), Drop([{"p": "b"}]), Write([("b", 1, 1), ("a", 2, 9)])],

@@ -203,20 +203,21 @@ class LsmBucketWriter:
 
     def compaction_parts(self, *, full: bool) -> tuple[tuple[DataFileMeta, ...], ...]:
         """The files that :meth:`compact` would take by what is committed: one part, or none."""
-        picked = pick(self._levels, self._policy, full=full)
+        picked = self._picked(full=full)
         return () if picked is None else (picked.files,)
 
     def compact(self, full: bool) -> None:  # noqa: FBT001 - the stores' one interface
         """Flush, then compact: everything into one run, or what the strategy picks."""
         self._check_open()
         self._write_level_0()
-        self._compact(
-            pick(
-                self._levels,
-                self._policy,
-                full=full,
-                has_vector=lambda file: self._deletions.count(file) > 0,
-            )
+        self._compact(self._picked(full=full))
+
+    def _picked(self, *, full: bool) -> Pick | None:
+        return pick(
+            self._levels,
+            self._policy,
+            full=full,
+            has_vector=lambda file: self._deletions.count(file) > 0,
         )
 
     def prepare_commit(self) -> CommitMessage:

@@ -34,6 +34,7 @@ from tidelake.format.file_reader import (
     without_rows,
 )
 from tidelake.format.int96 import bytes_metadata, moments
+from tidelake.format.parquet_footer import read_footer
 from tidelake.format.read_error import corrupt
 from tidelake.format.row_groups import matching_row_groups
 from tidelake.types.arrow import to_arrow_schema
@@ -85,8 +86,10 @@ def _among_groups(
 
 def _open(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> pq.ParquetFile:
     path = request.path
-    file = _parquet_file(open_sized(stack, fileio, request), request)
-    metadata = file.metadata
+    source = open_sized(stack, fileio, request)
+    asks_chunks = request.predicate is not None or request.batch_bytes < BATCH_BYTES_MAX
+    metadata = read_footer(source, path=path, asks_chunks=asks_chunks)
+    file = _parquet_file(source, request, metadata=metadata)
     check_row_count(request, metadata.num_rows)
     if metadata.num_columns > COLUMNS_COUNT_MAX:
         raise corrupt(path, f"it has {metadata.num_columns} columns, over {COLUMNS_COUNT_MAX}")

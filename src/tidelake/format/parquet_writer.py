@@ -3,8 +3,9 @@
 1. Batches gather until they fill a row group (:class:`FormatOptions`); memory is that of one row
    group in Arrow form plus its encoded columns.
 2. The first row group decides which columns get a dictionary, and which are worth compressing.
-3. Statistics are gathered per row group; page checksums and a page index are written. The file's
-   own statistics leave FLOAT and DOUBLE columns out (:func:`footer_columns`).
+3. Statistics are gathered per row group; page checksums, a page index and a checksum of the footer
+   (:mod:`tidelake.format.parquet_footer`) are written. The file's own statistics leave FLOAT and
+   DOUBLE columns out (:func:`footer_columns`).
 4. ``close`` gives the exact size: Java finds the footer by the size in the manifest.
 """
 
@@ -19,6 +20,7 @@ from tidelake.fileio import FileIO
 from tidelake.format.column_codec import column_codecs
 from tidelake.format.file_writer import DataFileFooter, check_open, check_rows
 from tidelake.format.format_options import FormatOptions
+from tidelake.format.parquet_footer import CHECKSUM_BLANK, CHECKSUM_KEY, FooterSeal
 from tidelake.format.parquet_schema import (
     delta_columns,
     dictionary_columns,
@@ -72,7 +74,8 @@ class ParquetFileWriter:
         self._footers: list[pq.FileMetaData] = []
         self._closed = False
         self._output = fileio.open_output(path)
-        self._sink = pa.PythonFile(self._output, mode="w")
+        self._seal = FooterSeal(self._output)
+        self._sink = pa.PythonFile(self._seal, mode="w")
 
     @property
     def row_count(self) -> int:
@@ -113,7 +116,10 @@ class ParquetFileWriter:
         if self._pending_rows or self._parquet is None:
             self._write_row_group()
         assert self._parquet is not None
+        self._parquet.add_key_value_metadata({CHECKSUM_KEY: CHECKSUM_BLANK})
+        self._seal.hold()
         self._parquet.close()
+        self._seal.seal()
         self._output.close()
         self._closed = True
         (footer,) = self._footers

@@ -145,6 +145,7 @@ class Model:
         )
         self.combines = "merge-engine" in case.options and not self.first_row
         self.history: dict[Values, list[tuple[Any, str, Values]]] = {}
+        self.keys_may_move = not set(self.partition_keys) <= set(self.keys)
         self.waits = case.options.get("bucket") == "-2"
         self.waiting: list[tuple[Values, str]] = []
 
@@ -187,7 +188,11 @@ class Model:
             value = row[self.sequence_at]
             order = (0, 0) if value is None else (1, self.sign * value)
         if self.combines:
-            self.history.setdefault(self._key(row), []).append((order, kind, row))
+            history = self.history.setdefault(self._key(row), [])
+            if self.keys_may_move and history:  # a key stays in the partition it first came to
+                first = history[0][2]
+                row = tuple(first[i] if i in self.partition_at else v for i, v in enumerate(row))
+            history.append((order, kind, row))
             return
         known = self.keyed.get(self._key(row))
         if known is not None and self.first_row:
@@ -250,7 +255,7 @@ class Model:
             own = [(kind, dict(zip(self.columns, row, strict=True))) for _, kind, row in ordered]
             kind, values = merged(own, self.options, keys=self.keys)
             if kind in {"+I", "+U"}:
-                rows.append(tuple(values.values()))
+                rows.append(tuple(values[name] for name in self.columns))
         return rows
 
 
@@ -780,6 +785,38 @@ def engine_cases() -> list[Case]:
     ]  # fmt: skip
 
 
+def _moving_engine_cases() -> list[Case]:
+    """Keys that may move, under engines that keep them where they first came."""
+    columns = {"p": "STRING", "k": "INT NOT NULL", "a": "INT", "b": "INT"}
+    small = {"dynamic-bucket.target-row-num": "12"}
+    names = ("a", "b", "c/d", None)
+
+    def rows(version: int) -> list[Values]:
+        return [
+            (
+                names[(k + version) % 4],
+                k,
+                k if (k + version) % 3 else None,
+                version if k % 2 else None,
+            )
+            for k in range(version * 7, 60 + version * 11, 1 + version)
+        ]
+
+    def case(name: str, engine: str, *steps: Step, **options: str) -> Case:
+        fields = {f"fields.{k}.aggregate-function": v for k, v in options.items()}
+        return Case(name, columns, [*(Write(rows(v)) for v in range(4)), *steps, Write(rows(4))],
+                    ("k",), ("p",), {**small, "merge-engine": engine, **fields},
+                    peer_rows=rows(5))  # fmt: skip
+
+    return [
+        case("pk_moving_partial_update", "partial-update", Compact()),
+        case("pk_moving_aggregation", "aggregation",
+             Write([(names[k % 3], k, 1, None) for k in range(0, 50, 3)], ["-U"] * 17),
+             a="sum", b="last_value"),
+        case("pk_moving_first_row", "first-row"),
+    ]  # fmt: skip
+
+
 def _lookup_cases() -> list[Case]:
     """Tables whose compactions look keys up: rows of a key stay in higher levels."""
     lookup = {
@@ -997,6 +1034,7 @@ def all_cases() -> list[Case]:
               Drop([{"p": "p1"}])],
              ("k",), ("p",), {"dynamic-bucket.target-row-num": "12"},
              peer_rows=[(f"p{i % 4}", i, 99) for i in range(0, 100, 3)]),
+        *_moving_engine_cases(),
         Case("pk_sequence", {"k": "INT NOT NULL", "v": "STRING", "seq": "BIGINT"},
              [Write([(k, "first", 10) for k in range(50)]),
               Write([(k, "late", 9) if k % 3 else (k, "newer", 11) for k in range(50)]),

@@ -41,8 +41,8 @@ def replay(state: dict, changes) -> dict:
 class ChangelogModel:
     """A table of one bucket whose writes are flushed one by one."""
 
-    def __init__(self, columns, options):
-        self.columns, self.options = columns, options
+    def __init__(self, columns, options, *, constant=("k",)):
+        self.columns, self.options, self.constant = columns, options, constant
         self.engine = options.get("merge-engine", "deduplicate")
         self.rows: dict = {}  # key: what is stored of it, oldest first
         self.settled: dict = {}  # the state of the last full compaction
@@ -70,18 +70,24 @@ class ChangelogModel:
         self.settled, self.new = state, set()
         return changes
 
+    def forget_what_is_no_row(self):
+        """What a compaction with nothing beneath it does with keys that were only taken back."""
+        state = self.state()
+        self.rows = {key: rows for key, rows in self.rows.items() if key in state}
+
     def state(self) -> dict:
         """Key to row."""
         found = {key: self._merged(rows) for key, rows in self.rows.items()}
         return {key: tuple(row) for key, (kind, *row) in found.items() if kind in ("+I", "+U")}
 
     def _ordered(self, changes):
-        """Oldest first: by the sequence field, null smallest, then as they came."""
-        field = self.options.get("sequence.field")
-        if field is None:
+        """Oldest first: by the sequence fields, null smallest, then as they came."""
+        fields = self.options.get("sequence.field")
+        if fields is None:
             return changes
-        at = 1 + self.columns.index(field)
-        return sorted(changes, key=lambda c: (c[at] is not None, c[at] or 0))
+        at = [1 + self.columns.index(field) for field in fields.split(",")]
+        sign = -1 if self.options.get("sequence.field.sort-order") == "descending" else 1
+        return sorted(changes, key=lambda c: [(c[i] is not None, sign * (c[i] or 0)) for i in at])
 
     def _merged(self, changes):
         changes = self._ordered(changes)
@@ -90,7 +96,9 @@ class ChangelogModel:
         if self.engine == "deduplicate" or len(changes) == 1:
             return changes[-1]
         rows = [(kind, dict(zip(self.columns, row, strict=True))) for kind, *row in changes]
-        kind, values = merged(rows, {"merge-engine": self.engine, **self.options}, keys=["k"])
+        kind, values = merged(
+            rows, {"merge-engine": self.engine, **self.options}, keys=self.constant
+        )
         return (kind, *(values[name] for name in self.columns))
 
     def _changes(self, before, after, keys):

@@ -60,6 +60,55 @@ def test_writes_equal_those_of_python_and_a_dict(spark, lake):
     assert content(ours) == [(k, "z", 0) for k in range(150)]
 
 
+ENGINES = {
+    "partial-update": {"partial-update.remove-record-on-delete": "true"},
+    "aggregation": {"fields.v.aggregate-function": "sum", "ignore-update-before": "true"},
+    "first-row": {"ignore-delete": "true", "changelog-producer": "lookup"},
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_engines_that_keep_a_key_where_it_is_equal_those_of_python(spark, lake, engine):
+    rng = random.Random(engine)
+    tables = [
+        lake.catalog.create_table(
+            name,
+            {"p": "string", "k": "int64", "v": "int64", "kind": "string"},
+            primary_keys=["k"],
+            partition_keys=["p"],
+            options={
+                "merge-engine": engine,
+                "rowkind.field": "kind",
+                "dynamic-bucket.target-row-num": "20",
+                **ENGINES[engine],
+            },
+        )
+        for name in ("db.moving", "db.python")
+    ]
+    kinds = ["+I", "+U", "-D"] if engine != "aggregation" else ["+I", "+U", "-U"]
+    for write in range(3):
+        rows = [
+            (
+                rng.choice(["a", "b", None]),
+                k,
+                rng.choice([None, write * 100 + k]),
+                rng.choice(kinds),
+            )
+            for k in rng.sample(range(90), 50)
+        ]
+        frame = spark.createDataFrame(rows, f"{COLUMNS}, kind string")
+        assert lake.write(frame, "db.moving", tasks=2).rows == 50
+        tables[1].write([dict(zip(("p", "k", "v", "kind"), r, strict=True)) for r in rows])
+        ours, theirs = (t.to_arrow(columns=["p", "k", "v"]).sort_by("k") for t in tables)
+        assert ours.to_pylist() == theirs.to_pylist()
+        assert ours.num_rows == len(set(ours["k"].to_pylist())) > 40
+    changed = [(None, k, 9, "+I") for k in range(90, 93)] + [("a", 91, 9, "+I")]
+    lake.write(spark.createDataFrame(changed, f"{COLUMNS}, kind string"), "db.moving", tasks=2)
+    wanted = {"partial-update": 9, "aggregation": 18, "first-row": 9}[engine]
+    (row,) = tables[0].to_arrow(filter="k = 91").to_pylist()
+    assert row["v"] == wanted
+
+
 def test_keys_of_many_types_and_a_partition_by_default(spark, lake):
     frame = spark.range(0, 40, 1, 2).selectExpr(
         "DATE'2024-01-01' + int(id % 3) AS d",

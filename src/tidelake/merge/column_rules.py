@@ -71,7 +71,7 @@ class ColumnRules:
     Parameters
     ----------
     functions : tuple of ColumnFunction
-        One per column that is not part of the primary key.
+        One per column that is part neither of the primary key nor of the partition.
     groups : tuple of SequenceGroup
         The sequence groups.
     """
@@ -112,7 +112,9 @@ class _Reader:
     def rules(self) -> ColumnRules:
         groups = self._groups() if self._is_partial else ()
         self._check_removal(groups)
-        others = [f for f in self._schema.fields if f.name not in self._schema.primary_keys]
+        # all rows of a merge are of one partition, whether or not its columns are part of the key
+        constant = (*self._schema.primary_keys, *self._schema.partition_keys)
+        others = [f for f in self._schema.fields if f.name not in constant]
         return ColumnRules(tuple(self._function(f, groups) for f in others), groups)
 
     def _function(self, field: DataField, groups: tuple[SequenceGroup, ...]) -> ColumnFunction:

@@ -12,7 +12,8 @@
    the tasks that write them. That all come of the same attempts the driver sees
    (:mod:`tidelake.spark.attempt`), and the commit that nobody added rows meanwhile.
 
-Memory of a task: two Arrow batches of rows and their keys. Cost: the table's key columns are read
+Memory of a task: two Arrow batches of rows and their keys; of an engine that combines rows, all of
+one key besides. Cost: the table's key columns are read
 and shuffled once for each write.
 """
 
@@ -29,6 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
+from tidelake.options import declared
 from tidelake.scan import ReadContext, plan_scan, split_from_bytes, split_to_bytes
 from tidelake.spark.assign import assigners_of, clustered_by_bucket
 from tidelake.spark.attempt import OWN_FIELDS, with_notes
@@ -40,7 +42,8 @@ from tidelake.spark.write_task import in_task
 from tidelake.table.dynamic_buckets import fill_of
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN, with_row_kinds
-from tidelake.table.key_places import KIND_COLUMN, KeyPlaces, Place, PlacedRows, last_of_each
+from tidelake.table.key_places import KIND_COLUMN, KeyPlaces, Place, PlacedRows, rows_that_count
+from tidelake.table.kinds import KindRules
 from tidelake.table.live_state import LiveState
 from tidelake.table.write import partial_overwrite_error
 from tidelake.telemetry import Env
@@ -83,7 +86,7 @@ def moved_rows(
     count = tasks or tasks_count(frame)
     assigners = assigners_of(handle.options, count)
     snapshot = handle.snapshots.load(base_snapshot_id) if base_snapshot_id else None
-    context = handle.read_context()
+    context = replace(handle.read_context(), is_of_all_rows=True)
     plan = plan_scan(context, snapshot, manifests=handle.manifests)
     numbers: dict[Place, int] = {}
     for split in plan.splits:
@@ -222,14 +225,15 @@ class MovesTask:
         places = KeyPlaces(
             handle.schema,
             handle.paths,
+            engine=handle.options.get(declared.MERGE_ENGINE),
             live_counts=lambda partition: {} if live is None else live.bucket_rows(partition),
             fill=fill_of(handle.options, assigners=self.assigners, number=context.partitionId()),
         )
         taken = 0
         for stretch in KeyStream(handle, takes_rows=self.takes_rows).stretches(batches):
+            taken += stretch.taken
             if not stretch.rows:
                 continue
-            taken += stretch.taken
             rows = pa.Table.from_batches(stretch.rows)
             for placed in places.place(rows, stretch.live, self.places):
                 yield self._in_spark_types(placed), placed.buckets, taken
@@ -268,6 +272,8 @@ class KeyStream:
         self._keys = schema.primary_keys
         self._key_fields = [schema.field(name) for name in schema.primary_keys]
         self._defaults = default_scalars(schema.fields, zone=handle.env.zone)
+        self._kind_rules = KindRules(schema, handle.options, table=handle.identifier)
+        self._engine = handle.options.get(declared.MERGE_ENGINE)
         self._takes_rows = takes_rows
 
     def stretches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[_Stretch]:
@@ -285,7 +291,8 @@ class KeyStream:
                 held, held_hash = _Stretch(), last
             self._add(held, batch.slice(begin))
             if len(held.rows) > 1:  # one hash fills batches: few keys with many rows
-                held.rows = [last_of_each(pa.Table.from_batches(held.rows), self._keys)]
+                table = pa.Table.from_batches(held.rows)
+                held.rows = [rows_that_count(table, self._keys, engine=self._engine)]
         yield held
 
     def _add(self, stretch: _Stretch, batch: pa.RecordBatch) -> None:
@@ -304,6 +311,10 @@ class KeyStream:
         rows = iter([pa.RecordBatch.from_struct_array(given)])
         for part, kinds in with_row_kinds(rows, None, table=self._table):
             whole = filled_in(conform(part, self._fields, table=self._table), self._defaults)
+            kinds = self._kind_rules.kinds_of(whole, kinds)
             if kinds is None:
                 kinds = np.zeros(whole.num_rows, np.int8)
-            stretch.rows.append(whole.append_column(KIND_COLUMN, pa.array(kinds, pa.int8())))
+            elif (stays := self._kind_rules.stored(kinds)) is not None:
+                whole, kinds = whole.filter(pa.array(stays)), kinds[stays]
+            if whole.num_rows:
+                stretch.rows.append(whole.append_column(KIND_COLUMN, pa.array(kinds, pa.int8())))

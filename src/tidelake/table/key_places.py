@@ -1,16 +1,22 @@
 """Where keys that may move between partitions are, and where an upsert puts them.
 
-1. Of each key the last of the given rows counts.
-2. The given rows are joined with the keys of live rows: partition and bucket of each key that has a
-   row.
-3. A row whose key is in its own partition goes to the bucket it is in. One whose key is elsewhere
-   goes to its own partition, and a ``-D`` of the key to the old one. A delete goes to where the key
-   is, whatever partition it says, and nowhere if the key has no row.
-4. New keys of a partition fill one bucket after the other, as the bucket's live rows allow.
+The given rows are joined with the keys of live rows: partition and bucket of each key that has a
+row. What is done then, the merge engine says:
+
+- ``deduplicate``: of each key the last of the given rows counts. A row whose key is in its own
+  partition goes to the bucket it is in. One whose key is elsewhere goes to its own partition, and a
+  ``-D`` of the key to the old one. A delete goes to where the key is, whatever partition it says.
+- ``partial-update``, ``aggregation``: all rows of a key go to where the key is, and take the values
+  of that partition on: a key stays in the partition that it first came to.
+- ``first-row``: of each key the first of the given rows counts, and only if the key has no row.
+
+New keys of a partition fill one bucket after the other, as the bucket's live rows allow; the first
+row that adds says the partition. Rows that retract a key that has no row, and that none of the
+given rows adds, go nowhere.
 
 Memory: the given rows and :data:`JOIN_ROWS` keys of the table. Source: Paimon's
-``GlobalIndexAssigner`` and ``DeleteExistingProcessor`` (1.3.1), which keep all keys on the local
-disk of each job.
+``GlobalIndexAssigner`` and ``ExistingProcessor`` (1.3.1), which keep all keys on the local disk of
+each job.
 """
 
 from __future__ import annotations
@@ -22,14 +28,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidelake.codec.row_codes import row_codes
 from tidelake.errors import CorruptError
+from tidelake.merge.spec import AGGREGATION, DEDUPLICATE, FIRST_ROW, PARTIAL_UPDATE
 from tidelake.metadata.paths import TablePaths
 from tidelake.table.bucket_index import Fill
 from tidelake.table.route import Router
 from tidelake.types import RowKind, TableSchema
 from tidelake.types.values import storage_to_arrow
 
-__all__ = ["KIND_COLUMN", "KeyPlaces", "LiveKeys", "Place", "PlacedRows", "last_of_each"]
+__all__ = [
+    "KIND_COLUMN",
+    "KeyPlaces",
+    "LiveKeys",
+    "Place",
+    "PlacedRows",
+    "rows_that_count",
+]
 
 JOIN_ROWS = 1 << 18
 """Keys of the table that are joined at once, at least: a join costs as much as both sides have."""
@@ -52,6 +67,33 @@ class PlacedRows:
     buckets: npt.NDArray[np.int32]
 
 
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """Where some keys are before the write.
+
+    Parameters
+    ----------
+    own : list of (bytes, int)
+        The places that they are in, few of all.
+    at : int64 array [n]
+        The number of each key's place among these; one past the last where it has none.
+    codes : int64 array [p + 1]
+        The number of each place's partition among those of the given rows; -1 where there is none.
+    buckets : int32 array [p + 1]
+        Each place's bucket.
+    """
+
+    own: list[Place]
+    at: npt.NDArray[np.int64]
+    codes: npt.NDArray[np.int64]
+    buckets: npt.NDArray[np.int32]
+
+    @property
+    def found(self) -> npt.NDArray[np.bool_]:
+        """Whether each key has a row."""
+        return self.at < len(self.own)
+
+
 class KeyPlaces:
     """Places rows. For one writer; not thread-safe.
 
@@ -61,6 +103,8 @@ class KeyPlaces:
         The table's.
     paths : TablePaths
         Tells the values of a partition.
+    engine : str
+        The merge engine.
     live_counts : callable
         The live rows of each bucket of a partition.
     fill : Fill
@@ -72,10 +116,12 @@ class KeyPlaces:
         schema: TableSchema,
         paths: TablePaths,
         *,
+        engine: str,
         live_counts: Callable[[bytes], Mapping[int, int]],
         fill: Fill,
     ) -> None:
         self._paths = paths
+        self._engine = engine
         self._live_counts = live_counts
         self._fill = fill
         self._keys = list(schema.primary_keys)
@@ -91,8 +137,8 @@ class KeyPlaces:
         Parameters
         ----------
         table : Table
-            The table's columns and :data:`KIND_COLUMN`. Requires: conformed, and that no row of
-            these keys comes later.
+            The table's columns and :data:`KIND_COLUMN`. Requires: conformed, not empty, and that
+            no row of these keys comes later.
         live_keys : iterable
             Each live row of these keys once; others may come too.
         places : sequence of (bytes, int)
@@ -103,23 +149,24 @@ class KeyPlaces:
         CorruptError
             A key has two live rows.
         """
-        rows = last_of_each(table, self._keys)
-        before = self._places_of(rows.select(self._keys), live_keys)
+        rows = rows_that_count(table, self._keys, engine=self._engine)
+        kinds = rows.column(KIND_COLUMN).to_numpy(zero_copy_only=False)
+        rows = rows.drop_columns([KIND_COLUMN])
         partitions, codes = self._router.partitions(
             rows.select([f.name for f in self._partition_fields]), rows_count=rows.num_rows
         )
-        kinds = rows.column(KIND_COLUMN).to_numpy(zero_copy_only=False)
-        rows = rows.drop_columns([KIND_COLUMN])
-        # the places that these keys are in, few of all; the last for those that have none
-        used, before = np.unique(before, return_inverse=True)
-        own = [places[number] for number in used[used >= 0].tolist()]
-        before -= len(used) - len(own)
-        numbers = {partition: number for number, partition in enumerate(partitions)}
-        of_place = np.array([*(numbers.get(p, -1) for p, _ in own), -1], np.int64)
-        bucket_of_place = np.array([*(bucket for _, bucket in own), -1], np.int32)
-        adds, found = (kinds & 1) == 0, before >= 0
-        stays = found & (of_place[before] == codes)
-        buckets = bucket_of_place[before]
+        if self._engine in (PARTIAL_UPDATE, AGGREGATION):
+            numbers = row_codes(pa.table(rows.select(self._keys)))
+            firsts = np.unique(numbers, return_index=True)[1]
+            before = self._before(rows.take(pa.array(firsts)), live_keys, places, partitions)
+            yield from self._where_they_are(rows, kinds, (partitions, codes), numbers, before)
+            return
+        before = self._before(rows, live_keys, places, partitions)
+        adds, found = (kinds & 1) == 0, before.found
+        stays = found & (before.codes[before.at] == codes)
+        if self._engine == FIRST_ROW:
+            adds, stays = adds & ~found, np.zeros(len(found), np.bool_)
+        buckets = before.buckets[before.at]
         for number, partition in enumerate(partitions):
             new = np.flatnonzero(adds & ~stays & (codes == number))
             buckets[new] = self._filled(partition, len(new))
@@ -127,11 +174,64 @@ class KeyPlaces:
         if len(chosen):
             yield PlacedRows(rows.take(pa.array(chosen)), kinds[chosen], buckets[chosen])
         gone = np.flatnonzero(found & (~adds | ~stays))
-        if len(gone):
-            old = before[gone]
-            retracts = self._moved_to(rows.take(pa.array(gone)), old, own)
+        if self._engine == DEDUPLICATE and len(gone):
+            old = before.at[gone]
+            retracts = self._moved_to(rows.take(pa.array(gone)), old, before.own)
             deletes = np.full(len(gone), RowKind.DELETE, np.int8)
-            yield PlacedRows(retracts, deletes, bucket_of_place[old])
+            yield PlacedRows(retracts, deletes, before.buckets[old])
+
+    def _where_they_are(
+        self,
+        rows: pa.RecordBatch,
+        kinds: npt.NDArray[np.int8],
+        partitions: tuple[Sequence[bytes], npt.NDArray[np.int64]],
+        numbers: npt.NDArray[np.int64],
+        before: _Before,
+    ) -> Iterator[PlacedRows]:
+        """All rows, at the place of their key; `numbers` tells the keys of rows."""
+        names, codes = partitions
+        found = before.found
+        adding = np.flatnonzero((kinds & 1) == 0)[::-1]
+        home = np.full(len(found), -1)  # the row that says the partition of a new key
+        home[numbers[adding]] = adding  # of several the last that is set, so the first row
+        stay = np.flatnonzero(found[numbers] | (home[numbers] >= 0))
+        if not len(stay):
+            return
+        of_key = np.where(found, before.codes[before.at], codes[home])
+        buckets = before.buckets[before.at]
+        for number, partition in enumerate(names):
+            new = np.flatnonzero(~found & (home >= 0) & (of_key == number))
+            buckets[new] = self._filled(partition, len(new))
+        own = numbers[stay]
+        placed = rows.take(pa.array(stay))
+        if (codes[stay] != of_key[own]).any():
+            at_home = np.where(found[own], stay, home[own])
+            placed = self._moved_to(
+                self._with_partition_of(placed, rows.take(pa.array(at_home))),
+                before.at[own],
+                before.own,
+            )
+        yield PlacedRows(placed, kinds[stay], buckets[own])
+
+    def _before(
+        self,
+        rows: pa.RecordBatch,
+        live_keys: LiveKeys,
+        places: Sequence[Place],
+        partitions: Sequence[bytes],
+    ) -> _Before:
+        """Where the keys of rows are. Requires: no key twice."""
+        before = self._places_of(rows.select(self._keys), live_keys)
+        used, at = np.unique(before, return_inverse=True)
+        own = [places[number] for number in used[used >= 0].tolist()]
+        at -= len(used) - len(own)
+        numbers = {partition: number for number, partition in enumerate(partitions)}
+        return _Before(
+            own,
+            np.where(at < 0, len(own), at),
+            np.array([*(numbers.get(p, -1) for p, _ in own), -1], np.int64),
+            np.array([*(bucket for _, bucket in own), -1], np.int32),
+        )
 
     def _places_of(self, keys: pa.RecordBatch, live_keys: LiveKeys) -> npt.NDArray[np.int64]:
         """The number of the place where each key's row is; -1 where it has none."""
@@ -175,15 +275,23 @@ class KeyPlaces:
             bucket += fill.assigners
         return np.concatenate(out)
 
+    def _with_partition_of(self, rows: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
+        for field in self._partition_fields:
+            at = rows.schema.get_field_index(field.name)
+            rows = rows.set_column(at, rows.schema.field(at), others.column(at))
+        return rows
+
     def _moved_to(
         self, rows: pa.RecordBatch, old: npt.NDArray[np.int64], places: Sequence[Place]
     ) -> pa.RecordBatch:
-        """The rows with the partition columns of other places."""
+        """The rows with the partition columns of other places; past the last, with their own."""
         values = [self._paths.partition_values(partition) for partition, _ in places]
         for position, field in enumerate(self._partition_fields):
-            column = storage_to_arrow([value[position] for value in values], field.type)
             at = rows.schema.get_field_index(field.name)
-            rows = rows.set_column(at, rows.schema.field(at), column.take(pa.array(old)))
+            column = storage_to_arrow([value[position] for value in values], field.type)
+            both = pa.concat_arrays([column, rows.column(at)])
+            chosen = np.where(old < len(places), old, len(places) + np.arange(len(old)))
+            rows = rows.set_column(at, rows.schema.field(at), both.take(pa.array(chosen)))
         return rows
 
     def _twice(self) -> CorruptError:
@@ -194,12 +302,26 @@ class KeyPlaces:
         return CorruptError(message, kind="key_twice")
 
 
-def last_of_each(table: pa.Table, keys: Sequence[str]) -> pa.RecordBatch:
-    """The last row of each key, in the order of the rows."""
-    numbered = table.select(keys).append_column(_ROW, pa.array(np.arange(table.num_rows)))
-    last = numbered.group_by(keys).aggregate([(_ROW, "max")]).column(f"{_ROW}_max")
-    rows = table.take(pa.array(np.sort(last.to_numpy())))
-    batches = rows.combine_chunks().to_batches()
+def rows_that_count(table: pa.Table, keys: Sequence[str], *, engine: str) -> pa.RecordBatch:
+    """The rows of a write that the engine looks at, in their order.
+
+    Of ``deduplicate`` the last of each key, of ``first-row`` the first, else all.
+
+    Parameters
+    ----------
+    table : Table
+        Not empty.
+    keys : sequence of str
+        The primary key.
+    engine : str
+        The merge engine.
+    """
+    which = {DEDUPLICATE: "max", FIRST_ROW: "min"}.get(engine)
+    if which is not None:
+        numbered = table.select(keys).append_column(_ROW, pa.array(np.arange(table.num_rows)))
+        ends = numbered.group_by(keys).aggregate([(_ROW, which)]).column(f"{_ROW}_{which}")
+        table = table.take(pa.array(np.sort(ends.to_numpy())))
+    batches = table.combine_chunks().to_batches()
     assert len(batches) == 1, "a table of one chunk"
     batch: pa.RecordBatch = batches[0]
     return batch

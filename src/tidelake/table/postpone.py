@@ -40,7 +40,7 @@ from tidelake.scan import BucketFiles, ReadContext, live_buckets
 from tidelake.table.compaction import Chosen
 from tidelake.table.handle import TableHandle
 from tidelake.table.write import CommitIdentity, WriteResult, check_writable, new_writer
-from tidelake.table.writer import delete_new_files
+from tidelake.table.writer import FullCompactions, delete_new_files
 
 __all__ = [
     "PostponedPartition",
@@ -180,9 +180,12 @@ def _move(
         for partition in partitions:
             for batch, kinds in postponed_rows(context, partition.partition, partition.waiting):
                 writer.write(batch, kinds)
-        for partition in partitions:
-            for bucket in partition.buckets:
-                writer.compact(partition.partition, bucket, full=full)
+        places = [(p.partition, bucket) for p in partitions for bucket in p.buckets]
+        if full:  # with them the buckets that rows begin just now
+            writer.full_compactions = FullCompactions(frozenset(places), what_is_written=True)
+        else:
+            for place in places:
+                writer.compact(*place, full=False)
         messages = writer.prepare_commit()
     except BaseException:
         writer.abort()

@@ -47,6 +47,8 @@ RESERVED_NAMES = frozenset(
 )
 RESERVED_PREFIX = "_KEY_"
 
+MERGE_SUFFIXES = (".sequence-group", ".aggregate-function")
+
 SEQUENCE_ROOTS_REFUSED = frozenset(
     {TypeRoot.BOOLEAN, TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.VARIANT}
 )
@@ -112,20 +114,23 @@ def check_keys_may_move(schema: TableSchema, options: Options, *, table: str) ->
             f" '{outside}' to the primary key."
         )
         raise InvalidInputError(message, kind="cross_partition", table=table, column=outside)
-    given = {
-        declared.MERGE_ENGINE.key: options.get(declared.MERGE_ENGINE) != DEDUPLICATE,
-        declared.SEQUENCE_FIELD.key: bool(options.get(declared.SEQUENCE_FIELD)),
-        declared.ROWKIND_FIELD.key: bool(options.get(declared.ROWKIND_FIELD)),
-        declared.IGNORE_UPDATE_BEFORE.key: options.get(declared.IGNORE_UPDATE_BEFORE),
-        declared.IGNORE_DELETE.key: options.get(declared.IGNORE_DELETE),
-    }
-    for key, is_given in given.items():
-        if is_given:
-            message = (
-                f"{begin}. With option '{key}' the delete in the old partition might not count and"
-                " the key be in both, so it is refused: unset it."
-            )
-            raise UnsupportedError(message, kind="cross_partition", table=table, option=key)
+    if options.get(declared.SEQUENCE_FIELD):
+        key = declared.SEQUENCE_FIELD.key
+        message = (
+            f"{begin}. With option '{key}' a row could lose to one of another partition that no"
+            " merge sees, so it is refused, by Paimon too: unset it, or order columns by sequence"
+            " groups under 'merge-engine' = 'partial-update'."
+        )
+        raise UnsupportedError(message, kind="cross_partition", table=table, option=key)
+    if options.get(declared.MERGE_ENGINE) == DEDUPLICATE and options.get(declared.IGNORE_DELETE):
+        key = declared.IGNORE_DELETE.key
+        message = (
+            f"{begin}. With option '{key}' the delete in the old partition would not count and"
+            " the key be in both, so it is refused: unset it, or let the option"
+            " 'ignore-update-before' leave out the rows of kind -U."
+        )
+        raise UnsupportedError(message, kind="cross_partition", table=table, option=key)
+    _check_partition_is_constant(schema, options, begin, table)
     for name in schema.primary_keys:
         if schema.field(name).type.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE):
             message = (
@@ -133,6 +138,25 @@ def check_keys_may_move(schema: TableSchema, options: Options, *, table: str) ->
                 f" '{name}' of type {schema.field(name).type}: use a key of another type."
             )
             raise UnsupportedError(message, kind="cross_partition", table=table, column=name)
+
+
+def _check_partition_is_constant(
+    schema: TableSchema, options: Options, begin: str, table: str
+) -> None:
+    """Refuse a function or a sequence group that would change the column of a partition."""
+    for key, value in options.raw.items():
+        columns = columns_in(key)
+        if columns is None or not key.endswith(MERGE_SUFFIXES):
+            continue
+        members = value if key.endswith(MERGE_SUFFIXES[0]) else ""
+        for name in (*columns.split(","), *members.split(",")):
+            if name.strip() in schema.partition_keys:
+                message = (
+                    f"{begin}. Under 'merge-engine' = '{options.get(declared.MERGE_ENGINE)}' it"
+                    f" stays in the one it first came to, so option '{shortened(key)}' cannot"
+                    f" change '{name.strip()}': unset it, or leave the column out."
+                )
+                raise InvalidInputError(message, kind="cross_partition", table=table, option=key)
 
 
 def _check_default(field: DataField, table: str) -> None:

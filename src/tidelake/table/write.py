@@ -423,6 +423,7 @@ def new_writer(
             places=KeyPlaces(
                 handle.schema,
                 handle.paths,
+                engine=handle.options.get(declared.MERGE_ENGINE),
                 live_counts=lambda partition: {} if live is None else live.bucket_rows(partition),
                 fill=fill_of(handle.options),
             ),

@@ -202,7 +202,7 @@ class TableWriter:
             end = position + part.num_rows
             own = None if kinds is None else kinds[position:end]
             if self._moves is not None and buckets is None:
-                self._moves.add(part, own)
+                self._moves.add(*self._stored(part, own))
             else:
                 own_buckets = None if buckets is None else buckets[position:end]
                 self._write_conformed(part, own, own_buckets)
@@ -217,6 +217,14 @@ class TableWriter:
                 yield from batch_parts(batch, bytes_max=memory.batch_bytes)
             else:
                 yield batch
+
+    def _stored(
+        self, batch: pa.RecordBatch, kinds: np.ndarray | None
+    ) -> tuple[pa.RecordBatch, np.ndarray | None]:
+        """The rows that the table's options do not leave out."""
+        if kinds is None or (stays := self._kind_rules.stored(kinds)) is None:
+            return batch, kinds
+        return batch.filter(pa.array(stays)), kinds[stays]
 
     def _write_conformed(
         self, batch: pa.RecordBatch, kinds: np.ndarray | None, buckets: np.ndarray | None

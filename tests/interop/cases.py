@@ -253,7 +253,8 @@ class Model:
         for history in self.history.values():
             ordered = sorted(history, key=lambda entry: entry[0])
             own = [(kind, dict(zip(self.columns, row, strict=True))) for _, kind, row in ordered]
-            kind, values = merged(own, self.options, keys=self.keys)
+            constant = list(dict.fromkeys((*self.keys, *self.partition_keys)))
+            kind, values = merged(own, self.options, keys=constant)
             if kind in {"+I", "+U"}:
                 rows.append(tuple(values[name] for name in self.columns))
         return rows

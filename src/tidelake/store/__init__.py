@@ -4,7 +4,12 @@ from tidelake.store.append import AppendBucketWriter
 from tidelake.store.budget import MemoryBudget
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
-from tidelake.store.lsm import LsmBucketWriter, PostponeBucketWriter, postpone_options
+from tidelake.store.lsm import (
+    LsmBucketWriter,
+    PostponeBucketWriter,
+    RecordExpiry,
+    postpone_options,
+)
 
 __all__ = [
     "AppendBucketWriter",
@@ -12,6 +17,7 @@ __all__ = [
     "LsmBucketWriter",
     "MemoryBudget",
     "PostponeBucketWriter",
+    "RecordExpiry",
     "StoreContext",
     "postpone_options",
 ]

@@ -30,6 +30,7 @@ NAMES_COLUMNS = (
     declared.BUCKET_KEY.key,
     declared.SEQUENCE_FIELD.key,
     declared.PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP.key,
+    declared.RECORD_LEVEL_TIME_FIELD.key,
 )
 KEYED_BY_COLUMN = ("aggregate-function", "ignore-retract", "distinct", "list-agg-delimiter")
 NAMES_ON_BOTH_SIDES = ("sequence-group", "nested-key")

@@ -27,6 +27,7 @@ from tidelake.options import Options, declared
 from tidelake.options.file_index import file_index_settings
 from tidelake.options.key_pattern import columns_in
 from tidelake.options.option import Option
+from tidelake.store import RecordExpiry
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.arrow import child_types
 from tidelake.types.data_type import fault_of
@@ -219,6 +220,7 @@ def check_layout(schema: TableSchema, parsed: Options, *, table: str) -> None:
     _check_field_options(schema.options, by_name, table)
     if schema.primary_keys:
         MergeSpec.of(schema, parsed)  # refuses what does not fit together
+    RecordExpiry.of(schema, parsed, table=table)
     check_file_indexes(schema.fields, file_index_settings(replace(parsed, table=table)))
 
 

@@ -36,7 +36,7 @@ from tidelake.options import check_supported, declared, write_buffer_bytes
 from tidelake.options.file_index import file_index_settings
 from tidelake.scan import plan_scan, read_split
 from tidelake.scan.prune import matching_partitions
-from tidelake.store import postpone_options
+from tidelake.store import RecordExpiry, postpone_options
 from tidelake.table.arguments import whole_number
 from tidelake.table.dynamic_buckets import DynamicBuckets, fill_of, is_dynamic, no_index
 from tidelake.table.full_compaction import full_compactions
@@ -171,6 +171,7 @@ def check_writable(handle: TableHandle) -> None:
     )
     check_keys_may_move(handle.schema, handle.options, table=handle.identifier)
     check_marks(handle.options, table=handle.identifier)
+    RecordExpiry.of(handle.schema, handle.options, table=handle.identifier)
     what = f"A data file of table '{handle.identifier}'"
     check_file_formats(handle.options, handle.schema.fields, what=what)
     check_file_indexes(handle.schema.fields, file_index_settings(handle.options))

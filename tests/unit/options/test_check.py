@@ -81,7 +81,6 @@ def test_every_default_written_out_is_accepted(action, has_primary_key):
         ("row-tracking.enabled", "true", ACTIONS),
         ("type", "format-table", ACTIONS),
         ("branch", "dev", ACTIONS),
-        ("record-level.expire-time", "1 d", ("create", "write")),
         ("commit.callbacks", "com.test.A", ("create", "write")),
         ("incremental-between", "1,2", ("read",)),
         ("scan.mode", "compacted-full", ("read",)),

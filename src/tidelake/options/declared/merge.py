@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from tidelake.options.option import (
-    ON_WRITE,
     boolean,
     duration,
     enumeration,
     integer,
     memory_size,
     no_effect,
-    refused,
     text,
 )
 
@@ -171,16 +169,11 @@ DELETION_VECTOR_INDEX_FILE_TARGET_SIZE: Final = memory_size(
 RECORD_LEVEL_EXPIRE_TIME: Final = duration(
     "record-level.expire-time",
     None,
-    "Age at which compaction drops a row.",
-    refused(
-        "rows would not expire when this version compacts; unset it, or write with Java Paimon",
-        on=ON_WRITE,
-        tables="primary_key",
-    ),
+    "Age at which a compaction drops a row of a primary-key table, in whole seconds.",
 )
 RECORD_LEVEL_TIME_FIELD: Final = text(
     "record-level.time-field",
     None,
-    "Column that tells a row's age.",
-    no_effect("it belongs to record-level.expire-time"),
+    "Column that says the time of a row: INT seconds, BIGINT seconds or milliseconds, TIMESTAMP or "
+    "TIMESTAMP_LTZ. A row without a time does not expire.",
 )

@@ -1,6 +1,7 @@
 """Buckets of primary-key tables: sorted runs on levels, merged on flush and compaction."""
 
 from tidelake.store.lsm.bucket_writer import LsmBucketWriter
+from tidelake.store.lsm.expiry import RecordExpiry
 from tidelake.store.lsm.levels import Levels, SortedRun, key_range
 from tidelake.store.lsm.pick import CompactionPolicy, Pick, pick
 from tidelake.store.lsm.postpone_writer import PostponeBucketWriter, postpone_options
@@ -11,6 +12,7 @@ __all__ = [
     "LsmBucketWriter",
     "Pick",
     "PostponeBucketWriter",
+    "RecordExpiry",
     "SortedRun",
     "key_range",
     "pick",

@@ -26,7 +26,7 @@ up; a file that a message names is never deleted here. The semantics are Paimon'
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -48,6 +48,7 @@ from tidelake.store.buffer import RowBuffer
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
 from tidelake.store.lsm.compaction import carry_out, plan
+from tidelake.store.lsm.expiry import ExpiredRows, RecordExpiry
 from tidelake.store.lsm.follow import Follower
 from tidelake.store.lsm.keyed_file import KeyedFile, row_fields
 from tidelake.store.lsm.levels import Levels
@@ -108,6 +109,7 @@ class LsmBucketWriter:
             empties_level_0=looks_up,
             drops_deletes=self._follower.marks,
         )
+        self._expiry = RecordExpiry.of(schema, options, table=options.table)
         self._runs_stop = sorted_runs_stop(options)
         self._write_only = options.get(WRITE_ONLY)
         self._levels = Levels.of(live_files, count=levels_count(options))
@@ -213,12 +215,13 @@ class LsmBucketWriter:
         self._compact(self._picked(full=full))
 
     def _picked(self, *, full: bool) -> Pick | None:
-        return pick(
-            self._levels,
-            self._policy,
-            full=full,
-            has_vector=lambda file: self._deletions.count(file) > 0,
-        )
+        expired = self._expired()
+
+        def is_worn(file: DataFileMeta) -> bool:
+            has_vector = self._deletions.count(file) > 0
+            return has_vector or bool(expired and expired.are_in(file, self._context))
+
+        return pick(self._levels, self._policy, full=full, is_worn=is_worn)
 
     def prepare_commit(self) -> CommitMessage:
         """Flush, and hand out what was written and compacted since the last call.
@@ -319,12 +322,14 @@ class LsmBucketWriter:
                 level=picked.output_level, source=FileSource.APPEND, changelog=True
             ),
         )
+        expired = self._expired()
         steps = plan(
             picked,
             self._spec.key_types,
             max_level=self._levels.max_level,
             target_size_bytes=self._target_size_bytes,
             follow=follow,
+            may_be_expired=self._rewritten_for(expired, picked),
         )
         done = carry_out(
             self._reader,
@@ -333,6 +338,7 @@ class LsmBucketWriter:
             spec=self._spec,
             rolling=lambda: self._rolling(level=picked.output_level, source=FileSource.COMPACT),
             follow=follow,
+            expired=expired,
         )
         # only now: a compaction that failed is done again, and must find the rows
         marks = [(rows.file, rows.positions) for rows in done.marked]
@@ -342,6 +348,18 @@ class LsmBucketWriter:
         self._deletions.drop(f.file_name for f in done.before if f.file_name not in lifted)
         self._levels = self._levels.updated(done.before, done.after)
         self._files.compact(done.before, done.after, done.changelog)
+
+    def _expired(self) -> ExpiredRows | None:
+        """What is expired by now."""
+        return None if self._expiry is None else self._expiry.at(self._context.env.clock.now_ms())
+
+    def _rewritten_for(
+        self, expired: ExpiredRows | None, picked: Pick
+    ) -> Callable[[DataFileMeta], bool] | None:
+        """Whether a file has rows that the compaction leaves out; where nobody knows it may."""
+        if expired is None or not picked.drop_deletes:
+            return None
+        return lambda file: expired.are_in(file, self._context) is not False
 
     def _path_of(self, file: DataFileMeta) -> str:
         return self._context.paths.data_file(self._partition, self._bucket, file)

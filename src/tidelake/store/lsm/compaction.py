@@ -17,6 +17,9 @@ lifted where its rows do not depend on those beneath; it is read all the same fo
 With deletion vectors the rows found are told to be deleted: what they say is in the merged rows, or
 replaced by them. So of each key one row counts above level 0, and no delete is needed there.
 
+Where rows expire (:mod:`tidelake.store.lsm.expiry`) a file that has such rows is not lifted, and a
+compaction with nothing beneath it leaves them out.
+
 Source: Paimon's ``MergeTreeCompactTask`` and ``MergeTreeCompactRewriter`` (1.3.1). Memory: of
 each run a batch and the pages it is read from, within the share of a merge, and one row group.
 """
@@ -32,12 +35,15 @@ from tidelake.merge import (
     ChangeRule,
     MergedRows,
     MergeSpec,
+    RunSource,
     by_level,
     merge_bounded,
     merge_bounded_with_changes,
     sections_of,
 )
+from tidelake.merge.spec import FIRST_ROW
 from tidelake.metadata.data_file import DataFileMeta
+from tidelake.store.lsm.expiry import ExpiredRows
 from tidelake.store.lsm.levels import SortedRun, key_range
 from tidelake.store.lsm.lookup import FoundRows, find_rows, found_run
 from tidelake.store.lsm.pick import Pick
@@ -130,6 +136,7 @@ def plan(
     max_level: int,
     target_size_bytes: int,
     follow: Follow | None = None,
+    may_be_expired: Callable[[DataFileMeta], bool] | None = None,
 ) -> tuple[Step, ...]:
     """Decide file by file between merging and upgrading.
 
@@ -145,6 +152,8 @@ def plan(
         Size that files are made of.
     follow : Follow, optional
         What is done beside merging.
+    may_be_expired : callable, optional
+        Whether a file has rows to be left out: it is rewritten then, wherever it is.
 
     Returns
     -------
@@ -157,10 +166,16 @@ def plan(
     steps: list[Step] = []
     waiting: list[Section] = []
 
+    def lift(file: DataFileMeta) -> None:
+        if may_be_expired is not None and may_be_expired(file):
+            steps.append(Rewrite((((file,),),)))
+        else:
+            steps.extend(_lift(file, picked.output_level, max_level, follow))
+
     def settle() -> None:
         if len(waiting) == 1 and len(waiting[0]) == 1:
             for file in waiting[0][0]:
-                steps.extend(_lift(file, picked.output_level, max_level, follow))
+                lift(file)
         elif waiting:
             steps.append(Rewrite(tuple(waiting)))
         waiting.clear()
@@ -176,7 +191,7 @@ def plan(
                 waiting.append(((file,),))
             else:
                 settle()
-                steps.extend(_lift(file, picked.output_level, max_level, follow))
+                lift(file)
     settle()
     return tuple(steps)
 
@@ -203,6 +218,7 @@ def carry_out(
     spec: MergeSpec,
     rolling: Callable[[], RollingWriter],
     follow: Follow | None = None,
+    expired: ExpiredRows | None = None,
 ) -> Compacted:
     """Write the new files.
 
@@ -220,6 +236,8 @@ def carry_out(
         Opens a writer of files at the output level.
     follow : Follow, optional
         What is done beside merging, as :func:`plan` was told.
+    expired : ExpiredRows, optional
+        Rows to leave out.
 
     Returns
     -------
@@ -232,7 +250,7 @@ def carry_out(
         A file to compact, or a deletion vector, is damaged or not what its metadata says; it is
         named.
     """
-    work = _Work(reader, picked, spec, follow)
+    work = _Work(reader, picked, spec, follow, expired)
     changelog = follow.changelog() if follow is not None and follow.changelog is not None else None
     before: list[DataFileMeta] = []
     after: list[DataFileMeta] = []
@@ -271,6 +289,7 @@ class _Work:
     picked: Pick
     spec: MergeSpec
     follow: Follow | None
+    expired: ExpiredRows | None = None
     marked: list[FoundRows] = field(default_factory=list)
 
     def is_followed(self, section: Section) -> bool:
@@ -284,7 +303,7 @@ class _Work:
             runs = list(by_level(section, lambda file: file.level))
         context = self.reader.context
         return merge_bounded(
-            [self.reader.source(run, level=level) for level, run in runs],
+            [self._source(level, run) for level, run in runs],
             self.spec,
             memory=context.env.memory,
             spill_files=context.spill_files,
@@ -301,10 +320,13 @@ class _Work:
         follow = self.follow
         assert follow is not None, "somebody asked for changes"
         found = [(run.level, rows) for run in self._beneath if (rows := self._find(run, section))]
-        beneath = [found_run(self.reader, rows, level=level) for level, rows in found]
+        # a first row stays the first when it has expired, until it is gone
+        gone = None if self.spec.engine == FIRST_ROW else self.expired
+        beneath = [
+            _without(found_run(self.reader, rows, level=level), gone) for level, rows in found
+        ]
         picked = [
-            self.reader.source(run, level=level)
-            for level, run in by_level(section, lambda file: file.level)
+            self._source(level, run) for level, run in by_level(section, lambda file: file.level)
         ]
         context = self.reader.context
         return merge_bounded_with_changes(
@@ -335,3 +357,20 @@ class _Work:
         if follow.marks:
             self.marked.extend(found)
         return found
+
+    def _source(self, level: int, files: Sequence[DataFileMeta]) -> RunSource:
+        expired = self.expired if self.picked.drop_deletes else None
+        return _without(self.reader.source(files, level=level), expired)
+
+
+def _without(source: RunSource, expired: ExpiredRows | None) -> RunSource:
+    """A run without expired rows."""
+    if expired is None:
+        return source
+    return replace(source, open=lambda size: _left(source.open(size), expired))
+
+
+def _left(batches: Iterator[pa.RecordBatch], expired: ExpiredRows) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if (left := expired.left(batch)).num_rows:
+            yield left

@@ -118,7 +118,7 @@ def pick(
     policy: CompactionPolicy,
     *,
     full: bool = False,
-    has_vector: Callable[[DataFileMeta], bool] = lambda _: False,
+    is_worn: Callable[[DataFileMeta], bool] = lambda _: False,
 ) -> Pick | None:
     """Choose a compaction.
 
@@ -130,8 +130,8 @@ def pick(
         When to compact.
     full : bool
         Whether everything is to become one run.
-    has_vector : callable
-        Whether rows of a file are deleted by a deletion vector.
+    is_worn : callable
+        Whether rows of a file are gone: deleted by a deletion vector, or expired.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def pick(
         if not runs:
             return None
         if len(runs) == 1 and runs[0].level == levels.max_level:
-            worn = tuple(filter(has_vector, runs[0].files))
+            worn = tuple(filter(is_worn, runs[0].files))
             last = levels.max_level
             return Pick(worn, last, drop_deletes=True, one_by_one=True) if worn else None
         return _to_level(levels, runs, len(runs), policy)

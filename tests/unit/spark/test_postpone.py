@@ -9,6 +9,7 @@ import tidelake
 from tidelake.scan import Split, split_to_bytes
 from tidelake.spark.postpone import WaitingTask, _read_waiting
 from tidelake.spark.write_task import TaskAnswer, WriteTask, write_task
+from tidelake.table.compaction import Chosen
 from tidelake.table.postpone import postponed_partitions, publish_moved, with_real_buckets
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string()})
@@ -25,7 +26,7 @@ def table(tmp_path):
 
 def test_rows_are_read_numbered_and_written_into_real_buckets(table):
     handle = table.handle
-    partitions = postponed_partitions(handle, handle.snapshots.latest())
+    partitions = postponed_partitions(handle, handle.snapshots.latest(), Chosen())
     blobs = tuple(
         split_to_bytes(Split(0, p.partition, -1, -1, (((f,),),), raw=True))
         for p in partitions

@@ -172,6 +172,19 @@ def test_a_changelog_says_nothing_of_rows_that_expire():
     assert world.rows() == [(3, 3, NOW_S + HOUR)]
 
 
+@pytest.mark.parametrize("changelog", ["none", "lookup"])
+def test_a_late_row_replaces_an_older_one_where_vectors_mark_it(changelog):
+    world = World(**{"deletion-vectors.enabled": "true", "changelog_producer": changelog})
+    world.write(*((k, 0, NOW_S + 2 * HOUR) for k in range(4)))
+    world.table.compact(full=True)
+    world.write((1, 1, NOW_S + 1), (2, 2, NOW_S + 2 * HOUR))
+    world.pass_s(HOUR + 2)
+    world.write((3, 3, NOW_S))  # expired when it comes: an older row would show through
+    assert world.rows()[3] == (3, 3, NOW_S)
+    world.table.compact(full=True)
+    assert world.rows() == [(0, 0, NOW_S + 2 * HOUR), (2, 2, NOW_S + 2 * HOUR)]
+
+
 def test_files_without_statistics_are_rewritten_once():
     world = World(**{"metadata.stats_mode": "none", "target_file_size": "1 b"})
     world.write((1, 1, NOW_S), (2, 2, NOW_S + HOUR))

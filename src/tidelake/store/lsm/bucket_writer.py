@@ -47,7 +47,7 @@ from tidelake.options.declared import CHANGELOG_PRODUCER, WRITE_BUFFER_SPILLABLE
 from tidelake.store.buffer import RowBuffer
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
-from tidelake.store.lsm.compaction import carry_out, plan
+from tidelake.store.lsm.compaction import Follow, carry_out, is_at_bottom, plan
 from tidelake.store.lsm.expiry import ExpiredRows, RecordExpiry
 from tidelake.store.lsm.follow import Follower
 from tidelake.store.lsm.keyed_file import KeyedFile, row_fields
@@ -329,7 +329,7 @@ class LsmBucketWriter:
             max_level=self._levels.max_level,
             target_size_bytes=self._target_size_bytes,
             follow=follow,
-            may_be_expired=self._rewritten_for(expired, picked),
+            may_be_expired=self._rewritten_for(expired, picked, follow),
         )
         done = carry_out(
             self._reader,
@@ -354,10 +354,10 @@ class LsmBucketWriter:
         return None if self._expiry is None else self._expiry.at(self._context.env.clock.now_ms())
 
     def _rewritten_for(
-        self, expired: ExpiredRows | None, picked: Pick
+        self, expired: ExpiredRows | None, picked: Pick, follow: Follow | None
     ) -> Callable[[DataFileMeta], bool] | None:
         """Whether a file has rows that the compaction leaves out; where nobody knows it may."""
-        if expired is None or not picked.drop_deletes:
+        if expired is None or not is_at_bottom(picked, follow):
             return None
         return lambda file: expired.are_in(file, self._context) is not False
 

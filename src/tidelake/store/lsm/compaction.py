@@ -51,7 +51,7 @@ from tidelake.store.lsm.read_file import BucketReader
 from tidelake.store.rolling import RollingWriter
 from tidelake.types import DataType
 
-__all__ = ["Compacted", "Follow", "Rewrite", "Step", "Upgrade", "carry_out", "plan"]
+__all__ = ["Compacted", "Follow", "Rewrite", "Step", "Upgrade", "carry_out", "is_at_bottom", "plan"]
 
 Section = tuple[tuple[DataFileMeta, ...], ...]
 """Runs, oldest first; the files of a run in key order."""
@@ -359,8 +359,13 @@ class _Work:
         return found
 
     def _source(self, level: int, files: Sequence[DataFileMeta]) -> RunSource:
-        expired = self.expired if self.picked.drop_deletes else None
+        expired = self.expired if is_at_bottom(self.picked, self.follow) else None
         return _without(self.reader.source(files, level=level), expired)
+
+
+def is_at_bottom(picked: Pick, follow: Follow | None) -> bool:
+    """Whether no older rows lie beneath a compaction, so that leaving rows out shows none."""
+    return picked.drop_deletes and not (follow is not None and follow.beneath)
 
 
 def _without(source: RunSource, expired: ExpiredRows | None) -> RunSource:

@@ -57,7 +57,7 @@ interop-fuzz: setup ## 500 random tables, written and read by us and by Java Pai
 	$(BIN)/python scripts/interop_fuzz.py $(if $(SEED),--seed $(SEED))
 
 ##@ Reliability, full size (SIZE=small for the size of the tests, SEED=n to replay)
-.PHONY: faults damage sim-full race-full kill-full memory mutants
+.PHONY: faults damage sim-full race-full kill-full memory mutants sim-compaction
 faults: setup ## every FileIO call of every operation fails in every mode
 	$(BIN)/python scripts/reliability.py faults --size $(SIZE)
 
@@ -78,6 +78,9 @@ memory: setup ## writing, reading, compacting, planning in 256 MiB with input 20
 
 mutants: setup ## planted bugs, each of which the checks above must catch
 	$(BIN)/python scripts/reliability.py mutants --size $(SIZE)
+
+sim-compaction: setup ## compaction policies over made-up commits: levels, write and space amplification (ARGS="--help")
+	$(BIN)/python scripts/sim_compaction.py $(ARGS)
 
 ##@ Speed
 .PHONY: bench bench-small memory-small

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unit.store.lsm_text import KEY_TYPES, data_file, parse_levels
 
-from tidelake.store.lsm import CompactionPolicy, Levels, Pick, pick
+from tidelake.options import Options
+from tidelake.store.lsm import CompactionPolicy, Levels, OffPeak, Pick, pick
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "lsm_pick.txt"
 
@@ -30,7 +32,8 @@ def answer_of(picked: Pick | None) -> str:
         return "nothing"
     found = sorted((file.max_sequence_number for file in picked.files), reverse=True)
     numbers = " ".join(f"#{number}" for number in found)
-    return f"L{picked.output_level} {'drop' if picked.drop_deletes else 'keep'} {numbers}"
+    rewrite = " rewrite" if picked.rewrites_all else " one by one" if picked.one_by_one else ""
+    return f"L{picked.output_level} {'drop' if picked.drop_deletes else 'keep'} {numbers}{rewrite}"
 
 
 @pytest.mark.parametrize(("head", "levels", "answer"), cases())
@@ -40,11 +43,66 @@ def test_golden_picks(head, levels, answer):
         runs_trigger=int(given["runs"]),
         size_amplification_percent_max=int(given.get("amplification", 200)),
         size_ratio_percent=int(given.get("ratio", 1)),
-        empties_level_0="level0" in head,
+        empties_level_0="level0" in head or "level0" in given,
+        level_0_runs_min=int(given.get("level0", 1)),
+        full_below_bytes=int(given["below"]) if "below" in given else None,
+        full_interval_ms=int(given["interval"]) if "interval" in given else None,
+        off_peak=off_peak(given["offpeak"]) if "offpeak" in given else None,
+        rewrites_all="rewrite" in head,
     )
     parsed = parse_levels(levels, count=int(given["levels"]))
     assert parsed.describe(KEY_TYPES) == levels
-    assert answer_of(pick(parsed, policy, full="full" in head)) == answer
+    picked = pick(parsed, policy, full="full" in head, now_ms=int(given.get("now", 0)))
+    assert answer_of(picked) == answer
+
+
+def off_peak(text):
+    hours, _, ratio = text.partition(":")
+    start, _, end = hours.partition("-")
+    return OffPeak(int(start), int(end), int(ratio))
+
+
+def test_every_option_of_the_policy_is_taken_from_the_table():
+    given = {
+        "num-sorted-run.compaction-trigger": "4",
+        "compaction.max-size-amplification-percent": "50",
+        "compaction.size-ratio": "7",
+        "compaction.total-size-threshold": "3 mb",
+        "compaction.optimization-interval": "2 h",
+        "compaction.offpeak.start.hour": "2",
+        "compaction.offpeak.end.hour": "18",
+        "compaction.offpeak-ratio": "20",
+        "compaction.force-rewrite-all-files": "true",
+        "lookup-compact": "gentle",
+    }
+    options = Options.parse(given)
+    policy = CompactionPolicy(
+        runs_trigger=4,
+        size_amplification_percent_max=50,
+        size_ratio_percent=7,
+        full_below_bytes=3 << 20,
+        full_interval_ms=7_200_000,
+        off_peak=OffPeak(2, 18, 20),
+        rewrites_all=True,
+    )
+    assert CompactionPolicy.of(options) == policy
+    assert policy.needs_time
+    looks_up = CompactionPolicy.of(options, empties_level_0=True)
+    assert looks_up == replace(policy, empties_level_0=True, level_0_runs_min=8)
+    more = options.updated({"lookup-compact.max-interval": "30"})
+    assert CompactionPolicy.of(more, empties_level_0=True).level_0_runs_min == 30
+    less = options.updated({"lookup-compact.max-interval": "2"})
+    assert CompactionPolicy.of(less, empties_level_0=True).level_0_runs_min == 4
+    plain = Options.parse({"compaction.force-up-level-0": "true"})
+    assert CompactionPolicy.of(plain) == CompactionPolicy(empties_level_0=True)
+    assert not CompactionPolicy().needs_time
+
+
+@pytest.mark.parametrize("hours", [(-1, 5), (5, -1), (5, 5)])
+def test_there_are_off_peak_hours_only_between_two_hours(hours):
+    keys = ("compaction.offpeak.start.hour", "compaction.offpeak.end.hour")
+    given = dict(zip(keys, map(str, hours), strict=True)) | {"compaction.offpeak-ratio": "20"}
+    assert CompactionPolicy.of(Options.parse(given)).off_peak is None
 
 
 BUCKETS = st.lists(

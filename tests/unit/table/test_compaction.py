@@ -12,6 +12,7 @@ from tidelake import col
 from tidelake.commit import Committer
 from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError
 from tidelake.fileio import LocalFileIO
+from tidelake.telemetry import Env
 
 PARTITIONED = {"primary_keys": ["p", "k"], "partition_keys": ["p"]}
 WAITS = {"bucket": 2, "write-only": True}
@@ -234,3 +235,85 @@ def test_a_failure_leaves_no_file_and_no_snapshot(waiting, tmp_path):
     with failing, pytest.raises(TidelakeError):
         waiting.compact(full=True)
     assert sorted(tmp_path.rglob("*")) == made
+
+
+# ---- what the options of the policy do to a table
+
+
+def runs(table):
+    """Files by level."""
+    found = table.system_table("files").to_arrow()["level"].to_pylist()
+    return {level: found.count(level) for level in sorted(set(found))}
+
+
+def unpartitioned(catalog, **options):
+    return catalog.create_table(
+        "db.o", {"k": "INT", "v": "INT"}, primary_keys=["k"], options={"bucket": 1, **options}
+    )
+
+
+def write(table, v):
+    return table.write([{"k": k, "v": v} for k in range(10)])
+
+
+def test_gentle_lookups_wait_and_tell_every_change_in_the_end(catalog):
+    gentle = {"lookup-compact": "gentle", "lookup-compact.max-interval": 3}
+    gentle["num-sorted-run.compaction-trigger"] = 3
+    table = unpartitioned(catalog, **{"changelog-producer": "lookup", **gentle})
+    write(table, 1)
+    assert runs(table) == {0: 1}
+    write(table, 2)
+    assert runs(table) == {0: 2}
+    assert table.changes(0, mode="changelog").num_rows == 0
+    write(table, 3)
+    assert 0 not in runs(table)
+    told = table.changes(0, mode="changelog").to_pylist()
+    assert sorted((r["_row_kind"], r["k"], r["v"]) for r in told) == [
+        ("+I", k, 3) for k in range(10)
+    ]
+
+
+def test_a_bucket_below_the_threshold_is_compacted_whole_with_every_commit(catalog):
+    table = unpartitioned(catalog, **{"compaction.total-size-threshold": "1 mb"})
+    for v in range(3):
+        write(table, v)
+        assert runs(table) == ({0: 1} if v == 0 else {5: 1})
+
+
+def test_the_read_optimized_view_lags_no_longer_than_the_interval(tmp_path):
+    env = Env.seeded(1)
+    catalog = tidelake.open(tmp_path / "warehouse", env=env)
+    table = unpartitioned(catalog, **{"compaction.optimization-interval": "1 h"})
+
+    def shown():
+        return set(table.system_table("ro").to_arrow()["v"].to_pylist())
+
+    write(table, 0)
+    write(table, 1)
+    assert shown() == {1}
+    env.clock.sleep_ms(3_000_000)
+    write(table, 2)
+    assert shown() == {1}
+    env.clock.sleep_ms(700_000)
+    write(table, 3)
+    assert shown() == {3}
+
+
+def names(table):
+    return set(table.system_table("files").to_arrow()["file_path"].to_pylist())
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_files_that_could_stay_are_rewritten_if_that_is_asked_for(catalog, keyed):
+    if keyed:
+        table = unpartitioned(catalog)
+    else:
+        options = {"bucket": 1, "bucket-key": "k"}
+        table = catalog.create_table("db.o", {"k": "INT", "v": "INT"}, options=options)
+    write(table, 1)
+    table.compact(full=True)
+    before = names(table)
+    assert table.compact(full=True).snapshot_ids == ()
+    table.compact(full=True, options={"compaction.force-rewrite-all-files": True})
+    assert not names(table) & before
+    assert table.count() == 10

@@ -59,7 +59,6 @@ __all__ = [
 
 TITLE = "Compaction: sorted runs, levels, clustering"
 
-_SHAPE = no_effect("it only shapes files; compaction here follows the number and size of runs")
 _LOOKUP = no_effect("lookups read the data files; nothing is kept between them")
 _CLUSTERING = no_effect("it only shapes files; rows are not clustered here")
 
@@ -112,8 +111,8 @@ COMPACTION_DELETE_RATIO_THRESHOLD: Final = floating(
 COMPACTION_FORCE_REWRITE_ALL_FILES: Final = boolean(
     "compaction.force-rewrite-all-files",
     False,
-    "Whether a full compaction rewrites files that need not be.",
-    _SHAPE,
+    "Whether a full compaction rewrites files that need not be. Not of append tables without "
+    "buckets.",
 )
 COMPACTION_FORCE_UP_LEVEL_0: Final = boolean(
     "compaction.force-up-level-0",
@@ -123,20 +122,18 @@ COMPACTION_FORCE_UP_LEVEL_0: Final = boolean(
 COMPACTION_OPTIMIZATION_INTERVAL: Final = duration(
     "compaction.optimization-interval",
     None,
-    "How often everything is rewritten for the read-optimized view.",
-    _SHAPE,
+    "How old the last level may grow before all runs are compacted into it, for the read-optimized "
+    "view. Smaller: a view that lags less, more rewriting.",
 )
 COMPACTION_TOTAL_SIZE_THRESHOLD: Final = memory_size(
     "compaction.total-size-threshold",
     None,
-    "Size of a bucket below which every compaction is a full one.",
-    _SHAPE,
+    "Size of a bucket below which every compaction takes all runs.",
 )
 COMPACTION_OFFPEAK_START_HOUR: Final = integer(
     "compaction.offpeak.start.hour",
     -1,
     "First hour of the day with compaction.offpeak-ratio; -1 is never.",
-    _SHAPE,
     minimum=-1,
     maximum=23,
 )
@@ -144,7 +141,6 @@ COMPACTION_OFFPEAK_END_HOUR: Final = integer(
     "compaction.offpeak.end.hour",
     -1,
     "Hour of the day at which that ends.",
-    _SHAPE,
     minimum=-1,
     maximum=23,
 )
@@ -152,7 +148,6 @@ COMPACTION_OFFPEAK_RATIO: Final = integer(
     "compaction.offpeak-ratio",
     0,
     "Percent added to compaction.size-ratio in those hours.",
-    _SHAPE,
 )
 FULL_COMPACTION_DELTA_COMMITS: Final = integer(
     "full-compaction.delta-commits",
@@ -178,14 +173,15 @@ LOOKUP_COMPACT: Final = enumeration(
     "lookup-compact",
     "RADICAL",
     ("RADICAL", "GENTLE"),
-    "Whether lookup compaction takes level 0 on every commit or now and then.",
-    no_effect("it takes level 0 on every commit; write-only leaves it to compactions on demand"),
+    "Whether lookup compaction takes level 0 on every commit, or leaves it to the other rules and "
+    "to lookup-compact.max-interval. GENTLE: less rewriting; changelogs, and rows of first-row, "
+    "come later.",
 )
 LOOKUP_COMPACT_MAX_INTERVAL: Final = integer(
     "lookup-compact.max-interval",
     None,
-    "Commits between two of the gentle ones.",
-    no_effect("it belongs to lookup-compact"),
+    "Runs of level 0 at which the gentle one takes them at the latest; twice the compaction "
+    "trigger if unset, never less than the trigger.",
 )
 LOOKUP_LOCAL_FILE_TYPE: Final = enumeration(
     "lookup.local-file-type",

@@ -34,6 +34,7 @@ from tidelake.metadata.index_entry import IndexFile
 from tidelake.options import target_file_size_bytes
 from tidelake.options.declared import (
     COMPACTION_DELETE_RATIO_THRESHOLD,
+    COMPACTION_FORCE_REWRITE_ALL_FILES,
     COMPACTION_MIN_FILE_NUM,
     WRITE_BUFFER_FOR_APPEND,
     WRITE_BUFFER_SPILLABLE,
@@ -90,6 +91,7 @@ class AppendBucketWriter:
         self._ordered = total_buckets != UNAWARE
         self._target_size_bytes = target_file_size_bytes(options, has_primary_key=False)
         self._files_min = options.get(COMPACTION_MIN_FILE_NUM)
+        self._rewrites_all = options.get(COMPACTION_FORCE_REWRITE_ALL_FILES)
         self._worn_share = options.get(COMPACTION_DELETE_RATIO_THRESHOLD)
         self._write_only = options.get(WRITE_ONLY)
         self._spill_always = options.get(WRITE_BUFFER_FOR_APPEND)
@@ -200,6 +202,7 @@ class AppendBucketWriter:
                 self._live,
                 target_size_bytes=self._target_size_bytes,
                 has_deletes=lambda f: self._deletions.count(f) > 0,
+                rewrites_all=self._rewrites_all,
             )
         else:
             files = pick_bucketed(

@@ -7,7 +7,8 @@
    let go: it is large, or its neighbours are.
 
 A full compaction takes everything behind the leading files that have reached the target size and
-of which no row is deleted, if most of that is small or a row of it is deleted.
+of which no row is deleted, if most of that is small or a row of it is deleted; with
+``compaction.force-rewrite-all-files`` all there is.
 
 *Unaware* of buckets (no order): fill bins with small and worn files, smallest first, until a bin
 has twice the target size; the rest makes a bin of its own if it has ``compaction.min.file-num``
@@ -67,8 +68,11 @@ def pick_bucketed_full(
     *,
     target_size_bytes: int,
     has_deletes: Callable[[DataFileMeta], bool] = lambda _: False,
+    rewrites_all: bool = False,
 ) -> tuple[DataFileMeta, ...]:
     """Choose what a full compaction of a bucket puts together, in sequence order."""
+    if rewrites_all:
+        return tuple(_in_sequence(files))
     rest = tuple(
         dropwhile(
             lambda f: f.file_size_bytes >= target_size_bytes and not has_deletes(f),

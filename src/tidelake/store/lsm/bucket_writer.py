@@ -47,6 +47,7 @@ from tidelake.options.declared import CHANGELOG_PRODUCER, WRITE_BUFFER_SPILLABLE
 from tidelake.store.buffer import RowBuffer
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
+from tidelake.store.file_meta import creation_time_ms
 from tidelake.store.lsm.compaction import Follow, carry_out, is_at_bottom, plan
 from tidelake.store.lsm.expiry import ExpiredRows, RecordExpiry
 from tidelake.store.lsm.follow import Follower
@@ -197,31 +198,22 @@ class LsmBucketWriter:
         wrote = self._write_level_0()
         # a compaction that failed is made up for: level 0 must not stay where keys are looked up
         if (wrote or self._policy.empties_level_0) and not self._write_only:
-            self._compact(pick(self._levels, self._policy))
+            self._compact(self._pick())
             while len(self._levels.runs) > self._runs_stop:
-                picked = pick(self._levels, self._policy)
+                picked = self._pick()
                 assert picked is not None, "more runs than the trigger are always worth a pick"
                 self._compact(picked)
 
     def compaction_parts(self, *, full: bool) -> tuple[tuple[DataFileMeta, ...], ...]:
         """The files that :meth:`compact` would take by what is committed: one part, or none."""
-        picked = self._picked(full=full)
+        picked = self._pick(full=full)
         return () if picked is None else (picked.files,)
 
     def compact(self, full: bool) -> None:  # noqa: FBT001 - the stores' one interface
         """Flush, then compact: everything into one run, or what the strategy picks."""
         self._check_open()
         self._write_level_0()
-        self._compact(self._picked(full=full))
-
-    def _picked(self, *, full: bool) -> Pick | None:
-        expired = self._expired()
-
-        def is_worn(file: DataFileMeta) -> bool:
-            has_vector = self._deletions.count(file) > 0
-            return has_vector or bool(expired and expired.are_in(file, self._context))
-
-        return pick(self._levels, self._policy, full=full, is_worn=is_worn)
+        self._compact(self._pick(full=full))
 
     def prepare_commit(self) -> CommitMessage:
         """Flush, and hand out what was written and compacted since the last call.
@@ -311,6 +303,16 @@ class LsmBucketWriter:
         if spilled is not None:
             spilled.clear()
         return bool(written)
+
+    def _pick(self, *, full: bool = False) -> Pick | None:
+        now_ms = creation_time_ms(self._context) if self._policy.needs_time else 0
+        expired = self._expired() if full else None
+
+        def is_worn(file: DataFileMeta) -> bool:
+            has_vector = self._deletions.count(file) > 0
+            return has_vector or bool(expired and expired.are_in(file, self._context))
+
+        return pick(self._levels, self._policy, full=full, now_ms=now_ms, is_worn=is_worn)
 
     def _compact(self, picked: Pick | None) -> None:
         if picked is None:

@@ -167,7 +167,8 @@ def plan(
     waiting: list[Section] = []
 
     def lift(file: DataFileMeta) -> None:
-        if may_be_expired is not None and may_be_expired(file):
+        expired = may_be_expired is not None and may_be_expired(file)
+        if picked.rewrites_all or expired:
             steps.append(Rewrite((((file,),),)))
         else:
             steps.extend(_lift(file, picked.output_level, max_level, follow))

@@ -2,15 +2,22 @@
 
 With R runs from the newest to the oldest, the first rule that applies decides:
 
-1. *Full*, if asked: all runs, unless there is one and it is on the last level.
-2. *Size amplification*: R >= trigger and all runs but the oldest together hold more than
+1. *Full*, if asked: all runs, unless there is one and it is on the last level. With
+   ``compaction.force-rewrite-all-files`` that one too.
+2. *All of it*, R >= 2: all runs if they together are smaller than
+   ``compaction.total-size-threshold``, or if nothing has been written into the last level for
+   longer than ``compaction.optimization-interval``.
+3. *Size amplification*: R >= trigger and all runs but the oldest together hold more than
    ``compaction.max-size-amplification-percent`` of the oldest: all runs.
-3. *Size ratio*: R >= trigger: take the newest run and go on as long as what is taken, grown by
-   ``compaction.size-ratio`` percent, is not smaller than the next run. One run is no pick.
-4. *Run count*: R > trigger: the same, beginning with the R - trigger + 1 newest runs.
+4. *Size ratio*: R >= trigger: take the newest run and go on as long as what is taken, grown by
+   ``compaction.size-ratio`` percent, is not smaller than the next run. One run is no pick. In the
+   hours from ``compaction.offpeak.start.hour`` to ``...end.hour`` the percentage is larger by
+   ``compaction.offpeak-ratio``.
+5. *Run count*: R > trigger: the same, beginning with the R - trigger + 1 newest runs.
 
-5. *Level 0*, if it must be empty after each write (lookups, deletion vectors): all its runs, and
-   older ones by the rule of size ratio.
+6. *Level 0*, where it must not grow (lookups, deletion vectors, ``compaction.force-up-level-0``):
+   all its runs, and older ones by the rule of size ratio. With ``lookup-compact = gentle`` only
+   from ``lookup-compact.max-interval`` runs of level 0 on.
 
 The picked runs go to the level above the next run's. Level 0 is no target: where it would be, more
 runs are taken up to and with the first that is not of level 0, and its level is the target. If all
@@ -22,25 +29,72 @@ beneath. So they may where deletion vectors take what lies beneath away.
 A full pick of what is one run on the last level already takes the files of it with a deletion
 vector, each to be written anew by itself.
 
-Source: Paimon's ``UniversalCompaction`` and ``MergeTreeCompactManager`` (1.3.1).
+Source: Paimon's ``UniversalCompaction``, ``FullCompactTrigger``, ``OffPeakHours``,
+``ForceUpLevel0Compaction`` and ``MergeTreeCompactManager`` (1.3.1). Java's trigger and its gentle
+interval remember in the writer's process when they were last used; here the files tell (when the
+last level was written, how many runs level 0 has), so it does not matter who writes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.options import Options
 from tidelake.options.declared import (
+    COMPACTION_FORCE_REWRITE_ALL_FILES,
     COMPACTION_FORCE_UP_LEVEL_0,
     COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
+    COMPACTION_OFFPEAK_END_HOUR,
+    COMPACTION_OFFPEAK_RATIO,
+    COMPACTION_OFFPEAK_START_HOUR,
+    COMPACTION_OPTIMIZATION_INTERVAL,
     COMPACTION_SIZE_RATIO,
+    COMPACTION_TOTAL_SIZE_THRESHOLD,
+    LOOKUP_COMPACT,
+    LOOKUP_COMPACT_MAX_INTERVAL,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
 )
 from tidelake.store.lsm.levels import Levels, SortedRun
 
-__all__ = ["CompactionPolicy", "Pick", "pick"]
+__all__ = ["CompactionPolicy", "OffPeak", "Pick", "pick"]
+
+HOUR_MS = 3_600_000
+HOURS_OF_A_DAY = 24
+GENTLE = "GENTLE"
+
+
+@dataclass(frozen=True, slots=True)
+class OffPeak:
+    """Hours of the day in which more is compacted.
+
+    Parameters
+    ----------
+    start_hour, end_hour : int
+        From 0 to 23, the end is not part of it; it may lie behind midnight.
+    ratio_percent : int
+        What is added to the size ratio.
+
+    Examples
+    --------
+    >>> night = OffPeak(22, 6, 20)
+    >>> [night.ratio_at(hour * HOUR_MS) for hour in (21, 22, 24 + 5, 24 + 6)]
+    [0, 20, 20, 0]
+    """
+
+    start_hour: int
+    end_hour: int
+    ratio_percent: int
+
+    def ratio_at(self, now_ms: int) -> int:
+        """What is added at a time of the local wall clock."""
+        hour = now_ms // HOUR_MS % HOURS_OF_A_DAY
+        if self.start_hour <= self.end_hour:
+            inside = self.start_hour <= hour < self.end_hour
+        else:
+            inside = hour < self.end_hour or hour >= self.start_hour
+        return self.ratio_percent if inside else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +113,19 @@ class CompactionPolicy:
         Whether a compaction with rows that retract takes all older runs along
         (:attr:`tidelake.merge.MergeSpec.deletes_need_all`).
     empties_level_0 : bool
-        Whether runs of level 0 are always worth a compaction.
+        Whether runs of level 0 are worth a compaction whatever the other rules say.
     drops_deletes : bool
         Whether a delete never has to stay: what it deletes is marked in a deletion vector.
+    level_0_runs_min : int
+        From how many on.
+    full_below_bytes : int, optional
+        Size of all runs below which every compaction takes all.
+    full_interval_ms : int, optional
+        Age of the last level after which a compaction takes all.
+    off_peak : OffPeak, optional
+        When more is compacted.
+    rewrites_all : bool
+        Whether a full compaction rewrites files that could stay as they are.
     """
 
     runs_trigger: int = 5
@@ -70,6 +134,11 @@ class CompactionPolicy:
     deletes_need_all: bool = False
     empties_level_0: bool = False
     drops_deletes: bool = False
+    level_0_runs_min: int = 1
+    full_below_bytes: int | None = None
+    full_interval_ms: int | None = None
+    off_peak: OffPeak | None = None
+    rewrites_all: bool = False
 
     @classmethod
     def of(
@@ -80,15 +149,47 @@ class CompactionPolicy:
         empties_level_0: bool = False,
         drops_deletes: bool = False,
     ) -> CompactionPolicy:
-        """Take the policy of a table's options."""
+        """Take the policy of a table's options.
+
+        Parameters
+        ----------
+        options : Options
+            The table's.
+        deletes_need_all : bool
+            See above.
+        empties_level_0 : bool
+            Whether compactions look keys up.
+        """
+        trigger = options.get(NUM_SORTED_RUN_COMPACTION_TRIGGER)
+        level_0_runs_min = 1
+        if empties_level_0 and options.get(LOOKUP_COMPACT) == GENTLE:
+            interval = options.get(LOOKUP_COMPACT_MAX_INTERVAL)
+            level_0_runs_min = max(trigger, 2 * trigger if interval is None else interval)
+        start, end = (
+            options.get(COMPACTION_OFFPEAK_START_HOUR),
+            options.get(COMPACTION_OFFPEAK_END_HOUR),
+        )
+        off_peak = None
+        if start >= 0 and end >= 0 and start != end:
+            off_peak = OffPeak(start, end, options.get(COMPACTION_OFFPEAK_RATIO))
         return cls(
-            runs_trigger=options.get(NUM_SORTED_RUN_COMPACTION_TRIGGER),
+            runs_trigger=trigger,
             size_amplification_percent_max=options.get(COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT),
             size_ratio_percent=options.get(COMPACTION_SIZE_RATIO),
             deletes_need_all=deletes_need_all,
             empties_level_0=empties_level_0 or options.get(COMPACTION_FORCE_UP_LEVEL_0),
             drops_deletes=drops_deletes,
+            level_0_runs_min=level_0_runs_min,
+            full_below_bytes=options.get(COMPACTION_TOTAL_SIZE_THRESHOLD),
+            full_interval_ms=options.get(COMPACTION_OPTIMIZATION_INTERVAL),
+            off_peak=off_peak,
+            rewrites_all=options.get(COMPACTION_FORCE_REWRITE_ALL_FILES),
         )
+
+    @property
+    def needs_time(self) -> bool:
+        """Whether the time of the day, or since the last full compaction, matters."""
+        return self.full_interval_ms is not None or self.off_peak is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +206,15 @@ class Pick:
         Whether no older row of any key can lie beneath the result.
     one_by_one : bool
         Whether each file is written anew by itself.
+    rewrites_all : bool
+        Whether files are rewritten that could stay as they are.
     """
 
     files: tuple[DataFileMeta, ...]
     output_level: int
     drop_deletes: bool
     one_by_one: bool = False
+    rewrites_all: bool = False
 
 
 def pick(
@@ -118,6 +222,7 @@ def pick(
     policy: CompactionPolicy,
     *,
     full: bool = False,
+    now_ms: int = 0,
     is_worn: Callable[[DataFileMeta], bool] = lambda _: False,
 ) -> Pick | None:
     """Choose a compaction.
@@ -130,6 +235,9 @@ def pick(
         When to compact.
     full : bool
         Whether everything is to become one run.
+    now_ms : int
+        The local wall clock, as files are stamped with it; matters where the policy
+        :attr:`~CompactionPolicy.needs_time`.
     is_worn : callable
         Whether rows of a file are gone: deleted by a deletion vector, or expired.
 
@@ -143,14 +251,20 @@ def pick(
         if not runs:
             return None
         if len(runs) == 1 and runs[0].level == levels.max_level:
-            worn = tuple(filter(is_worn, runs[0].files))
-            last = levels.max_level
-            return Pick(worn, last, drop_deletes=True, one_by_one=True) if worn else None
+            files = runs[0].files if policy.rewrites_all else filter(is_worn, runs[0].files)
+            anew, last = tuple(files), levels.max_level
+            return Pick(anew, last, drop_deletes=True, one_by_one=True) if anew else None
+        chosen = _to_level(levels, runs, len(runs), policy)
+        return replace(chosen, rewrites_all=policy.rewrites_all)
+    if _all_are_due(levels, runs, policy, now_ms):
         return _to_level(levels, runs, len(runs), policy)
-    taken = _count(runs, policy)
+    ratio_percent = policy.size_ratio_percent
+    if policy.off_peak is not None:
+        ratio_percent += policy.off_peak.ratio_at(now_ms)
+    taken = _count(runs, policy, ratio_percent)
     if taken == 0 and policy.empties_level_0:
         newest = sum(run.level == 0 for run in runs)
-        taken = _grown(runs, newest, policy) if newest else 0
+        taken = _grown(runs, newest, ratio_percent) if newest >= policy.level_0_runs_min else 0
     if taken == 0:
         return None
     chosen = _to_level(levels, runs, taken, policy)
@@ -162,27 +276,42 @@ def pick(
     return chosen
 
 
-def _count(runs: Sequence[SortedRun], policy: CompactionPolicy) -> int:
+def _all_are_due(
+    levels: Levels, runs: Sequence[SortedRun], policy: CompactionPolicy, now_ms: int
+) -> bool:
+    """Whether all runs are small, or the last level is old."""
+    if len(runs) <= 1:
+        return False
+    size_bytes = sum(run.size_bytes for run in runs)
+    if policy.full_below_bytes is not None and size_bytes < policy.full_below_bytes:
+        return True
+    if policy.full_interval_ms is None:
+        return False
+    last = [f.creation_time_ms or 0 for f in levels.files if f.level == levels.max_level]
+    return not last or now_ms - max(last) > policy.full_interval_ms
+
+
+def _count(runs: Sequence[SortedRun], policy: CompactionPolicy, ratio_percent: int) -> int:
     """How many of the newest runs to take; 0 for none."""
     if len(runs) < policy.runs_trigger:
         return 0
     newer = sum(run.size_bytes for run in runs[:-1])
     if newer * 100 > policy.size_amplification_percent_max * runs[-1].size_bytes:
         return len(runs)
-    taken = _grown(runs, 1, policy)
+    taken = _grown(runs, 1, ratio_percent)
     if taken > 1:
         return taken
     if len(runs) > policy.runs_trigger:
-        taken = _grown(runs, len(runs) - policy.runs_trigger + 1, policy)
+        taken = _grown(runs, len(runs) - policy.runs_trigger + 1, ratio_percent)
         return taken if taken > 1 else 0
     return 0
 
 
-def _grown(runs: Sequence[SortedRun], taken: int, policy: CompactionPolicy) -> int:
+def _grown(runs: Sequence[SortedRun], taken: int, ratio_percent: int) -> int:
     """Take further runs while they are not much larger than all that is taken."""
     size_bytes = sum(run.size_bytes for run in runs[:taken])
     for run in runs[taken:]:
-        if size_bytes * (100 + policy.size_ratio_percent) < run.size_bytes * 100:
+        if size_bytes * (100 + ratio_percent) < run.size_bytes * 100:
             break
         size_bytes += run.size_bytes
         taken += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import shlex
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,16 @@ def test_the_script_prints_the_policies_side_by_side(capsys):
     assert "12xL0" in out
     assert "a: levels" in out
     assert "b: levels" in out
+
+
+def test_the_page_shows_what_the_script_prints(capsys):
+    page = (SCRIPT.parents[1] / "docs" / "compaction.md").read_text(encoding="utf-8")
+    _, _, block = page.partition("$ python scripts/sim_compaction.py ")
+    lines = block.partition("```")[0].splitlines()
+    command = "".join(line.removesuffix("\\") for line in lines[:3])
+    run(*shlex.split(command))
+    shown = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert shown == lines[3:]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,12 @@ from tidelake.metadata.deletion_file import (
     read_frame,
     write_deletion_files,
 )
-from tidelake.metadata.deletion_vector import POSITIONS_32_MAX, Positions, encode_vector
+from tidelake.metadata.deletion_vector import (
+    POSITIONS_32_MAX,
+    Positions,
+    decode_vector,
+    encode_vector,
+)
 from tidelake.metadata.index_entry import DeletionChange, IndexEntry, IndexFile
 from tidelake.options.declared import (
     DELETION_VECTOR_INDEX_FILE_TARGET_SIZE,
@@ -76,7 +81,7 @@ class BucketDeletions:
         self._one_file = one_file
         self._bitmap64 = context.options.get(DELETION_VECTORS_BITMAP64)
         self._new_names = (f"index-{context.env.ids.uuid()}-{i}" for i in itertools.count())
-        self._marked: dict[str, Positions] = {}
+        self._marked: dict[str, Frame] = {}  # as written: a bit per row or less, not eight bytes
         self._dropped: set[str] = set()
         self._unknown: list[str] = []
         self._take(files)
@@ -114,7 +119,7 @@ class BucketDeletions:
         """
         name = file.file_name
         if name in self._marked:
-            return self._marked[name]
+            return decode_vector(self._marked[name].data, row_count=file.row_count)
         where = self._ranges.get(name)
         if where is None or name in self._dropped:
             return NO_POSITIONS
@@ -122,8 +127,11 @@ class BucketDeletions:
 
     def count(self, file: DataFileMeta) -> int:
         """How many rows of a data file are deleted; mostly the metadata tells."""
+        marked = self._marked.get(file.file_name)
+        if marked is not None and marked.cardinality is not None:
+            return marked.cardinality
         where = self._ranges.get(file.file_name)
-        known = file.file_name not in self._marked and file.file_name not in self._dropped
+        known = file.file_name not in self._dropped
         if known and where is None:
             return 0
         if known and where is not None and where.cardinality is not None:
@@ -154,12 +162,14 @@ class BucketDeletions:
         CorruptError, UnsupportedError, NotFoundError
             As :meth:`positions`.
         """
-        marked: dict[str, Positions] = {}
+        marked: dict[str, Frame] = {}
         count = 0
         for file, positions in marks:
-            before = marked.get(file.file_name)
-            if before is None:
+            earlier = marked.get(file.file_name)
+            if earlier is None:
                 before = self.positions(file)
+            else:
+                before = decode_vector(earlier.data, row_count=file.row_count)
             after = np.union1d(before, positions)
             assert not len(after) or (after[0] >= 0 and after[-1] < file.row_count), "no rows of it"
             if not self._bitmap64 and len(after) and after[-1] > POSITIONS_32_MAX:
@@ -169,7 +179,8 @@ class BucketDeletions:
                 )
                 raise InvalidInputError(message, kind="deletion_vector", file=file.file_name)
             if len(after) > len(before):
-                marked[file.file_name] = after
+                data = encode_vector(after, bitmap64=self._bitmap64)
+                marked[file.file_name] = Frame(data, len(after))
                 count += len(after) - len(before)
         self._marked |= marked
         self._dropped -= marked.keys()
@@ -209,9 +220,7 @@ class BucketDeletions:
                 if name not in changed:
                     where = self._ranges[name]
                     frames[name] = read_frame(self._context.fileio, where, file_name=name)
-        for name, positions in self._marked.items():
-            data = encode_vector(positions, bitmap64=self._bitmap64)
-            frames[name] = Frame(data, len(positions))
+        frames |= self._marked
         added = self._written(frames)
         gone = {file.file_name for file in replaced}
         self._take([*(f for f in self._files.values() if f.file_name not in gone), *added])

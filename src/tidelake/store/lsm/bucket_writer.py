@@ -343,9 +343,8 @@ class LsmBucketWriter:
             expired=expired,
         )
         # only now: a compaction that failed is done again, and must find the rows
-        marks = [(rows.file, rows.positions) for rows in done.marked]
-        count = self._deletions.delete_all(marks)
-        assert count == sum(len(found) for _, found in marks), "what is found was not deleted"
+        count = self._deletions.delete_all((rows.file, rows.positions) for rows in done.marked)
+        assert count == sum(rows.count for rows in done.marked), "what is found was not deleted"
         lifted = {file.file_name for file in done.after}
         self._deletions.drop(f.file_name for f in done.before if f.file_name not in lifted)
         self._levels = self._levels.updated(done.before, done.after)

@@ -61,6 +61,11 @@ class FoundRows:
         return np.unpackbits(self.bits, count=self.file.row_count).view(np.bool_)
 
     @property
+    def count(self) -> int:
+        """How many rows they are."""
+        return int(np.count_nonzero(self.mask))
+
+    @property
     def positions(self) -> Positions:
         """The ordinals of the rows, rising."""
         return np.flatnonzero(self.mask)

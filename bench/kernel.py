@@ -1,10 +1,11 @@
-"""W1 (load) and W3 (merge on read) without Spark, beside pyarrow's own read and write.
+"""Load (W1), merge on read (W3) and compaction (W4) without Spark, beside pyarrow.
 
 Every line checks its answer before it is timed. Run by `python bench/run.py kernel [--size full]`.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -205,6 +206,34 @@ def merge_lines(size: Size) -> Iterator[Line]:
             )
 
 
+def compaction_lines(size: Size) -> Iterator[Line]:
+    """A full compaction against reading its input and writing that again."""
+    for key_name, key in KEYS.items():
+        with scratch() as place:
+            merge_table(place, key_name, size)
+            warehouse = place / "warehouse"
+            files = sorted(warehouse.rglob("data-*.parquet"))
+            numbers = iter(range(1_000_000))
+
+            def compact(place=place, warehouse=warehouse, numbers=numbers) -> tidelake.Table:
+                copy = place / f"copy-{next(numbers)}"
+                shutil.copytree(warehouse, copy, copy_function=os.link)
+                table = tidelake.open(str(copy)).table("db.m")
+                assert table.compact(full=True).files == 1, "five runs become one"
+                return table
+
+            def plain(place=place, files=files) -> None:
+                read = pa.concat_tables([pq.read_table(f) for f in files])
+                pq.write_table(read, place / "plain.parquet", compression="zstd")
+
+            assert rows.digest(compact().to_arrow(), key[0]) == expected_digest(key_name, size)
+            ratio = paired(compact, plain, rounds=size.rounds)
+            what = f"full compaction, {key_name}, 1 + {len(files) - 1} runs"
+            yield Line(
+                "W4", what, "read_table and write_table of its input, zstd", ratio, "<= 1.15"
+            )
+
+
 def orc_lines(size: Size) -> Iterator[Line]:
     """A scan of ORC files with merge against pyarrow's read of the same files."""
     key_name = "int64 key"
@@ -230,4 +259,5 @@ def lines(size_name: str) -> Iterator[Line]:
     size = SIZES[size_name]
     yield from load_lines(size)
     yield from merge_lines(size)
+    yield from compaction_lines(size)
     yield from orc_lines(size)

@@ -101,9 +101,12 @@ def _compact(
     tasks: int | None,
 ) -> WriteResult:
     check_writable(handle)
-    planner = new_writer(handle)
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return WriteResult()
+    planner = new_writer(handle, base_snapshot_id=snapshot.id)
     try:
-        plan = plan_compaction(handle, planner, chosen, full=full)
+        plan = plan_compaction(handle, snapshot, planner, chosen, full=full)
     finally:
         planner.close()
     if not plan.parts:

@@ -21,6 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidelake.errors import InvalidInputError, shortened
+from tidelake.metadata.snapshot import Snapshot
 from tidelake.scan import BucketFiles, live_buckets
 from tidelake.scan.prune import matching_partitions
 from tidelake.table.arguments import whole_number
@@ -70,11 +71,11 @@ class CompactionPlan:
     parts : tuple of CompactionPart
         The largest first.
     snapshot_id : int
-        The snapshot looked at; 0 for the empty table.
+        The snapshot looked at.
     """
 
-    parts: tuple[CompactionPart, ...] = ()
-    snapshot_id: int = 0
+    parts: tuple[CompactionPart, ...]
+    snapshot_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ def _buckets(handle: TableHandle, given: object) -> frozenset[int] | None:
 
 
 def plan_compaction(
-    handle: TableHandle, writer: TableWriter, chosen: Chosen, *, full: bool
+    handle: TableHandle, snapshot: Snapshot, writer: TableWriter, chosen: Chosen, *, full: bool
 ) -> CompactionPlan:
     """Find the buckets that need a compaction.
 
@@ -173,8 +174,10 @@ def plan_compaction(
     ----------
     handle : TableHandle
         The table.
+    snapshot : Snapshot
+        What is looked at.
     writer : TableWriter
-        A new one; it stays on the snapshot that it finds.
+        A new one that begins from that snapshot.
     chosen : Chosen
         The buckets that are asked for.
     full : bool
@@ -189,9 +192,6 @@ def plan_compaction(
     -----
     Cost: a tenth of a millisecond for each bucket.
     """
-    snapshot = handle.snapshots.latest()
-    if snapshot is None:
-        return CompactionPlan()
     found = live_buckets(handle.read_context(), snapshot, manifests=handle.manifests)
     parts: list[CompactionPart] = []
     for place in chosen.of_buckets(handle, found):
@@ -212,9 +212,12 @@ def plan_compaction(
 def compact_table(handle: TableHandle, chosen: Chosen, *, full: bool) -> WriteResult:
     """Compact the buckets that need it, in this process; one commit."""
     check_writable(handle)
-    writer = new_writer(handle)
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return WriteResult()
+    writer = new_writer(handle, base_snapshot_id=snapshot.id)
     try:
-        plan = plan_compaction(handle, writer, chosen, full=full)
+        plan = plan_compaction(handle, snapshot, writer, chosen, full=full)
         for place in dict.fromkeys((p.partition, p.bucket) for p in plan.parts):
             writer.compact(*place, full=full)
     except BaseException:

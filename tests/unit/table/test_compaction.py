@@ -12,6 +12,7 @@ from tidelake import col
 from tidelake.commit import Committer
 from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError
 from tidelake.fileio import LocalFileIO
+from tidelake.table import compaction
 from tidelake.telemetry import Env
 
 PARTITIONED = {"primary_keys": ["p", "k"], "partition_keys": ["p"]}
@@ -317,3 +318,27 @@ def test_files_that_could_stay_are_rewritten_if_that_is_asked_for(catalog, keyed
     table.compact(full=True, options={"compaction.force-rewrite-all-files": True})
     assert not names(table) & before
     assert table.count() == 10
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_a_commit_between_the_plan_and_the_first_bucket_is_not_half_seen(catalog, keyed):
+    """Which buckets there are and what is in them is of one snapshot."""
+    layout = PARTITIONED if keyed else {"partition_keys": ["p"]}
+    options = {"bucket": 1, "write-only": True} if keyed else {}
+    table = catalog.create_table("db.t", COLUMNS, **layout, options=options)
+    for v in range(5):
+        table.write(rows(range(5), v, "a"))
+    plan = compaction.plan_compaction
+    seen = []
+
+    def late(handle, snapshot, writer, chosen, *, full):
+        other(table).write(rows(range(5), 9, "a"))
+        planned = plan(handle, snapshot, writer, chosen, full=full)
+        seen.append((snapshot.id, planned.snapshot_id, writer.base_snapshot_id))
+        return planned
+
+    with mock.patch.object(compaction, "plan_compaction", late):
+        result = table.compact(full=True)
+    assert seen == [(5, 5, 5)]
+    assert (len(result.snapshot_ids), result.compactions_dropped) == (1, 0)
+    assert {row[2] for row in state(table)} == ({9} if keyed else {0, 1, 2, 3, 4, 9})

@@ -21,6 +21,7 @@ from pyspark.sql import types as st
 from tidelake.catalog import Catalog, open_catalog
 from tidelake.errors import InvalidInputError
 from tidelake.options import session_options
+from tidelake.spark.changes import changes_frame
 from tidelake.spark.compaction import compact_on_spark
 from tidelake.spark.read import frame_of, view_frame_of
 from tidelake.spark.session import prepare
@@ -28,7 +29,10 @@ from tidelake.spark.source import TidelakeSource
 from tidelake.spark.types import fields_from_spark
 from tidelake.spark.write import write_frame
 from tidelake.table import RowView, SystemTable, Table
+from tidelake.table.changes_range import planned_changes
 from tidelake.table.compaction import Chosen
+from tidelake.table.logged_changes import ChangesMode
+from tidelake.table.time_travel import Moment
 from tidelake.table.write import CommitIdentity, WriteResult
 from tidelake.types.schema_change import SchemaChange
 
@@ -152,6 +156,49 @@ class Lake:
             raise InvalidInputError(message, kind="no_columns", table=name)
         scan = self._in_session(found, options).scan(columns=columns, filter=filter, **moment)
         return frame_of(self.spark, scan, table=name)
+
+    def changes(
+        self,
+        name: str,
+        start: Moment,
+        end: Moment | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: object = None,
+        mode: ChangesMode = "diff",
+        options: Mapping[str, object] | None = None,
+    ) -> DataFrame:
+        """Read what changed after `start`, up to and with `end`, on the executors.
+
+        Parameters
+        ----------
+        name : str
+            ``"database.table"``.
+        start, end, columns, filter, mode
+            As of :meth:`tidelake.Table.changes_batches`.
+        options : mapping, optional
+            Options of the table for this read, over those of the session: see :class:`Lake`.
+
+        Returns
+        -------
+        DataFrame
+            ``_row_kind`` (``+I``, ``-U``, ``+U``, ``-D``) and the columns; what was there when this
+            was called. **Its rows have no order**: where several commits between changed one key, a
+            changelog does not show which change came first, so replay commit by commit, or read the
+            net change (``mode="diff"``), which has one change a key.
+
+        Raises
+        ------
+        NotFoundError
+            No such table, column, snapshot or tag; or a snapshot between has expired.
+        UnsupportedError
+            The table has no changes of that mode.
+        """
+        table = self._in_session(self._data_table(name, use="changes are read of"), options)
+        changes = planned_changes(
+            table.handle, start, end, columns=columns, filter=filter, mode=mode
+        )
+        return changes_frame(self.spark, changes, table=name)
 
     def create_table(
         self,
@@ -325,10 +372,10 @@ class Lake:
         given = {**own, **(options or {})}
         return table.with_options(given) if given else table
 
-    def _data_table(self, name: str) -> Table:
+    def _data_table(self, name: str, *, use: str = "rows are written to") -> Table:
         found = self.catalog.table(name)
         if isinstance(found, SystemTable):
-            message = f"'{name}' is a system table: it cannot be written."
+            message = f"'{name}' is a system table: {use} the table that it tells of."
             raise InvalidInputError(message, kind="system_table", table=name)
         return found
 

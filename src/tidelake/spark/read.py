@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -40,10 +40,12 @@ from tidelake.types.predicate import Predicate, columns_of
 
 __all__ = [
     "SplitTask",
+    "Weighed",
     "frame_of",
     "pack_tasks",
     "packed_splits",
     "read_task",
+    "spark_batches",
     "split_batches",
     "view_frame_of",
 ]
@@ -78,6 +80,18 @@ class SplitTask:
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The rows of a split."""
         return read_split(self.context, split, columns=self.columns, predicate=self.predicate)
+
+
+class Weighed(Protocol):
+    """What tasks are made of."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the files."""
+        ...
+
+
+W = TypeVar("W", bound=Weighed)
 
 
 class RowsOfSplits(Protocol):
@@ -173,9 +187,7 @@ def _merged(
     return spark.range(0, len(blobs), 1, len(blobs)).mapInArrow(read_task(task, blobs), schema)
 
 
-def packed_splits(
-    spark: SparkSession, context: ReadContext, splits: Sequence[Split]
-) -> list[list[Split]]:
+def packed_splits(spark: SparkSession, context: ReadContext, splits: Sequence[W]) -> list[list[W]]:
     """Spread splits over as many tasks as the table's options and the session's cores suggest."""
     cost = context.options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST)
     most = context.options.get(declared.SOURCE_SPLIT_TARGET_SIZE)
@@ -202,19 +214,26 @@ def split_batches(
     task: RowsOfSplits, split: Split, fields: Sequence[DataField]
 ) -> Iterator[pa.RecordBatch]:
     """Rows of one split in Spark's Arrow types."""
-    for batch in task.read(split):
+    return spark_batches(task.read(split), fields)
+
+
+def spark_batches(
+    batches: Iterator[pa.RecordBatch], fields: Sequence[DataField]
+) -> Iterator[pa.RecordBatch]:
+    """Rows in Spark's Arrow types, in pieces that cross to the JVM well."""
+    for batch in batches:
         typed = to_spark_arrow(batch, fields)
         for start in range(0, typed.num_rows, ROWS_PER_BATCH):
             yield typed.slice(start, ROWS_PER_BATCH)
 
 
-def pack_tasks(splits: Sequence[Split], *, count: int, cost: int) -> list[list[Split]]:
+def pack_tasks(splits: Sequence[W], *, count: int, cost: int) -> list[list[W]]:
     """Spread splits over `count` tasks of even weight; each weighs `cost` beside its bytes.
 
     The heaviest split first, each to the task that has least (at most 4/3 of the best spread).
     """
     count = min(count, len(splits))
-    tasks: list[list[Split]] = [[] for _ in range(count)]
+    tasks: list[list[W]] = [[] for _ in range(count)]
     heap = [(0, number) for number in range(count)]
     for split in sorted(splits, key=lambda s: -s.size_bytes):
         weight, number = heapq.heappop(heap)
@@ -223,7 +242,7 @@ def pack_tasks(splits: Sequence[Split], *, count: int, cost: int) -> list[list[S
     return tasks
 
 
-def _tasks_count(splits: Sequence[Split], *, most: int, cost: int, cores: int) -> int:
+def _tasks_count(splits: Sequence[Weighed], *, most: int, cost: int, cores: int) -> int:
     """Spark's own rule for files: even shares for all cores, within bounds."""
     total = sum(s.size_bytes + cost for s in splits)
     share = min(most, max(cost, total // cores))

@@ -13,6 +13,9 @@ because the API has no column pruning and no clustering before a write:
   bucket has a run per task until a later write compacts it. Tasks do not compact here: two would
   take the same files.
 
+With the option ``incremental-between`` a read gives what changed between two snapshots or tags, as
+:meth:`tidelake.spark.Lake.changes` does: ``_row_kind`` is its first column.
+
 The options are those of :mod:`tidelake.spark.source_options`; any other is refused. Mode
 ``overwrite`` replaces what :meth:`tidelake.spark.Lake.write` does: the partitions that rows come
 for, unless the option ``dynamic-partition-overwrite`` is false.
@@ -22,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -41,6 +45,7 @@ from tidelake.metadata import commit_message
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.options import declared
 from tidelake.scan import split_from_bytes, split_to_bytes
+from tidelake.spark.changes import ChangeTask, PartBytes
 from tidelake.spark.filter import from_spark_filters
 from tidelake.spark.read import SplitTask, split_batches
 from tidelake.spark.source_options import Place, ReadOptions, WriteOptions
@@ -48,13 +53,16 @@ from tidelake.spark.types import spark_schema
 from tidelake.spark.write import publish
 from tidelake.spark.write_task import WriteTask, write_batches
 from tidelake.table import Table
+from tidelake.table.change_rows import PlannedChanges
+from tidelake.table.changes_range import moments_between, planned_changes
 from tidelake.table.dynamic_buckets import is_dynamic
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN
+from tidelake.table.logged_changes import ChangesMode
 from tidelake.table.read import TableScan
 from tidelake.table.write import CommitIdentity, check_writable
 from tidelake.types.conform import conform
-from tidelake.types.predicate import conjoin, parse_filter
+from tidelake.types.predicate import Predicate, conjoin, parse_filter
 
 __all__ = ["TidelakeSource"]
 
@@ -71,12 +79,17 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         """The columns that a read gives."""
         options = ReadOptions.of(self.options)
         table = _open(options.place, options.table_options)
+        if options.between is not None:
+            changes = _changes(table, options, (), columns=options.columns)
+            return spark_schema(ChangeTask(changes.rows).fields, table=table.identifier)
         scan = _scan(table, options, (), columns=options.columns)
         return spark_schema(scan.context.fields(scan.columns), table=table.identifier)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read."""
-        return TidelakeReader(ReadOptions.of(self.options), schema)
+        options = ReadOptions.of(self.options)
+        reader = TidelakeReader if options.between is None else ChangesReader
+        return reader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001
         """A batch write."""
@@ -153,6 +166,61 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
         assert self._task is not None, "executors read with a reader that was shipped"
         task = self._task
         yield from split_batches(task, split_from_bytes(partition.blob), task.fields)
+
+
+@dataclass
+class PartPartition(InputPartition):  # type: ignore[misc]  # pyspark carries no types here
+    """One task of a read of changes."""
+
+    part: PartBytes
+
+
+class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries no types here
+    """Plans changes on the driver, reads them on the executors.
+
+    Parameters
+    ----------
+    options : ReadOptions
+        The user's options, with ``incremental-between``.
+    schema : StructType
+        The columns that Spark was told of.
+    """
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._columns = [name for name in schema.names if name != ROW_KIND_COLUMN]
+        self._filters: list[Filter] = []
+        self._changes: PlannedChanges | None = None
+        self._task: ChangeTask | None = None
+
+    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
+        """Take filters to read less; all are given back, so that Spark applies them too."""
+        self._filters = list(filters)
+        yield from filters
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One per part."""
+        return [PartPartition(PartBytes.of(part)) for part in self._planned().parts()]
+
+    def _planned(self) -> PlannedChanges:
+        if self._changes is None:
+            table = _open(self._options.place, self._options.table_options)
+            self._changes = _changes(table, self._options, self._filters, columns=self._columns)
+        return self._changes
+
+    def __getstate__(self) -> ChangeTask:
+        # Spark ships the reader before it asks for the partitions, so the plan is made here
+        return ChangeTask(self._planned().rows)
+
+    def __setstate__(self, task: ChangeTask) -> None:
+        self._task = task
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Changes of one part."""
+        if not isinstance(partition, PartPartition):
+            return  # Spark's stand-in for an empty plan
+        assert self._task is not None, "executors read with a reader that was shipped"
+        yield from self._task.batches(partition.part.blobs)
 
 
 @dataclass
@@ -234,6 +302,13 @@ def _open(place: Place, options: Mapping[str, str]) -> Table:
     return found.with_options(options) if options else found
 
 
+def _offered(table: Table, options: ReadOptions, filters: Sequence[Filter]) -> Predicate | None:
+    """What the user's option and Spark's filters ask for."""
+    asked = parse_filter(options.filter)
+    offered = from_spark_filters(filters, table.table_schema.fields)
+    return conjoin([p for p in (asked, offered) if p is not None])
+
+
 def _scan(
     table: Table,
     options: ReadOptions,
@@ -241,12 +316,30 @@ def _scan(
     *,
     columns: Sequence[str] | None,
 ) -> TableScan:
-    asked = parse_filter(options.filter)
-    offered = from_spark_filters(filters, table.table_schema.fields)
     return table.scan(
         columns=columns,
-        filter=conjoin([p for p in (asked, offered) if p is not None]),
+        filter=_offered(table, options, filters),
         snapshot_id=options.snapshot_id,
         timestamp=options.timestamp,
         tag=options.tag,
+    )
+
+
+def _changes(
+    table: Table,
+    options: ReadOptions,
+    filters: Sequence[Filter],
+    *,
+    columns: Sequence[str] | None,
+) -> PlannedChanges:
+    assert options.between is not None
+    handle = table.handle
+    start, end = moments_between(handle, options.between)
+    return planned_changes(
+        handle,
+        start,
+        end,
+        columns=columns,
+        filter=_offered(table, options, filters),
+        mode=cast("ChangesMode", options.changes_mode),
     )

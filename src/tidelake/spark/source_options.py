@@ -25,7 +25,19 @@ SPARK_PREFIX = "__"
 """What keys begin with that Spark's own writer adds, such as ``__partition_columns``."""
 
 PLACE_KEYS = ("path", "warehouse", "table")
-READ_KEYS = (*PLACE_KEYS, "columns", "filter", "snapshot-id", "timestamp", "tag")
+BETWEEN = declared.INCREMENTAL_BETWEEN.key
+BETWEEN_MODE = declared.INCREMENTAL_BETWEEN_SCAN_MODE.key
+AUTO = declared.INCREMENTAL_BETWEEN_SCAN_MODE.default
+READ_KEYS = (
+    *PLACE_KEYS,
+    "columns",
+    "filter",
+    "snapshot-id",
+    "timestamp",
+    "tag",
+    BETWEEN,
+    BETWEEN_MODE,
+)
 WRITE_KEYS = (
     *PLACE_KEYS,
     "commit-user",
@@ -81,6 +93,8 @@ class ReadOptions:
     snapshot_id: int | None = None
     timestamp: Time | None = None
     tag: str | None = None
+    between: str | None = None
+    changes_mode: str = AUTO
     table_options: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -90,13 +104,20 @@ class ReadOptions:
         Raises
         ------
         InvalidInputError
-            A key is unknown or belongs to writes, a value is not of its kind, or two keys name a
-            moment.
+            A key is unknown or belongs to writes, a value is not of its kind, two keys name a
+            moment, or a moment is asked for and changes too.
         """
         known = (*READ_KEYS, *MOMENTS_ELSEWHERE, VERSION_AS_OF)
         given = _known(options, known, "read", other=WRITE_KEYS)
         columns = given.get("columns")
         snapshot_id, timestamp, tag = _moment(given)
+        between = given.get(BETWEEN)
+        if between is not None and (snapshot_id, timestamp, tag) != (None, None, None):
+            message = f"Give option '{BETWEEN}', for changes, or a moment of the table; not both."
+            raise InvalidInputError(message, kind="two_moments")
+        if between is None and BETWEEN_MODE in given:
+            message = f"Option '{BETWEEN_MODE}' says how '{BETWEEN}' is read: give that, too."
+            raise InvalidInputError(message, kind="source_options", option=BETWEEN_MODE)
         return cls(
             place=Place.of(given),
             columns=None if columns is None else tuple(c.strip() for c in columns.split(",")),
@@ -104,6 +125,8 @@ class ReadOptions:
             snapshot_id=snapshot_id,
             timestamp=timestamp,
             tag=tag,
+            between=between,
+            changes_mode=given.get(BETWEEN_MODE, AUTO),
             table_options=_table_options(given, known),
         )
 

@@ -2,14 +2,75 @@
 
 from __future__ import annotations
 
-from tidelake.errors import InvalidInputError
-from tidelake.table.changes import TableChanges
-from tidelake.table.handle import TableHandle
-from tidelake.table.logged_changes import ChangesMode, LoggedChanges, changes_mode
-from tidelake.table.time_travel import Moment
-from tidelake.types.predicate import Predicate
+from collections.abc import Sequence
 
-__all__ = ["changes_between"]
+from tidelake.errors import InvalidInputError, shortened
+from tidelake.options import declared
+from tidelake.table.arguments import column_names
+from tidelake.table.change_rows import PlannedChanges
+from tidelake.table.changes import NetRows, TableChanges
+from tidelake.table.handle import TableHandle
+from tidelake.table.logged_changes import (
+    ChangesMode,
+    LoggedChanges,
+    LoggedRows,
+    changes_mode,
+    telling_snapshots,
+)
+from tidelake.table.time_travel import Moment
+from tidelake.types.predicate import Predicate, bind, parse_filter
+
+ENDS_COUNT = 2
+
+__all__ = ["changes_between", "moments_between", "planned_changes"]
+
+
+def planned_changes(
+    handle: TableHandle,
+    start: Moment,
+    end: Moment | None,
+    *,
+    columns: Sequence[str] | None,
+    filter: object,
+    mode: ChangesMode,
+) -> PlannedChanges:
+    """Plan what changed, from arguments as users give them.
+
+    See :meth:`tidelake.Table.changes_batches`.
+    """
+    schema = handle.schema
+    parsed = parse_filter(filter)
+    return changes_between(
+        handle,
+        start,
+        end,
+        columns=column_names(columns, schema.field_names, table=handle.identifier),
+        predicate=None if parsed is None else bind(parsed, schema.fields),
+        mode=mode,
+    )
+
+
+def moments_between(handle: TableHandle, text: str) -> tuple[Moment, Moment]:
+    """The two ends that ``incremental-between`` names: ids of snapshots, or tags.
+
+    A tag whose name is a number (Java allows it) is meant before the snapshot of that id, as there.
+
+    Raises
+    ------
+    InvalidInputError
+        The text is not two names with a comma between.
+    """
+    ends = [end.strip() for end in text.split(",")]
+    if len(ends) != ENDS_COUNT or not all(ends):
+        message = (
+            f"Option '{declared.INCREMENTAL_BETWEEN.key}' is '{shortened(text)}': it names two"
+            " snapshots or tags with a comma between, such as '3,7'."
+        )
+        raise InvalidInputError(message, kind="changes_between", table=handle.identifier)
+    tags = handle.tags.names()
+    is_id = [end.isascii() and end.isdecimal() and end not in tags for end in ends]
+    start, end = (int(e) if number else e for e, number in zip(ends, is_id, strict=True))
+    return start, end
 
 
 def changes_between(
@@ -20,7 +81,7 @@ def changes_between(
     columns: tuple[str, ...],
     predicate: Predicate | None,
     mode: ChangesMode,
-) -> TableChanges | LoggedChanges:
+) -> PlannedChanges:
     """What changed after `start`, up to and with `end`; see :meth:`tidelake.Table.changes_batches`.
 
     Parameters
@@ -48,8 +109,10 @@ def changes_between(
         raise InvalidInputError(message, kind="changes_backwards", table=handle.identifier)
     for name in columns:
         handle.schema.field(name)
+    context = handle.read_context()
     if source == "diff":
-        return TableChanges(handle, before, after, columns, predicate)
-    return LoggedChanges(
-        handle, start_id, end_id, columns, predicate, of_changelog=source == "changelog"
-    )
+        return TableChanges(handle, before, after, NetRows(context, columns, predicate))
+    of_changelog = source == "changelog"
+    snapshots = telling_snapshots(handle, start_id, end_id, of_changelog=of_changelog)
+    rows = LoggedRows(context, columns, predicate)
+    return LoggedChanges(handle, snapshots, of_changelog, rows)

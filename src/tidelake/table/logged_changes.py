@@ -35,13 +35,13 @@ from tidelake.options import declared
 from tidelake.scan import ReadContext, grouped, read_changes
 from tidelake.scan.prune import scan_filter
 from tidelake.scan.prune_entries import in_partitions
+from tidelake.table.change_rows import ChangePart, change_schema
 from tidelake.table.handle import TableHandle
-from tidelake.table.inputs import ROW_KIND_COLUMN, row_kind_names
+from tidelake.table.inputs import row_kind_names
 from tidelake.types import RowKind
-from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import Predicate
 
-__all__ = ["ChangesMode", "LoggedChanges", "changes_mode"]
+__all__ = ["ChangesMode", "LoggedChanges", "LoggedRows", "changes_mode", "telling_snapshots"]
 
 ChangesMode = Literal["diff", "changelog", "delta", "auto"]
 NONE = "none"
@@ -83,6 +83,40 @@ def changes_mode(mode: str, handle: TableHandle) -> Literal["diff", "changelog",
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedRows:
+    """Reads the files of a part as they stand. Picklable.
+
+    Parameters
+    ----------
+    context : ReadContext
+        The table.
+    columns : tuple of str
+        The columns wanted.
+    predicate : Predicate, optional
+        Bound; decided for each row on its own.
+    """
+
+    context: ReadContext
+    columns: tuple[str, ...]
+    predicate: Predicate | None
+
+    def read(self, part: ChangePart) -> Iterator[pa.RecordBatch]:
+        """The changes of a part, file by file."""
+        [split] = part
+        schema = change_schema(self)
+        keyed = bool(self.context.schema.primary_keys)
+        for rows in read_changes(
+            self.context, split, columns=self.columns, predicate=self.predicate
+        ):
+            if keyed:
+                kinds = rows.column(KIND_FIELD.name)
+            else:
+                kinds = pa.array(np.full(rows.num_rows, RowKind.INSERT, np.int8))
+            columns = [row_kind_names(kinds), *(rows.column(name) for name in self.columns)]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+@dataclass(frozen=True, slots=True)
 class LoggedChanges:
     """The changes that the snapshots of a range tell.
 
@@ -90,87 +124,65 @@ class LoggedChanges:
     ----------
     handle : TableHandle
         The table.
-    start_id, end_id : int
-        After the one, up to and with the other.
-    columns : tuple of str
-        The columns wanted.
-    predicate : Predicate, optional
-        Bound; decided for each row on its own.
+    snapshots : tuple of Snapshot
+        Those that tell something; see :func:`telling_snapshots`.
     of_changelog : bool
         Whether changelog files are read, or the new data files.
+    rows : LoggedRows
+        What is read of each part.
     """
 
     handle: TableHandle
-    start_id: int
-    end_id: int
-    columns: tuple[str, ...]
-    predicate: Predicate | None
+    snapshots: tuple[Snapshot, ...]
     of_changelog: bool
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The rows' Arrow schema: ``_row_kind`` first."""
-        fields = [self.handle.schema.field(name) for name in self.columns]
-        kind = pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)
-        return pa.schema([kind, *to_arrow_schema(fields)])
+    rows: LoggedRows
 
     def reader(self) -> pa.RecordBatchReader:
-        """The changes as a stream; which snapshots there are is found out before the first row."""
-        snapshots = self._snapshots()
-        return pa.RecordBatchReader.from_batches(self.schema, self._batches(snapshots))
+        """The changes as a stream."""
+        batches = (batch for part in self.parts() for batch in self.rows.read(part))
+        return pa.RecordBatchReader.from_batches(change_schema(self.rows), batches)
 
-    def _snapshots(self) -> list[Snapshot]:
-        """Those of the range that tell something.
+    def parts(self) -> Iterator[ChangePart]:
+        """The files that each snapshot tells of, bucket by bucket."""
+        for snapshot in self.snapshots:
+            for bucket in grouped(self._entries(snapshot), snapshot.id):
+                if bucket.bucket >= 0:  # rows that wait for their bucket are nobody's yet
+                    yield (bucket.split(((bucket.files,),), raw=True),)
 
-        Raises
-        ------
-        NotFoundError
-            One has expired.
-        UnsupportedError
-            A changelog is wanted, and the table writes none and has none.
-        """
-        log = self.handle.snapshots
-        found = [log.load(number) for number in range(self.start_id + 1, self.end_id + 1)]
-        if not self.of_changelog:
-            return [s for s in found if s.commit_kind is CommitKind.APPEND]
-        logged = [s for s in found if s.changelog_manifest_list is not None]
-        if found and not logged and self.handle.options.get(declared.CHANGELOG_PRODUCER) == NONE:
-            message = (
-                f"Table '{self.handle.identifier}' has no changelog of snapshots"
-                f" {self.start_id + 1} to {self.end_id}: its 'changelog-producer' is 'none'. Read"
-                " the net change (mode='diff') or the rows as they were written (mode='delta')."
-            )
-            raise UnsupportedError(message, kind="no_changelog", table=self.handle.identifier)
-        return [s for s in logged if s.commit_kind is not CommitKind.OVERWRITE]
-
-    def _batches(self, snapshots: list[Snapshot]) -> Iterator[pa.RecordBatch]:
-        context = self.handle.read_context()
-        for snapshot in snapshots:
-            for bucket in grouped(self._entries(context, snapshot), snapshot.id):
-                if bucket.bucket < 0:
-                    continue  # rows that wait for their bucket are nobody's yet
-                split = bucket.split(((bucket.files,),), raw=True)
-                for rows in read_changes(
-                    context, split, columns=self.columns, predicate=self.predicate
-                ):
-                    if rows.num_rows:
-                        yield self._with_names(context, rows)
-
-    def _entries(self, context: ReadContext, snapshot: Snapshot) -> EntryTable:
+    def _entries(self, snapshot: Snapshot) -> EntryTable:
         """The files that a snapshot tells of, in partitions that may satisfy the predicate."""
-        handle = self.handle
+        handle, context = self.handle, self.rows.context
         entries_of = changelog_entries if self.of_changelog else delta_entries
         entries = entries_of(handle.fileio, handle.paths, snapshot, handle.manifests)
         entries = entries.take(entries["kind"] == FileKind.ADD)
-        of_partition = scan_filter(context.schema, self.predicate).partition
+        of_partition = scan_filter(context.schema, self.rows.predicate).partition
         if of_partition is None:
             return entries
         return entries.take(in_partitions(context, entries, of_partition))
 
-    def _with_names(self, context: ReadContext, rows: pa.RecordBatch) -> pa.RecordBatch:
-        if context.schema.primary_keys:
-            kinds = rows.column(KIND_FIELD.name)
-        else:
-            kinds = pa.array(np.full(rows.num_rows, RowKind.INSERT, np.int8))
-        columns = [row_kind_names(kinds), *(rows.column(name) for name in self.columns)]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+def telling_snapshots(
+    handle: TableHandle, start_id: int, end_id: int, *, of_changelog: bool
+) -> tuple[Snapshot, ...]:
+    """The snapshots after the one, up to and with the other, that tell changes.
+
+    Raises
+    ------
+    NotFoundError
+        One has expired.
+    UnsupportedError
+        A changelog is wanted, and the table writes none and has none.
+    """
+    log = handle.snapshots
+    found = [log.load(number) for number in range(start_id + 1, end_id + 1)]
+    if not of_changelog:
+        return tuple(s for s in found if s.commit_kind is CommitKind.APPEND)
+    logged = [s for s in found if s.changelog_manifest_list is not None]
+    if found and not logged and handle.options.get(declared.CHANGELOG_PRODUCER) == NONE:
+        message = (
+            f"Table '{handle.identifier}' has no changelog of snapshots {start_id + 1} to {end_id}:"
+            " its 'changelog-producer' is 'none'. Read the net change (mode='diff') or the rows as"
+            " they were written (mode='delta')."
+        )
+        raise UnsupportedError(message, kind="no_changelog", table=handle.identifier)
+    return tuple(s for s in logged if s.commit_kind is not CommitKind.OVERWRITE)

@@ -22,7 +22,7 @@ from tidelake.scan import ScanPlan, plan_scan
 from tidelake.table.alter import alter_table
 from tidelake.table.alterations import Alterations
 from tidelake.table.arguments import check_dict, check_location, column_names, row_limit
-from tidelake.table.changes_range import changes_between
+from tidelake.table.changes_range import planned_changes
 from tidelake.table.compaction import Chosen, compact_table
 from tidelake.table.conversions import Conversions
 from tidelake.table.delete import delete_rows, drop_partitions, truncate
@@ -586,15 +586,8 @@ class Table(Conversions, Alterations):
             A changelog is asked for and none was written, or the new rows of a table whose merge
             engine combines rows: one of them alone does not say what the key has become.
         """
-        schema = self._handle.schema
-        parsed = parse_filter(filter)
-        return changes_between(
-            self._handle,
-            start,
-            end,
-            columns=column_names(columns, schema.field_names, table=self.identifier),
-            predicate=None if parsed is None else bind(parsed, schema.fields),
-            mode=mode,
+        return planned_changes(
+            self._handle, start, end, columns=columns, filter=filter, mode=mode
         ).reader()
 
     def history(self) -> pa.Table:

@@ -42,6 +42,11 @@ __all__ = [
 TITLE = "Reading: snapshots, time travel, splits"
 
 _CHANGES = refused("pass the ends to Table.changes(start, end) instead", on=ON_READ)
+_BETWEEN = refused(
+    "pass the ends to Table.changes(start, end), on Spark to tl.changes or as this option to"
+    " format('tidelake')",
+    on=ON_READ,
+)
 _STREAM = no_effect("it belongs to stream reads; a batch reads one snapshot")
 
 SCAN_MODE: Final = enumeration(
@@ -127,7 +132,7 @@ INCREMENTAL_BETWEEN: Final = text(
     "incremental-between",
     None,
     "Read the changes between two snapshots or tags, as 'start,end'.",
-    _CHANGES,
+    _BETWEEN,
 )
 INCREMENTAL_BETWEEN_TIMESTAMP: Final = text(
     "incremental-between-timestamp", None, "The same between two times.", _CHANGES
@@ -136,8 +141,7 @@ INCREMENTAL_BETWEEN_SCAN_MODE: Final = enumeration(
     "incremental-between-scan-mode",
     "auto",
     ("auto", "delta", "changelog", "diff"),
-    "Where those changes are read from.",
-    no_effect("it belongs to incremental-between"),
+    "Where those changes are read from; it goes with incremental-between.",
 )
 INCREMENTAL_TO_AUTO_TAG: Final = text(
     "incremental-to-auto-tag", None, "The changes up to a tag that was made by itself.", _CHANGES

@@ -74,5 +74,7 @@ def removing(actions: Actions, removes: npt.NDArray[np.bool_], *, not_null: bool
     not_null : bool
         The column holds no null: it takes the removing row's value.
     """
+    if not removes.any():
+        return actions
     begins = np.int8(Action.SET if not_null else Action.CLEAR)
     return np.where(removes, begins, actions).astype(np.int8, copy=False)

@@ -126,12 +126,12 @@ class Layout:
     def events(self, mask: npt.NDArray[np.bool_]) -> Events:
         """Give the rows of a mask [n]."""
         at = np.flatnonzero(mask)
-        segment = self.segment[at]
-        first = np.empty(len(at), np.bool_)
-        first[:1] = True
-        np.not_equal(segment[1:], segment[:-1], out=first[1:])
-        starts = np.flatnonzero(first)
-        return Events(at, starts, segment[starts])
+        if len(at) == len(mask):
+            return Events(at, self.starts, np.arange(len(self.starts), dtype=np.int64))
+        counts = np.add.reduceat(mask, self.starts, dtype=np.int64)
+        segments = np.flatnonzero(counts)
+        own = counts[segments]
+        return Events(at, np.cumsum(own) - own, segments)
 
     def last_of(self, mask: npt.NDArray[np.bool_]) -> Positions:
         """Give the last place of a mask in each segment [s]; -1 where it has none."""

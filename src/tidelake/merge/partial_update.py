@@ -179,14 +179,14 @@ class PartialUpdate:
         stays = [name in self.not_null for name in group.columns]
         count = len(layout.rows)
         if not any(stays) or not group.removes:
-            own = _dense_ranks(columns, group)
+            own = _order_numbers(columns, group)
             left = np.full(count, NOTHING) if not any(stays) else own
             return own, left
         emptied = [
             column if kept else pa.nulls(count, column.type)
             for column, kept in zip(columns, stays, strict=True)
         ]
-        both = _dense_ranks(
+        both = _order_numbers(
             [pa.concat_arrays(pair) for pair in zip(columns, emptied, strict=True)], group
         )
         return both[:count], both[count:]
@@ -202,10 +202,17 @@ class PartialUpdate:
                 raise _retract_not_null(name)
 
 
-def _dense_ranks(columns: Sequence[pa.Array], group: SequenceGroup) -> npt.NDArray[np.int64]:
+def _order_numbers(columns: Sequence[pa.Array], group: SequenceGroup) -> npt.NDArray[np.int64]:
+    """Numbers that order the rows' sequences; :data:`NOTHING` where all fields are null."""
     ranks: list[npt.NDArray[Any]] = []
     for column, data_type in zip(columns, group.types, strict=True):
         ranks += rank_column(column, data_type, descending=False)
+    empty = np.ones(len(ranks[0]), np.bool_)
+    for column in columns:
+        empty &= column.is_null().to_numpy(zero_copy_only=False)
+    own = ranks[-1]
+    if len(columns) == 1 and own.dtype == np.int64 and own.min(initial=0) > NOTHING:
+        return np.where(empty, NOTHING, own)  # instants and versions are ranks as they are
     order = np.lexsort(ranks[::-1])
     rises = np.zeros(len(order), np.bool_)
     for rank in ranks:
@@ -213,9 +220,6 @@ def _dense_ranks(columns: Sequence[pa.Array], group: SequenceGroup) -> npt.NDArr
         rises[1:] |= ordered[1:] != ordered[:-1]
     dense = np.empty(len(order), np.int64)
     dense[order] = np.cumsum(rises)
-    empty = np.ones(len(order), np.bool_)
-    for column in columns:
-        empty &= column.is_null().to_numpy(zero_copy_only=False)
     return np.where(empty, NOTHING, dense)
 
 

@@ -76,7 +76,8 @@ def last_non_null_value(layout: Layout, actions: Actions, valid: Mask) -> Picks:
 def _at_last(layout: Layout, actions: Actions, event: Mask) -> Picks:
     """The row of each segment's last event, where that sets a value."""
     last = layout.last_of(event)
-    sets = (last >= 0) & np.isin(actions[last], (Action.ADD, Action.SET))
+    own = actions[last]
+    sets = (last >= 0) & ((own == Action.ADD) | (own == Action.SET))
     return np.where(sets, layout.rows[last], NONE)
 
 
@@ -133,7 +134,8 @@ def extreme(
         The largest, or else the smallest.
     """
     valid = column.is_valid().to_numpy(zero_copy_only=False)[layout.rows]
-    used = np.isin(actions, (Action.ADD, Action.OLDER, Action.SET)) & valid
+    used = (actions == Action.ADD) | (actions == Action.OLDER) | (actions == Action.SET)
+    used &= valid
     events = layout.events(used & layout.since_reset(actions))
     picks = np.full(len(layout.starts), NONE, np.int64)
     if len(events.at) == 0:

@@ -43,6 +43,12 @@ MARKED_KEYS = Shape(
         ("changelog-producer", "lookup"),
     ),
 )
+JOB = Shape(
+    ("k",),
+    (),
+    None,
+    (("bucket", "1"), ("write-only", "true"), ("changelog-producer", "lookup")),
+)
 FULL_LOG = Shape(
     ("k",),
     (),
@@ -254,6 +260,16 @@ def scenarios() -> list[Scenario]:
                 _write(MARKED_KEYS, _rows(MARKED_KEYS, 0, 60, "a")),
                 _write(MARKED_KEYS, _rows(MARKED_KEYS, 58, 4, "b"), [False, True, False, False]),
                 _delete(7),
+            ],
+            settle=lambda table: table.compact(),
+        ),
+        Scenario(
+            "compaction as a job",
+            JOB,
+            [
+                _write(JOB, _rows(JOB, 0, 6, "a")),
+                _write(JOB, _rows(JOB, 3, 6, "b"), [i % 3 == 0 for i in range(6)]),
+                _compact(full=True),
             ],
             settle=lambda table: table.compact(),
         ),

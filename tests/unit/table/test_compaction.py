@@ -198,8 +198,11 @@ def test_an_overwrite_while_it_works_wins(waiting):
         {"changelog-producer": "full-compaction"},
         {"merge-engine": "first-row"},
         {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"},
+        {"merge-engine": "partial-update", "changelog-producer": "lookup"},
+        {"deletion-vectors.enabled": "true"},
+        {"deletion-vectors.enabled": "true", "changelog-producer": "lookup"},
     ],
-    ids=lambda options: next(iter(options.values())),
+    ids=lambda options: " ".join(options.values()),
 )
 def test_the_job_does_what_the_writers_of_such_a_table_would_do(catalog, options):
     tables = []

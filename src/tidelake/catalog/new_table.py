@@ -26,6 +26,7 @@ from tidelake.options import (
     declared,
     option_texts,
 )
+from tidelake.table.engine_options import check_engine_options
 from tidelake.table.schema_rules import (
     check_columns,
     check_layout,
@@ -107,6 +108,8 @@ def first_schema(
         time_ms=time_ms,
     )
     check_layout(schema, parsed, table=table)
+    engine = parsed.get(declared.MERGE_ENGINE) if keys else None
+    check_engine_options(text_options, engine=engine, table=table)
     return schema
 
 

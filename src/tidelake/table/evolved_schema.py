@@ -37,6 +37,7 @@ from tidelake.fileio.name import validate_name
 from tidelake.format import check_file_formats, check_timestamps
 from tidelake.options import Options, check_new_table, check_supported, declared
 from tidelake.options.given import option_text
+from tidelake.table.engine_options import check_engine_options
 from tidelake.table.option_change import check_option_change, renamed_in_options
 from tidelake.table.schema_rules import check_columns, check_layout, check_types
 from tidelake.table.time_travel import option_moment
@@ -164,6 +165,8 @@ def _unsupported(parsed: Options, schema: TableSchema, table: str) -> TidelakeEr
         )
         check_file_formats(parsed, schema.fields, what=f"Table '{table}'")
         check_timestamps(schema.fields, what=f"Table '{table}'")
+        engine = parsed.get(declared.MERGE_ENGINE) if schema.primary_keys else None
+        check_engine_options(schema.options, engine=engine, table=table)
     except (UnsupportedError, InvalidInputError) as refusal:
         return refusal
     return None

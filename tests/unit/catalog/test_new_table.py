@@ -197,12 +197,14 @@ def test_columns_are_taken_from_many_things(catalog):
 
 def test_options_of_columns_that_are_there_are_kept(catalog):
     options = {
-        "fields.v.aggregate-function": "sum",
-        "fields.ts,k.sequence-group": "v,f",
+        "merge-engine": "partial-update",
+        "fields.v.aggregate-function": "max",
+        "fields.ts,f.sequence-group": "v",
         "fields.v.stats-mode": "none",
         "fields.default-aggregate-function": "last_non_null_value",
     }
-    assert dict(catalog.create_table("db.t", SCHEMA, options=options).options.raw) == options
+    table = catalog.create_table("db.t", SCHEMA, primary_keys=["k"], options=options)
+    assert dict(table.options.raw) == options
 
 
 def test_an_option_that_is_none_is_not_set(catalog):

@@ -406,3 +406,26 @@ def test_sums_hold_whoever_overtakes_whom(tmp_path_factory, steps, producer, lev
                 assert change["k"] not in told
                 told[change["k"]] = change["v"]
         assert told == expected
+
+
+def test_gentle_compactions_let_commits_wait_and_mark_all_of_them_later(make):
+    table = make(
+        **{"lookup-compact": "gentle", "lookup-compact.max-interval": "4"},
+        **{"num-sorted-run.compaction-trigger": "3", **SUM},
+    )
+    expected: dict[int, int] = {}
+    waited = 0
+    for number in range(14):
+        keys = range(number, 2_000, 1 + number * 50)
+        table.write(rows(keys, 1))
+        for key in keys:
+            expected[key] = expected.get(key, 0) + 1
+        levels = table.system_table("files").to_arrow()["level"].to_pylist()
+        if 0 in levels:
+            waited += 1
+        else:
+            assert state(table) == expected
+    assert 0 < waited < 14
+    table.compact(full=True)
+    assert state(table) == expected
+    check_table(table.handle.fileio, table.paths.location)

@@ -18,7 +18,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 
-import indexes  # noqa: E402  (the path comes first)
+import engines  # noqa: E402  (the path comes first)
+import indexes  # noqa: E402
 import kernel  # noqa: E402
 import peers  # noqa: E402
 import pipeline  # noqa: E402
@@ -32,6 +33,7 @@ PAGE = HERE.parent / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 QUESTIONS = {
     "kernel": kernel.lines,
+    "engines": engines.lines,
     "indexes": indexes.lines,
     "planning": planning.lines,
     "scale": scale.lines,

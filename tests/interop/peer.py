@@ -83,6 +83,29 @@ class JavaPeer:
         answer = self._ask({"op": op, "table": str(table), **more})
         return self._checked(answer[-1]).get("snapshot")
 
+    def copy(self, source: Path, table: Path, *, keep: bool = False) -> dict[str, Any]:
+        """Write another table's rows in one commit.
+
+        Parameters
+        ----------
+        source, table : Path
+            From the one into the other.
+        keep : bool
+            Whether the writer stays open for the next commit, as that of a running job does.
+
+        Returns
+        -------
+        dict
+            ``rows``, and the ``cpu`` and ``wall`` seconds of writing and committing them.
+
+        Raises
+        ------
+        PeerError
+            Java refused, or did not answer.
+        """
+        asked = {"op": "copy", "table": str(table), "from": str(source), "keep": keep}
+        return self._checked(self._ask(asked)[-1])
+
     def read(
         self, table: Path, options: Mapping[str, str] | None = None, *, system: str | None = None
     ) -> tuple[list[str], list[tuple[Cell, ...]]]:

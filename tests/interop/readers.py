@@ -137,6 +137,8 @@ class JavaCore(Reader):
 
     name = "java-1.3"
     title = "Java Paimon 1.3.1"
+    settings = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    """Quick to start, for short programs."""
 
     def __init__(self) -> None:
         self.jars = CACHE / "java-1.3"
@@ -180,8 +182,7 @@ class JavaCore(Reader):
         return self._java(str(spill))
 
     def _java(self, *arguments: str) -> list[str]:
-        options = ["-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        return [_tool("java"), *options, "-cp", self.class_path, "Dump", *arguments]
+        return [_tool("java"), *self.settings, "-cp", self.class_path, "Dump", *arguments]
 
 
 class JavaOnSpark(Reader):

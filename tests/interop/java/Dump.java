@@ -80,9 +80,13 @@ public final class Dump {
                 return;
             }
             Long snapshot = null;
+            Map<String, Object> more = Map.of();
             switch (op) {
                 case "write":
                     snapshot = Peer.write(request, spill);
+                    break;
+                case "copy":
+                    more = Peer.copy(request, spill);
                     break;
                 case "overwrite":
                     snapshot = Peer.overwrite(request, spill);
@@ -111,6 +115,7 @@ public final class Dump {
             Map<String, Object> done = new LinkedHashMap<>();
             done.put("id", id);
             done.put("snapshot", snapshot);
+            done.putAll(more);
             answer(answers, done);
         } catch (Throwable failure) { // an error is an answer too: the check prints it
             answer(answers, Map.of("id", id, "error", reason(failure)));

@@ -1,3 +1,5 @@
+import com.sun.management.OperatingSystemMXBean;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -29,6 +31,7 @@ import org.apache.paimon.schema.SchemaManager;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.table.BucketMode;
 import org.apache.paimon.table.FileStoreTable;
+import org.apache.paimon.table.FileStoreTableFactory;
 import org.apache.paimon.table.sink.BatchTableCommit;
 import org.apache.paimon.table.sink.BatchTableWrite;
 import org.apache.paimon.table.sink.BatchWriteBuilder;
@@ -75,6 +78,66 @@ final class Peer {
             commit.commit(1, write.prepareCommit(true, 1));
         }
         return latest(table);
+    }
+
+    /**
+     * {@code {"op": "copy", "from": "/path", "keep": true}}: the rows of another table, held in memory, in one
+     * commit; how long that took. With {@code keep} the writer stays open for the next one, as that of a
+     * running job does.
+     */
+    static Map<String, Object> copy(JsonNode request, String spill) throws Exception {
+        FileStoreTable source = FileStoreTableFactory.create(
+                LocalFileIO.create(), new Path(request.get("from").asText()));
+        List<InternalRow> rows = new ArrayList<>();
+        InternalRowSerializer copies = new InternalRowSerializer(source.rowType());
+        ReadBuilder reads = source.newReadBuilder();
+        try (RecordReader<InternalRow> reader = reads.newRead().createReader(reads.newScan().plan())) {
+            reader.forEachRemaining(row -> rows.add(copies.copy(row)));
+        }
+        String place = request.get("table").asText();
+        OperatingSystemMXBean system = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+        long cpu = system.getProcessCpuTime();
+        long wall = System.nanoTime();
+        Session session = SESSIONS.containsKey(place) ? SESSIONS.get(place) : new Session(Dump.open(request), spill);
+        for (InternalRow row : rows) {
+            session.write.write(row);
+        }
+        session.commit.commit(session.number, session.write.prepareCommit(true, session.number));
+        session.number++;
+        if (request.get("keep").asBoolean()) {
+            SESSIONS.put(place, session);
+        } else {
+            SESSIONS.remove(place);
+            session.close();
+        }
+        return Map.of("rows", rows.size(), "cpu", (system.getProcessCpuTime() - cpu) / 1e9,
+                "wall", (System.nanoTime() - wall) / 1e9);
+    }
+
+    private static final Map<String, Session> SESSIONS = new HashMap<>();
+
+    /** A writer that commits more than once. */
+    private static final class Session implements AutoCloseable {
+        final IOManager io;
+        final StreamTableWrite write;
+        final StreamTableCommit commit;
+        long number = 1;
+
+        Session(FileStoreTable table, String spill) {
+            StreamWriteBuilder builder =
+                    table.newStreamWriteBuilder().withCommitUser("copy-" + System.nanoTime());
+            io = new IOManagerImpl(spill);
+            write = builder.newWrite();
+            write.withIOManager(io);
+            commit = builder.newCommit();
+        }
+
+        @Override
+        public void close() throws Exception {
+            write.close();
+            commit.close();
+            io.close();
+        }
     }
 
     /** {@code {"op": "overwrite", "rows", "partition": {name: text}}}: dynamic where the options say so. */

@@ -330,6 +330,21 @@ def cross_table(frame: pd.DataFrame, weathers: Sequence[str], ages: Sequence[str
     return f'<table class="cross"><thead><tr><th></th>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
 
 
+def airline_months(frame: pd.DataFrame) -> str:
+    """Mean departure delay by airline and month: a coloured table, the busiest airline first."""
+    busiest = frame.groupby("name")["flights"].sum().sort_values(ascending=False)
+    months = dict(enumerate(MONTHS, start=1))
+    cells = frame.assign(weather=frame["name"].map(_short), age=frame["month"].map(months))
+    return cross_table(cells, [_short(name) for name in busiest.index], MONTHS)
+
+
+def _short(name: str) -> str:
+    """An airline's name without what all of them have."""
+    for words in (" Inc.", " Co.", " Corporation", " Airlines", " Airways"):
+        name = name.replace(words, "")
+    return name
+
+
 def moments(items: Sequence[Moment]) -> str:
     """The table as of several moments: flights by status, one bar a moment."""
     parts, y, width = [], 26.0, 640.0

@@ -10,6 +10,7 @@ import data
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import streams
 from data import Raw
 
 WEATHER_CLASSES = ("fair", "windy", "low visibility", "rain", "snow or ice", "no observation")
@@ -119,3 +120,39 @@ def weather_and_age(raw: Raw) -> pd.DataFrame:
     return grouped.agg(
         flights=("dep_delay", "size"), late_minutes=("dep_delay", "sum"), seats=("seats", "sum")
     ).astype("int64").reset_index()  # fmt: skip
+
+
+def board(raw: Raw) -> pa.Table:
+    """The board as it must be at the end: each flight's own facts, whoever told them last."""
+    flights = raw.flights
+    gone = flights["dep_time"].isna()
+    frame = flights.assign(
+        state=np.where(gone, "cancelled", "planned"),
+        scheduled_at=raw.cancelled_at.astype("datetime64[us, UTC]").fillna(data.PUBLISHED),
+        departed_at=raw.departed_at,
+        landed_at=raw.landed_at,
+    )
+    landed = raw.landed_at.notna()
+    for name in ("arr_time", "arr_delay", "air_time"):
+        frame[name] = frame[name].where(landed)
+    return pa.Table.from_pandas(frame, streams.BOARD, preserve_index=False)
+
+
+def delays(raw: Raw) -> pa.Table:
+    """Flights, miles and delays per carrier and day, without the flights that were cancelled."""
+    flights = raw.flights
+    goes = flights["dep_time"].notna()
+    lands = raw.landed_at.notna() & flights["arr_delay"].notna()
+    frame = flights.assign(
+        flights=goes.astype("int64"),
+        miles=flights["distance"].where(goes, 0),
+        departed=goes.astype("int64"),
+        dep_minutes=flights["dep_delay"].where(goes, 0),
+        landed=lands.astype("int64"),
+        arr_minutes=flights["arr_delay"].where(lands, 0),
+        worst=flights["dep_delay"].where(goes),
+    )
+    days = frame.groupby(["carrier", "month", "day"], as_index=False)
+    sums = ["flights", "miles", "departed", "dep_minutes", "landed", "arr_minutes"]
+    grouped = days.agg({**dict.fromkeys(sums, "sum"), "worst": "max"})
+    return pa.Table.from_pandas(grouped, streams.DELAYS, preserve_index=False)

@@ -43,6 +43,44 @@ class Moment:
     counts: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class StreamCount:
+    """What a stream delivered; ``late`` records were older than what was known already."""
+
+    name: str
+    records: int
+    late: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A scan of the board: files, their bytes and rows, and the median of its seconds."""
+
+    when: str
+    files: int
+    size_bytes: int
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SecondAct:
+    """What the page shows of the board and of the delays that follow it.
+
+    ``months``: carrier, name, month, flights, late_minutes. ``story``: what the changelog tells of
+    one flight: kind, state, plane, departure and its delay, arrival and its delay.
+    """
+
+    months: pd.DataFrame
+    counts: Sequence[StreamCount]
+    taken_back: int
+    commit_seconds: float
+    commits: int
+    scans: Sequence[Scan]
+    story: Sequence[tuple[str, ...]]
+    checks: Sequence[tuple[str, str]]
+
+
 @dataclass(slots=True)
 class Findings:
     """Everything the console report and the page show; all of it was read from the tables.
@@ -65,6 +103,7 @@ class Findings:
     changes: Mapping[str, int] = field(default_factory=dict)
     changes_title: str = ""
     life: Sequence[LifePoint] = ()
+    second: SecondAct | None = None
     tiles: Sequence[tuple[str, str, str]] = ()
     checks: Sequence[tuple[str, str]] = ()
     made: str = ""

@@ -7,9 +7,55 @@ from pathlib import Path
 
 import charts
 import check
-from life import Findings
+from life import Findings, SecondAct
 
 HERE = Path(__file__).parent
+
+
+STORY_HEAD = ("", "state", "plane", "left", "min. late", "landed", "min. late")
+
+
+def second_rows(second: SecondAct) -> list[tuple[str, str, str]]:
+    """The figures of the second act: words, figure, and more words."""
+    before, after = second.scans
+    rows = [
+        (f"stream: {count.name}", f"{count.records:,}", f"{count.late:,} of them came too late")
+        for count in second.counts
+    ]
+    taken = f"{second.taken_back:,}"
+    commits = f"{second.commits} commits with their changelog"
+    return [
+        *rows,
+        ("cancelled", taken, "flights taken back from the sums"),
+        ("a commit, median", f"{second.commit_seconds:.2f} s", commits),
+        *(
+            (
+                f"scan {scan.when}",
+                f"{scan.seconds:.2f} s",
+                f"{scan.files} files, {scan.rows:,} rows",
+            )
+            for scan in (before, after)
+        ),
+    ]
+
+
+def _second(second: SecondAct | None) -> dict[str, str]:
+    """The parts of the page that show the second act."""
+    if second is None:
+        return dict.fromkeys(("second_months", "second_rows", "second_story"), "")
+    rows = "".join(
+        f"<tr><td>{escape(words)}</td><td><b>{escape(figure)}</b></td><td>{escape(more)}</td></tr>"
+        for words, figure, more in second_rows(second)
+    )
+    head = "".join(f"<th>{escape(words)}</th>" for words in STORY_HEAD)
+    story = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in second.story
+    )
+    return {
+        "second_months": charts.airline_months(second.months),
+        "second_rows": rows,
+        "second_story": f"<thead><tr>{head}</tr></thead><tbody>{story}</tbody>",
+    }
 
 
 def render(findings: Findings) -> str:
@@ -38,6 +84,7 @@ def render(findings: Findings) -> str:
         "changes_title": escape(findings.changes_title),
         "changes": changes,
         "life": charts.life(findings.life, marks),
+        **_second(findings.second),
         "checks": checks,
         "made": escape(findings.made),
     }

@@ -1,0 +1,210 @@
+"""The second act: one row a flight, filled by three streams; delays that follow its changelog.
+
+1. ``air.board`` is a partial-update table. Each stream has a sequence group: its stamp decides for
+   its own columns, so a record that comes late changes nothing. Every commit looks up what it
+   changes (``changelog-producer`` = ``lookup``).
+2. ``air.delays`` is an aggregation table per carrier and day, fed by that changelog: a row that
+   came adds, a row that went takes back. A flight that is cancelled leaves the sums that way.
+3. Both changelogs, read on the executors, must give the tables; both tables must be what pandas
+   makes of the raw data. Then the board is compacted, and scanned before and after.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import check
+import pyarrow as pa
+import pyarrow.compute as pc
+import streams
+from answers import WrongAnswer
+from data import KEY, Raw
+from life import Scan, SecondAct, StreamCount
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from streams import Delivery
+
+from tidelake.spark import Lake
+
+BOARD, DELAYS = "air.board", "air.delays"
+DELAYS_KEY = ("carrier", "month", "day")
+SCANS = 3
+STORY = {"month": 1, "day": 9, "carrier": "HA", "flight": 51, "origin": "JFK"}
+"""The flight that left last: 21 hours and 41 minutes late."""
+
+
+@dataclass(slots=True)
+class Fed:
+    """What was written: seconds of each commit, and the records of each stream."""
+
+    seconds: list[float] = field(default_factory=list)
+    records: dict[str, int] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
+    taken_back: int = 0
+
+
+def create_tables(lake: Lake) -> None:
+    """The board with a sequence group a stream; the delays, sums but for the worst."""
+    groups = {
+        f"fields.{stamp}.sequence-group": ",".join(columns)
+        for columns, stamp in streams.STREAMS.values()
+    }
+    lake.catalog.create_table(
+        BOARD,
+        streams.BOARD,
+        primary_keys=list(KEY),
+        partition_keys=["month"],
+        options={
+            "bucket": "1",
+            "merge-engine": "partial-update",
+            "changelog-producer": "lookup",
+            **groups,
+        },
+    )
+    lake.catalog.create_table(
+        DELAYS,
+        streams.DELAYS,
+        primary_keys=list(DELAYS_KEY),
+        options={
+            "bucket": "1",
+            "merge-engine": "aggregation",
+            "fields.default-aggregate-function": "sum",
+            "fields.worst.aggregate-function": "max",
+            "fields.worst.ignore-retract": "true",
+            "changelog-producer": "full-compaction",
+            "full-compaction.delta-commits": "2",
+        },
+    )
+
+
+def write_part(lake: Lake, part: list[Delivery], fed: Fed) -> None:
+    """What the streams deliver, each in a commit; then the delays that follow from it."""
+    start = lake.catalog.table(BOARD).latest_snapshot_id or 0
+    for delivery in part:
+        began = time.perf_counter()
+        lake.write(lake.spark.createDataFrame(delivery.rows), BOARD)
+        fed.seconds.append(time.perf_counter() - began)
+        name, count = delivery.stream, delivery.rows.num_rows
+        fed.records[name] = fed.records.get(name, 0) + count
+        fed.late[name] = fed.late.get(name, 0) + delivery.late
+        if name == "schedule":
+            cancelled = pc.sum(pc.equal(delivery.rows["state"], "cancelled")).as_py()
+            fed.taken_back += cancelled
+    columns = ["carrier", "month", "day", "distance", "dep_delay", "arr_delay"]
+    changes = lake.changes(
+        BOARD, start, columns=columns, filter="state = 'planned'", mode="changelog"
+    )
+    lake.write(_contributions(changes), DELAYS)
+
+
+def _contributions(changes: DataFrame) -> DataFrame:
+    """What each changed flight adds to its carrier's day, or takes back from it."""
+    return changes.selectExpr(
+        "carrier",
+        "month",
+        "day",
+        "1L AS flights",
+        "bigint(distance) AS miles",
+        "bigint(dep_delay IS NOT NULL) AS departed",
+        "bigint(coalesce(dep_delay, 0)) AS dep_minutes",
+        "bigint(arr_delay IS NOT NULL) AS landed",
+        "bigint(coalesce(arr_delay, 0)) AS arr_minutes",
+        "dep_delay AS worst",
+        "IF(_row_kind IN ('+I', '+U'), '+I', '-D') AS _row_kind",
+    )
+
+
+def second_act(lake: Lake, raw: Raw, fed: Fed, advance: Callable[[], None]) -> SecondAct:
+    """Scan, compact, scan; check both tables and both changelogs; the figures of the report."""
+    before = _scan(lake, "before compaction")
+    began = time.perf_counter()
+    lake.compact(BOARD, full=True)
+    lake.compact(DELAYS, full=True)
+    seconds = time.perf_counter() - began
+    after = _scan(lake, f"after it ({seconds:.1f} s)")
+    advance()
+    checks = []
+    for name, key, expected in (
+        (BOARD, KEY, check.board(raw)),
+        (DELAYS, DELAYS_KEY, check.delays(raw)),
+    ):
+        found = lake.table(name).toArrow()
+        _compare(name, expected, found, key)
+        checks.append((name, f"{found.num_rows:,} rows x {found.num_columns} columns equal"))
+        advance()
+        changes, state = _replayed(lake, name)
+        _compare(f"the changelog of {name}", found, state, key)
+        checks.append((f"the changelog of {name}, replayed", f"{changes:,} changes give the table"))
+        advance()
+    return SecondAct(
+        months=_months(lake, raw),
+        counts=[StreamCount(name, fed.records[name], fed.late[name]) for name in fed.records],
+        taken_back=fed.taken_back,
+        commit_seconds=statistics.median(fed.seconds),
+        commits=len(fed.seconds),
+        scans=[before, after],
+        story=_story(lake),
+        checks=checks,
+    )
+
+
+def _compare(what: str, expected: pa.Table, found: pa.Table, key: tuple[str, ...]) -> None:
+    wrong = check.difference(expected, found, key=key)
+    if wrong:
+        raise WrongAnswer(f"{what}: {wrong}")
+
+
+def _replayed(lake: Lake, name: str) -> tuple[int, pa.Table]:
+    """Number of changes, and the table that they give: what came more often than it went.
+
+    In whatever order they are added up: a change that told a wrong row before (``-U``), or left
+    one out, would leave a row that is there twice, or less often than never.
+    """
+    changes = lake.changes(name, 0, mode="changelog")
+    columns = [column for column in changes.columns if column != "_row_kind"]
+    sign = F.when(F.col("_row_kind").isin("+I", "+U"), 1).otherwise(-1)
+    times = changes.groupBy(*columns).agg(F.sum(sign).alias("times")).where("times <> 0")
+    found = times.toArrow()
+    count = pc.sum(lake.catalog.table(name).history()["changelog_record_count"]).as_py()
+    odd = pc.sum(pc.not_equal(found["times"], 1)).as_py()
+    if odd:
+        raise WrongAnswer(f"the changelog of {name}: {odd} rows are not there once")
+    return count, found.drop_columns("times")
+
+
+def _scan(lake: Lake, when: str) -> Scan:
+    """Files of the board, and the seconds of a query over all of them."""
+    files = [f for split in lake.catalog.table(BOARD).plan().splits for f in split.files]
+    taken = []
+    for _ in range(SCANS):
+        began = time.perf_counter()
+        frame = lake.table(BOARD, columns=["carrier", "state", "dep_delay", "arr_delay"])
+        frame.groupBy("carrier", "state").agg(F.sum("dep_delay"), F.sum("arr_delay")).collect()
+        taken.append(time.perf_counter() - began)
+    size = sum(f.file_size_bytes for f in files)
+    rows = sum(f.row_count for f in files)
+    return Scan(when, len(files), size, rows, statistics.median(taken))
+
+
+def _months(lake: Lake, raw: Raw) -> object:
+    """Per airline and month: flights that left, and minutes that they left late."""
+    frame = lake.table(DELAYS, columns=["carrier", "month", "departed", "dep_minutes"])
+    sums = frame.groupBy("carrier", "month").agg(
+        F.sum("departed").alias("flights"), F.sum("dep_minutes").alias("late_minutes")
+    )
+    return sums.where("flights > 0").toPandas().merge(raw.airlines, on="carrier")
+
+
+def _story(lake: Lake) -> list[tuple[str, ...]]:
+    """One flight as the changelog tells of it."""
+    wanted = " AND ".join(f"{name} = {value!r}" for name, value in STORY.items())
+    columns = ["state", "tailnum", "dep_time", "dep_delay", "arr_time", "arr_delay"]
+    table = lake.catalog.table(BOARD)
+    changes = table.changes(0, columns=columns, filter=wanted, mode="changelog")
+    return [
+        tuple("" if value is None else str(value) for value in row.values())
+        for row in changes.to_pylist()
+    ]

@@ -294,8 +294,7 @@ def airlines(frame: pd.DataFrame) -> str:
         y = top + at * row_h
         size = abs(row.mean) * scale
         x = zero if row.mean >= 0 else zero - size
-        name = row.name.replace(" Inc.", "").replace(" Co.", "").replace(" Corporation", "")
-        parts.append(_text(0, y + 9, name[:21], "name"))
+        parts.append(_text(0, y + 9, _short(row.name)[:21], "name"))
         parts.append(_text(0, y + 20, f"{compact(row.scheduled)} flights", "small"))
         parts.append(
             f'<rect x="{x:.1f}" y="{y}" width="{size:.1f}" height="15" rx="2" class="{delay_class(row.mean)}"/>'
@@ -340,7 +339,7 @@ def airline_months(frame: pd.DataFrame) -> str:
 
 def _short(name: str) -> str:
     """An airline's name without what all of them have."""
-    for words in (" Inc.", " Co.", " Corporation", " Airlines", " Airways"):
+    for words in (" Inc.", " Co.", " Corporation"):
         name = name.replace(words, "")
     return name
 

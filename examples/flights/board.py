@@ -121,8 +121,8 @@ def second_act(lake: Lake, raw: Raw, fed: Fed, advance: Callable[[], None]) -> S
     """Scan, compact, scan; check both tables and both changelogs; the figures of the report."""
     before = _scan(lake, "before compaction")
     began = time.perf_counter()
-    lake.compact(BOARD, full=True)
-    lake.compact(DELAYS, full=True)
+    lake.catalog.table(BOARD).compact(full=True)
+    lake.catalog.table(DELAYS).compact(full=True)
     seconds = time.perf_counter() - began
     after = _scan(lake, f"after it ({seconds:.1f} s)")
     advance()

@@ -7,7 +7,9 @@ Changelogs: commits of 2 % into a table that was compacted, ours and Java Paimon
 have the rows in memory, write one bucket, and compact as they do by default. Java is timed in two
 ways: with a writer for each commit, as a batch job has it (ours has no other), and with one that
 stays open and keeps what it looked up. Only lookups are compared: a full compaction that comes with
-every commit is the work of its Flink sink, not of its core. Run by `python bench/run.py engines [--size full]`.
+every commit is the work of its Flink sink, not of its core.
+
+Run by `python bench/run.py engines [--size full]`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@
    (:mod:`tidelake.format.orc_stripes`). A file with a larger one is read by Arrow's scanner, which
    reads ahead a bounded number of small batches.
 
-ORC has no checksums of its own: damage that leaves a stream decodable is not seen, also by Java.
+ORC has no checksums: damage that leaves a stream decodable, and texts UTF-8, is not seen,
+also by Java.
 
 Source: Paimon's ``OrcReaderFactory`` and its column vectors (1.3.1). Memory: one stripe of at most
 :data:`STRIPE_BYTES_MAX` in the file, or :data:`AHEAD_BATCHES` small batches.
@@ -36,6 +37,7 @@ from tidelake.format.orc_tail import orc_tail
 from tidelake.format.own_columns import OwnColumns, check_no_variant
 from tidelake.format.read_error import corrupt
 from tidelake.types.arrow import to_arrow_schema
+from tidelake.types.nested import leaf_arrays
 
 __all__ = ["read_orc"]
 
@@ -119,6 +121,19 @@ def _scanned(
         raise corrupt(path, f"it holds {found} rows, not {stripes.row_count}")
 
 
+def _check_texts(column: pa.Array) -> None:
+    """See that texts are UTF-8, which Arrow's reader takes for granted: nothing else would.
+
+    Raises
+    ------
+    ArrowInvalid
+        They are not.
+    """
+    for leaf in leaf_arrays(column):
+        if pa.types.is_string(leaf.type):
+            leaf.validate(full=True)
+
+
 def _wanted(
     read: Iterator[tuple[str, pa.RecordBatch]],
     stripes: OrcStripes,
@@ -130,4 +145,6 @@ def _wanted(
         count = max(1, min(request.batch_rows, request.batch_bytes // row_bytes))
         for start in range(0, rows.num_rows, count):
             batch = rows.slice(start, count)
+            for column in batch.columns:
+                _check_texts(column)
             yield columns.wanted(stripes.own_values(batch, zone, request.path), batch.num_rows)

@@ -200,6 +200,35 @@ def test_a_damaged_file_is_an_error_that_names_it_and_never_rows_too_many(file_f
             read(bad, fields, file_format, file_size_bytes=footer.size_bytes)
 
 
+TEXT_FORMS = {
+    "alone": ("STRING", "needle"),
+    "array": ({"type": "ARRAY", "element": "STRING"}, ["needle"]),
+    "row": (
+        {"type": "ROW", "fields": [{"id": 1, "name": "x", "type": "STRING"}]},
+        {"x": "needle"},
+    ),
+}
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("form", TEXT_FORMS)
+def test_a_text_that_is_no_utf8_is_damage(file_format, form):
+    """Arrow hands such bytes on, and who looks at them meets an error that names no file."""
+    type_, value = TEXT_FORMS[form]
+    fields = [field(0, "c", type_)]
+    batch = batch_of(fields, [[value]])
+    files, _ = written(
+        batch, fields, file_format, compression="null" if file_format == "avro" else "none"
+    )
+    path = path_of(file_format)
+    data = files.read_bytes(path)
+    assert b"needle" in data, "it is compressed"
+    files = MemoryFileIO()
+    files.write_once(path, data.replace(b"needle", b"n\xffedle"))
+    with pytest.raises(CorruptError, match=path):
+        read(files, fields, file_format)
+
+
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_a_file_with_another_number_of_rows_than_the_manifest_says_is_damaged(file_format):
     fields = [field(0, "k", "INT")]

@@ -16,6 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql import functions as F
 
 import tidelake.spark
+from tidelake.spark import compaction as spark_compaction
 from tidelake.spark import write as spark_write
 from tidelake.spark.write_task import write_task
 
@@ -142,6 +143,44 @@ def moved_unchecked(spark, lake, frame) -> dict[str, object]:
         spark.conf.unset(CHECKSUMS)
 
 
+def compacted(spark, lake, frame) -> dict[str, object]:
+    """A task of a compaction dies with its executor when its files are written."""
+    options = {"bucket": 4, "write-only": True, "changelog-producer": "lookup"}
+    lake.create_table("db.compacted", frame, primary_keys=["k"], options=options)
+    for more in range(3):
+        lake.write(frame.withColumn("v", F.col("v") + more), "db.compacted")
+    marker = str(WORK / "killed-compacting")
+    compact = spark_compaction._compact_part
+
+    def dying(handle, task, part):
+        context = TaskContext.get()
+        messages = compact(handle, task, part)
+        if context.partitionId() == 0:
+            try:
+                os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                return messages
+            kill_executor()
+        return messages
+
+    # what a task runs is pickled with the functions that it names as they are now
+    spark_compaction._compact_part = dying
+    try:
+        result = lake.compact("db.compacted", full=True)
+    finally:
+        spark_compaction._compact_part = compact
+    changes = lake.catalog.table("db.compacted").changes(0, mode="changelog")
+    files = list((WORK / "warehouse/db.db/compacted").rglob("data-*"))
+    return check(lake, "db.compacted") | {
+        "was_killed": Path(marker).exists(),
+        "made": result.files,
+        "dropped": result.compactions_dropped,
+        "told": changes.num_rows,
+        "orphans": len(files) - 3 * 4 - result.files,
+        "again": len(lake.compact("db.compacted", full=True).snapshot_ids),
+    }
+
+
 def speculated(spark, lake, frame) -> dict[str, object]:
     """One attempt of a task hangs before its last batch; Spark starts a second one."""
 
@@ -183,7 +222,7 @@ def main() -> None:
     )
     lake = tidelake.spark.attach(spark, WORK / "warehouse")
     frame = spark.range(0, ROWS, 1, 4).selectExpr("id AS k", "id * 2 AS v")
-    scenarios = [plain, retried, speculated, source, moved, moved_unchecked, killed]
+    scenarios = [plain, retried, speculated, source, moved, moved_unchecked, killed, compacted]
     seen = {scenario.__name__: scenario(spark, lake, frame) for scenario in scenarios}
     seen["warehouse"] = str(WORK / "warehouse")
     spark.stop()

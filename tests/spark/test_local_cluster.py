@@ -80,13 +80,23 @@ def test_what_two_attempts_placed_is_not_mixed_when_an_executor_dies_between_sta
     assert seen[name]["snapshots"] == 2
 
 
+def test_a_compaction_counts_one_attempt_of_a_task_whose_executor_died(seen):
+    found = seen["compacted"]
+    assert found["was_killed"]
+    assert found["orphans"] > 0  # of the attempt that died with its files written
+    assert found["rows"] == [ROWS, SUM_K, 2 * SUM_K + 2 * ROWS]
+    assert (found["snapshots"], found["made"], found["dropped"]) == (4, 4, 0)
+    assert (found["told"], found["again"]) == (ROWS, 0)
+
+
 def test_the_data_source_works_from_executors(seen):
     assert seen["source"]["rows"] == [ROWS, SUM_K, 2 * SUM_K]
     assert seen["source"]["count"] == 10
 
 
 @pytest.mark.parametrize(
-    "name", ["plain", "retried", "speculated", "source", "killed", "moved", "moved_unchecked"]
+    "name",
+    ["plain", "retried", "speculated", "source", "killed", "moved", "moved_unchecked", "compacted"],
 )
 def test_no_table_refers_to_a_file_of_an_attempt_that_did_not_count(seen, name):
     location = f"{seen['warehouse']}/db.db/{name}"

@@ -6,8 +6,8 @@ null. The answer is computed from the generated rows with numpy, by other means 
 Changelogs: commits of 2 % into a table that was compacted, ours and Java Paimon 1.3.1 in turn. Both
 have the rows in memory, write one bucket, and compact as they do by default. Java is timed in two
 ways: with a writer for each commit, as a batch job has it (ours has no other), and with one that
-stays open and keeps what it looked up. Only lookups are compared: a full compaction that comes with
-every commit is the work of its Flink sink, not of its core.
+stays open and keeps what it looked up. A full compaction that comes with every commit is the work
+of Java's Flink sink, not of its core: it is asked for as the sink does.
 
 Run by `python bench/run.py engines [--size full]`.
 """
@@ -210,9 +210,7 @@ def changelog_lines(size: Size, java: JavaPeer | None) -> Iterator[Line]:
     """Commits with their changelog, ours and Java's in turn."""
     for producer in ("lookup", "full-compaction"):
         with scratch() as place:
-            yield from _changelog_lines(
-                size, java if producer == "lookup" else None, producer, place
-            )
+            yield from _changelog_lines(size, java, producer, place)
 
 
 def _changelog_lines(
@@ -247,7 +245,10 @@ def _changelog_lines(
                 assert java is not None
                 target = warehouse / "db.db" / name
                 answer = java.copy(
-                    warehouse / "db.db" / f"source{number}", target, keep=name == "running"
+                    warehouse / "db.db" / f"source{number}",
+                    target,
+                    keep=name == "running",
+                    full=producer == "full-compaction",
                 )
                 used = (answer["cpu"], answer["wall"])
             if number >= WARM_COMMITS:

@@ -83,7 +83,9 @@ class JavaPeer:
         answer = self._ask({"op": op, "table": str(table), **more})
         return self._checked(answer[-1]).get("snapshot")
 
-    def copy(self, source: Path, table: Path, *, keep: bool = False) -> dict[str, Any]:
+    def copy(
+        self, source: Path, table: Path, *, keep: bool = False, full: bool = False
+    ) -> dict[str, Any]:
         """Write another table's rows in one commit.
 
         Parameters
@@ -92,6 +94,8 @@ class JavaPeer:
             From the one into the other.
         keep : bool
             Whether the writer stays open for the next commit, as that of a running job does.
+        full : bool
+            Whether a full compaction goes with the commit.
 
         Returns
         -------
@@ -103,7 +107,7 @@ class JavaPeer:
         PeerError
             Java refused, or did not answer.
         """
-        asked = {"op": "copy", "table": str(table), "from": str(source), "keep": keep}
+        asked = {"op": "copy", "table": str(table), "from": str(source), "keep": keep, "full": full}
         return self._checked(self._ask(asked)[-1])
 
     def read(

@@ -81,9 +81,10 @@ final class Peer {
     }
 
     /**
-     * {@code {"op": "copy", "from": "/path", "keep": true}}: the rows of another table, held in memory, in one
-     * commit; how long that took. With {@code keep} the writer stays open for the next one, as that of a
-     * running job does.
+     * {@code {"op": "copy", "from": "/path", "keep": true, "full": false}}: the rows of another table, held in
+     * memory, in one commit; how long that took. With {@code keep} the writer stays open for the next one, as
+     * that of a running job does; with {@code full} a full compaction of every bucket goes with the commit,
+     * which is what Flink's sink adds for {@code full-compaction.delta-commits} = 1.
      */
     static Map<String, Object> copy(JsonNode request, String spill) throws Exception {
         FileStoreTable source = FileStoreTableFactory.create(
@@ -101,6 +102,11 @@ final class Peer {
         Session session = SESSIONS.containsKey(place) ? SESSIONS.get(place) : new Session(Dump.open(request), spill);
         for (InternalRow row : rows) {
             session.write.write(row);
+        }
+        if (request.get("full").asBoolean()) {
+            for (BucketEntry entry : new LinkedHashSet<>(Dump.open(request).newSnapshotReader().bucketEntries())) {
+                session.write.compact(entry.partition(), entry.bucket(), true);
+            }
         }
         session.commit.commit(session.number, session.write.prepareCommit(true, session.number));
         session.number++;

@@ -1,15 +1,16 @@
 """The model: a table is a dict. Written from the documents; shares no code with the engine.
 
 A primary-key table maps (partition, key) to a row; an upsert sets, a delete removes, the last one
-of a key wins. With a sequence field the row with the larger (sequence, arrival) wins. OVERWRITE
-replaces the partitions that the new rows touch (dynamic) or all of them. Every commit's state is
-kept, so time travel has an answer too.
+of a key wins. With a sequence field the row with the larger (sequence, arrival) wins. The other
+engines make the row of what was there and what comes; a delete removes it, or is ignored
+(first-row). OVERWRITE replaces the partitions that the new rows touch (dynamic) or all of them.
+Every commit's state is kept, so time travel has an answer too.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 Row = dict[str, object]
@@ -27,6 +28,9 @@ class ModelTable:
     keys: tuple[str, ...]
     partition_keys: tuple[str, ...] = ()
     sequence_field: str | None = None
+    engine: str = "deduplicate"
+    functions: dict[str, Callable[[object, object], object]] = field(default_factory=dict)
+    """Of two values of a column, of which none is null; by default the newer."""
     state: dict[Key, tuple[tuple[object, ...], Row | None]] = field(default_factory=dict)
     appended: list[Row] = field(default_factory=list)
     arrival: int = 0
@@ -61,8 +65,29 @@ class ModelTable:
                 order = (value is not None, value if value is not None else 0, self.arrival)
             key = self._key(row)
             known = self.state.get(key)
+            if self.engine != "deduplicate":
+                self._combine(key, row, is_delete=is_delete)
+                continue
             if known is None or order >= known[0]:
                 self.state[key] = (order, None if is_delete else dict(row))
+
+    def _combine(self, key: Key, row: Row, *, is_delete: bool) -> None:
+        old = self.state[key][1] if key in self.state else None
+        if self.engine == "first-row":
+            new = old if is_delete or old is not None else dict(row)
+        elif is_delete or old is None:
+            new = None if is_delete else dict(row)
+        else:
+            new = dict(old)
+            for name, value in row.items():
+                if name in self.partition_keys or value is None:
+                    continue  # a key stays where it first came
+                combine = self.functions.get(name)
+                if combine is None or old[name] is None:
+                    new[name] = value
+                else:
+                    new[name] = combine(old[name], value)
+        self.state[key] = ((self.arrival,), new)
 
     def overwrite(self, rows: Iterable[Row], *, dynamic: bool) -> None:
         rows = list(rows)

@@ -26,6 +26,13 @@ class Shape:
     sequence_field: str | None
     options: tuple[tuple[str, str], ...]
 
+    def option(self, key: str) -> str | None:
+        return dict(self.options).get(key)
+
+    @property
+    def engine(self) -> str:
+        return self.option("merge-engine") or "deduplicate"
+
     @property
     def keys_may_move(self) -> bool:
         """Whether a key may move between partitions."""
@@ -100,10 +107,41 @@ def draw_shape(rng: random.Random) -> Shape:
             options["changelog-producer"] = "lookup"
     if options["bucket"] != "1" and "num-sorted-run.compaction-trigger" in options:
         options |= {"bucket": "-1", "dynamic-bucket.target-row-num": "30"}
+    if sequence_field is None and "deletion-vectors.enabled" not in options:
+        options |= _draw_engine(random.Random(repr(rng.getstate())), options)
     if partitioned and sequence_field is None and "manifest.target-file-size" in options:
         options |= {"bucket": "-1", "dynamic-bucket.target-row-num": "30"}
         return Shape(keys, partition_keys, None, tuple(options.items()))
     return Shape(partition_keys + keys, partition_keys, sequence_field, tuple(options.items()))
+
+
+ENGINES = {
+    "deduplicate": {},
+    "partial-update": {"partial-update.remove-record-on-delete": "true"},
+    "aggregation": {
+        "fields.n.aggregate-function": "sum",
+        "fields.x.aggregate-function": "max",
+        "aggregation.remove-record-on-delete": "true",
+    },
+    "first-row": {"ignore-delete": "true"},
+}
+PRODUCERS = ("none", "input", "lookup", "full-compaction")
+
+
+def _draw_engine(rng: random.Random, options: dict[str, str]) -> dict[str, str]:
+    """An engine and a producer, by draws of their own: the seed's other choices stay."""
+    engine = rng.choice(["deduplicate", *ENGINES])
+    drawn = {} if engine == "deduplicate" else {"merge-engine": engine, **ENGINES[engine]}
+    producer = rng.choice(["none", *PRODUCERS])
+    if engine == "first-row" and producer != "none":
+        producer = "lookup"
+    if producer != "none":
+        drawn["changelog-producer"] = producer
+        if rng.random() < 0.5:
+            drawn["changelog-producer.row-deduplicate"] = "true"
+    if engine == "first-row" or producer == "lookup":
+        drawn["write-only"] = "false"  # rows would wait unseen
+    return drawn
 
 
 def draw_rows(shape: Shape, rng: random.Random, count: int, *, key_space: int = 40) -> list[Row]:

@@ -792,7 +792,8 @@ def _moving_engine_cases() -> list[Case]:
     small = {"dynamic-bucket.target-row-num": "12"}
     # without it Java shows a row that is taken back without its partition
     kept = {"fields.p.ignore-retract": "true"}
-    names = ("a", "b", "c/d", None)
+    # no "/": Java 2.1 names a local file of its lookups after the partition, and fails
+    names = ("a", "b", "c=d", None)
 
     def rows(version: int) -> list[Values]:
         return [
@@ -807,9 +808,12 @@ def _moving_engine_cases() -> list[Case]:
 
     def case(name: str, engine: str, *steps: Step, **options: str) -> Case:
         fields = {f"fields.{k}.aggregate-function": v for k, v in options.items()}
+        if engine != "first-row":
+            fields |= kept
         return Case(name, columns, [*(Write(rows(v)) for v in range(4)), *steps, Write(rows(4))],
-                    ("k",), ("p",), {**small, "merge-engine": engine, **fields, **kept},
-                    peer_rows=rows(5))  # fmt: skip
+                    ("k",), ("p",), {**small, "merge-engine": engine, **fields},
+                    peer_rows=rows(5),
+                    cannot={"pypaimon": "fields.p.ignore-retract"} if engine == "aggregation" else {})  # fmt: skip
 
     return [
         case("pk_moving_partial_update", "partial-update", Compact()),

@@ -8,6 +8,7 @@ SPARK_SESSION_ONLY_IF_READY = ("java-2.1",)
 
 
 @pytest.mark.oracle
+@pytest.mark.timeout(1_800)  # all tables in one process of the reader
 @pytest.mark.parametrize("name", list(readers.READERS))
 def test_our_tables_read_equal(name, tmp_path):
     (reader,) = matrix.prepared([name], cached_only=SPARK_SESSION_ONLY_IF_READY)

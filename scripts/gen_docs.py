@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tidelake.maintenance import PROCEDURES, REFUSED, Parameter, Procedure
 from tidelake.options.declared.registry import THEMES
 from tidelake.options.key_pattern import PATTERNS
 from tidelake.options.later_option import LATER_OPTIONS
@@ -73,7 +74,69 @@ def options_page() -> str:
     return "\n".join(parts)
 
 
-PAGES: Mapping[str, Callable[[], str]] = {"options.md": options_page}
+PROCEDURES_HEAD = """\
+# Procedures
+
+<!-- Written by scripts/gen_docs.py from src/tidelake/maintenance: change it there. -->
+
+Jobs on tables, under the names, parameters and answers that they have in Paimon (1.3.1) on Spark.
+Arguments go by position or by name, in any case; NULL is the same as leaving one out.
+
+From Python:
+
+```pycon
+>>> import tempfile, pyarrow as pa, tidelake
+>>> from tidelake.maintenance import call
+>>> catalog = tidelake.open(tempfile.mkdtemp())
+>>> table = catalog.create_table("db.t", pa.schema({"k": pa.int64()}))
+>>> for k in (1, 2, 3):
+...     _ = table.write([{"k": k}])
+>>> call(catalog, "rollback", named={"table": "db.t", "snapshot": 2}).to_pylist()
+[{'previous_snapshot_id': 3, 'current_snapshot_id': 2}]
+
+```
+
+`call` gives an Arrow table. With `runner=` a `tidelake.spark.Lake`, compactions run on its
+executors. Text is cast where that changes nothing (`'2'` for a number, `'true'`), everything else
+of another type is an error. What a procedure of Paimon's destroys can be asked first, where it
+says `dry_run`.
+"""
+
+
+def procedures_page() -> str:
+    """The page of all procedures."""
+    parts = [PROCEDURES_HEAD, *(_procedure_part(p) for p in PROCEDURES.values())]
+    rows = [(f"`{name}`", reason) for name, reason in REFUSED.items()]
+    head = "Paimon's other procedures"
+    parts.append(_table(head, ("Procedure", "Why it is not here"), rows))
+    return "\n".join(parts)
+
+
+def _procedure_part(procedure: Procedure) -> str:
+    rows = [_parameter_row(p) for p in procedure.parameters]
+    columns = ", ".join(
+        f"`{f.name}` {ANSWER_TYPES[str(f.type)]}{'' if f.nullable else ' NOT NULL'}"
+        for f in procedure.output
+    )
+    table = _table(procedure.name, ("Parameter", "Type", "What it says"), rows)
+    title, rest = table.split("\n", 1)
+    example = f"```sql\nCALL sys.{procedure.example}\n```"
+    return f"{title}\n\n{procedure.description}\n\n{example}\n{rest}\nAnswers {columns}.\n"
+
+
+ANSWER_TYPES = {"bool": "BOOLEAN", "int64": "BIGINT", "string": "STRING"}
+
+
+def _parameter_row(parameter: Parameter) -> tuple[str, ...]:
+    notes = " Must be given." if parameter.is_required else ""
+    notes += " Not in Paimon 1.3.1." if parameter.is_ours else ""
+    return (f"`{parameter.name}`", str(parameter.type), parameter.description + notes)
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "options.md": options_page,
+    "procedures.md": procedures_page,
+}
 
 
 def _option_row(option: Option[Any]) -> tuple[str, ...]:

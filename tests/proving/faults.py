@@ -130,6 +130,16 @@ def _tag(name: str) -> Step:
     return Step("tag", lambda table: table.create_tag(name), lambda _: None)
 
 
+def _roll_back(shape: Shape, rows: list[dict]) -> Step:
+    """Back to the first snapshot, which these rows made."""
+
+    def model(table: ModelTable) -> None:
+        table.overwrite([], dynamic=False)
+        table.apply(rows)
+
+    return Step("rollback", lambda table: table.rollback_to(1), model)
+
+
 def _truncate() -> Step:
     return Step(
         "truncate",
@@ -279,6 +289,16 @@ def scenarios() -> list[Scenario]:
             [
                 _write(FULL_LOG, _rows(FULL_LOG, 0, 4, "a")),
                 _write(FULL_LOG, _rows(FULL_LOG, 2, 3, "b"), [False, True, False]),
+            ],
+        ),
+        Scenario(
+            "rollback",
+            APPEND,
+            [
+                _write(APPEND, _rows(APPEND, 0, 1, "a")),
+                _write(APPEND, _rows(APPEND, 1, 1, "b")),
+                _tag("t"),
+                _roll_back(APPEND, _rows(APPEND, 0, 1, "a")),
             ],
         ),
         Scenario("delete and tag", PK, [_write(PK, first), _tag("t"), _delete(2)]),

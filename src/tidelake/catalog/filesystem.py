@@ -11,9 +11,10 @@ lie inside the warehouse.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tidelake.catalog.global_tables import GLOBAL_TABLES, SYSTEM_DATABASE, GlobalTable
 from tidelake.catalog.new_table import check_agrees, first_schema
 from tidelake.errors import (
     AlreadyExistsError,
@@ -194,7 +195,9 @@ class Catalog:
         )
 
     def list_tables(self, database: str) -> list[str]:
-        """Names of a database's tables, sorted."""
+        """Names of a database's tables, sorted; of ``sys`` those of the catalog itself."""
+        if database == SYSTEM_DATABASE:
+            return sorted(GLOBAL_TABLES)
         path = self._existing_database(database)
         return sorted(
             entry.name
@@ -291,6 +294,8 @@ class Catalog:
     def table(self, identifier: str) -> Table | SystemTable:
         """Open a table, or with ``"db.t$snapshots"`` one of its system tables.
 
+        ``"sys.all_table_options"`` and ``"sys.catalog_options"`` are of the whole catalog.
+
         Raises
         ------
         NotFoundError
@@ -299,8 +304,31 @@ class Catalog:
         text = identifier if isinstance(identifier, str) else ""
         base, dollar, system = text.partition("$")
         database, name = _split(base if text else identifier)
+        if database == SYSTEM_DATABASE:
+            return self._global_table(name)
         table = self._load(database, name)
         return table.system_table(system) if dollar else table
+
+    def _global_table(self, name: str) -> GlobalTable:
+        if name == "all_table_options":
+            return GlobalTable(name, self._all_table_options)
+        if name == "catalog_options":
+            return GlobalTable(name, self._catalog_options)
+        message = (
+            f"There is no system table '{SYSTEM_DATABASE}.{name}'.{near_names(name, GLOBAL_TABLES)}"
+            f" There are: {', '.join(GLOBAL_TABLES)}."
+        )
+        raise NotFoundError(message, kind="system_table_not_found", name=name)
+
+    def _all_table_options(self) -> Iterator[tuple[str, ...]]:
+        for database in self.list_databases():
+            for name in self.list_tables(database):
+                options = self._load(database, name).table_schema.options
+                yield from ((database, name, key, options[key]) for key in sorted(options))
+
+    def _catalog_options(self) -> Iterator[tuple[str, ...]]:
+        yield from ((f"table-default.{k}", v) for k, v in sorted(self._table_options.items()))
+        yield ("warehouse", self.warehouse)
 
     def alter_table(self, identifier: str, changes: Sequence[SchemaChange]) -> Table:
         """Change a table's schema: all of the changes, in order, or none.
@@ -382,11 +410,14 @@ class Catalog:
         )
 
     def _database_path(self, name: str) -> str:
+        if name == SYSTEM_DATABASE:
+            message = f"Database '{name}' is the catalog's own: choose another name."
+            raise InvalidInputError(message, kind="bad_name", database=name)
         return self._inside(f"{validate_name(name, 'database')}{DATABASE_SUFFIX}")
 
     def _table_path(self, database: str, name: str) -> str:
-        validate_name(database, "database")
-        return self._inside(f"{database}{DATABASE_SUFFIX}/{validate_name(name, 'table')}")
+        directory = posixpath.basename(self._database_path(database))
+        return self._inside(f"{directory}/{validate_name(name, 'table')}")
 
     def _inside(self, relative: str) -> str:
         """A path below the warehouse, checked once more though names were validated."""

@@ -225,6 +225,69 @@ class Committer:
             lambda _, before, __: index.replaced(before, is_dropped),
         )
 
+    def compact_manifests(self, *, user: str) -> Snapshot | None:
+        """Merge the newest snapshot's manifests, without what cancels out, in a COMPACT snapshot.
+
+        Returns
+        -------
+        Snapshot or None
+            None where there is one manifest, or large ones without DELETEs only.
+
+        Raises
+        ------
+        ConflictError, NotFoundError, StorageError, OutcomeUnknownError
+            As of :meth:`commit`.
+        """
+        return self._publish_alone(user, CommitKind.COMPACT, merges_manifests=True)
+
+    def analyze(self, statistics: str, *, user: str) -> Snapshot:
+        """Let the table have a file of statistics, in an ANALYZE snapshot.
+
+        Parameters
+        ----------
+        statistics : str
+            The file's name; it is written already.
+        user : str
+            The commit user, unique.
+
+        Raises
+        ------
+        ConflictError, NotFoundError, StorageError, OutcomeUnknownError
+            As of :meth:`commit`.
+        """
+        snapshot = self._publish_alone(user, CommitKind.ANALYZE, statistics=statistics)
+        assert snapshot is not None, "statistics are something to commit"
+        return snapshot
+
+    def _publish_alone(
+        self,
+        user: str,
+        kind: CommitKind,
+        *,
+        statistics: str | None = None,
+        merges_manifests: bool = False,
+    ) -> Snapshot | None:
+        """Make a snapshot that changes no file of the table."""
+        context = self._context
+        list_names: set[str] = set()
+        own = OwnCommits(
+            context.log,
+            user=user,
+            identifier=BATCH_IDENTIFIER,
+            base_snapshot_id=None,
+            executor=context.env.executor,
+            names_ours=lambda s: s.delta_manifest_list in list_names,
+        )
+        request = Request(
+            user,
+            BATCH_IDENTIFIER,
+            kind,
+            lambda _: new_delta([]),
+            statistics=statistics,
+            merges_manifests=merges_manifests,
+        )
+        return self._publisher(own, list_names).publish(request)[0]
+
     def live_files(
         self, snapshot: Snapshot, partition: bytes | None = None, bucket: int | None = None
     ) -> EntryTable:

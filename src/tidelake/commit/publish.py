@@ -5,7 +5,8 @@ One attempt:
 1. Take the newest snapshot as base. Is this commit in its history already? Then that is the answer.
 2. Ask for the entries against this very base; conflicts are found here.
 3. Write the delta manifests (the first attempt) or take those again; merge the base's manifests if
-   they have become many; write the base list. See that the table is still the one that was opened.
+   they have become many; write the base list. See that the table is still the one that was opened,
+   and that the base is still there: after a rollback of others the attempt has lost.
 4. Put ``snapshot-(base + 1)`` if it is absent, then read it back. It is ours if user, identifier,
    kind and both lists' names are equal:
 
@@ -39,7 +40,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tidelake.commit.changes import Delta
-from tidelake.commit.manifest_merge import MergeRule, merge_manifests
+from tidelake.commit.manifest_merge import MergeRule, merge_manifests, wants_full
 from tidelake.commit.new_metadata import NewMetadata
 from tidelake.commit.own_commits import OwnCommits
 from tidelake.errors import (
@@ -98,6 +99,10 @@ class Request:
         stay; writes those it needs by the last argument. May raise ConflictError.
     with_index_alone : bool
         Whether other index files are something to commit where there are no entries.
+    statistics : str, optional
+        Name of a file of statistics, which is something to commit without entries too.
+    merges_manifests : bool
+        Whether all manifests are merged, which is something to commit where it changes them.
     """
 
     user: str
@@ -107,6 +112,8 @@ class Request:
     properties: Mapping[str, str] | None = None
     index: IndexRule | None = None
     with_index_alone: bool = False
+    statistics: str | None = None
+    merges_manifests: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +222,8 @@ class Publisher:
             index_before = index_manifest
             if not planned.is_empty or request.with_index_alone:
                 index_manifest = self._index_manifest(request, base)
-            if planned.is_empty and index_manifest == index_before:
+            has_more = request.statistics is not None or self._merges(request, base)
+            if planned.is_empty and index_manifest == index_before and not has_more:
                 if self._in_doubt:
                     raise self._lost(attempt)
                 self._files.discard_delta()
@@ -231,7 +239,7 @@ class Publisher:
             )
             # as late as can be: ids of a table created anew would fit, its columns would not
             SchemaLog(self._fileio, self._paths).check_same(self._schema, table=self._table)
-            outcome = self._put(snapshot)
+            outcome = self._put(snapshot) if self._stands(base) else _Outcome.LOST
             if outcome is _Outcome.PUBLISHED:
                 self._files.keep_all()
                 self._log.write_hints(snapshot.id)
@@ -264,7 +272,8 @@ class Publisher:
     ) -> Snapshot:
         entries = planned.entries
         changelog_name, changelog_size = lists.changelog or (None, None)
-        base_name, base_size = self._files.write_base(self._base_manifests(base, schema_id))
+        manifests = self._base_manifests(base, self._rule(request), schema_id)
+        base_name, base_size = self._files.write_base(manifests)
         rows = entries["row_count"]
         added = entries["kind"] == FileKind.ADD
         delta_rows = int(rows[added].sum()) - int(rows[~added].sum())
@@ -287,7 +296,7 @@ class Publisher:
             delta_record_count=delta_rows,
             changelog_record_count=int(planned.changelog["row_count"].sum()),
             watermark=None if base is None else base.watermark,
-            statistics=_inherited_statistics(base, schema_id),
+            statistics=request.statistics or _inherited_statistics(base, schema_id),
             properties=dict(request.properties) if request.properties else None,
             next_row_id=0 if base is None else base.next_row_id or 0,
         )
@@ -301,12 +310,29 @@ class Publisher:
             return None if base is None else base.index_manifest
         return self._files.write_index_manifest(after) if after else None
 
-    def _base_manifests(self, base: Snapshot | None, schema_id: int) -> tuple[ManifestFile, ...]:
+    def _rule(self, request: Request) -> MergeRule:
+        rule = MergeRule.of(self._options)
+        return replace(rule, full_bytes=0) if request.merges_manifests else rule
+
+    def _merges(self, request: Request, base: Snapshot | None) -> bool:
+        """Whether merging the manifests is asked for and changes them."""
+        if base is None or not request.merges_manifests:
+            return False
+        files = manifest_files(self._fileio, self._paths, base, self._manifests)
+        return wants_full(files, self._rule(request))
+
+    def _stands(self, base: Snapshot | None) -> bool:
+        """Whether the base is still there; a rollback may have removed it."""
+        return base is None or self._fileio.exists(self._paths.snapshot(base.id))
+
+    def _base_manifests(
+        self, base: Snapshot | None, rule: MergeRule, schema_id: int
+    ) -> tuple[ManifestFile, ...]:
         if base is None:
             return ()
         return merge_manifests(
             manifest_files(self._fileio, self._paths, base, self._manifests),
-            MergeRule.of(self._options),
+            rule,
             read=lambda m: self._manifests.entries(
                 self._fileio, self._paths.manifest(m.file_name), expected=m
             ),

@@ -142,6 +142,25 @@ class TablePaths:
         return self.index_file(entry.partition, entry.bucket, file.file_name)
 
     @property
+    def changelog_dir(self) -> str:
+        """Directory of the changelogs that outlive their snapshots."""
+        return f"{self.location}/changelog"
+
+    @property
+    def branch_dir(self) -> str:
+        """Directory of the branches."""
+        return f"{self.location}/branch"
+
+    @property
+    def consumer_dir(self) -> str:
+        """Directory of the consumers: how far readers of changes have come."""
+        return f"{self.location}/consumer"
+
+    def statistics(self, name: str) -> str:
+        """A file of statistics, by the name in the snapshot."""
+        return f"{self.location}/statistics/{_plain_name(name)}"
+
+    @property
     def tag_dir(self) -> str:
         """Directory of the tags."""
         return f"{self.location}/tag"

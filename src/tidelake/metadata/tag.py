@@ -172,22 +172,55 @@ class TagLog:
         AlreadyExistsError
             There is a tag of that name.
         """
-        path = self._paths.tag(validate_name(name, "tag"))
-        if name.isdigit():
-            message = f"Tag '{name}' reads as a snapshot's id: give it a name with a letter in it."
-            raise InvalidInputError(message, kind="bad_name", tag=name)
-        made_ms = None
-        if time_retained_ms is not None:
-            assert clock is not None, "a retention needs a clock"
-            made_ms = clock.now_ms() + clock.local_offset_ms()
-        tag = Tag(name, snapshot, made_ms, time_retained_ms)
+        path = self._path_of_new(name)
+        tag = _tag_of(name, snapshot, time_retained_ms, clock)
         if not self._fileio.put_if_absent(path, tag.to_json().encode()):
-            message = (
-                f"Table '{self._table}' has a tag '{name}' already: delete it first, or take"
-                " another name."
-            )
-            raise AlreadyExistsError(message, kind="tag_exists", tag=name)
+            raise self._taken(name)
         return tag
+
+    def replace(
+        self,
+        name: str,
+        snapshot: Snapshot,
+        *,
+        time_retained_ms: int | None = None,
+        clock: Clock | None = None,
+    ) -> Tag:
+        """Let a tag name another snapshot, with another retention; see :meth:`create`.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such tag.
+        """
+        path = self._paths.tag(validate_name(name, "tag"))
+        if not self._fileio.exists(path):
+            raise self._missing(name)
+        tag = _tag_of(name, snapshot, time_retained_ms, clock)
+        self._fileio.replace(path, tag.to_json().encode())
+        return tag
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Give a tag another name. A crash half-way leaves it under both.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such tag.
+        InvalidInputError
+            The new name cannot be a tag's.
+        AlreadyExistsError
+            There is a tag of the new name.
+        """
+        path = self._paths.tag(validate_name(name, "tag"))
+        new_path = self._path_of_new(new_name)
+        try:
+            data = self._fileio.read_bytes(path)
+        except NotFoundError as error:
+            raise self._missing(name) from error
+        if not self._fileio.put_if_absent(new_path, data):
+            raise self._taken(new_name)
+        self._fileio.delete(path)
 
     def delete(self, name: str) -> None:
         """Remove a tag; its snapshot may expire then.
@@ -200,9 +233,33 @@ class TagLog:
         if not self._fileio.delete(self._paths.tag(validate_name(name, "tag"))):
             raise self._missing(name)
 
+    def _path_of_new(self, name: str) -> str:
+        path = self._paths.tag(validate_name(name, "tag"))
+        if name.isdigit():
+            message = f"Tag '{name}' reads as a snapshot's id: give it a name with a letter in it."
+            raise InvalidInputError(message, kind="bad_name", tag=name)
+        return path
+
+    def _taken(self, name: str) -> AlreadyExistsError:
+        message = (
+            f"Table '{self._table}' has a tag '{name}' already: delete it first, or take another"
+            " name."
+        )
+        return AlreadyExistsError(message, kind="tag_exists", tag=name)
+
     def _missing(self, name: str) -> NotFoundError:
         names = self.names()
         known = f" The tags are: {', '.join(names[:20])}." if names else " It has no tags."
         near = near_names(name, names)
         message = f"Table '{self._table}' has no tag '{name}'.{near}{known}"
         return NotFoundError(message, kind="tag_not_found", tag=name)
+
+
+def _tag_of(
+    name: str, snapshot: Snapshot, time_retained_ms: int | None, clock: Clock | None
+) -> Tag:
+    made_ms = None
+    if time_retained_ms is not None:
+        assert clock is not None, "a retention needs a clock"
+        made_ms = clock.now_ms() + clock.local_offset_ms()
+    return Tag(name, snapshot, made_ms, time_retained_ms)

@@ -18,7 +18,7 @@ from tidelake.options.derived import (
 from tidelake.options.given import option_texts
 from tidelake.options.option import Action, Kind, Option, Support
 from tidelake.options.table_options import Options
-from tidelake.options.text_value import memory_bytes
+from tidelake.options.text_value import memory_bytes, parse_value
 
 __all__ = [
     "Action",
@@ -34,6 +34,7 @@ __all__ = [
     "levels_count",
     "memory_bytes",
     "option_texts",
+    "parse_value",
     "session_options",
     "sorted_runs_stop",
     "table_defaults",

@@ -1,6 +1,8 @@
-"""``$snapshots``, ``$schemas``, ``$options``, ``$tags``: what was committed, defined and named.
+"""What was committed, defined and named: ``$snapshots``, ``$schemas``, ``$options``, ``$tags`` ...
 
-They show all there is, whatever moment is read. Names and columns are those of Paimon (1.3.1).
+... and ``$branches``, ``$consumers``, ``$aggregation_fields``. They show all there is, whatever
+moment is read. Names and columns are those of Paimon (1.3.1). Branches and consumers are Paimon's:
+this version makes none.
 """
 
 from __future__ import annotations
@@ -11,17 +13,24 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelake.metadata.snapshot import Snapshot
+from tidelake.errors import CorruptError, NotFoundError
+from tidelake.metadata.snapshot import Snapshot, parse_json
 from tidelake.table.handle import TableHandle
 from tidelake.table.java_text import java_duration
 from tidelake.types import TableSchema
 from tidelake.types.schema import field_to_json
 
 __all__ = [
+    "AGGREGATION_FIELDS",
+    "BRANCHES",
+    "CONSUMERS",
     "OPTIONS",
     "SCHEMAS",
     "SNAPSHOTS",
     "TAGS",
+    "aggregation_fields_table",
+    "branches_table",
+    "consumers_table",
     "options_table",
     "schemas_table",
     "snapshots_table",
@@ -76,6 +85,31 @@ TAGS = pa.schema(
         pa.field("time_retained", _TEXT),
     ]
 )
+BRANCHES = pa.schema(
+    [
+        pa.field("branch_name", _TEXT, nullable=False),
+        pa.field("create_time", _LOCAL_TIME, nullable=False),
+    ]
+)
+CONSUMERS = pa.schema(
+    [
+        pa.field("consumer_id", _TEXT, nullable=False),
+        pa.field("next_snapshot_id", _LONG, nullable=False),
+    ]
+)
+AGGREGATION_FIELDS = pa.schema(
+    [
+        pa.field("field_name", _TEXT, nullable=False),
+        pa.field("field_type", _TEXT, nullable=False),
+        pa.field("function", _TEXT),
+        pa.field("function_options", _TEXT),
+        pa.field("comment", _TEXT),
+    ]
+)
+
+BRANCH_PREFIX, CONSUMER_PREFIX = "branch-", "consumer-"
+FIELD_OPTION_PARTS_MIN = 3
+"""``fields.<column>.<what>``; ``fields.default-aggregate-function`` names no column."""
 
 Row = Mapping[str, Any]
 
@@ -152,3 +186,60 @@ def tags_table(handle: TableHandle) -> pa.Table:
             }
         )
     return pa.Table.from_pylist(rows, schema=TAGS)
+
+
+def branches_table(handle: TableHandle) -> pa.Table:
+    """``$branches``: one row per branch, with the time its directory changed last, as in Java."""
+    clock = handle.env.clock
+    found = {
+        status.name.removeprefix(BRANCH_PREFIX): status.modified_ms + clock.local_offset_ms()
+        for status in handle.fileio.list_dir(handle.paths.branch_dir)
+        if status.is_dir and status.name.startswith(BRANCH_PREFIX)
+    }
+    rows = [{"branch_name": name, "create_time": found[name]} for name in sorted(found)]
+    return pa.Table.from_pylist(rows, schema=BRANCHES)
+
+
+def consumers_table(handle: TableHandle) -> pa.Table:
+    """``$consumers``: one row per reader of changes that said how far it has come."""
+    directory = handle.paths.consumer_dir
+    rows = []
+    for status in sorted(handle.fileio.list_dir(directory), key=lambda s: s.name):
+        if status.is_dir or not status.name.startswith(CONSUMER_PREFIX):
+            continue
+        path = f"{directory}/{status.name}"
+        try:
+            document = parse_json(handle.fileio.read_bytes(path), path=path)
+        except NotFoundError:
+            continue  # it went while we looked
+        next_id = document.get("nextSnapshot")
+        if isinstance(next_id, bool) or not isinstance(next_id, int):
+            message = f"Consumer file {path} has no nextSnapshot: delete it, or restore it."
+            raise CorruptError(message, kind="consumer_file", path=path)
+        name = status.name.removeprefix(CONSUMER_PREFIX)
+        rows.append({"consumer_id": name, "next_snapshot_id": next_id})
+    return pa.Table.from_pylist(rows, schema=CONSUMERS)
+
+
+def aggregation_fields_table(handle: TableHandle) -> pa.Table:
+    """``$aggregation_fields``: one row per column, with its options ``fields.<column>.*``.
+
+    Texts as Java prints lists: ``[sum]``, ``[]``.
+    """
+    schema = handle.schema
+    keys: dict[str, list[str]] = {field.name: [] for field in schema.fields}
+    for key in schema.options:
+        parts = key.split(".")
+        if len(parts) >= FIELD_OPTION_PARTS_MIN and parts[0] == "fields" and parts[1] in keys:
+            keys[parts[1]].append(key)
+    rows = [
+        {
+            "field_name": field.name,
+            "field_type": str(field.type),
+            "function": f"[{', '.join(schema.options[key] for key in keys[field.name])}]",
+            "function_options": f"[{', '.join(keys[field.name])}]",
+            "comment": field.description,
+        }
+        for field in schema.fields
+    ]
+    return pa.Table.from_pylist(rows, schema=AGGREGATION_FIELDS)

@@ -30,7 +30,7 @@ from tidelake.table.changes_range import changes_between
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import row_kind_names
 from tidelake.table.logged_changes import ChangesMode
-from tidelake.table.system_table import SystemTable
+from tidelake.table.system_table import MetadataTable
 from tidelake.table.time_travel import Moment, Time, option_moment
 from tidelake.types import DataField, DataType, RowKind, TypeRoot, parse_type
 from tidelake.types.arrow import to_arrow_schema
@@ -230,7 +230,7 @@ class ViewScan:
         return pa.RecordBatchReader.from_batches(self.rows.schema, self.batches())
 
 
-class RowView(SystemTable):
+class RowView(MetadataTable):
     """One view of a table's rows; it is read anew at every call.
 
     Parameters

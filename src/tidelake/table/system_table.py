@@ -1,13 +1,17 @@
 """A table's metadata as small tables: ``cat.table("db.t$snapshots")``.
 
 Names and columns are those of Paimon's system tables (1.3.1): ``$snapshots``, ``$schemas``,
-``$options``, ``$tags`` (:mod:`tidelake.table.log_tables`), ``$files``, ``$partitions``,
-``$buckets``, ``$manifests`` (:mod:`tidelake.table.file_tables`); and of 2.1: ``$file_indexes``
-(:mod:`tidelake.table.file_index_rows`). Times of commits are in UTC.
+``$options``, ``$tags``, ``$branches``, ``$consumers``, ``$aggregation_fields``
+(:mod:`tidelake.table.log_tables`), ``$files``, ``$partitions``, ``$buckets``, ``$manifests``
+(:mod:`tidelake.table.file_tables`), ``$table_indexes``, ``$statistics``
+(:mod:`tidelake.table.index_tables`); and of 2.1: ``$file_indexes``
+(:mod:`tidelake.table.file_index_rows`). Those that show a table's rows are in
+:mod:`tidelake.table.row_view`. Times of commits are in UTC.
 """
 
 from __future__ import annotations
 
+import abc
 import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,11 +42,23 @@ from tidelake.table.file_tables import (
     partitions_table,
 )
 from tidelake.table.handle import TableHandle
+from tidelake.table.index_tables import (
+    STATISTICS,
+    TABLE_INDEXES,
+    statistics_table,
+    table_indexes_table,
+)
 from tidelake.table.log_tables import (
+    AGGREGATION_FIELDS,
+    BRANCHES,
+    CONSUMERS,
     OPTIONS,
     SCHEMAS,
     SNAPSHOTS,
     TAGS,
+    aggregation_fields_table,
+    branches_table,
+    consumers_table,
     options_table,
     schemas_table,
     snapshots_table,
@@ -52,19 +68,18 @@ from tidelake.table.time_travel import Time
 from tidelake.types.arrow import fields_from_arrow
 from tidelake.types.predicate import bind, evaluate, parse_filter
 
-__all__ = ["SYSTEM_TABLES", "SystemTable"]
+__all__ = ["SYSTEM_TABLES", "MetadataTable", "SystemTable"]
 
 SHOWN_MAX = 20
 """Rows that a terminal shows."""
 CELL_WIDTH_MAX = 40
 
-LATER_TABLES = frozenset(
-    {"aggregation_fields", "branches", "consumers", "read_optimized", "row_tracking", "statistics"}
-    | {"table_indexes"}
-)
+LATER_TABLES = frozenset({"file_key_ranges", "row_tracking"})
 """System tables of Paimon that this version does not give."""
 
-OF_ONE_SNAPSHOT = frozenset({"files", "file_indexes", "partitions", "buckets", "manifests"})
+OF_ONE_SNAPSHOT = frozenset(
+    {"files", "file_indexes", "partitions", "buckets", "manifests", "statistics", "table_indexes"}
+)
 """System tables that show one snapshot; the others are the same whatever moment is read."""
 
 TableOf = Callable[[TableHandle, Snapshot | None], pa.Table]
@@ -79,47 +94,35 @@ SYSTEM_TABLES: Mapping[str, tuple[pa.Schema, TableOf]] = {
     "partitions": (PARTITIONS, partitions_table),
     "buckets": (BUCKETS, buckets_table),
     "manifests": (MANIFESTS, manifests_table),
+    "branches": (BRANCHES, lambda handle, _: branches_table(handle)),
+    "consumers": (CONSUMERS, lambda handle, _: consumers_table(handle)),
+    "aggregation_fields": (
+        AGGREGATION_FIELDS,
+        lambda handle, _: aggregation_fields_table(handle),
+    ),
+    "statistics": (STATISTICS, statistics_table),
+    "table_indexes": (TABLE_INDEXES, table_indexes_table),
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SystemTable(Conversions):
-    """One system table of a table; it is read anew at every call.
+class SystemTable(Conversions, abc.ABC):
+    """A small table made of metadata; it is read anew at every call."""
 
-    Parameters
-    ----------
-    handle : TableHandle
-        The table.
-    name : str
-        The part of the name behind ``$``.
-    """
-
-    handle: TableHandle
-    name: str
-
-    def __post_init__(self) -> None:
-        if self.name in LATER_TABLES or self.name.startswith("branch_"):
-            message = (
-                f"'{self.identifier}' is not covered by this version; there are:"
-                f" {', '.join(SYSTEM_TABLES)}."
-            )
-            raise UnsupportedError(message, kind="system_table", name=self.name)
-        if self.name not in SYSTEM_TABLES:
-            message = (
-                f"There is no system table '{self.name}' of '{self.handle.identifier}'."
-                f"{near_names(self.name, SYSTEM_TABLES)} There are: {', '.join(SYSTEM_TABLES)}."
-            )
-            raise NotFoundError(message, kind="system_table_not_found", name=self.name)
+    __slots__ = ()
 
     @property
+    @abc.abstractmethod
     def identifier(self) -> str:
-        """``"database.table$name"``."""
-        return f"{self.handle.identifier}${self.name}"
+        """``"database.table$name"``, or ``"sys.name"``."""
 
     @property
+    @abc.abstractmethod
     def schema(self) -> pa.Schema:
         """The columns."""
-        return SYSTEM_TABLES[self.name][0]
+
+    @abc.abstractmethod
+    def _read(self, snapshot_id: int | None, timestamp: Time | None, tag: str | None) -> pa.Table:
+        """All rows and columns, of a moment."""
 
     def to_arrow(
         self,
@@ -142,8 +145,9 @@ class SystemTable(Conversions):
         limit : int, optional
             The most rows wanted.
         snapshot_id, timestamp, tag
-            At most one, of ``$files``, ``$file_indexes``, ``$partitions``, ``$buckets`` and
-            ``$manifests``: the moment to show, the newest snapshot by default.
+            At most one, of system tables that show one moment (``$files``, ``$file_indexes``,
+            ``$partitions``, ``$buckets``, ``$manifests``, ``$table_indexes``, ``$statistics``):
+            the moment to show, the newest snapshot by default.
 
         Raises
         ------
@@ -152,8 +156,7 @@ class SystemTable(Conversions):
         InvalidInputError
             The filter, the limit or the moment is wrong.
         """
-        snapshot = self._snapshot(snapshot_id, timestamp, tag)
-        schema, table_of = SYSTEM_TABLES[self.name]
+        schema = self.schema
         limit = row_limit(limit, table=self.identifier)
         names = column_names(columns, schema.names, table=self.identifier)
         for name in names:
@@ -167,7 +170,7 @@ class SystemTable(Conversions):
         fields = fields_from_arrow(pa.schema(flat))
         parsed = parse_filter(filter)
         predicate = None if parsed is None else bind(parsed, fields)
-        table = table_of(self.handle, snapshot)
+        table = self._read(snapshot_id, timestamp, tag)
         if predicate is not None:
             table = pa.Table.from_batches(
                 [
@@ -178,23 +181,15 @@ class SystemTable(Conversions):
             )
         return table.select(names).slice(0, limit)
 
-    def _snapshot(
+    def _check_no_moment(
         self, snapshot_id: int | None, timestamp: Time | None, tag: str | None
-    ) -> Snapshot | None:
-        if self.name in OF_ONE_SNAPSHOT:
-            return self.handle.time_travel.resolve(
-                snapshot_id=snapshot_id,
-                timestamp=timestamp,
-                tag=tag,
-                default=self.handle.options,
-            )
+    ) -> None:
         if not (snapshot_id is None and timestamp is None and tag is None):
             message = (
                 f"'{self.identifier}' is not of one moment: leave snapshot_id, timestamp and tag"
                 f" out. Of one moment are {', '.join(sorted(OF_ONE_SNAPSHOT))}."
             )
-            raise InvalidInputError(message, kind="system_table", name=self.name)
-        return None
+            raise InvalidInputError(message, kind="system_table", name=self.identifier)
 
     def _only_read(self, *args: object, **more: object) -> NoReturn:
         """Refuse what only a table of rows can."""
@@ -202,12 +197,13 @@ class SystemTable(Conversions):
         message = (
             f"'{self.identifier}' is a system table, made of metadata whenever it is read: it has"
             " to_arrow(), to_batches(), to_pandas(), to_polars(), to_duckdb(), head() and count()."
-            f" For all else open '{self.handle.identifier}'."
+            f" For all else open '{self.identifier.partition('$')[0]}'."
         )
-        raise UnsupportedError(message, kind="system_table", name=self.name)
+        raise UnsupportedError(message, kind="system_table", name=self.identifier)
 
     write = writer = upsert = delete = compact = create_tag = delete_tag = _only_read
-    drop_partitions = truncate = rescale_bucket = _only_read
+    compact_manifests = drop_partitions = truncate = rescale_bucket = _only_read
+    replace_tag = rename_tag = rollback_to = analyze = _only_read
     plan = explain = copy = with_options = _only_read
     scan: ClassVar[Callable[..., Any]] = _only_read
     changes: ClassVar[Callable[..., Any]] = _only_read
@@ -256,6 +252,59 @@ class SystemTable(Conversions):
             for row in table.slice(0, 100).to_pylist()
         )
         return f"<b>{html.escape(self.identifier)}</b><table><tr>{head}</tr>{body}</table>"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MetadataTable(SystemTable):
+    """One system table of a table.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    name : str
+        The part of the name behind ``$``.
+    """
+
+    handle: TableHandle
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.name in LATER_TABLES or self.name.startswith("branch_"):
+            message = (
+                f"'{self.identifier}' is not covered by this version; there are:"
+                f" {', '.join(SYSTEM_TABLES)}."
+            )
+            raise UnsupportedError(message, kind="system_table", name=self.name)
+        if self.name not in SYSTEM_TABLES:
+            message = (
+                f"There is no system table '{self.name}' of '{self.handle.identifier}'."
+                f"{near_names(self.name, SYSTEM_TABLES)} There are: {', '.join(SYSTEM_TABLES)}."
+            )
+            raise NotFoundError(message, kind="system_table_not_found", name=self.name)
+
+    @property
+    def identifier(self) -> str:
+        """``"database.table$name"``."""
+        return f"{self.handle.identifier}${self.name}"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return SYSTEM_TABLES[self.name][0]
+
+    def _read(self, snapshot_id: int | None, timestamp: Time | None, tag: str | None) -> pa.Table:
+        snapshot: Snapshot | None = None
+        if self.name in OF_ONE_SNAPSHOT:
+            snapshot = self.handle.time_travel.resolve(
+                snapshot_id=snapshot_id,
+                timestamp=timestamp,
+                tag=tag,
+                default=self.handle.options,
+            )
+        else:
+            self._check_no_moment(snapshot_id, timestamp, tag)
+        return SYSTEM_TABLES[self.name][1](self.handle, snapshot)
 
 
 def _cell(value: object) -> str:

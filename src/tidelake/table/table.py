@@ -12,15 +12,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.errors import UnsupportedError
 from tidelake.fileio import FileIO
-from tidelake.fileio.name import validate_name
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.metadata.snapshot import Snapshot
+from tidelake.metadata.statistics import TableStatistics
 from tidelake.options import Options, check_one_use, declared
 from tidelake.scan import ScanPlan, plan_scan
 from tidelake.table.alter import alter_table
 from tidelake.table.alterations import Alterations
+from tidelake.table.analyze import analyzed_columns, publish_statistics, summarise
 from tidelake.table.arguments import check_dict, check_location, column_names, row_limit
 from tidelake.table.changes_range import planned_changes
 from tidelake.table.compaction import Chosen, compact_table
@@ -35,9 +36,10 @@ from tidelake.table.postpone import compact_postponed
 from tidelake.table.read import TableScan
 from tidelake.table.rescale import rescale_table, with_buckets
 from tidelake.table.row_view import ROW_VIEWS, RowView
-from tidelake.table.system_table import SystemTable
+from tidelake.table.system_table import MetadataTable, SystemTable
 from tidelake.table.time_travel import Moment, Time, option_moment
-from tidelake.table.write import CommitIdentity, WriteResult, write_rows
+from tidelake.table.versions import Versions
+from tidelake.table.write import CommitIdentity, WriteResult, check_writable, write_rows
 from tidelake.table.write_session import WriteSession
 from tidelake.types import TableSchema
 from tidelake.types.arrow import to_arrow_schema
@@ -47,7 +49,7 @@ from tidelake.types.schema_change import SchemaChange
 __all__ = ["Table"]
 
 
-class Table(Conversions, Alterations):
+class Table(Conversions, Alterations, Versions):
     """One table of a catalog. Picklable; safe to use from several threads.
 
     Made by :meth:`tidelake.Catalog.table` and :meth:`tidelake.Catalog.create_table`.
@@ -343,6 +345,21 @@ class Table(Conversions, Alterations):
             return compact_postponed(handle, chosen, full=full)
         return compact_table(handle, chosen, full=full)
 
+    def compact_manifests(self) -> WriteResult:
+        """Merge the manifests of the newest snapshot, in one commit that touches metadata only.
+
+        Every commit merges some of them (``manifest.merge-min-count`` and others), so this is for
+        a table that has seen many small commits and deletes and is planned often from now on.
+
+        Returns
+        -------
+        WriteResult
+            Without a snapshot where there was nothing to merge.
+        """
+        check_writable(self._handle)
+        snapshot = self._handle.committer().compact_manifests(user=self._handle.env.ids.uuid())
+        return WriteResult(snapshot_ids=() if snapshot is None else (snapshot.id,))
+
     # ---- partitions and buckets
 
     def drop_partitions(
@@ -594,39 +611,47 @@ class Table(Conversions, Alterations):
         """The snapshots there are, oldest first: the rows of ``$snapshots``."""
         return self.system_table("snapshots").to_arrow()
 
-    def create_tag(
-        self, name: str, *, snapshot_id: int | None = None, timestamp: Time | None = None
-    ) -> None:
-        """Name a snapshot, by default the newest, so that it stays readable.
+    def analyze(self, columns: Sequence[str] | None = None) -> TableStatistics | None:
+        """Count the rows and look at columns, for optimisers; an ANALYZE snapshot keeps it.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            The columns to look at; by default all whose type can be. With ``[]`` rows are counted
+            only, which metadata often tells.
+
+        Returns
+        -------
+        TableStatistics or None
+            What was found, as ``$statistics`` shows it; None of a table without snapshots.
 
         Raises
         ------
-        AlreadyExistsError
-            There is a tag of that name.
         NotFoundError
-            There is no such snapshot.
+            There is no such column.
+        InvalidInputError
+            A column is an ARRAY, MAP, MULTISET, ROW, VARIANT or TIME.
         """
-        validate_name(name, "tag")
-        if name.isdecimal():
-            message = f"'{name}' would look like a snapshot id: a tag's name needs a letter."
-            raise InvalidInputError(message, kind="bad_name", name=name, what="tag")
-        travel = self._handle.time_travel
-        snapshot = travel.resolve(snapshot_id=snapshot_id, timestamp=timestamp)
+        check_writable(self._handle)
+        snapshot = self._handle.snapshots.latest()
         if snapshot is None:
-            message = f"Table '{self.identifier}' has no snapshot to tag: write to it first."
-            raise InvalidInputError(message, kind="nothing_to_tag", table=self.identifier)
-        self._handle.tags.create(name, snapshot)
-
-    def delete_tag(self, name: str) -> None:
-        """Remove a tag; the snapshot it named may expire then."""
-        self._handle.time_travel.by_tag(name)  # refuses an unknown tag with near names
-        self._handle.tags.delete(name)
+            return None
+        fields = self._handle.read_context(snapshot).schema.fields
+        chosen = analyzed_columns(fields, columns, table=self.identifier)
+        scan, count = None, None
+        if chosen:
+            scan = self.scan(columns=[f.name for f in chosen], snapshot_id=snapshot.id)
+        else:
+            count = self.count(snapshot_id=snapshot.id)
+        found = summarise(self._handle, snapshot, scan, chosen, record_count=count)
+        publish_statistics(self._handle, found)
+        return found
 
     # ---- look inside
 
     def system_table(self, name: str) -> SystemTable:
         """A system table by the name behind the ``$``: ``snapshots``, ``audit_log``, ..."""
-        return (RowView if name in ROW_VIEWS else SystemTable)(self._handle, name)
+        return (RowView if name in ROW_VIEWS else MetadataTable)(self._handle, name)
 
     def __repr__(self) -> str:
         return describe(self._handle)

@@ -207,3 +207,66 @@ def test_files_say_that_all_rows_are_null_in_a_column_that_came_later(catalog, t
     for file in catalog.table("db.t$files").to_arrow().to_pylist():
         assert f"later={file['record_count']}, " in file["null_value_counts"]
         assert "later=null, " in file["min_value_stats"]
+
+
+def test_branches_and_consumers_of_paimon_are_shown(catalog, table):
+    location, files = table.paths.location, table.fileio
+    assert catalog.table("db.t$branches").count() == catalog.table("db.t$consumers").count() == 0
+    for name in ("b", "a-1"):
+        files.write_once(f"{location}/branch/branch-{name}/schema/schema-0", b"{}")
+    files.write_once(f"{location}/branch/note", b"")
+    branches = catalog.table("db.t$branches").to_arrow()
+    assert branches["branch_name"].to_pylist() == ["a-1", "b"]
+    assert branches["create_time"].null_count == 0
+    files.write_once(f"{location}/consumer/consumer-x.y", b'{"nextSnapshot" : 3}')
+    files.write_once(f"{location}/consumer/.consumer-z.tmp", b"")
+    consumers = catalog.table("db.t$consumers")
+    assert consumers.to_arrow().to_pylist() == [{"consumer_id": "x.y", "next_snapshot_id": 3}]
+    files.write_once(f"{location}/consumer/consumer-bad", b'{"nextSnapshot" : "3"}')
+    with pytest.raises(CorruptError, match="consumer-bad has no nextSnapshot"):
+        consumers.to_arrow()
+
+
+def test_aggregation_fields_show_the_options_of_each_column(catalog):
+    columns = pa.schema({"k": pa.int64(), "v": pa.int32(), "w": pa.string()})
+    options = {
+        "bucket": 1,
+        "merge-engine": "aggregation",
+        "fields.v.aggregate-function": "sum",
+        "fields.v.ignore-retract": "true",
+        "fields.default-aggregate-function": "last_value",
+    }
+    made = catalog.create_table("db.agg", columns, primary_keys=["k"], options=options)
+    made.set_comment("a note", column="w")
+    shown = made.system_table("aggregation_fields").to_arrow()
+    rows = [tuple(row.values()) for row in shown.to_pylist()]
+    assert rows == [
+        ("k", "BIGINT NOT NULL", "[]", "[]", None),
+        (
+            "v",
+            "INT",
+            "[sum, true]",
+            "[fields.v.aggregate-function, fields.v.ignore-retract]",
+            None,
+        ),
+        ("w", "STRING", "[]", "[]", "a note"),
+    ]
+
+
+def test_table_indexes_show_hashes_and_deletion_vectors(catalog):
+    columns = pa.schema({"k": pa.int64()})
+    dynamic = catalog.create_table("db.dynamic", columns, primary_keys=["k"])
+    dynamic.write([{"k": k} for k in range(3)])
+    [row] = dynamic.system_table("table_indexes").to_arrow().to_pylist()
+    assert (row["partition"], row["bucket"], row["index_type"]) == ("{}", 0, "HASH")
+    assert (row["file_size"], row["row_count"], row["dv_ranges"]) == (12, 3, None)
+    marked = catalog.create_table("db.m", columns, options={"deletion-vectors.enabled": "true"})
+    marked.write([{"k": k} for k in range(4)])
+    marked.delete("k = 1 or k = 3")
+    shown = marked.system_table("table_indexes")
+    [row] = shown.to_arrow(filter="index_type = 'DELETION_VECTORS'").to_pylist()
+    [vector] = row["dv_ranges"]
+    assert list(vector) == ["f0", "f1", "f2", "_CARDINALITY"]
+    assert vector["f0"] in marked.system_table("files").to_arrow()["file_path"][0].as_py()
+    assert (vector["f1"], vector["_CARDINALITY"]) == (1, 2)
+    assert (shown.count(), shown.count(snapshot_id=1)) == (1, 0)

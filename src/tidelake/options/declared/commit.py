@@ -233,8 +233,7 @@ TAG_NUM_RETAINED_MAX: Final = integer(
 TAG_DEFAULT_TIME_RETAINED: Final = duration(
     "tag.default-time-retained",
     None,
-    "How long a new tag is kept if it does not say.",
-    no_effect("nothing expires yet; give the time when you create a tag"),
+    "How long Paimon keeps a new tag that does not say; it is written into the tag.",
 )
 TAG_CALLBACKS: Final = text(
     "tag.callbacks", "", "Java classes called when a tag is made.", _AUTO_TAG

@@ -84,8 +84,7 @@ END_INPUT_CHECK_PARTITION_EXPIRE: Final = boolean(
 PARTITION_MARK_DONE_ACTION: Final = text(
     "partition.mark-done-action",
     "success-file",
-    "What is done when a partition is complete.",
-    _DONE,
+    "What the procedure mark_partition_done does; it refuses all but 'success-file'.",
 )
 PARTITION_MARK_DONE_ACTION_CUSTOM_CLASS: Final = text(
     "partition.mark-done-action.custom.class", None, "Java class that does it.", _DONE

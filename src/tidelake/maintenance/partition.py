@@ -1,0 +1,91 @@
+"""Procedures on partitions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from tidelake.codec.binary_row import serialize_row
+from tidelake.errors import CorruptError, UnsupportedError
+from tidelake.maintenance.answers import DONE, MESSAGE
+from tidelake.maintenance.partition_text import partitions_of
+from tidelake.maintenance.procedure import Call, ParameterType, Procedure, required
+from tidelake.metadata.snapshot import parse_json
+from tidelake.options import declared
+from tidelake.types.values import to_storage
+
+__all__ = ["DROP_PARTITION", "MARK_PARTITION_DONE"]
+
+Rows = Iterable[Sequence[object]]
+
+SUCCESS_FILE = "_SUCCESS"
+
+_TABLE = required("table", ParameterType.TABLE, "The table.")
+
+
+def _drop(call: Call) -> Rows:
+    table = call.table
+    table.drop_partitions(partitions_of(table, call["partitions"]))
+    return [("Success",)]
+
+
+def _mark_done(call: Call) -> Rows:
+    table = call.table
+    handle = table.handle
+    action = table.options.get(declared.PARTITION_MARK_DONE_ACTION)
+    if action != "success-file":
+        message = (
+            f"Table '{table.identifier}' has partition.mark-done-action = '{action}': this version"
+            " only writes the file _SUCCESS. Set it to 'success-file'."
+        )
+        raise UnsupportedError(message, kind="mark_done_action", table=table.identifier)
+    paths = []
+    for partition in partitions_of(table, call["partitions"]):
+        missing = [key for key in table.partition_keys if key not in partition]
+        if missing:
+            raise call.wrong("partitions", f"name all partition columns; {missing[0]} is missing.")
+        types = handle.paths.partition_types
+        values = [partition[key] for key in table.partition_keys]
+        stored = [to_storage(v, t) for v, t in zip(values, types, strict=True)]
+        path = handle.paths.partition_path(serialize_row(stored, types))
+        paths.append(f"{handle.paths.location}/{path}/{SUCCESS_FILE}")
+    for path in paths:
+        now_ms = handle.env.clock.now_ms()
+        made_ms = now_ms
+        if handle.fileio.exists(path):
+            made_ms = _creation_ms(handle.fileio.read_bytes(path), path)
+        document = {"creationTime": made_ms, "modificationTime": now_ms}
+        handle.fileio.replace(path, json.dumps(document, indent=2).encode())
+    return [(True,)]
+
+
+def _creation_ms(data: bytes, path: str) -> int:
+    made = parse_json(data, path=path).get("creationTime")
+    if not isinstance(made, int):
+        message = f"{path} has no creationTime: it is no file of Paimon's. Remove it."
+        raise CorruptError(message, kind="success_file", path=path)
+    return made
+
+
+DROP_PARTITION = Procedure(
+    "drop_partition",
+    (
+        _TABLE,
+        required("partitions", ParameterType.STRING, "Which: `dt=2024-01-01,hh=8;dt=2024-01-02`."),
+    ),
+    MESSAGE,
+    "Drops partitions with all their rows. (Flink's; in Spark: ALTER TABLE ... DROP PARTITION.)",
+    _drop,
+    "drop_partition(table => 'db.days', partitions => 'day=2024-01-01')",
+)
+MARK_PARTITION_DONE = Procedure(
+    "mark_partition_done",
+    (
+        _TABLE,
+        required("partitions", ParameterType.STRING, "Which, each by all partition columns."),
+    ),
+    DONE,
+    "Writes a file `_SUCCESS` into the directories of partitions that are complete.",
+    _mark_done,
+    "mark_partition_done(table => 'db.days', partitions => 'day=2024-01-02')",
+)

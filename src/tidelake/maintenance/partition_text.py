@@ -1,0 +1,68 @@
+"""Partitions as procedures take them: ``'dt=2024-01-01,hh=8;dt=2024-01-02'``.
+
+A comma is AND, a semicolon OR. Values are texts of the columns' types, quoted or not; the name that
+stands for null in paths (``__DEFAULT_PARTITION__``) stands for it here too. Source: Paimon's
+``ParameterUtils.getPartitions`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+from tidelake.errors import InvalidInputError, near_names, shortened
+from tidelake.table import Table
+from tidelake.types.default_value import default_scalar
+
+__all__ = ["pairs_of", "partitions_of"]
+
+
+def partitions_of(table: Table, text: str) -> list[dict[str, object]]:
+    """Partitions as :meth:`tidelake.Table.compact` and others take them.
+
+    Raises
+    ------
+    InvalidInputError
+        The text is not well formed, names another column, or a value is not of its type.
+    """
+    partitions = []
+    for part in text.split(";"):
+        partition: dict[str, object] = {}
+        for name, value in pairs_of(part, "partitions", example="dt=2024-01-01,hh=8").items():
+            if name not in table.partition_keys:
+                keys = ", ".join(table.partition_keys) or "none"
+                message = (
+                    f"'{shortened(name)}' is no partition column of table '{table.identifier}',"
+                    f" which has {keys}.{near_names(name, table.partition_keys)}"
+                )
+                raise InvalidInputError(message, kind="bad_partition", table=table.identifier)
+            partition[name] = _value(table, name, value)
+        partitions.append(partition)
+    return partitions
+
+
+def pairs_of(text: str, what: str, *, example: str) -> dict[str, str]:
+    """The names and values of ``'a=1,b=2'``.
+
+    Raises
+    ------
+    InvalidInputError
+        It is not of that form, or has a name twice.
+    """
+    pairs: dict[str, str] = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        if not equals or not name.strip() or name.strip() in pairs:
+            message = (
+                f"'{shortened(text)}' says no {what}: write names and values, each name once, as"
+                f" in '{example}'."
+            )
+            raise InvalidInputError(message, kind="procedure_argument", argument=what)
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def _value(table: Table, name: str, text: str) -> object:
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    text = text[1:-1] if quoted else text
+    if text == table.paths.default_partition_name:
+        return None
+    scalar = default_scalar(text, table.table_schema.field(name).type, zone=None)
+    return scalar.as_py()

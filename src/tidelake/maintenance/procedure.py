@@ -1,0 +1,276 @@
+"""What a procedure is: a name, parameters, the columns of its answer, and what it does.
+
+Arguments are given by position or by name, in Spark's way: positions first, names in any case,
+NULL for what is left out. A value is cast where that cannot change it: a whole number to text, a
+text of digits to a number, ``'true'`` to a truth value. Everything else of the wrong type is an
+error that names parameter and type.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from tidelake.catalog import Catalog
+from tidelake.errors import InvalidInputError, near_names, shortened
+from tidelake.table import Table, WriteResult
+from tidelake.table.arguments import whole_number
+from tidelake.table.time_travel import timestamp_ms
+
+__all__ = ["Call", "Parameter", "ParameterType", "Procedure", "Runner", "optional", "required"]
+
+INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
+
+
+class ParameterType(enum.StrEnum):
+    """Type of a parameter, by its name in SQL."""
+
+    TABLE = "table name"
+    STRING = "STRING"
+    LONG = "BIGINT"
+    INTEGER = "INT"
+    BOOLEAN = "BOOLEAN"
+    TIME = "BIGINT or TIMESTAMP"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter.
+
+    Parameters
+    ----------
+    name : str
+        Its name, as Paimon spells it.
+    type : ParameterType
+        Its type.
+    description : str
+        What it says.
+    is_required : bool
+        Whether it must be given.
+    is_ours : bool
+        Whether Paimon 1.3.1 does not have it.
+    """
+
+    name: str
+    type: ParameterType
+    description: str
+    is_required: bool = False
+    is_ours: bool = False
+
+
+def required(name: str, type: ParameterType, description: str) -> Parameter:
+    """Declare a parameter that must be given."""
+    return Parameter(name, type, description, is_required=True)
+
+
+def optional(
+    name: str, type: ParameterType, description: str, *, is_ours: bool = False
+) -> Parameter:
+    """Declare a parameter that may be left out."""
+    return Parameter(name, type, description, is_ours=is_ours)
+
+
+class Runner(Protocol):
+    """What runs the work that is more than metadata, such as a Lake on its executors."""
+
+    def compact(
+        self,
+        name: str,
+        *,
+        full: bool = False,
+        partitions: object = None,
+        buckets: Collection[int] | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> WriteResult:
+        """Compact a table, as :meth:`tidelake.Table.compact`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call: the arguments, bound and cast.
+
+    Parameters
+    ----------
+    procedure : str
+        The procedure's name.
+    catalog : Catalog
+        Where its tables are.
+    arguments : mapping
+        Value by parameter; None for what was left out.
+    runner : Runner, optional
+        What runs compactions; this process by default.
+    """
+
+    procedure: str
+    catalog: Catalog
+    arguments: Mapping[str, Any]
+    runner: Runner | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.arguments[name]
+
+    @property
+    def table(self) -> Table:
+        """The table that the parameter ``table`` names.
+
+        Raises
+        ------
+        InvalidInputError
+            It names a system table.
+        """
+        name = self.arguments["table"]
+        found = self.catalog.table(name)
+        if not isinstance(found, Table):
+            message = f"'{name}' is a system table: {self.procedure} takes the table it tells of."
+            raise InvalidInputError(message, kind="system_table", table=name)
+        return found
+
+    def wrong(self, name: str, reason: str) -> InvalidInputError:
+        """The error for an argument whose value will not do."""
+        message = f"Argument '{name}' of {self.procedure}: {reason}"
+        return InvalidInputError(
+            message, kind="procedure_argument", procedure=self.procedure, argument=name
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """One procedure.
+
+    Parameters
+    ----------
+    name : str
+        Its name behind ``sys.``.
+    parameters : tuple of Parameter
+        In the order of positions.
+    output : pyarrow.Schema
+        The columns of the answer.
+    description : str
+        What it does.
+    run : callable
+        Does it and gives the rows of the answer.
+    example : str
+        A call, behind ``CALL sys.``.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    output: pa.Schema
+    description: str
+    run: Callable[[Call], Iterable[Sequence[object]]]
+    example: str
+
+    @property
+    def usage(self) -> str:
+        """How it is called, in one line."""
+        parts = [p.name if p.is_required else f"[{p.name}]" for p in self.parameters]
+        return f"{self.name}({', '.join(parts)})"
+
+    def bind(self, positional: Sequence[object], named: Mapping[str, object]) -> dict[str, object]:
+        """Give each parameter its value, None where none is given.
+
+        Raises
+        ------
+        InvalidInputError
+            A name is unknown (near names are told), an argument is given twice, missing, too many
+            or of the wrong type.
+        """
+        names = [p.name for p in self.parameters]
+        if len(positional) > len(names):
+            raise self._wrong(
+                f"takes {len(names)} arguments, and {len(positional)} are given.",
+                argument=str(len(names) + 1),
+            )
+        given: dict[str, object] = dict(zip(names, positional, strict=False))
+        spelled = {name.lower(): name for name in names}
+        for name, value in named.items():
+            known = spelled.get(str(name).lower())
+            if known is None:
+                near = near_names(str(name), names)
+                raise self._wrong(f"has no parameter '{name}'.{near}", argument=str(name))
+            if known in given:
+                raise self._wrong(f"has parameter '{known}' given twice.", argument=known)
+            given[known] = value
+        for parameter in self.parameters:
+            if parameter.is_required and given.get(parameter.name) is None:
+                raise self._wrong(f"needs '{parameter.name}'.", argument=parameter.name)
+        return {p.name: self._cast(p, given.get(p.name)) for p in self.parameters}
+
+    def _cast(self, parameter: Parameter, value: object) -> object:
+        if value is None:
+            return None
+        cast = _CASTS[parameter.type](value)
+        if cast is None:
+            shown = shortened(repr(value))
+            raise self._wrong(
+                f"takes '{parameter.name}' as {parameter.type}, not {shown}.",
+                argument=parameter.name,
+            )
+        return cast
+
+    def _wrong(self, what: str, *, argument: str) -> InvalidInputError:
+        message = f"Procedure '{self.name}' {what} It is called as {self.usage}."
+        return InvalidInputError(
+            message, kind="procedure_argument", procedure=self.name, argument=argument
+        )
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, str):
+        return value
+    number = whole_number(value)
+    return None if number is None else str(number)
+
+
+def _table_name(value: object) -> str | None:
+    return value.replace("`", "") if isinstance(value, str) and value.strip() else None
+
+
+def _whole(value: object) -> int | None:
+    if isinstance(value, str):
+        digits = value.strip()
+        is_number = digits.removeprefix("-").isdecimal() and digits.isascii()
+        return int(digits) if is_number else None
+    return whole_number(value)
+
+
+def _number_below(bound: int) -> Callable[[object], int | None]:
+    def cast(value: object) -> int | None:
+        number = _whole(value)
+        return number if number is not None and -bound - 1 <= number <= bound else None
+
+    return cast
+
+
+def _truth(value: object) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    return {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else None
+
+
+def _time_ms(value: object) -> int | None:
+    number = _whole(value)
+    if number is not None:
+        return number
+    if isinstance(value, (str, dt.date)):
+        try:
+            return timestamp_ms(value)
+        except InvalidInputError:
+            return None
+    return None
+
+
+_CASTS: Mapping[ParameterType, Callable[[object], object]] = {
+    ParameterType.TABLE: _table_name,
+    ParameterType.STRING: _text,
+    ParameterType.LONG: _number_below(LONG_MAX),
+    ParameterType.INTEGER: _number_below(INT_MAX),
+    ParameterType.BOOLEAN: _truth,
+    ParameterType.TIME: _time_ms,
+}

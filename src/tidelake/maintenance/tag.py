@@ -1,0 +1,135 @@
+"""Procedures on tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tidelake.errors import NotFoundError
+from tidelake.maintenance.answers import DONE, TAGGED
+from tidelake.maintenance.procedure import Call, ParameterType, Procedure, optional, required
+from tidelake.metadata.snapshot import Snapshot
+from tidelake.table import Table
+
+__all__ = [
+    "CREATE_TAG",
+    "CREATE_TAG_FROM_TIMESTAMP",
+    "DELETE_TAG",
+    "RENAME_TAG",
+    "REPLACE_TAG",
+]
+
+Rows = Iterable[Sequence[object]]
+
+_TABLE = required("table", ParameterType.TABLE, "The table.")
+_TAG = required("tag", ParameterType.STRING, "The tag's name.")
+_SNAPSHOT = optional("snapshot", ParameterType.LONG, "The snapshot's id; by default the newest.")
+_RETAINED = optional(
+    "time_retained", ParameterType.STRING, "How long Paimon keeps the tag, such as `1 d`."
+)
+
+
+def _create(call: Call) -> Rows:
+    call.table.create_tag(
+        call["tag"], snapshot_id=call["snapshot"], time_retained=call["time_retained"]
+    )
+    return [(True,)]
+
+
+def _replace(call: Call) -> Rows:
+    call.table.replace_tag(
+        call["tag"], snapshot_id=call["snapshot"], time_retained=call["time_retained"]
+    )
+    return [(True,)]
+
+
+def _rename(call: Call) -> Rows:
+    call.table.rename_tag(call["tag"], call["target_tag"])
+    return [(True,)]
+
+
+def _delete(call: Call) -> Rows:
+    table = call.table
+    names = [name.strip() for name in call["tag"].split(",")]
+    for name in names:
+        table.handle.time_travel.by_tag(name)  # before the first is deleted
+    for name in dict.fromkeys(names):
+        table.delete_tag(name)
+    return [(True,)]
+
+
+def _create_from_timestamp(call: Call) -> Rows:
+    table, name = call.table, call["tag"]
+    snapshot = _at_or_after(table, call["timestamp"])
+    table.create_tag(name, snapshot_id=snapshot.id, time_retained=call["time_retained"])
+    watermark = "null" if snapshot.watermark is None else str(snapshot.watermark)  # as Java
+    return [(name, snapshot.id, snapshot.time_ms, watermark)]
+
+
+def _at_or_after(table: Table, timestamp_ms: int) -> Snapshot:
+    """The first snapshot committed at or after a time; also one that only a tag holds."""
+    log, tags = table.handle.snapshots, table.handle.tags
+    low, high = log.earliest_id() or 1, log.latest_id() or 0
+    found: Snapshot | None = None
+    while low <= high:  # times do not fall
+        middle = (low + high) // 2
+        snapshot = log.load(middle)
+        if snapshot.time_ms >= timestamp_ms:
+            found, high = snapshot, middle - 1
+        else:
+            low = middle + 1
+    held = [tags.load(name).snapshot for name in tags.names()]
+    later = [s for s in (found, *held) if s is not None and s.time_ms >= timestamp_ms]
+    if not later:
+        message = (
+            f"Table '{table.identifier}' has no snapshot committed at {timestamp_ms} ms or later:"
+            " give an earlier time."
+        )
+        raise NotFoundError(message, kind="snapshot_not_found", table=table.identifier)
+    return min(later, key=lambda s: (s.time_ms, s.id))
+
+
+CREATE_TAG = Procedure(
+    "create_tag",
+    (_TABLE, _TAG, _SNAPSHOT, _RETAINED),
+    DONE,
+    "Names a snapshot, so that it stays readable.",
+    _create,
+    "create_tag(table => 'db.t', tag => 'v1', snapshot => 1, time_retained => '30 d')",
+)
+CREATE_TAG_FROM_TIMESTAMP = Procedure(
+    "create_tag_from_timestamp",
+    (
+        _TABLE,
+        _TAG,
+        required("timestamp", ParameterType.TIME, "Milliseconds since the epoch, or a timestamp."),
+        _RETAINED,
+    ),
+    TAGGED,
+    "Names the first snapshot that was committed at a time or later.",
+    _create_from_timestamp,
+    "create_tag_from_timestamp(table => 'db.t', tag => 'v2', timestamp => 0)",
+)
+RENAME_TAG = Procedure(
+    "rename_tag",
+    (_TABLE, _TAG, required("target_tag", ParameterType.STRING, "The new name.")),
+    DONE,
+    "Gives a tag another name.",
+    _rename,
+    "rename_tag(table => 'db.t', tag => 'v1', target_tag => 'first')",
+)
+REPLACE_TAG = Procedure(
+    "replace_tag",
+    (_TABLE, _TAG, _SNAPSHOT, _RETAINED),
+    DONE,
+    "Lets a tag name another snapshot.",
+    _replace,
+    "replace_tag(table => 'db.t', tag => 'first')",
+)
+DELETE_TAG = Procedure(
+    "delete_tag",
+    (_TABLE, required("tag", ParameterType.STRING, "The tag's name; several with commas.")),
+    DONE,
+    "Removes tags, and files that only they kept. A tag that is not there is an error.",
+    _delete,
+    "delete_tag(table => 'db.t', tag => 'first,v2')",
+)

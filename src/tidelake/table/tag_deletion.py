@@ -1,0 +1,93 @@
+"""Deletes a tag, and the files that nothing but the tag kept.
+
+1. While the tag's snapshot is there, or another tag names it, only the tag's file goes.
+2. Else the snapshot has expired, and its files were kept for the tag alone: those go that neither
+   the tag before it nor what comes next (the next tag or the oldest snapshot) has. A file that is
+   in none of these neighbours is in nothing beyond them: what is removed from a table never comes
+   back under its name.
+3. What is read to find this out is read before anything is deleted; the tag's file goes first. A
+   crash half-way leaves orphans.
+
+Of a table with branches or with changelogs that outlive their snapshots, which share files with
+tags, only the tag's file goes; what is left are orphans.
+
+Source: Paimon's ``TagManager`` and ``TagDeletion`` (1.3.1), which look at neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidelake.errors import StorageError
+from tidelake.metadata.index_manifest import index_entries
+from tidelake.metadata.live_set import live_entries, manifest_files
+from tidelake.metadata.snapshot import Snapshot
+from tidelake.table.handle import TableHandle
+
+__all__ = ["delete_tag"]
+
+
+def delete_tag(handle: TableHandle, name: str) -> None:
+    """Remove a tag, and files that it alone kept.
+
+    Raises
+    ------
+    NotFoundError
+        There is no such tag; near names are offered.
+    CorruptError
+        The tag's snapshot, or one beside it, cannot be read; nothing was deleted.
+    """
+    handle.time_travel.by_tag(name)  # refuses an unknown tag with near names
+    snapshot = handle.tags.load(name).snapshot
+    files = sorted(_only_of_tag(handle, name, snapshot))
+    handle.tags.delete(name)
+    for path in files:
+        try:
+            handle.fileio.delete(path)
+        except StorageError:
+            continue  # an orphan harms nobody
+
+
+def _only_of_tag(handle: TableHandle, name: str, snapshot: Snapshot) -> frozenset[str]:
+    """Paths of the files that nothing else has."""
+    fileio, paths = handle.fileio, handle.paths
+    if fileio.exists(paths.snapshot(snapshot.id)):
+        return frozenset()
+    if fileio.list_dir(paths.branch_dir) or fileio.list_dir(paths.changelog_dir):
+        return frozenset()
+    others = [handle.tags.load(other).snapshot for other in handle.tags.names() if other != name]
+    earliest_id = handle.snapshots.earliest_id()
+    if earliest_id is None or any(other.id == snapshot.id for other in others):
+        return frozenset()
+    before = [other for other in others if other.id < snapshot.id]
+    after = [other for other in others if other.id > snapshot.id]
+    after.append(handle.snapshots.load(earliest_id))
+    neighbours = [*sorted(before, key=_id)[-1:], min(after, key=_id)]
+    kept = {path for other in neighbours for path in _files_of(handle, other)}
+    return frozenset(_files_of(handle, snapshot)) - kept
+
+
+def _id(snapshot: Snapshot) -> int:
+    return snapshot.id
+
+
+def _files_of(handle: TableHandle, snapshot: Snapshot) -> Iterator[str]:
+    """Paths of the files that a snapshot's state needs; its changelog went with it."""
+    fileio, paths, manifests = handle.fileio, handle.paths, handle.manifests
+    entries = live_entries(fileio, paths, snapshot, manifests)
+    places = zip(entries["partition_id"].tolist(), entries["bucket"].tolist(), strict=True)
+    for (partition_id, bucket), file in zip(places, entries.files(), strict=True):
+        partition = entries.partitions[partition_id]
+        yield paths.data_file(partition, bucket, file)
+        for extra in file.extra_files:
+            yield paths.data_file(partition, bucket, extra)
+    for manifest in manifest_files(fileio, paths, snapshot, manifests):
+        yield paths.manifest(manifest.file_name)
+    yield paths.manifest(snapshot.base_manifest_list)
+    yield paths.manifest(snapshot.delta_manifest_list)
+    for entry in index_entries(fileio, paths, snapshot, manifests):
+        yield paths.index_file_of(entry)
+    if snapshot.index_manifest is not None:
+        yield paths.manifest(snapshot.index_manifest)
+    if snapshot.statistics is not None:
+        yield paths.statistics(snapshot.statistics)

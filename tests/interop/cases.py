@@ -93,7 +93,15 @@ class Truncate:
     """Drop all rows."""
 
 
-Step = Write | Overwrite | Delete | Tag | Alter | Compact | Rescale | Drop | Truncate
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Give columns of the rows that have a value (``where``) new values."""
+
+    values: Mapping[str, Any]
+    where: tuple[str, Any]
+
+
+Step = Write | Overwrite | Delete | Tag | Alter | Compact | Rescale | Drop | Truncate | Update
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +212,17 @@ class Model:
         self.listed = [r for r in self.listed if not goes(r)]
         self.keyed = {k: v for k, v in self.keyed.items() if v[1] is None or not goes(v[1])}
 
+    def _update(self, values: Mapping[str, Any], where: tuple[str, Any]) -> None:
+        def new(row: Values) -> Values:
+            if row[self.at[where[0]]] != where[1]:
+                return row
+            return tuple(values.get(name, v) for name, v in zip(self.columns, row, strict=True))
+
+        self.listed = [new(r) for r in self.listed]
+        self.keyed = {
+            k: (order, None if row is None else new(row)) for k, (order, row) in self.keyed.items()
+        }
+
     def apply(self, step: Step) -> None:
         """Take one step."""
         match step:
@@ -239,6 +258,8 @@ class Model:
                     self._drop(lambda r, fixed=fixed: all(r[i] == v for i, v in fixed.items()))
             case Truncate():
                 self._drop(lambda _: True)
+            case Update(values, where):
+                self._update(values, where)
             case Tag() | Rescale():
                 pass
 
@@ -950,6 +971,8 @@ def all_cases() -> list[Case]:
     marked = {"deletion-vectors.enabled": "true"}
     marks = [Delete(where=("k", 7)), Delete(where=("v", "s11")), Write([(i, "more", 0.5) for i in range(5, 9)]),
              Delete(where=("k", 8)), Delete(where=("v", "more"))]  # fmt: skip
+    changed = [Update({"v": "new"}, ("k", 7)), Update({"k": 1_000}, ("v", "s11")), Delete(where=("v", "s3")),
+               Write([(7, "again", 1.5)]), Update({"k": None, "v": "newer"}, ("v", "new"))]  # fmt: skip
     words = [(i, word, i % 3) for i, word in enumerate(ODD_WORDS)]
     days = [(19_000 + i % 4, i % 3, i, f"v{i}") for i in range(120)]
     return [
@@ -957,6 +980,18 @@ def all_cases() -> list[Case]:
         Case("append_deleted", AKV, [*append, *marks], options=marked),
         Case("append_deleted_bucketed", AKV, [*append, *marks, Compact(), Delete(where=("k", 9))],
              options={**marked, "bucket": "3", "bucket-key": "k"}),
+        Case("append_updated", AKV, [*append, *changed], options={}),
+        Case("append_updated_bucketed", AKV, [*append, *changed, Compact(), Update({"v": "late"}, ("k", 12))],
+             options={"bucket": "3", "bucket-key": "k"}),
+        Case("append_updated_marked", AKV, [*append, *marks, *changed, Compact(), Update({"v": "late"}, ("k", 12))],
+             options=marked),
+        Case("append_updated_partitions", {"p": "INT", "k": "INT"},
+             [Write([(i % 3, i) for i in range(90)]), Update({"p": 7}, ("k", 4)), Delete(where=("k", 5)), Update({"k": 1}, ("p", 0))],
+             partition_keys=("p",), options={**marked, "deletion-vector.index-file.target-size": "1 b"}),
+        Case("pk_updated", KV, [*_upserts(6, commits=3, keys_count=60, per_commit=30), Update({"v": "new", "n": None}, ("k", 7)),
+             Update({"n": 5}, ("v", "new")), Compact(), Update({"v": "late"}, ("n", 5))], ("k",), options={"bucket": "2"}),
+        Case("pk_updated_marked", KV, [*_upserts(6, commits=3, keys_count=60, per_commit=30), Update({"v": "new"}, ("k", 7))],
+             ("k",), options={"bucket": "1", **marked}),
         Case("append_deleted_64_bit", {"p": "INT", "k": "INT"},
              [Write([(i % 3, i) for i in range(v, v + 90)]) for v in (0, 50, 100)]
              + [Delete(where=("k", k)) for k in (60, 61, 62, 101)] + [Compact(), Delete(where=("k", 150)), Drop([{"p": 1}])],

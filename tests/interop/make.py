@@ -30,6 +30,7 @@ from interop.cases import (
     Step,
     Tag,
     Truncate,
+    Update,
     Values,
     Write,
     row_cells,
@@ -145,6 +146,8 @@ def _take(table: tidelake.Table, step: Step, keys: Sequence[str]) -> None:
             )
         case Truncate():
             table.truncate()
+        case Update(values, where):
+            table.update(values, tidelake.col(where[0]) == where[1])
 
 
 def make_table(warehouse: Path, case: Case) -> Made:

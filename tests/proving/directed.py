@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pyarrow.compute as pc
+
 from proving.faults import check_changelog
 from proving.fsck import check_table
+from proving.interleave import Meddled
 from proving.model import ModelTable, sorted_rows
 from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
 from tidelake import col
@@ -342,6 +347,29 @@ def check_marks_of_lookups() -> None:
         check_table(fileio, LOCATION)
 
 
+def check_two_updates() -> None:
+    """Of two updates of one row neither is lost, whichever way the table takes them."""
+    shapes = (
+        Shape(("k",), (), None, (("bucket", "2"),)),
+        Shape((), (), None, (("bucket", "-1"),)),
+        Shape((), (), None, (("deletion-vectors.enabled", "true"),)),
+    )
+    for shape in shapes:
+        fileio = Meddled()
+        shape.create(open_catalog(fileio, 1))
+        ours, theirs = (open_catalog(fileio, seed).table(NAME) for seed in (2, 3))
+        ours.write(arrow_of(shape, [{**row, "n": row["k"]} for row in _rows(range(6), "a")]))
+        fileio.meddle = lambda theirs=theirs: theirs.update({"n": _more(10)}, "k < 3") and None
+        ours.update({"n": _more(100)}, "k > 1")
+        rows = {row["k"]: row["n"] for row in content_of(open_catalog(fileio, 4).table(NAME))}
+        assert rows == {0: 10, 1: 11, 2: 112, 3: 103, 4: 104, 5: 105}, rows
+        check_table(fileio, LOCATION)
+
+
+def _more(count: int) -> Callable:
+    return lambda rows: pc.add(rows["n"], count)
+
+
 CHECKS = (
     check_unknown_outcome,
     check_compaction_of_several_sections,
@@ -359,4 +387,5 @@ CHECKS = (
     check_first_rows,
     check_deletion_vectors,
     check_marks_of_lookups,
+    check_two_updates,
 )

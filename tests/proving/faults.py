@@ -126,6 +126,14 @@ def _delete_marked(key: int) -> Step:
     )
 
 
+def _update(key: int, tag: str) -> Step:
+    return Step(
+        "update",
+        lambda table: table.update({"v": tag}, tidelake.col("k") == key),
+        lambda model: model.update("k", key, {"v": tag}),
+    )
+
+
 def _tag(name: str) -> Step:
     return Step("tag", lambda table: table.create_tag(name), lambda _: None)
 
@@ -245,6 +253,18 @@ def scenarios() -> list[Scenario]:
                 _delete_marked(4),
                 _compact(full=False),
                 _delete_marked(2),
+                _update(5, "u"),
+            ],
+        ),
+        Scenario(
+            "rows rewritten",
+            APPEND,
+            [
+                _write(APPEND, _rows(APPEND, 0, 3, "a")),
+                _write(APPEND, _rows(APPEND, 3, 1, "b")),
+                _update(1, "u"),
+                _delete_marked(2),
+                _delete_marked(3),
             ],
         ),
         Scenario(
@@ -301,7 +321,11 @@ def scenarios() -> list[Scenario]:
                 _roll_back(APPEND, _rows(APPEND, 0, 1, "a")),
             ],
         ),
-        Scenario("delete and tag", PK, [_write(PK, first), _tag("t"), _delete(2)]),
+        Scenario(
+            "delete, update and tag",
+            PK,
+            [_write(PK, first), _tag("t"), _delete(2), _update(3, "u")],
+        ),
         Scenario(
             "alter",
             PK,

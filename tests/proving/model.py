@@ -106,6 +106,14 @@ class ModelTable:
         self._content = None
         self.appended = [row for row in self.appended if row[column] != value]
 
+    def update(self, column: str, value: object, new: Row) -> None:
+        """Give the rows that have a value new values; not of keys."""
+        self._content = None
+        self.appended = [r | new if r[column] == value else r for r in self.appended]
+        for key, (order, row) in self.state.items():
+            if row is not None and row[column] == value:
+                self.state[key] = (order, row | new)
+
     def renew(self, column: str) -> None:
         """Another column by the name of one there was: null in every row."""
         self._content = None

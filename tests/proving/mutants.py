@@ -14,6 +14,7 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 
+import tidelake.commit.committer as committer
 import tidelake.commit.compacted as compacted
 import tidelake.commit.conflict as conflict
 import tidelake.commit.index_plan as index_plan
@@ -383,6 +384,16 @@ _PLANTED = (
         "the deletion vectors of another commit are passed over",
         "check_deletion_vectors",
         (compacted, "check_deletions", _passed_over),
+    ),
+    (
+        "an update looks at no commit since its rows were read",
+        "check_two_updates",
+        (committer, "check_rows_kept", _passed_over),
+    ),
+    (
+        "a rewrite looks at no commit since its files were read",
+        "check_two_updates",
+        (committer, "check_deletions", _passed_over),
     ),
     (
         "what a lookup finds is not marked",

@@ -28,7 +28,14 @@ __all__ = [
 ]
 
 _NO_ENTRIES = EntryTable.of(())
-_LISTS = ("new_files", "compact_before", "compact_after", "changelog", "compact_changelog")
+_LISTS = (
+    "new_files",
+    "compact_before",
+    "compact_after",
+    "changelog",
+    "compact_changelog",
+    "removed_files",
+)
 
 
 NO_DELETIONS = DeletionChange()
@@ -187,18 +194,22 @@ def check_messages(messages: Sequence[CommitMessage], *, table: str) -> None:
 
 def added_entries(messages: Sequence[CommitMessage]) -> EntryTable:
     """ADD entries of all new files, in the order of the messages."""
-    return _added((m, file) for m in messages for file in m.new_files)
+    return _entries(FileKind.ADD, ((m, file) for m in messages for file in m.new_files))
 
 
 def new_delta(messages: Sequence[CommitMessage]) -> Delta:
-    """What the new files of the messages are as a snapshot of their own."""
-    return Delta(added_entries(messages), _added((m, f) for m in messages for f in m.changelog))
+    """What the new and the removed files of the messages are as a snapshot of their own."""
+    entries = added_entries(messages)
+    removed = _entries(FileKind.DELETE, ((m, f) for m in messages for f in m.removed_files))
+    if removed.num_rows:
+        entries = EntryTable.concat([removed, entries])
+    changelog = _entries(FileKind.ADD, ((m, f) for m in messages for f in m.changelog))
+    return Delta(entries, changelog)
 
 
-def _added(files: Iterable[tuple[CommitMessage, DataFileMeta]]) -> EntryTable:
+def _entries(kind: FileKind, files: Iterable[tuple[CommitMessage, DataFileMeta]]) -> EntryTable:
     return EntryTable.of(
-        ManifestEntry(FileKind.ADD, m.partition, m.bucket, m.total_buckets, file)
-        for m, file in files
+        ManifestEntry(kind, m.partition, m.bucket, m.total_buckets, file) for m, file in files
     )
 
 

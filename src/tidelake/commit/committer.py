@@ -9,8 +9,11 @@
    does not depend on it.
 4. OVERWRITE deletes, at each attempt, what is live in the chosen partitions in the very snapshot it
    builds on, and adds the new files.
-5. Rows deleted by deletion vectors are a snapshot OVERWRITE, of which the data files stay; that the
-   vectors still hold is checked against each base (:mod:`tidelake.commit.deletion_plan`).
+5. Rows of an append table that are deleted or updated are a snapshot OVERWRITE: deletion vectors
+   mark the old ones, or the files that held them go; new files hold what takes their place. That
+   files and vectors are those of then is checked against each base
+   (:mod:`tidelake.commit.deletion_plan`). Rows of a primary-key table that were made from older
+   ones ask that nobody wrote to their keys since (:mod:`tidelake.commit.since_seen`).
 6. Buckets of a table with dynamic ones were chosen by an index; that it still holds is checked
    against each base (:mod:`tidelake.commit.index_plan`).
 7. Publishing, races, and outcomes in doubt: :mod:`tidelake.commit.publish`.
@@ -25,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tidelake.commit.changes import (
+    NO_DELETIONS,
     Committed,
     Delta,
     added_entries,
@@ -47,7 +51,12 @@ from tidelake.commit.overwritten import (
 )
 from tidelake.commit.own_commits import OwnCommits, last_identifier
 from tidelake.commit.publish import IndexRule, Publisher, Request
-from tidelake.commit.since_seen import check_counts_kept, check_unmoved, interleaved_places
+from tidelake.commit.since_seen import (
+    check_counts_kept,
+    check_rows_kept,
+    check_unmoved,
+    interleaved_places,
+)
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.data_file import CommitMessage, FileKind
@@ -83,6 +92,7 @@ class Committer:
         properties: Mapping[str, str] | None = None,
         base_snapshot_id: int | None = None,
         all_or_nothing: bool = False,
+        made_from: Snapshot | None = None,
     ) -> Committed:
         """Make the messages' files visible.
 
@@ -102,6 +112,9 @@ class Committer:
             The snapshot that the writers began from; 0 for the empty table.
         all_or_nothing : bool
             Whether the compactions hang together, so that no one may give way alone.
+        made_from : Snapshot, optional
+            Of a primary-key table: the new rows were made from those of their keys in this
+            snapshot, so that what others wrote to these keys since would be lost.
 
         Returns
         -------
@@ -113,9 +126,9 @@ class Committer:
         InvalidInputError
             The messages cannot be one commit.
         ConflictError
-            All attempts lost their race, a partition has another number of buckets now, deletion
-            vectors that the writers went by were changed, or one of compactions that hang together
-            does not fit; nothing became visible.
+            All attempts lost their race, a partition has another number of buckets now, files,
+            deletion vectors or rows that the writers went by were changed, or one of compactions
+            that hang together does not fit; nothing became visible.
         NotFoundError
             The table was dropped, and perhaps created anew; nothing became visible.
         StorageError
@@ -125,9 +138,9 @@ class Committer:
         """
         context = self._context
         delta = new_delta(messages)
-        new_files = delta.entries
+        new_files = added_entries(messages)
         if kind not in {None, CommitKind.APPEND, CommitKind.COMPACT} or (
-            kind is CommitKind.COMPACT and new_files.num_rows
+            kind is CommitKind.COMPACT and delta.entries.num_rows
         ):
             message = (
                 f"Commit to table '{context.table}': kind {kind} does not go with these files."
@@ -139,6 +152,8 @@ class Committer:
         def plan(base: Snapshot | None) -> Delta:
             nonlocal interleaved
             check_counts_kept(context, new_files, base, seen_id=base_snapshot_id)
+            if made_from is not None:
+                check_rows_kept(context, new_files, base, made_from=made_from)
             interleaved = interleaved_places(context, new_files, base, seen_id=base_snapshot_id)
             return delta
 
@@ -150,8 +165,8 @@ class Committer:
             base_snapshot_id,
             all_or_nothing=all_or_nothing,
         )
-        deletes = any(m.deletions and not m.has_compaction for m in messages)
-        data_kind = CommitKind.OVERWRITE if deletes else CommitKind.APPEND
+        changes_rows = any(m.changes_rows for m in messages)
+        data_kind = CommitKind.OVERWRITE if changes_rows else CommitKind.APPEND
         done = run(data_kind, plan, self._index_rule(messages))
         return Committed(done.snapshots, done.gave_way, interleaved, done.replayed)
 
@@ -352,9 +367,9 @@ class Committer:
         def run(
             kind: CommitKind, plan: Callable[[Snapshot | None], Delta], index: IndexRule
         ) -> Committed:
-            deletes = any(m.deletions and not m.has_compaction for m in messages)
+            changes_rows = any(m.changes_rows for m in messages)
             request = Request(
-                user, identifier, kind, plan, properties, index, with_index_alone=deletes
+                user, identifier, kind, plan, properties, index, with_index_alone=changes_rows
             )
             data, replayed = self._publisher(own, list_names).publish(request)
             if not todo:
@@ -408,9 +423,14 @@ class Committer:
         context = self._context
         index = self._index_plan(messages)
         deletions = [
-            PlacedDeletions(m.partition, m.bucket, m.deletions)
+            PlacedDeletions(
+                m.partition,
+                m.bucket,
+                m.deletions or NO_DELETIONS,
+                frozenset(f.file_name for f in m.removed_files),
+            )
             for m in messages
-            if m.deletions and not m.has_compaction
+            if m.changes_rows
         ]
 
         def rule(

@@ -123,7 +123,7 @@ def is_of_messages(
     """Whether a snapshot adds a new file of the messages or removes one that they compacted.
 
     A file is added once and removed from its level once, so that one of them tells. Where the
-    messages only delete rows, their index files do.
+    messages only delete rows, their index files do, or the files that they remove.
     """
     if snapshot.commit_kind is CommitKind.COMPACT:
         wanted, names = FileKind.DELETE, {f.file_name for c in todo for f in c.before}
@@ -133,6 +133,9 @@ def is_of_messages(
     if added and not names:
         index = index_entries(context.fileio, context.paths, snapshot, context.manifests)
         return any(entry.file.file_name in added for entry in index)
+    removed = {f.file_name for m in messages for f in m.removed_files}
+    if removed and not names:
+        wanted, names = FileKind.DELETE, removed
     delta = context.delta(snapshot)
     found = delta.take(delta["kind"] == wanted)["file_name"].to_pylist()
     return not names.isdisjoint(found)

@@ -39,6 +39,7 @@ __all__ = [
     "added_bucket_counts",
     "check_bucket_counts",
     "check_compaction",
+    "key_range",
     "live_bucket_counts",
 ]
 
@@ -167,7 +168,7 @@ def _check_levels(
 ) -> None:
     for level in sorted({f.level for f in compaction.after if f.level > 0}):
         files = [f for f in (*rest, *compaction.after) if f.level == level]
-        ranges = sorted(_range([f], types) for f in files)
+        ranges = sorted(key_range([f], types) for f in files)
         for (_, high), (low, _) in itertools.pairwise(ranges):
             if low <= high:
                 raise _gives_way(compaction, table, f"level {level} holds files of these keys now")
@@ -186,9 +187,9 @@ def _check_between(
     between = [f for f in rest if 0 < f.level < lowest]
     if not between:
         return
-    low, high = _range(compaction.before, types)
+    low, high = key_range(compaction.before, types)
     for file in between:
-        own_low, own_high = _range([file], types)
+        own_low, own_high = key_range([file], types)
         if own_low <= high and low <= own_high:
             why = f"level {file.level} holds files of these keys now"
             raise _gives_way(compaction, table, why)
@@ -213,15 +214,15 @@ def _check_unseen(
     unseen = [f for f in rest if f.level == 0 and f.min_sequence_number <= newest]
     if not unseen:
         return
-    low, high = _range(compaction.before, types)
+    low, high = key_range(compaction.before, types)
     for file in unseen:
-        own_low, own_high = _range([file], types)
+        own_low, own_high = key_range([file], types)
         if own_low <= high and low <= own_high:
             why = f"file '{file.file_name}' was added with rows as old as those it compacts"
             raise _gives_way(compaction, table, why)
 
 
-def _range(files: Iterable[DataFileMeta], types: Sequence[DataType]) -> Range:
+def key_range(files: Iterable[DataFileMeta], types: Sequence[DataType]) -> Range:
     """Smallest and largest key of some files, as ranks."""
     files = list(files)
     low = min(key_rank(decode_row(f.min_key, types), types) for f in files)

@@ -1,12 +1,12 @@
 """The deletion vectors of the next snapshot, from those of the base and what writers say. Pure.
 
-Whoever deletes rows or rewrites files went by the vectors of an older snapshot. What he did still
-holds if, in the base,
+Whoever deletes rows or rewrites files went by the files and vectors of an older snapshot. What he
+did still holds if, in the base,
 
 1. the index files that he replaces are all there: nobody changed a vector in them,
 2. a data file that he marks rows of, or removes, has no vector but in one of these: nobody deleted
    rows of it for the first time,
-3. the data files that he marks rows of are live: nobody compacted or overwrote them.
+3. the data files that he marks rows of, or removes, are live: nobody compacted or overwrote them.
 
 Otherwise rows that somebody deleted would come back, or a vector would be of no file; the commit is
 a conflict. So two deletes in one data file conflict, also of different rows, and in a table without
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 DELETIONS_CHANGED = "deletions_changed"
-"""Kind of the conflict: read again and delete again."""
+"""Kind of the conflict: read again, and delete or update again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def check_deletions(
     vectors = {file.file_name: [name for name, *_ in file.ranges or ()] for file in own}
     for name in change.removed:
         if name not in vectors:
-            raise _conflict(table, placed, f"index file '{name}' was replaced")
+            raise _conflict(table, placed, f"index file '{name}' was replaced meanwhile")
     kept = {
         data_file
         for name, data_files in vectors.items()
@@ -104,9 +104,10 @@ def check_deletions(
     }
     for data_file in sorted(change.data_files | placed.gone):
         if data_file in kept:
-            raise _conflict(table, placed, f"rows of data file '{data_file}' were deleted")
-    for data_file in sorted(change.data_files):
-        if data_file not in live_names or data_file in placed.gone:
+            why = f"rows of data file '{data_file}' were deleted meanwhile"
+            raise _conflict(table, placed, why)
+    for data_file in sorted(change.data_files | placed.gone):
+        if data_file not in live_names or data_file in change.data_files & placed.gone:
             raise _conflict(table, placed, f"data file '{data_file}' is not live now")
     for name in change.removed:
         lost = set(vectors[name]) - change.data_files - placed.gone
@@ -142,8 +143,9 @@ def with_deletions(
 
 def _conflict(table: str, placed: PlacedDeletions, why: str) -> ConflictError:
     message = (
-        f"A commit to bucket {placed.bucket} of table '{table}' went by deletion vectors that"
-        f" another commit has changed: {why} meanwhile. Nothing of it was committed; do it again."
+        f"A commit to bucket {placed.bucket} of table '{table}' went by data files and deletion"
+        f" vectors that another commit has changed: {why}. Nothing of it was committed; do it"
+        " again."
     )
     return ConflictError(
         message,

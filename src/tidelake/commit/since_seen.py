@@ -1,28 +1,42 @@
 """What others committed since the writers began: what of it a commit must refuse, or tell.
 
 Writers that only add files never conflict with each other. What a writer saw when it began still
-decides three things: by how many buckets its rows were routed, in which partitions it looked for
-keys that may move, and which sequence numbers it gave. The snapshots between the one that it saw
+decides four things: by how many buckets its rows were routed, in which partitions it looked for
+keys that may move, which sequence numbers it gave, and, of an update, the old rows that its new
+ones were made from. The snapshots between the one that it saw
 and the one that the commit builds on say whether that has changed; an attempt that lost its race
 asks again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidelake.commit.conflict import (
     added_bucket_counts,
     check_bucket_counts,
+    key_range,
     live_bucket_counts,
 )
 from tidelake.commit.context import CommitContext
 from tidelake.commit.index_plan import assignment_conflict
-from tidelake.errors import NotFoundError
-from tidelake.metadata.data_file import FileKind
+from tidelake.errors import ConflictError, NotFoundError
+from tidelake.metadata.data_file import DataFileMeta, FileKind
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.live_set import manifest_files, read_manifests
+from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.metadata.snapshot import CommitKind, Snapshot
 
-__all__ = ["check_counts_kept", "check_unmoved", "interleaved_places"]
+__all__ = [
+    "ROWS_CHANGED",
+    "check_counts_kept",
+    "check_rows_kept",
+    "check_unmoved",
+    "interleaved_places",
+]
+
+ROWS_CHANGED = "rows_changed"
+"""Kind of the conflict: read the rows again and update them again."""
 
 SNAPSHOTS_MAX = 100
 """Snapshots since the writers began that are looked through one by one."""
@@ -111,6 +125,77 @@ def interleaved_places(
                 theirs[place] = max(high, theirs.get(place, high))
     ours = _sequences(new_files)
     return tuple(p for p, (low, _) in ours.items() if theirs.get(p, low - 1) >= low)
+
+
+def check_rows_kept(
+    context: CommitContext,
+    new_files: EntryTable,
+    base: Snapshot | None,
+    *,
+    made_from: Snapshot,
+) -> None:
+    """Refuse rows that were made from older ones where others have written to their keys since.
+
+    Keys are told apart by the ranges of files, so a commit to keys in between is one to these.
+
+    Parameters
+    ----------
+    context : CommitContext
+        A primary-key table.
+    new_files : EntryTable
+        The rows that would be added.
+    base : Snapshot or None
+        What the commit builds on; None for the empty table.
+    made_from : Snapshot
+        What the old rows were read from.
+
+    Raises
+    ------
+    ConflictError
+        Somebody has, or it cannot be found out.
+    """
+    if base is None or base.id < made_from.id or base.id - made_from.id > SNAPSHOTS_MAX:
+        raise _rows_changed(context, "its snapshots are others")
+    try:
+        now = base if base.id == made_from.id else context.log.load(made_from.id)
+    except NotFoundError:
+        raise _rows_changed(context, f"snapshot {made_from.id} has expired") from None
+    if now != made_from:  # the table was rolled back meanwhile
+        raise _rows_changed(context, "its snapshots are others")
+    ours = _files_by_place(new_files)
+    types = [context.schema.field(k).type for k in context.schema.trimmed_primary_keys]
+    for snapshot_id in range(made_from.id + 1, base.id + 1):
+        try:
+            snapshot = context.log.load(snapshot_id)
+            theirs = context.delta(snapshot)
+        except NotFoundError:
+            raise _rows_changed(context, f"snapshot {snapshot_id} has expired") from None
+        if snapshot.commit_kind is CommitKind.COMPACT:
+            continue
+        for place, files in _files_by_place(theirs).items():
+            if place not in ours:
+                continue
+            low, high = key_range(ours[place], types)
+            for file in files:
+                own_low, own_high = key_range([file], types)
+                if place[1] == POSTPONE_BUCKET or (own_low <= high and low <= own_high):
+                    raise _rows_changed(context, f"snapshot {snapshot_id} writes to their keys")
+
+
+def _rows_changed(context: CommitContext, why: str) -> ConflictError:
+    message = (
+        f"Rows of table '{context.table}' were made from older ones that another commit may have"
+        f" changed: {why}. Nothing was committed, so nothing is lost; do it again."
+    )
+    return ConflictError(message, kind=ROWS_CHANGED, table=context.table)
+
+
+def _files_by_place(table: EntryTable) -> dict[Place, Sequence[DataFileMeta]]:
+    """The files that entries add or remove, by partition and bucket."""
+    files: dict[Place, list[DataFileMeta]] = {}
+    for entry in table.to_entries():
+        files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    return dict(files)
 
 
 def check_unmoved(context: CommitContext, seen_ids: frozenset[int], base_id: int) -> None:

@@ -1,6 +1,6 @@
 """Commit messages as bytes, for their way from an executor to the driver.
 
-Layout (version 5), inside the frame of :mod:`tidelake.metadata.wire` with magic ``TLCM``::
+Layout (version 6), inside the frame of :mod:`tidelake.metadata.wire` with magic ``TLCM``::
 
     partition        bytes      serialized BinaryRow
     bucket           integer
@@ -16,6 +16,7 @@ Layout (version 5), inside the frame of :mod:`tidelake.metadata.wire` with magic
                      files added: name text, size integer, sequence of vectors: data file text,
                      offset integer, length integer, cardinality optional integer
     compact_seen     optional bytes: digest of files above level 0 and vectors that a lookup saw
+    removed_files    sequence of data files
 
 It is ours alone and lives no longer than one commit: driver and executors run the same version.
 """
@@ -35,7 +36,7 @@ from tidelake.metadata.wire import WireReader, WireWriter, get_file, put_file
 __all__ = ["from_bytes", "to_bytes"]
 
 MAGIC = b"TLCM"
-VERSION = 5
+VERSION = 6
 
 
 def to_bytes(message: CommitMessage) -> bytes:
@@ -58,6 +59,7 @@ def to_bytes(message: CommitMessage) -> bytes:
         out.sequence(files, lambda file: put_file(out, file))
     out.optional(message.deletions, lambda change: _put_deletions(out, change))
     out.optional(message.compact_seen, out.blob)
+    out.sequence(message.removed_files, lambda file: put_file(out, file))
     return out.finish()
 
 
@@ -84,6 +86,7 @@ def from_bytes(data: bytes) -> CommitMessage:
         compact_changelog=source.sequence(lambda: get_file(source)),
         deletions=source.optional(lambda: _get_deletions(source)),
         compact_seen=source.optional(source.blob),
+        removed_files=source.sequence(lambda: get_file(source)),
     )
     source.finish()
     return message

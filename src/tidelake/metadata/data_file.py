@@ -162,6 +162,14 @@ class CommitMessage:
     compact_seen: bytes | None = None
     """Of a compaction that looked keys up: :func:`levels_digest` of the files left alone and the
     deletion vectors before it."""
+    removed_files: tuple[DataFileMeta, ...] = ()
+    """Of an append table: files of which rows are deleted or updated; those that stay are in the
+    new files."""
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether rows that were there are deleted or updated."""
+        return bool(self.removed_files or (self.deletions and not self.has_compaction))
 
     @property
     def has_compaction(self) -> bool:
@@ -177,6 +185,7 @@ class CommitMessage:
             or self.changelog
             or self.compact_changelog
             or self.deletions
+            or self.removed_files
         )
 
     @property

@@ -21,6 +21,7 @@ from pyspark.sql import types as st
 from tidelake.catalog import Catalog, open_catalog
 from tidelake.errors import InvalidInputError
 from tidelake.options import session_options
+from tidelake.spark.change import delete_on_spark, update_on_spark
 from tidelake.spark.changes import changes_frame
 from tidelake.spark.compaction import compact_on_spark
 from tidelake.spark.read import frame_of, view_frame_of
@@ -312,6 +313,115 @@ class Lake:
             frame,
             mode=mode,
             partition=partition,
+            identity=CommitIdentity.of(table.handle, commit_user, commit_identifier),
+            tasks=tasks,
+        )
+
+    def delete(
+        self,
+        name: str,
+        where: object,
+        *,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+        tasks: int | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> WriteResult:
+        """Delete the rows that match, on the executors, in one commit.
+
+        Parameters
+        ----------
+        name : str
+            ``"database.table"``.
+        where : str, Predicate, list of tuples or Column
+            Which rows. Text is a filter as of :meth:`table`, which prunes files; a Spark ``Column``
+            (``F.expr("...")`` for SQL) may say what filters cannot, and all files are read. A
+            filter on partition columns alone drops whole partitions by metadata.
+        commit_user, commit_identifier, options
+            As of :meth:`write`.
+        tasks : int, optional
+            Number of writing tasks of a primary-key table.
+
+        Returns
+        -------
+        WriteResult
+            ``rows`` as of :meth:`tidelake.Table.delete`.
+
+        Raises
+        ------
+        InvalidInputError
+            The condition is none, or the table's merge engine takes no deletes.
+        ConflictError
+            Another commit changed the same rows or files each time that it was tried; nothing is
+            visible.
+
+        Notes
+        -----
+        Of a primary-key table the rows are written back as deletes; of an append table they are
+        marked in deletion vectors, or the files that hold them are rewritten, as
+        :meth:`tidelake.Table.delete` does. No row comes to the driver.
+        """
+        table = self._in_session(self._data_table(name, use="rows are deleted from"), options)
+        _check_tasks(tasks, table=name)
+        return delete_on_spark(
+            self.spark,
+            table.handle,
+            where,
+            identity=CommitIdentity.of(table.handle, commit_user, commit_identifier),
+            tasks=tasks,
+        )
+
+    def update(
+        self,
+        name: str,
+        set: Mapping[str, object],
+        where: object = None,
+        *,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+        tasks: int | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> WriteResult:
+        """Give columns of the rows that match new values, on the executors, in one commit.
+
+        Parameters
+        ----------
+        name : str
+            ``"database.table"``.
+        set : dict
+            New values by columns: **text is an SQL expression** over the old row (``"n + 1"``,
+            ``"'text'"``), a ``Column`` stands for itself, numbers, dates, None and the like for
+            themselves.
+        where : str, Predicate, list of tuples or Column, optional
+            Which rows, as of :meth:`delete`; all by default.
+        commit_user, commit_identifier, options
+            As of :meth:`write`.
+        tasks : int, optional
+            Number of writing tasks of a primary-key table.
+
+        Returns
+        -------
+        WriteResult
+            ``rows`` counts the rows that matched.
+
+        Raises
+        ------
+        InvalidInputError, UnsupportedError, ConflictError, OutcomeUnknownError
+            As of :meth:`tidelake.Table.update`.
+
+        Notes
+        -----
+        What becomes of the rows is as of :meth:`tidelake.Table.update`. Expressions are evaluated
+        once for each row, and again for all of them where another commit changed the same rows
+        meanwhile.
+        """
+        table = self._in_session(self._data_table(name, use="rows are updated in"), options)
+        _check_tasks(tasks, table=name)
+        return update_on_spark(
+            self.spark,
+            table.handle,
+            set,
+            where,
             identity=CommitIdentity.of(table.handle, commit_user, commit_identifier),
             tasks=tasks,
         )

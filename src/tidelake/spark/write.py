@@ -32,6 +32,7 @@ from tidelake.commit import Committed
 from tidelake.errors import InvalidInputError, OutcomeUnknownError, TidelakeError
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.paths import POSTPONE_BUCKET
+from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.spark.assign import assigned_rows, check_one_bucket_per_key
 from tidelake.spark.attempt import check_one_attempt, one_attempt
@@ -56,7 +57,7 @@ from tidelake.types import RowKind
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate
 
-__all__ = ["publish", "result_of", "write_frame"]
+__all__ = ["check_columns", "publish", "result_of", "write_frame", "write_made_rows"]
 
 KIND_UNKNOWN = 127
 
@@ -83,12 +84,35 @@ def write_frame(
     target = _target(handle, mode, partition)
     check_writable(handle)
     frame = _with_static_columns(handle, frame, partition)
-    _check_columns(handle, frame)
+    check_columns(handle, frame)
     if identity.once and not handle.committer().filter_committed(
         identity.user, [identity.identifier]
     ):
         return WriteResult(already_committed=True)
     return assigned_anew(lambda: _write_once(handle, frame, target, identity, tasks))
+
+
+def write_made_rows(
+    handle: TableHandle,
+    frame: DataFrame,
+    *,
+    made_from: Snapshot,
+    identity: CommitIdentity,
+    tasks: int | None,
+) -> WriteResult:
+    """Write rows of a primary-key table that were made from older ones, in one commit.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table's columns and ``_row_kind``; nulls stay what they are.
+    made_from : Snapshot
+        What the older rows were read from: it is a conflict if others wrote to their keys since.
+    handle, identity, tasks
+        As of :func:`write_frame`.
+    """
+    check_columns(handle, frame)
+    return _write_once(handle, frame, _Target(), identity, tasks, made_from=made_from)
 
 
 def _write_once(
@@ -97,8 +121,12 @@ def _write_once(
     target: _Target,
     identity: CommitIdentity,
     tasks: int | None,
+    *,
+    made_from: Snapshot | None = None,
 ) -> WriteResult:
     base_snapshot_id = handle.snapshots.latest_id() or 0
+    if made_from is not None:
+        base_snapshot_id = made_from.id
     # rows that are given their places before they are written
     assigned = is_dynamic(handle.options, has_primary_key=bool(handle.schema.primary_keys))
     rows = _with_kind_bytes(frame)
@@ -123,6 +151,7 @@ def _write_once(
         base_snapshot_id=base_snapshot_id if assigned else None,
         assigned=assigned,
         full_compactions=None if target.overwrite else full_compactions(handle),
+        fills_defaults=made_from is None,
     )
     with one_attempt(table=handle.identifier) if assigned else nullcontext():
         collected = rows.mapInArrow(write_task(task), ANSWER_SCHEMA).collect()
@@ -141,6 +170,7 @@ def _write_once(
             overwrite=target.overwrite,
             partitions="dynamic" if target.dynamic else target.static,
             base_snapshot_id=base_snapshot_id,
+            made_from=made_from,
         )
     except OutcomeUnknownError:
         raise
@@ -176,6 +206,7 @@ def publish(
     overwrite: bool,
     partitions: Predicate | str | None,
     base_snapshot_id: int,
+    made_from: Snapshot | None = None,
 ) -> Committed:
     """Commit the messages of all tasks at once.
 
@@ -187,6 +218,8 @@ def publish(
         With `overwrite`, what: see :meth:`tidelake.commit.Committer.overwrite`.
     base_snapshot_id : int
         The newest snapshot before the first task began; 0 for none.
+    made_from : Snapshot, optional
+        What rows were made from, see :meth:`tidelake.commit.Committer.commit`.
     """
     committer = handle.committer()
     if overwrite:
@@ -201,6 +234,7 @@ def publish(
         user=identity.user,
         identifier=identity.identifier,
         base_snapshot_id=base_snapshot_id,
+        made_from=made_from,
     )
 
 
@@ -250,7 +284,7 @@ def _with_static_columns(
     return frame
 
 
-def _check_columns(handle: TableHandle, frame: DataFrame) -> None:
+def check_columns(handle: TableHandle, frame: DataFrame) -> None:
     """Refuse missing, unknown and retyped columns before anything runs, by the kernel's rule."""
     data = [f for f in frame.schema.fields if f.name != ROW_KIND_COLUMN]
     arrow = pyspark_arrow_schema(st.StructType(data), timezone="UTC")

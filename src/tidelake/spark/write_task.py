@@ -71,6 +71,8 @@ class WriteTask:
         Whether other tasks gave the rows their buckets (:mod:`tidelake.spark.attempt`).
     full_compactions : FullCompactions, optional
         Buckets that are compacted fully by the task that has rows of them.
+    fills_defaults : bool
+        Whether nulls become their columns' defaults.
     """
 
     handle: TableHandle
@@ -80,6 +82,7 @@ class WriteTask:
     base_snapshot_id: int | None = None
     assigned: bool = False
     full_compactions: FullCompactions | None = None
+    fills_defaults: bool = True
 
     @classmethod
     def of(
@@ -92,12 +95,20 @@ class WriteTask:
         base_snapshot_id: int | None = None,
         assigned: bool = False,
         full_compactions: FullCompactions | None = None,
+        fills_defaults: bool = True,
     ) -> WriteTask:
         """For a table as the driver opened it."""
         if full_compactions is not None:
             full_compactions = replace(full_compactions, where_written_only=True)
         return cls(
-            for_task(handle), overwrite, static, user, base_snapshot_id, assigned, full_compactions
+            for_task(handle),
+            overwrite,
+            static,
+            user,
+            base_snapshot_id,
+            assigned,
+            full_compactions,
+            fills_defaults,
         )
 
 
@@ -192,6 +203,7 @@ def write_batches(
         overwrite=task.overwrite,
         static=task.static,
         base_snapshot_id=task.base_snapshot_id,
+        fills_defaults=task.fills_defaults,
     )
     writer.full_compactions = task.full_compactions
     try:

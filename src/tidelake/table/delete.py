@@ -8,9 +8,8 @@
    columns null. Where that cannot be (a column is NOT NULL) or would not count (``sequence.field``:
    a null, or an older value given, loses), the keys' present rows are read and written as ``-D``
    instead; keys without a row need no delete.
-4. On an append table a row has no key to be found by. With ``deletion-vectors.enabled`` the rows
-   that match are marked where they are (:mod:`tidelake.table.delete_marked`); without, other
-   predicates are refused.
+4. On an append table a row has no key to be found by: rows that match are marked where they are, or
+   their files are rewritten without them (:mod:`tidelake.table.change_append`).
 5. Partitions that are named, or the whole table, are dropped by metadata: an overwrite by nothing.
 """
 
@@ -26,7 +25,7 @@ from tidelake.merge import MergeSpec, deletes_remove
 from tidelake.merge.spec import AGGREGATION, FIRST_ROW, PARTIAL_UPDATE
 from tidelake.options import declared
 from tidelake.scan import plan_scan
-from tidelake.table.delete_marked import delete_marked
+from tidelake.table.change_append import change_rows
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import record_batches
 from tidelake.table.partition_spec import partitions_predicate
@@ -43,17 +42,24 @@ from tidelake.types import DataField, RowKind
 from tidelake.types.arrow import to_arrow_schema, to_arrow_type
 from tidelake.types.conform import conform
 from tidelake.types.predicate import (
-    Always,
     In,
     Predicate,
     bind,
     columns_of,
     conjoin,
+    evaluate,
     parse_filter,
 )
 from tidelake.types.values import arrow_to_storage
 
-__all__ = ["delete_rows", "drop_partitions", "is_filter", "truncate"]
+__all__ = [
+    "check_deletes_count",
+    "delete_rows",
+    "drop_partitions",
+    "is_filter",
+    "is_metadata_only",
+    "truncate",
+]
 
 KEYS_IN_PREDICATE_MAX = 1_000
 """With more keys than this the scan is pruned by their bounds only by the join itself."""
@@ -78,7 +84,7 @@ def delete_rows(handle: TableHandle, target: object, *, identity: CommitIdentity
     if is_filter(target):
         predicate = bind(_parsed(target), handle.schema.fields)
         return _delete_matching(handle, predicate, identity=identity)
-    _check_deletes_count(handle, what="keys")
+    check_deletes_count(handle)
     return write_batches(handle, _key_deletes(handle, target), identity=identity)
 
 
@@ -88,12 +94,25 @@ def _parsed(target: object) -> Predicate:
     return predicate
 
 
-def _check_deletes_count(handle: TableHandle, *, what: str) -> None:
+def is_metadata_only(handle: TableHandle, predicate: Predicate) -> bool:
+    """Whether a bound predicate is on partition columns alone, so that no row need be looked at."""
+    return columns_of(predicate) <= frozenset(handle.schema.partition_keys)
+
+
+def check_deletes_count(handle: TableHandle) -> None:
+    """Refuse a table in which a row of kind ``-D`` does not delete.
+
+    Raises
+    ------
+    InvalidInputError
+        Its merge engine, or an option of it, leaves deletes out.
+    UnsupportedError
+        It has no primary key.
+    """
     if not handle.schema.primary_keys:
         message = (
-            f"Table '{handle.identifier}' has no primary key, so single rows cannot be deleted by"
-            f" {what}: delete by partition columns, make it with 'deletion-vectors.enabled' ="
-            " 'true' and delete by a predicate, or rewrite with write(..., mode='overwrite')."
+            f"Table '{handle.identifier}' has no primary key, so rows cannot be deleted by keys:"
+            ' delete by a predicate, as in "v > 10".'
         )
         raise UnsupportedError(message, kind="delete_append", table=handle.identifier)
     _check_deletes_remove(handle)
@@ -155,13 +174,19 @@ def _drop(
 def _delete_matching(
     handle: TableHandle, predicate: Predicate, *, identity: CommitIdentity
 ) -> WriteResult:
-    everything = isinstance(predicate, Always)
-    if everything or columns_of(predicate) <= frozenset(handle.schema.partition_keys):
-        return _drop(handle, None if everything else predicate, identity=identity)
-    if not handle.schema.primary_keys and handle.options.get(declared.DELETION_VECTORS_ENABLED):
-        return delete_marked(handle, predicate, identity=identity)
-    _check_deletes_count(handle, what="other columns")
+    if not columns_of(predicate):
+        return _drop(handle, None, identity=identity) if _is_true(predicate) else WriteResult()
+    if is_metadata_only(handle, predicate):
+        return _drop(handle, predicate, identity=identity)
+    if not handle.schema.primary_keys:
+        return change_rows(handle, predicate, identity=identity)
+    check_deletes_count(handle)
     return write_batches(handle, _as_deletes(_rows(handle, predicate)), identity=identity)
+
+
+def _is_true(predicate: Predicate) -> bool:
+    """What a predicate without columns says of every row."""
+    return bool(evaluate(predicate, pa.record_batch({"": [0]}), ())[0].as_py())
 
 
 def _rows(handle: TableHandle, predicate: Predicate | None) -> Iterator[pa.RecordBatch]:

@@ -26,11 +26,12 @@ from tidelake.table.arguments import check_dict, check_location, column_names, r
 from tidelake.table.changes_range import planned_changes
 from tidelake.table.compaction import Chosen, compact_table
 from tidelake.table.conversions import Conversions
-from tidelake.table.delete import delete_rows, drop_partitions, truncate
+from tidelake.table.delete import drop_partitions, truncate
 from tidelake.table.display import describe, describe_html
 from tidelake.table.explain import ScanExplanation
 from tidelake.table.handle import TableHandle
 from tidelake.table.logged_changes import ChangesMode
+from tidelake.table.modifications import Modifications
 from tidelake.table.partition_spec import partitions_predicate
 from tidelake.table.postpone import compact_postponed
 from tidelake.table.read import TableScan
@@ -49,7 +50,7 @@ from tidelake.types.schema_change import SchemaChange
 __all__ = ["Table"]
 
 
-class Table(Conversions, Alterations, Versions):
+class Table(Conversions, Alterations, Modifications, Versions):
     """One table of a catalog. Picklable; safe to use from several threads.
 
     Made by :meth:`tidelake.Catalog.table` and :meth:`tidelake.Catalog.create_table`.
@@ -152,7 +153,7 @@ class Table(Conversions, Alterations, Versions):
     def _alter(self, changes: tuple[SchemaChange, ...]) -> None:
         self._handle = alter_table(self._handle, changes)
 
-    # ---- write
+    # ---- write; delete and update are methods of Modifications
 
     def write(
         self,
@@ -257,44 +258,6 @@ class Table(Conversions, Alterations, Versions):
             raise UnsupportedError(message, kind="upsert_append", table=self.identifier)
         return self.write(
             data, commit_user=commit_user, commit_identifier=commit_identifier, options=options
-        )
-
-    def delete(
-        self,
-        target: object,
-        *,
-        commit_user: str | None = None,
-        commit_identifier: int | None = None,
-        options: Mapping[str, object] | None = None,
-    ) -> WriteResult:
-        """Delete rows by primary key or by predicate, in one commit.
-
-        Parameters
-        ----------
-        target : object
-            Keys: anything :meth:`write` takes, with the primary-key columns. Or a predicate: SQL
-            text (``"v > 10"``), ``col("v") > 10``, or a list of tuples. An append table takes
-            predicates on partition columns, and with ``deletion-vectors.enabled`` any.
-        commit_user, commit_identifier, options
-            See :meth:`write`.
-
-        Returns
-        -------
-        WriteResult
-            ``rows`` counts the deletes written, or the rows marked in deletion vectors; of whole
-            partitions, which go by metadata, it is 0.
-
-        Notes
-        -----
-        A predicate is evaluated on the newest snapshot; a row that another writer changes at the
-        same time is deleted with its key. Of an append table, if another commit deletes or moves
-        rows of the same files at the same time, it is done again on the newest snapshot.
-        """
-        handle = self._for_call(options)
-        return delete_rows(
-            handle,
-            target,
-            identity=CommitIdentity.of(handle, commit_user, commit_identifier),
         )
 
     def compact(

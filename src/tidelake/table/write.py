@@ -245,9 +245,16 @@ def write_batches(
 
 
 def commit_rows(
-    handle: TableHandle, writer: TableWriter, *, identity: CommitIdentity
+    handle: TableHandle,
+    writer: TableWriter,
+    *,
+    identity: CommitIdentity,
+    made_from: Snapshot | None = None,
 ) -> WriteResult:
-    """Publish what a writer took, and let go of it; rows take due full compactions along."""
+    """Publish what a writer took, and let go of it; rows take due full compactions along.
+
+    With `made_from` it is a conflict if others wrote to the rows' keys since that snapshot.
+    """
     if writer.rows_count:
         try:
             writer.full_compactions = full_compactions(handle)
@@ -261,6 +268,7 @@ def commit_rows(
             user=identity.user,
             identifier=identity.identifier,
             base_snapshot_id=writer.base_snapshot_id,
+            made_from=made_from,
         ),
     )
 
@@ -388,6 +396,7 @@ def new_writer(
     overwrite: bool = False,
     static: Predicate | None = None,
     base_snapshot_id: int | None = None,
+    fills_defaults: bool = True,
 ) -> TableWriter:
     """A writer for one task.
 
@@ -401,6 +410,8 @@ def new_writer(
         On partition columns; rows for other partitions are refused.
     base_snapshot_id : int, optional
         The snapshot to begin from, 0 for the empty table; by default the newest.
+    fills_defaults : bool
+        Whether nulls become their columns' defaults; not in rows that were there before.
 
     Raises
     ------
@@ -447,6 +458,7 @@ def new_writer(
         check_partition=None if static is None else _static_check(handle, static),
         dynamic=dynamic,
         moves=moves,
+        fills_defaults=fills_defaults,
     )
 
 

@@ -113,6 +113,8 @@ class TableWriter:
         Gives the buckets where the table makes them as they are needed.
     moves : KeyMoves, optional
         Gives partitions and buckets where keys may move between partitions.
+    fills_defaults : bool
+        Whether nulls become their columns' defaults; not in rows that were there before.
     """
 
     def __init__(
@@ -124,6 +126,7 @@ class TableWriter:
         check_partition: Callable[[bytes], None] | None = None,
         dynamic: DynamicBuckets | None = None,
         moves: KeyMoves | None = None,
+        fills_defaults: bool = True,
     ) -> None:
         schema, options = context.schema, context.options
         self._context = context
@@ -143,7 +146,8 @@ class TableWriter:
             dynamic=dynamic,
         )
         self._kind_rules = KindRules(schema, options, table=table)
-        self._defaults = default_scalars(schema.fields, zone=context.env.zone)
+        filled = schema.fields if fills_defaults else ()
+        self._defaults = default_scalars(filled, zone=context.env.zone)
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._held: dict[tuple[bytes, int], int] = {}
         self._held_bytes = 0

@@ -88,13 +88,13 @@ def test_row_kinds_other_than_insert_are_refused(appended):
     assert appended.history().num_rows == 0
 
 
-def test_delete_of_rows_is_refused_and_of_partitions_works(catalog, appended):
-    appended.write([{"k": 1, "v": "a", "n": 1}])
-    with pytest.raises(UnsupportedError, match="no primary key"):
-        appended.delete("k = 1")
+def test_delete_by_key_is_refused_and_by_condition_or_partition_works(catalog, appended):
+    appended.write([{"k": k, "v": "a", "n": 1} for k in (1, 2)])
     with pytest.raises(UnsupportedError, match="no primary key"):
         appended.delete([{"k": 1}])
-    assert appended.count() == 1
+    assert appended.count() == 2
+    assert appended.delete("k = 1").rows == 1
+    assert [row["k"] for row in rows(appended)] == [2]
     table = catalog.create_table(
         "db.p", pa.schema({"p": pa.string(), "x": pa.int64()}), partition_keys=["p"]
     )

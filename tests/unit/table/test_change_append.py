@@ -1,4 +1,4 @@
-"""Deletes on append tables by deletion vectors: rows, files, other commits, damage."""
+"""Deletes on append tables, mostly by deletion vectors: rows, files, other commits, damage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.deletion_file import deletion_ranges
 from tidelake.metadata.index_manifest import index_entries
 from tidelake.metadata.snapshot import CommitKind
-from tidelake.table import delete_marked
+from tidelake.table import change_append, row_changes
 from tidelake.table.write import WriteResult
 from tidelake.telemetry import Env
 
@@ -210,15 +210,15 @@ def test_overwritten_and_dropped_partitions_lose_their_vectors():
 def test_a_delete_that_loses_against_another_is_done_again(layout, monkeypatch):
     table = filled(layout)
     once = itertools.chain([lambda: table.delete("k = 1")], itertools.repeat(lambda: None))
-    real = delete_marked.BucketDeletions.write
+    real = row_changes.BucketDeletions.write
 
     def write(self):
         change = real(self)
-        monkeypatch.setattr(delete_marked.BucketDeletions, "write", real)
+        monkeypatch.setattr(row_changes.BucketDeletions, "write", real)
         next(once)()
         return change
 
-    monkeypatch.setattr(delete_marked.BucketDeletions, "write", write)
+    monkeypatch.setattr(row_changes.BucketDeletions, "write", write)
     assert table.delete("k = 1 or k = 2").rows == 1
     checked(table, [0, *range(3, 40)])
     named = {e.file.file_name for e in index_of(table)}
@@ -229,26 +229,26 @@ def test_a_delete_that_loses_against_another_is_done_again(layout, monkeypatch):
 
 def test_a_delete_gives_up_where_others_are_always_faster(monkeypatch):
     table = filled(files=2, rows=20)
-    real = delete_marked.BucketDeletions.write
+    real = row_changes.BucketDeletions.write
     keys = itertools.count(20)
 
     def write(self):
         change = real(self)
-        monkeypatch.setattr(delete_marked.BucketDeletions, "write", real)
+        monkeypatch.setattr(row_changes.BucketDeletions, "write", real)
         table.delete(f"k = {next(keys)}")
-        monkeypatch.setattr(delete_marked.BucketDeletions, "write", write)
+        monkeypatch.setattr(row_changes.BucketDeletions, "write", write)
         return change
 
-    monkeypatch.setattr(delete_marked.BucketDeletions, "write", write)
+    monkeypatch.setattr(row_changes.BucketDeletions, "write", write)
     with pytest.raises(ConflictError, match="deletion vectors"):
         table.delete("k >= 20")
     monkeypatch.undo()
-    assert keys_in(table) == [*range(20), *range(20 + delete_marked.TRIES_MAX, 40)]
+    assert keys_in(table) == [*range(20), *range(20 + change_append.TRIES_MAX, 40)]
 
 
 def test_deletes_in_different_files_do_not_meet_the_first_time(monkeypatch):
     table = filled()
-    real = delete_marked.BucketDeletions.write
+    real = row_changes.BucketDeletions.write
     written = []
 
     def write(self):
@@ -258,7 +258,7 @@ def test_deletes_in_different_files_do_not_meet_the_first_time(monkeypatch):
             table.delete("k = 1")
         return change
 
-    monkeypatch.setattr(delete_marked.BucketDeletions, "write", write)
+    monkeypatch.setattr(row_changes.BucketDeletions, "write", write)
     assert table.delete("k = 31").rows == 1
     monkeypatch.undo()
     assert len(written) == 2  # neither was done again
@@ -286,15 +286,15 @@ def test_a_compaction_gives_way_to_a_delete_that_came_first(layout, monkeypatch)
 
 def test_a_delete_of_rows_that_a_compaction_moved_is_done_again(monkeypatch):
     table = filled(options={"compaction.min.file-num": "2"})
-    real = delete_marked.BucketDeletions.write
+    real = row_changes.BucketDeletions.write
 
     def write(self):
         change = real(self)
-        monkeypatch.setattr(delete_marked.BucketDeletions, "write", real)
+        monkeypatch.setattr(row_changes.BucketDeletions, "write", real)
         table.compact(full=True)
         return change
 
-    monkeypatch.setattr(delete_marked.BucketDeletions, "write", write)
+    monkeypatch.setattr(row_changes.BucketDeletions, "write", write)
     assert table.delete("k = 1").rows == 1
     checked(table, [0, *range(2, 40)])
 
@@ -325,11 +325,7 @@ def test_a_commit_with_an_identity_is_done_once():
     checked(table, [0, *range(2, 40)])
 
 
-def test_tables_without_the_option_refuse_and_keys_are_no_way_to_delete():
-    table = new_table(name="db.plain", options={"deletion-vectors.enabled": "false"})
-    table.write(rows_of([1]))
-    with pytest.raises(UnsupportedError, match="deletion-vectors"):
-        table.delete("k = 1")
+def test_keys_are_no_way_to_delete_and_the_option_stays():
     with pytest.raises(UnsupportedError, match="no primary key"):
         filled().delete([{"k": 1}])
     with pytest.raises(InvalidInputError, match="cannot be set"):

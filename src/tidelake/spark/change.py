@@ -1,0 +1,313 @@
+"""DELETE and UPDATE on the executors: which rows, what becomes of them, and by which way.
+
+1. Whole partitions go by metadata, on the driver, where a condition is on their columns alone.
+2. A primary-key table: the rows that match are read on the executors, computed by Spark, and
+   written back as ``-D`` or ``+U``, by the same stages as any write. An update asks at the commit
+   that nobody wrote to its keys since they were read, and is done again where somebody did.
+3. An append table: :mod:`tidelake.spark.row_changes`.
+
+The rows are given as the kernel takes filters (text, a predicate, tuples), which prunes files, or
+as a Spark ``Column``, which may say what filters cannot. New values are Spark's: SQL expressions or
+columns, over the old row.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as st
+from pyspark.sql.utils import is_remote
+
+from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError, shortened
+from tidelake.metadata.snapshot import Snapshot
+from tidelake.scan import plan_scan
+from tidelake.spark.expression import quoted
+from tidelake.spark.read import frame_of
+from tidelake.spark.row_changes import FILE_COLUMN, POSITION_COLUMN, change_on_spark
+from tidelake.spark.types import spark_schema, to_spark_type
+from tidelake.spark.write import check_columns, write_frame, write_made_rows
+from tidelake.spark.write_task import ANSWER_SCHEMA, TaskAnswer, answer_rows
+from tidelake.table.assignments import check_settable
+from tidelake.table.change_append import done_again
+from tidelake.table.delete import check_deletes_count, delete_rows, is_metadata_only
+from tidelake.table.handle import TableHandle
+from tidelake.table.inputs import ROW_KIND_COLUMN
+from tidelake.table.read import TableScan
+from tidelake.table.update import ShownRows, check_none_wait, check_updatable
+from tidelake.table.write import CommitIdentity, WriteResult, check_writable
+from tidelake.types import RowKind
+from tidelake.types.conform import conform
+from tidelake.types.predicate import Predicate, bind, parse_filter
+
+__all__ = ["delete_on_spark", "update_on_spark"]
+
+NEW_PREFIX = "_tidelake_new_"
+_LITERALS = (
+    bool,
+    int,
+    float,
+    Decimal,
+    dt.date,  # a datetime is one
+    dt.time,
+    dt.timedelta,
+    bytes,
+    bytearray,
+    np.generic,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Which rows: by the kernel's predicate, or a condition of Spark's."""
+
+    predicate: Predicate | None = None
+    condition: Column | None = None
+
+    @classmethod
+    def of(cls, handle: TableHandle, where: object) -> Matching:
+        """Take the argument ``where``; None is every row."""
+        if isinstance(where, Column):
+            return cls(condition=where)
+        given = parse_filter(where)
+        return cls() if given is None else cls(bind(given, handle.schema.fields))
+
+    def of_frame(self, frame: DataFrame) -> DataFrame:
+        """Those rows of a frame that Spark has to find."""
+        return frame if self.condition is None else frame.where(self.condition)
+
+
+def delete_on_spark(
+    spark: SparkSession,
+    handle: TableHandle,
+    where: object,
+    *,
+    identity: CommitIdentity,
+    tasks: int | None,
+) -> WriteResult:
+    """Delete; see :meth:`tidelake.spark.Lake.delete`."""
+    check_writable(handle)
+    if where is None:
+        message = (
+            f"A delete from table '{handle.identifier}' needs a condition: give where=, or"
+            ' where="TRUE" for every row.'
+        )
+        raise InvalidInputError(message, kind="bad_argument", table=handle.identifier)
+    matching = Matching.of(handle, where)
+    if matching.predicate is not None and is_metadata_only(handle, matching.predicate):
+        return delete_rows(handle, matching.predicate, identity=identity)
+    if not handle.schema.primary_keys:
+        return _delete_appended(spark, handle, matching, identity)
+    check_deletes_count(handle)
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return WriteResult()
+    rows = matching.of_frame(_rows_of(spark, handle, snapshot, matching.predicate))
+    rows = rows.withColumn(ROW_KIND_COLUMN, _kind(RowKind.DELETE))
+    return write_frame(handle, rows, mode="append", partition=None, identity=identity, tasks=tasks)
+
+
+def update_on_spark(
+    spark: SparkSession,
+    handle: TableHandle,
+    values: object,
+    where: object,
+    *,
+    identity: CommitIdentity,
+    tasks: int | None,
+) -> WriteResult:
+    """Update; see :meth:`tidelake.spark.Lake.update`."""
+    check_writable(handle)
+    check_updatable(handle)
+    check_settable(handle, values, name="set")
+    assert isinstance(values, Mapping), "checked"
+    matching = Matching.of(handle, where)
+    new = {name: _expression(handle, name, value) for name, value in values.items()}
+    empty = spark.createDataFrame([], spark_schema(handle.schema.fields, table=handle.identifier))
+    # types and names are refused before anything runs
+    check_columns(handle, _with_values(handle, matching.of_frame(empty), new))
+    if not handle.schema.primary_keys:
+        return change_on_spark(
+            spark,
+            handle,
+            matching.predicate,
+            lambda rows: _with_values(handle, matching.of_frame(rows), new, places=True),
+            columns=handle.schema.field_names,
+            identity=identity,
+        )
+    if identity.is_committed(handle):
+        return WriteResult(already_committed=True)
+    shown = ShownRows(handle, new.keys())
+    return done_again(lambda: _update_keyed(spark, handle, matching, new, shown, identity, tasks))
+
+
+def _delete_appended(
+    spark: SparkSession, handle: TableHandle, matching: Matching, identity: CommitIdentity
+) -> WriteResult:
+    if matching.condition is None:
+        return change_on_spark(
+            spark, handle, matching.predicate, None, columns=(), identity=identity
+        )
+    return change_on_spark(
+        spark,
+        handle,
+        None,
+        lambda rows: matching.of_frame(rows).select(FILE_COLUMN, POSITION_COLUMN),
+        columns=_looked_at(spark, handle, matching.condition),
+        identity=identity,
+    )
+
+
+def _update_keyed(
+    spark: SparkSession,
+    handle: TableHandle,
+    matching: Matching,
+    new: Mapping[str, Column],
+    shown: ShownRows,
+    identity: CommitIdentity,
+    tasks: int | None,
+) -> WriteResult:
+    handle.schemas.check_same(handle.schema, table=handle.identifier)
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return WriteResult()
+    check_none_wait(handle, snapshot)
+    rows = _rows_of(spark, handle, snapshot, matching.predicate, is_of_all_rows=True)
+    rows = matching.of_frame(rows)
+
+    def write(frame: DataFrame) -> WriteResult:
+        kinds = frame.withColumn(ROW_KIND_COLUMN, _kind(RowKind.UPDATE_AFTER))
+        return write_made_rows(handle, kinds, made_from=snapshot, identity=identity, tasks=tasks)
+
+    if not shown.may_be_lost:
+        return write(_with_values(handle, rows, new))
+    both = _with_old_values(handle, rows, new).persist()  # what is checked is what is written
+    try:
+        answer = TaskAnswer.gather(
+            both.mapInArrow(_checking(handle, shown, tuple(new)), ANSWER_SCHEMA).collect()
+        )
+        if answer.errors:
+            raise answer.errors[0]
+        return write(
+            both.select(
+                *(
+                    F.col(NEW_PREFIX + name if name in new else quoted(name)).alias(name)
+                    for name in handle.schema.field_names
+                )
+            )
+        )
+    finally:
+        both.unpersist()
+
+
+def _rows_of(
+    spark: SparkSession,
+    handle: TableHandle,
+    snapshot: Snapshot,
+    predicate: Predicate | None,
+    *,
+    is_of_all_rows: bool = False,
+) -> DataFrame:
+    """All columns of a primary-key table's rows that match."""
+    context = replace(handle.read_context(), is_of_all_rows=is_of_all_rows)
+    plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=predicate)
+    scan = TableScan(context, plan, handle.schema.field_names, predicate)
+    return frame_of(spark, scan, table=handle.identifier)
+
+
+def _kind(kind: RowKind) -> Column:
+    return F.lit(int(kind)).cast("tinyint")
+
+
+def _expression(handle: TableHandle, name: str, value: object) -> Column:
+    if isinstance(value, Column):
+        return value
+    if isinstance(value, str):
+        return F.expr(value)
+    if callable(value):
+        message = (
+            f"Column '{name}' of table '{handle.identifier}' is set to a function: on Spark give an"
+            " SQL expression as text, or a Column."
+        )
+        raise UnsupportedError(message, kind="update_expression", table=handle.identifier)
+    if value is None or isinstance(value, _LITERALS):
+        return F.lit(value)
+    message = (
+        f"Column '{name}' of table '{handle.identifier}' is set to {shortened(repr(value))}: on"
+        " Spark give an SQL expression as text, a Column, or a number, date, time, bytes or None."
+    )
+    raise InvalidInputError(message, kind="bad_value", table=handle.identifier)
+
+
+def _with_values(
+    handle: TableHandle, rows: DataFrame, new: Mapping[str, Column], *, places: bool = False
+) -> DataFrame:
+    """The rows with their new values; every expression sees the old row."""
+    columns = [
+        new[name].alias(name) if name in new else F.col(quoted(name))
+        for name in handle.schema.field_names
+    ]
+    own = [FILE_COLUMN, POSITION_COLUMN] if places else []
+    return _typed(handle, rows.select(*own, *columns), {name: name for name in new})
+
+
+def _with_old_values(handle: TableHandle, rows: DataFrame, new: Mapping[str, Column]) -> DataFrame:
+    """The old rows, and beside them the new values."""
+    both = rows.select("*", *(value.alias(NEW_PREFIX + name) for name, value in new.items()))
+    return _typed(handle, both, {NEW_PREFIX + name: name for name in new})
+
+
+def _typed(handle: TableHandle, rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
+    """A NULL has no type of its own: give it that of its column."""
+    void = {
+        column: F.col(quoted(column)).cast(to_spark_type(handle.schema.field(name).type))
+        for column, name in names.items()
+        if isinstance(rows.schema[column].dataType, st.NullType)
+    }
+    return rows.withColumns(void) if void else rows
+
+
+def _looked_at(spark: SparkSession, handle: TableHandle, condition: Column) -> tuple[str, ...]:
+    """The columns that a condition looks at; all of them where only Spark's server knows."""
+    names = handle.schema.field_names
+    empty = spark.createDataFrame([], spark_schema(handle.schema.fields, table=handle.identifier))
+    checked = empty.where(condition)
+    if is_remote():
+        return names
+    used = checked._jdf.queryExecution().analyzed().references().toSeq()
+    wanted = {used.apply(place).name() for place in range(used.size())}
+    return tuple(name for name in names if name in wanted)
+
+
+def _checking(
+    handle: TableHandle, shown: ShownRows, names: tuple[str, ...]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Give the function that sees on executors that new rows will be shown."""
+    fields, table = handle.schema.fields, handle.identifier
+
+    def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in batches:
+                if not batch.num_rows:
+                    continue
+                old = [batch.column(f.name) for f in fields]
+                new = [
+                    batch.column(NEW_PREFIX + f.name if f.name in names else f.name) for f in fields
+                ]
+                columns = [f.name for f in fields]
+                shown.check(
+                    conform(pa.RecordBatch.from_arrays(old, columns), fields, table=table),
+                    conform(pa.RecordBatch.from_arrays(new, columns), fields, table=table),
+                )
+        except TidelakeError as error:
+            yield answer_rows(error=error)
+            return
+        yield answer_rows()
+
+    return check

@@ -1,0 +1,219 @@
+"""Updates rows: gives some columns of the rows that match new values, in one commit.
+
+1. An append table: :mod:`tidelake.table.change_append`.
+2. A primary-key table: the rows of the newest snapshot that match are read, computed, and written
+   back whole with the kind ``+U``; the merge does the rest. Where another commit wrote to their
+   keys meanwhile, its values would be lost, so that is a conflict, and all is done again on the
+   newest snapshot.
+3. The merge engine must show a row that is written as it is. ``deduplicate`` does, and
+   ``partial-update`` for most rows; ``aggregation`` would add the new values to the old, and
+   ``first-row`` keeps the old. Source of this rule: Paimon's ``RowLevelOp`` (1.3.1) for Spark.
+4. Even so a row may lose: a ``sequence.field`` that is set to an older value, a null that
+   ``partial-update`` takes for "not given", a column of a sequence group whose sequence is null, a
+   column that a group aggregates. Such an update is refused: each batch of rows is merged with the
+   rows that it was made from, and must come out as it went in. Paimon lets them pass, without
+   effect.
+
+Of a table with the postpone bucket, rows that wait there may be newer than those that are read, so
+they have to be compacted first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.codec.row_codes import rows_differ
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
+from tidelake.merge import MergeSpec, merge_buffer
+from tidelake.merge.spec import AGGREGATION, DEDUPLICATE, PARTIAL_UPDATE
+from tidelake.metadata.paths import POSTPONE_BUCKET
+from tidelake.metadata.snapshot import Snapshot
+from tidelake.options import declared
+from tidelake.scan import live_buckets, plan_scan
+from tidelake.table.assignments import Assignments
+from tidelake.table.change_append import change_rows, done_again
+from tidelake.table.handle import TableHandle
+from tidelake.table.read import TableScan
+from tidelake.table.write import (
+    CommitIdentity,
+    WriteResult,
+    check_writable,
+    commit_rows,
+    new_writer,
+)
+from tidelake.types import RowKind
+from tidelake.types.predicate import Always, Predicate, bind, parse_filter
+
+__all__ = ["ShownRows", "check_none_wait", "check_updatable", "update_rows"]
+
+
+def update_rows(
+    handle: TableHandle, values: object, where: object, *, identity: CommitIdentity
+) -> WriteResult:
+    """Update; see :meth:`tidelake.table.Table.update`."""
+    check_writable(handle)
+    check_updatable(handle)
+    assignments = Assignments.of(handle, values)
+    given = parse_filter(where)
+    predicate = Always(value=True) if given is None else bind(given, handle.schema.fields)
+    if not handle.schema.primary_keys:
+        return change_rows(handle, predicate, assignments, identity=identity)
+    if identity.is_committed(handle):
+        return WriteResult(already_committed=True)
+    return done_again(lambda: _update_keyed(handle, predicate, assignments, identity))
+
+
+def check_updatable(handle: TableHandle) -> None:
+    """Refuse a table whose merge engine does not show what is written.
+
+    Raises
+    ------
+    UnsupportedError
+        It is no engine that updates rows.
+    """
+    engine = handle.options.get(declared.MERGE_ENGINE)
+    if not handle.schema.primary_keys or engine in {DEDUPLICATE, PARTIAL_UPDATE}:
+        return
+    reason = (
+        "which would aggregate the new values with the old: write rows that say the difference"
+        if engine == AGGREGATION
+        else "which keeps the row of a key that came first: no update would show"
+    )
+    message = f"Table '{handle.identifier}' has the merge engine '{engine}', {reason}."
+    raise UnsupportedError(message, kind="update_engine", table=handle.identifier)
+
+
+def check_none_wait(handle: TableHandle, snapshot: Snapshot) -> None:
+    """Refuse a table of which rows wait in the postpone bucket.
+
+    Raises
+    ------
+    UnsupportedError
+        Some do.
+    """
+    if handle.options.get(declared.BUCKET) != POSTPONE_BUCKET:
+        return
+    buckets = live_buckets(handle.read_context(), snapshot, manifests=handle.manifests)
+    if any(place.bucket == POSTPONE_BUCKET for place in buckets):
+        message = (
+            f"Rows wait in the postpone bucket of table '{handle.identifier}', and an update made"
+            " from older rows of their keys would hide them: compact() first."
+        )
+        raise UnsupportedError(message, kind="update_postponed", table=handle.identifier)
+
+
+class ShownRows:
+    """Sees that new rows of a primary-key table are what a merge shows of them. Picklable.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    columns : collection of str
+        The columns that are set.
+    """
+
+    def __init__(self, handle: TableHandle, columns: Collection[str]) -> None:
+        schema = handle.schema
+        spec = MergeSpec.of(schema, handle.options)
+        keys = schema.primary_keys  # rows of several partitions may come together
+        self._table = handle.identifier
+        self._spec = replace(
+            spec, key_columns=keys, key_types=tuple(schema.field(k).type for k in keys)
+        )
+        self.may_be_lost = spec.engine == PARTIAL_UPDATE or not frozenset(
+            spec.sequence_columns
+        ).isdisjoint(columns)
+        """Whether there is anything to see."""
+
+    def check(self, before: pa.RecordBatch, after: pa.RecordBatch) -> None:
+        """Refuse rows that would be lost, in whole or in part.
+
+        Requires: rows of different keys; each new row at the place of the old one.
+
+        Raises
+        ------
+        InvalidInputError
+            Some would.
+        """
+        if not self.may_be_lost:
+            return
+        old = _versioned(before.cast(after.schema), 0, RowKind.INSERT)
+        new = _versioned(after, 1, RowKind.UPDATE_AFTER)
+        wanted = _merged([new], self._spec, after)
+        shown = _merged([old, new], self._spec, after)
+        differ = rows_differ(wanted, shown)
+        if not differ.any():
+            return
+        first = int(np.flatnonzero(differ)[0])
+        columns = [
+            name
+            for name in after.schema.names
+            if rows_differ(wanted.select([name]), shown.select([name])).any()
+        ]
+        key = {name: wanted.column(name)[first].as_py() for name in self._spec.key_columns}
+        message = (
+            f"An update of table '{self._table}' would not show in {int(differ.sum())} rows, as of"
+            f" {key}, in the columns {', '.join(columns)}: {self._reason()} Nothing was changed."
+        )
+        raise InvalidInputError(message, kind="update_lost", table=self._table)
+
+    def _reason(self) -> str:
+        if self._spec.engine == PARTIAL_UPDATE:
+            return (
+                "the merge engine 'partial-update' takes a null for a value that is not given,"
+                " aggregates where a column has a function, and takes a sequence group's columns"
+                " only with a sequence that is there and not older."
+            )
+        return (
+            f"their sequence ({', '.join(self._spec.sequence_columns)}) would be older than it is,"
+            " and the older row of a key loses."
+        )
+
+
+def _versioned(rows: pa.RecordBatch, number: int, kind: RowKind) -> pa.RecordBatch:
+    count = rows.num_rows
+    numbers = pa.array(np.full(count, number, np.int64))
+    kinds = pa.array(np.full(count, kind, np.int8))
+    return pa.RecordBatch.from_arrays(
+        [*rows.columns, numbers, kinds], [*rows.schema.names, SEQUENCE_FIELD.name, KIND_FIELD.name]
+    )
+
+
+def _merged(batches: list[pa.RecordBatch], spec: MergeSpec, like: pa.RecordBatch) -> pa.RecordBatch:
+    """Merged rows in key order, with the columns of `like`."""
+    merged = merge_buffer(batches, spec).select(like.schema.names)
+    return merged.combine_chunks().to_batches()[0]
+
+
+def _update_keyed(
+    handle: TableHandle, predicate: Predicate, assignments: Assignments, identity: CommitIdentity
+) -> WriteResult:
+    handle.schemas.check_same(handle.schema, table=handle.identifier)
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return WriteResult()
+    check_none_wait(handle, snapshot)
+    # rows that wait in level 0 are committed: an update of older ones would hide them
+    context = replace(handle.read_context(), is_of_all_rows=True)
+    plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=predicate)
+    scan = TableScan(context, plan, handle.schema.field_names, predicate)
+    shown = ShownRows(handle, assignments.columns)
+    writer = new_writer(
+        handle, user=identity.user, base_snapshot_id=snapshot.id, fills_defaults=False
+    )
+    try:
+        for batch in scan.batches():
+            if batch.num_rows:
+                new = assignments(batch)
+                shown.check(batch, new)
+                writer.write(new, np.full(new.num_rows, RowKind.UPDATE_AFTER, np.int8))
+    except BaseException:
+        writer.abort()
+        raise
+    return commit_rows(handle, writer, identity=identity, made_from=snapshot)

@@ -466,6 +466,25 @@ def test_a_partition_that_is_overwritten_meanwhile_stays_so():
     checked(table, [row_of(k) | ({"n": 0} if k < 6 else {}) for k in range(1, 18, 2)])
 
 
+@pytest.mark.parametrize("layout", ["fixed", "append", "append, marked"])
+def test_a_table_that_is_rolled_back_meanwhile_stays_so(layout):
+    for later in (1, 2):
+        table = filled(layout)
+        calls = []
+
+        def zero(rows, table=table, later=later, calls=calls):
+            if not calls:
+                table.rollback_to(2)
+                for k in range(later):  # as many commits as were undone, or more
+                    table.write([row_of(100 + k)])
+            calls.append(1)
+            return [0] * rows.num_rows
+
+        assert table.update({"n": zero}, "k in (3, 15)").rows == 1
+        model = [row_of(k) | ({"n": 0} if k == 3 else {}) for k in range(12)]
+        checked(table, [*model, *(row_of(100 + k) for k in range(later))])
+
+
 def test_an_update_gives_up_where_others_are_always_faster():
     class Always(MemoryFileIO):
         busy = True

@@ -52,7 +52,13 @@ def test_what_a_view_has_not_is_refused(lake, logged):
     with pytest.raises(NotFoundError, match="Its columns are rowkind, k, v"):
         lake.table("db.t$audit_log", columns=["kind"])
     with pytest.raises(InvalidInputError, match="takes no options"):
-        lake.table("db.t$audit_log", options={"scan.snapshot-id": 1})
+        lake.table("sys.catalog_options", options={"scan.snapshot-id": 1})
+
+
+def test_a_view_is_read_at_the_moment_that_an_option_names(lake, logged):
+    first = lake.table("db.t$audit_log", options={"scan.snapshot-id": 1})
+    assert first.count() == lake.table("db.t$audit_log", snapshot_id=1).count() > 0
+    assert {row.rowkind for row in first.collect()} == {"+I"}
 
 
 @pytest.mark.parametrize("bucket", [2, -1])

@@ -161,8 +161,17 @@ def test_an_empty_table_is_an_empty_frame(spark, lake):
 def test_system_tables_are_frames(lake, half_merged):
     files = lake.table("db.t$files")
     assert files.count() == 5
-    with pytest.raises(InvalidInputError, match="columns"):
-        lake.table("db.t$files", columns=["bucket"])
+    levels = [row.level for row in files.collect()]
+    top = lake.table("db.t$files", columns=["level", "bucket"], filter=f"level = {max(levels)}")
+    assert top.columns == ["level", "bucket"]
+    assert [row.level for row in top.collect()] == [max(levels)] * levels.count(max(levels))
+    assert 0 < lake.table("db.t$files", snapshot_id=1).count() < 5
+    first = lake.table("db.t$files", options={"scan.snapshot-id": 1})
+    assert first.count() == lake.table("db.t$files", snapshot_id=1).count()
+    with pytest.raises(NotFoundError, match="Did you mean 'bucket'"):
+        lake.table("db.t$files", columns=["buckets"])
+    keys = {row.key for row in lake.table("sys.all_table_options").collect()}
+    assert "bucket" in keys
 
 
 def test_unknown_names_are_refused_with_near_ones(lake, half_merged):

@@ -16,7 +16,12 @@ from tidelake.errors import NotFoundError, UnsupportedError, near_names
 from tidelake.maintenance.compact import COMPACT, COMPACT_MANIFEST, RESCALE
 from tidelake.maintenance.partition import DROP_PARTITION, MARK_PARTITION_DONE
 from tidelake.maintenance.procedure import Call, Procedure, Runner
-from tidelake.maintenance.rollback import ROLLBACK, ROLLBACK_TO_TIMESTAMP, ROLLBACK_TO_WATERMARK
+from tidelake.maintenance.rollback import (
+    PURGE_FILES,
+    ROLLBACK,
+    ROLLBACK_TO_TIMESTAMP,
+    ROLLBACK_TO_WATERMARK,
+)
 from tidelake.maintenance.tag import (
     CREATE_TAG,
     CREATE_TAG_FROM_TIMESTAMP,
@@ -41,6 +46,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         ROLLBACK,
         ROLLBACK_TO_TIMESTAMP,
         ROLLBACK_TO_WATERMARK,
+        PURGE_FILES,
         DROP_PARTITION,
         MARK_PARTITION_DONE,
     )
@@ -63,7 +69,6 @@ REFUSED: Mapping[str, str] = {
     "remove_orphan_files": _ORPHANS,
     "remove_unexisting_files": _ORPHANS,
     "repair_earliest_snapshot": _EXPIRY,
-    "purge_files": _EXPIRY,
     "create_branch": _BRANCHES,
     "delete_branch": _BRANCHES,
     "rename_branch": _BRANCHES,

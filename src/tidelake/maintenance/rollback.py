@@ -1,4 +1,4 @@
-"""Procedures that go back to an older snapshot."""
+"""Procedures that remove newer snapshots, or older ones."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tidelake.errors import NotFoundError
-from tidelake.maintenance.answers import ROLLED_BACK
+from tidelake.maintenance.answers import MESSAGE, ROLLED_BACK
 from tidelake.maintenance.procedure import Call, ParameterType, Procedure, optional, required
 
-__all__ = ["ROLLBACK", "ROLLBACK_TO_TIMESTAMP", "ROLLBACK_TO_WATERMARK"]
+__all__ = ["PURGE_FILES", "ROLLBACK", "ROLLBACK_TO_TIMESTAMP", "ROLLBACK_TO_WATERMARK"]
 
 Rows = Iterable[Sequence[object]]
 
 _TABLE = required("table", ParameterType.TABLE, "The table.")
 _DRY_RUN = optional(
-    "dry_run", ParameterType.BOOLEAN, "Whether to say only where it would go.", is_ours=True
+    "dry_run", ParameterType.BOOLEAN, "Whether to say only what it would do.", is_ours=True
 )
 
 
@@ -53,6 +53,24 @@ def _to_watermark(call: Call) -> Rows:
     raise NotFoundError(message, kind="snapshot_not_found", table=table.identifier)
 
 
+def _purge(call: Call) -> Rows:
+    result = call.table.purge_files(dry_run=bool(call["dry_run"]))
+    if not call["dry_run"]:
+        return [("Success",)]
+    snapshots, tags = len(result.removed_snapshot_ids), len(result.removed_tags)
+    message = f"Would remove {snapshots} snapshots, {tags} tags and {result.removed_files} files"
+    return [(message,)]
+
+
+PURGE_FILES = Procedure(
+    "purge_files",
+    (_TABLE, _DRY_RUN),
+    MESSAGE,
+    "Removes all rows and all history of a table; its schema and one empty snapshot stay. Files"
+    " that nothing referred to stay too, unlike in Paimon.",
+    _purge,
+    "purge_files(table => 'db.old', dry_run => true)",
+)
 ROLLBACK = Procedure(
     "rollback",
     (

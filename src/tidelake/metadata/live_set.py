@@ -22,6 +22,7 @@ from tidelake.metadata.snapshot import Snapshot
 
 __all__ = [
     "changelog_entries",
+    "changelog_manifests",
     "delta_entries",
     "delta_manifests",
     "live_entries",
@@ -139,8 +140,15 @@ def changelog_entries(
     fileio: FileIO, paths: TablePaths, snapshot: Snapshot, manifests: ManifestCache
 ) -> EntryTable:
     """The changelog files of a snapshot, in the order they were committed; often none."""
+    files = changelog_manifests(fileio, paths, snapshot, manifests)
+    return EntryTable.concat(read_manifests(fileio, paths, files, manifests))
+
+
+def changelog_manifests(
+    fileio: FileIO, paths: TablePaths, snapshot: Snapshot, manifests: ManifestCache
+) -> tuple[ManifestFile, ...]:
+    """The manifests of a snapshot's changelog; often none."""
     name, size_bytes = snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size_bytes
     if name is None:
-        return EntryTable.of(())
-    files = _manifest_list(fileio, paths, snapshot, manifests, name=name, size_bytes=size_bytes)
-    return EntryTable.concat(read_manifests(fileio, paths, files, manifests))
+        return ()
+    return _manifest_list(fileio, paths, snapshot, manifests, name=name, size_bytes=size_bytes)

@@ -137,19 +137,19 @@ class Lake:
         """
         found = self.catalog.table(name)
         moment: dict[str, Any] = {"snapshot_id": snapshot_id, "timestamp": timestamp, "tag": tag}
-        if isinstance(found, RowView):
-            if options is not None:
-                message = f"A view takes no options: set those of the table that '{name}' shows."
+        if isinstance(found, SystemTable) and options is not None:
+            base, _, system = name.partition("$")
+            table = self.catalog.table(base)
+            if not isinstance(table, Table):
+                message = f"'{name}' is a table of the catalog: it takes no options."
                 raise InvalidInputError(message, kind="system_table", table=name)
+            found = table.with_options(options).system_table(system)
+        if isinstance(found, RowView):
             view = found.scan(columns=columns, filter=filter, **moment)
             return view_frame_of(self.spark, view, table=name)
         if isinstance(found, SystemTable):
-            given = {"columns": columns, "filter": filter, **moment, "options": options}
-            for argument, value in given.items():
-                if value is not None:
-                    message = f"System table '{name}' takes no {argument}: use select and where."
-                    raise InvalidInputError(message, kind="system_table", table=name)
-            return self.spark.createDataFrame(found.to_arrow())
+            rows = found.to_arrow(columns=columns, filter=filter, **moment)
+            return self.spark.createDataFrame(rows)
         if columns is not None and not list(columns):
             message = (
                 f"columns=[] leaves nothing of table '{name}' to read: name at least one column."

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tidelake.codec.binary_row import decode_row
 from tidelake.metadata.data_file import EMPTY_ROW, FileSource
 from tidelake.metadata.entry_table import EntryTable
-from tidelake.metadata.live_set import manifest_files, read_manifests
+from tidelake.metadata.live_set import changelog_manifests, manifest_files, read_manifests
 from tidelake.metadata.paths import NAME_BYTES_MAX
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.scan import bucket_starts, live_files
@@ -101,6 +101,10 @@ MANIFESTS = pa.schema(
 )
 
 
+WHOLE_TABLE = "{}"
+"""The partition of a table without partition keys."""
+
+
 def files_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table:
     """``$files``: one row per live file, bucket by bucket."""
     if snapshot is None:
@@ -130,14 +134,19 @@ def files_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table:
 
 
 def partitions_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table:
-    """``$partitions``: one row per partition with files; none where there are no partition keys."""
-    if snapshot is None or not handle.schema.partition_keys:
+    """``$partitions``: one row per partition with files; ``{}`` where there are no partition keys.
+
+    With partition keys the text is that of 2.1, the directory: 1.3.1 shows ``{a, null}``, which may
+    be two partitions.
+    """
+    if snapshot is None:
         return PARTITIONS.empty_table()
     entries = _live(handle, snapshot)
     entries = entries.take(entries["bucket"] >= 0)
     ids = entries["partition_id"]
     starts = np.flatnonzero(np.r_[len(ids) > 0, ids[1:] != ids[:-1]])
-    names = [handle.paths.partition_path(entries.partitions[i]) for i in ids[starts].tolist()]
+    path_of = handle.paths.partition_path
+    names = [path_of(entries.partitions[i]) or WHOLE_TABLE for i in ids[starts].tolist()]
     columns = {
         "partition": pa.array(names, _TEXT),
         **_totals(entries, starts),
@@ -163,10 +172,11 @@ def buckets_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table:
 
 
 def manifests_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table:
-    """``$manifests``: one row per manifest of the snapshot's state."""
+    """``$manifests``: one row per manifest of the snapshot's state, and of its changelog."""
     if snapshot is None:
         return MANIFESTS.empty_table()
-    listed = manifest_files(handle.fileio, handle.paths, snapshot, handle.manifests)
+    where = (handle.fileio, handle.paths, snapshot, handle.manifests)
+    listed = [*manifest_files(*where), *changelog_manifests(*where)]
     stats = [m.partition_stats for m in listed]
     columns = {
         "file_name": [m.file_name for m in listed],

@@ -203,7 +203,7 @@ class SystemTable(Conversions, abc.ABC):
 
     write = writer = upsert = delete = compact = create_tag = delete_tag = _only_read
     compact_manifests = drop_partitions = truncate = rescale_bucket = _only_read
-    replace_tag = rename_tag = rollback_to = analyze = _only_read
+    replace_tag = rename_tag = rollback_to = analyze = purge_files = _only_read
     plan = explain = copy = with_options = _only_read
     scan: ClassVar[Callable[..., Any]] = _only_read
     changes: ClassVar[Callable[..., Any]] = _only_read

@@ -16,13 +16,10 @@ Source: Paimon's ``TagManager`` and ``TagDeletion`` (1.3.1), which look at neith
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidelake.errors import StorageError
-from tidelake.metadata.index_manifest import index_entries
-from tidelake.metadata.live_set import live_entries, manifest_files
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.table.handle import TableHandle
+from tidelake.table.snapshot_files import state_files
 
 __all__ = ["delete_tag"]
 
@@ -63,31 +60,9 @@ def _only_of_tag(handle: TableHandle, name: str, snapshot: Snapshot) -> frozense
     after = [other for other in others if other.id > snapshot.id]
     after.append(handle.snapshots.load(earliest_id))
     neighbours = [*sorted(before, key=_id)[-1:], min(after, key=_id)]
-    kept = {path for other in neighbours for path in _files_of(handle, other)}
-    return frozenset(_files_of(handle, snapshot)) - kept
+    kept = {path for other in neighbours for path in state_files(handle, other)}
+    return frozenset(state_files(handle, snapshot)) - kept
 
 
 def _id(snapshot: Snapshot) -> int:
     return snapshot.id
-
-
-def _files_of(handle: TableHandle, snapshot: Snapshot) -> Iterator[str]:
-    """Paths of the files that a snapshot's state needs; its changelog went with it."""
-    fileio, paths, manifests = handle.fileio, handle.paths, handle.manifests
-    entries = live_entries(fileio, paths, snapshot, manifests)
-    places = zip(entries["partition_id"].tolist(), entries["bucket"].tolist(), strict=True)
-    for (partition_id, bucket), file in zip(places, entries.files(), strict=True):
-        partition = entries.partitions[partition_id]
-        yield paths.data_file(partition, bucket, file)
-        for extra in file.extra_files:
-            yield paths.data_file(partition, bucket, extra)
-    for manifest in manifest_files(fileio, paths, snapshot, manifests):
-        yield paths.manifest(manifest.file_name)
-    yield paths.manifest(snapshot.base_manifest_list)
-    yield paths.manifest(snapshot.delta_manifest_list)
-    for entry in index_entries(fileio, paths, snapshot, manifests):
-        yield paths.index_file_of(entry)
-    if snapshot.index_manifest is not None:
-        yield paths.manifest(snapshot.index_manifest)
-    if snapshot.statistics is not None:
-        yield paths.statistics(snapshot.statistics)

@@ -11,6 +11,7 @@ from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared, parse_value
 from tidelake.table.arguments import whole_number
 from tidelake.table.handle import TableHandle
+from tidelake.table.purge import PurgeResult, purge_files
 from tidelake.table.rollback import RollbackResult, roll_back
 from tidelake.table.tag_deletion import delete_tag
 from tidelake.table.time_travel import Moment, Time
@@ -22,7 +23,7 @@ Retention = str | int | timedelta
 
 
 class Versions(abc.ABC):
-    """Tags and rollback."""
+    """Tags, rollback and purge."""
 
     @property
     @abc.abstractmethod
@@ -170,6 +171,29 @@ class Versions(abc.ABC):
             )
             raise InvalidInputError(message, kind="rollback_target", table=handle.identifier)
         return roll_back(handle, target, dry_run=dry_run)
+
+    def purge_files(self, *, dry_run: bool = False) -> PurgeResult:
+        """Remove all rows and all history: snapshots, tags, changelogs. This cannot be undone.
+
+        The schema and the newest snapshot, which is empty then, stay. Readers of older snapshots
+        lose their files; a commit that comes meanwhile does not.
+
+        Parameters
+        ----------
+        dry_run : bool
+            Whether to say only what would go.
+
+        Returns
+        -------
+        PurgeResult
+            ``snapshot_id``, ``removed_snapshot_ids``, ``removed_tags``, ``removed_files``.
+
+        Raises
+        ------
+        UnsupportedError
+            The table has branches.
+        """
+        return purge_files(self.handle, dry_run=dry_run)
 
     def _to_tag(self, snapshot_id: int | None, timestamp: Time | None) -> Snapshot:
         handle = self.handle

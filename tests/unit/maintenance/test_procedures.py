@@ -125,6 +125,15 @@ def test_a_rollback_to_a_watermark(catalog, table):
     assert done(catalog, "rollback_to_watermark", "db.t", 25) == [(4, 3)]
 
 
+def test_a_purge_may_be_asked_first(catalog, table):
+    table.create_tag("one", snapshot_id=1)
+    [(says,)] = done(catalog, "purge_files", "db.t", True)
+    assert says.startswith("Would remove 4 snapshots, 1 tags and ")
+    assert (table.count(), table.latest_snapshot_id) == (4, 4)
+    assert done(catalog, "purge_files", "db.t") == [("Success",)]
+    assert (table.count(), table.history()["snapshot_id"].to_pylist()) == (0, [5])
+
+
 # ---- compactions
 
 
@@ -318,12 +327,13 @@ def test_the_names_and_parameters_are_paimon_s():
         "rollback_to_timestamp": "table timestamp",
         "rollback_to_watermark": "table watermark",
         "mark_partition_done": "table partitions",
+        "purge_files": "table",
     }
     for name, parameters in java.items():
         ours = [p.name for p in PROCEDURES[name].parameters if not p.is_ours]
         assert ours == parameters.split(), name
     spark = set(java) | {
-        "purge_files", "expire_tags", "create_branch", "delete_branch", "migrate_database",
+        "expire_tags", "create_branch", "delete_branch", "migrate_database",
         "migrate_table", "remove_orphan_files", "remove_unexisting_files", "expire_snapshots",
         "expire_partitions", "repair", "fast_forward", "reset_consumer", "clear_consumers",
         "alter_view_dialect", "create_function", "alter_function", "drop_function",

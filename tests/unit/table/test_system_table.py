@@ -270,3 +270,23 @@ def test_table_indexes_show_hashes_and_deletion_vectors(catalog):
     assert vector["f0"] in marked.system_table("files").to_arrow()["file_path"][0].as_py()
     assert (vector["f1"], vector["_CARDINALITY"]) == (1, 2)
     assert (shown.count(), shown.count(snapshot_id=1)) == (1, 0)
+
+
+def test_the_manifests_of_a_changelog_are_shown_too(catalog):
+    options = {"bucket": 1, "changelog-producer": "input"}
+    made = catalog.create_table("db.l", pa.schema({"k": pa.int64()}), primary_keys=["k"],
+                                options=options)  # fmt: skip
+    made.write([{"k": 1}])
+    made.write([{"k": 2}])
+    shown = made.system_table("manifests")
+    assert (shown.count(snapshot_id=1), shown.count()) == (2, 3)
+    assert shown.to_arrow()["num_added_files"].to_pylist() == [1, 1, 1]
+
+
+def test_a_table_without_partition_keys_is_one_partition(catalog):
+    made = catalog.create_table("db.one", pa.schema({"k": pa.int64()}))
+    assert made.system_table("partitions").count() == 0
+    made.write([{"k": 1}])
+    made.write([{"k": 2}])
+    [row] = made.system_table("partitions").to_arrow().to_pylist()
+    assert (row["partition"], row["record_count"], row["file_count"]) == ("{}", 2, 2)

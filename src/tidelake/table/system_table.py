@@ -201,7 +201,8 @@ class SystemTable(Conversions, abc.ABC):
         )
         raise UnsupportedError(message, kind="system_table", name=self.identifier)
 
-    write = writer = upsert = delete = compact = create_tag = delete_tag = _only_read
+    write = writer = upsert = update = delete = compact = _only_read
+    create_tag = delete_tag = _only_read
     compact_manifests = drop_partitions = truncate = rescale_bucket = _only_read
     replace_tag = rename_tag = rollback_to = analyze = purge_files = _only_read
     plan = explain = copy = with_options = _only_read

@@ -195,6 +195,10 @@ def test_what_is_of_no_moment_says_so(catalog, table, name):
         lambda t: t.explain(),
         lambda t: t.changes(1),
         lambda t: t.copy({}),
+        lambda t: t.update({"bucket": 1}),
+        lambda t: t.rollback_to(1),
+        lambda t: t.analyze(),
+        lambda t: t.purge_files(),
     ],
 )
 def test_a_system_table_is_only_read(catalog, table, call):

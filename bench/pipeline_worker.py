@@ -136,7 +136,7 @@ class Tidelake(Common):
         return self.aggregate(self.lake.table(self.name, columns=["k", "i", "s20", "d", "m", "t"]))
 
     def compact(self) -> None:
-        self.lake.catalog.table(self.name).compact(full=True)
+        assert self.lake.compact(self.name, full=True).snapshot_ids, "there is something to compact"
 
     def files(self) -> list[str]:
         table = self.lake.catalog.table(f"{self.name}$files")

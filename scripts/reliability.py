@@ -27,6 +27,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 from proving import damage, episode, faults, kill, mutants, race  # noqa: E402  (the path comes first)
+from proving.rooted import RootedFileIO  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.progress import track  # noqa: E402
 
@@ -38,11 +39,14 @@ SIZES = {
 
 
 def check_faults(_: dict, __: int | None) -> dict:
-    """Every call of every scenario in every mode."""
+    """Every call of every scenario in every mode, in memory and on local files."""
     runs = list(faults.all_faults())
-    for scenario, call, mode in track(runs, description="faults", console=CONSOLE):
+    for scenario, call, mode in track(runs, description="in memory", console=CONSOLE):
         faults.run_fault(scenario, call, mode)
-    return {"scenarios": len(faults.scenarios()), "runs": len(runs), "violations": 0}
+    for scenario, call, mode in track(runs, description="local files", console=CONSOLE):
+        with tempfile.TemporaryDirectory() as place:
+            faults.run_fault(scenario, call, mode, RootedFileIO(Path(place)))
+    return {"scenarios": len(faults.scenarios()), "runs": 2 * len(runs), "violations": 0}
 
 
 def _one_seed(job: tuple[int, int]) -> str | None:

@@ -14,7 +14,16 @@ import random
 from proving.changelog import ReplayError, replay
 from proving.fsck import check_table
 from proving.model import ModelTable, sorted_rows
-from proving.world import LOCATION, NAME, arrow_of, content_of, draw_rows, draw_shape, open_catalog
+from proving.world import (
+    LOCATION,
+    NAME,
+    Shape,
+    arrow_of,
+    content_of,
+    draw_rows,
+    draw_shape,
+    open_catalog,
+)
 from tidelake import col
 from tidelake.fileio import MemoryFileIO
 
@@ -43,11 +52,11 @@ class ModelMismatch(AssertionError):
 class Episode:
     """One seeded run."""
 
-    def __init__(self, seed: int, *, fileio=None) -> None:
+    def __init__(self, seed: int, *, fileio=None, shape: Shape | None = None) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
         self.fileio = MemoryFileIO() if fileio is None else fileio
-        self.shape = draw_shape(self.rng)
+        self.shape = draw_shape(self.rng) if shape is None else shape
         self.model = ModelTable(
             self.shape.keys,
             self.shape.partition_keys,
@@ -62,7 +71,7 @@ class Episode:
         self.last_commit: tuple[object, ...] | None = None
         self.trace: list[str] = []
         self.compared: int | None = None
-        self.told: dict[object, tuple[object, ...]] | None = {}
+        self.told: dict[object, tuple[object, ...]] = {}
         self.told_until = 0
 
     def run(self, steps: int) -> None:
@@ -107,8 +116,9 @@ class Episode:
     def _marks(self) -> bool:
         return ("deletion-vectors.enabled", "true") in self.shape.options
 
-    def upsert(self) -> None:
-        self._commit(draw_rows(self.shape, self.rng, self.rng.choice([1, 3, 30])))
+    def upsert(self, count: int | None = None) -> None:
+        count = self.rng.choice([1, 3, 30]) if count is None else count
+        self._commit(draw_rows(self.shape, self.rng, count))
 
     @property
     def _may_delete(self) -> bool:
@@ -162,6 +172,8 @@ class Episode:
             raise ModelMismatch(f"delete of {column} = {value} says {deleted} rows")
 
     def overwrite(self) -> None:
+        if self.shape.option("changelog-producer") == "full-compaction":
+            self._replay_told(self.table.latest_snapshot_id or 0)  # before rows are gone untold
         rows = draw_rows(self.shape, self.rng, 6)
         table, dynamic = self.table, not self.shape.keys_may_move
         if not dynamic:  # single partitions of such a table are not overwritten
@@ -169,7 +181,14 @@ class Episode:
         table.write(arrow_of(self.shape, rows), mode="overwrite")
         self.model.overwrite(rows, dynamic=dynamic)
         self._remember()
-        self.told = None  # no changelog tells of it; its rows are told with the next compaction
+        # no changelog tells of it; a full compaction tells what it wrote as new
+        if self.shape.option("changelog-producer") == "lookup":
+            self.told = self._by_key(self.model.content())
+        else:
+            width = len(self.shape.partition_keys) if dynamic else 0
+            gone = {key[:width] for key in self._by_key(rows)} if width else {()}
+            self.told = {k: row for k, row in self.told.items() if k[:width] not in gone}
+        self.told_until = self.table.latest_snapshot_id
 
     def compact(self) -> None:
         if self._never_compacted:
@@ -182,9 +201,13 @@ class Episode:
             return
         self.table.compact(full=True)
         self._remember()
+        newest = self.table.latest_snapshot_id
+        if self.shape.option("changelog-producer") == "full-compaction" and newest is not None:
+            self.compare_told(newest)
 
-    def reopen(self) -> None:
-        self.catalog = open_catalog(self.fileio, self.rng.randrange(2**31))
+    def reopen(self, seed: int | None = None) -> None:
+        seed = self.rng.randrange(2**31) if seed is None else seed
+        self.catalog = open_catalog(self.fileio, seed)
         self.table = self.catalog.table(NAME)
         self.compared = None
 
@@ -235,7 +258,7 @@ class Episode:
         got = content_of(self.table)
         if got != self.model.content():
             raise ModelMismatch(_difference(got, self.model.content()))
-        if self.shape.option("changelog-producer") == "lookup" and self.told is not None:
+        if self.shape.option("changelog-producer") == "lookup":
             self.compare_told(newest)
         if self.rng.random() < COUNT_SHARE:
             self.compare_count()
@@ -247,6 +270,11 @@ class Episode:
 
     def compare_told(self, newest: int) -> None:
         """The changes that the changelog tells, applied to the state before, give the state."""
+        self._replay_told(newest)
+        if self.told != self._by_key(self.model.content()):
+            raise ModelMismatch("the changelog replays to another state")
+
+    def _replay_told(self, newest: int) -> None:
         changes = []
         for row in self.table.changes(self.told_until, newest, mode="changelog").to_pylist():
             kind = row.pop("_row_kind")
@@ -257,8 +285,6 @@ class Episode:
         except ReplayError as error:
             raise ModelMismatch(f"changelog: {error}") from error
         self.told_until = newest
-        if self.told != self._by_key(self.model.content()):
-            raise ModelMismatch("the changelog replays to another state")
 
     def compare_count(self) -> None:
         said, there = self.table.count(), len(self.model.content())

@@ -16,7 +16,7 @@ from proving.fsck import check_table
 from proving.model import ModelTable
 from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
 from tidelake.errors import OutcomeUnknownError, TidelakeError
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCrash
+from tidelake.fileio import FaultMode, FaultyFileIO, FileIO, MemoryFileIO, SimulatedCrash
 
 PK = Shape(("k",), (), None, (("bucket", "1"), ("num-sorted-run.compaction-trigger", "2")))
 PARTITIONED = Shape(("p", "k"), ("p",), None, (("bucket", "2"),))
@@ -379,9 +379,9 @@ def _run(scenario: Scenario, fileio) -> tuple[list[ModelTable], bool]:
     return [model], True
 
 
-def run_fault(scenario: Scenario, call: int, mode: FaultMode) -> None:
-    """One fault; raises FaultViolation where a promise is broken."""
-    inner = MemoryFileIO()
+def run_fault(scenario: Scenario, call: int, mode: FaultMode, inner: FileIO | None = None) -> None:
+    """One fault, in memory or another empty store; raises FaultViolation for a broken promise."""
+    inner = MemoryFileIO() if inner is None else inner
     where = f"{scenario.name}, call {call}, {mode.name}"
     faulty = FaultyFileIO(inner, {call: mode})
     try:
@@ -468,6 +468,16 @@ def faults_of(
         for mode in modes or list(FaultMode):
             if mode.affects(op):
                 yield number, mode
+
+
+def modes_in_turn(scenario: Scenario) -> Iterator[tuple[int, FaultMode]]:
+    """Every call of a scenario once, each in another mode than the one of its kind before it."""
+    turns: dict[str, int] = {}
+    for number, op in enumerate(calls_of(scenario), start=1):
+        modes = [mode for mode in FaultMode if mode.affects(op)]
+        turn = turns.get(op, 0)
+        turns[op] = turn + 1
+        yield number, modes[turn % len(modes)]
 
 
 def all_faults(

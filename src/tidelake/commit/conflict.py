@@ -23,7 +23,7 @@ is a partition's number of buckets: files routed by another may not come beside 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -158,9 +158,11 @@ def check_compaction(
     if any(entry.total_buckets != compaction.total_buckets for entry in live):
         raise _gives_way(compaction, table, "the partition has another number of buckets now")
     if key_types and compaction.bucket >= 0:  # rows that have no bucket yet hide no others
-        _check_levels(compaction, [e.file for e in rest], key_types, table)
-        _check_looked_up(compaction, [e.file for e in rest], vectors, table)
-        _check_unseen(compaction, [e.file for e in rest], key_types, table)
+        files = [entry.file for entry in rest]
+        _check_levels(compaction, files, key_types, table)
+        _check_between(compaction, files, key_types, table)
+        _check_looked_up(compaction, files, vectors, table)
+        _check_unseen(compaction, files, key_types, table)
 
 
 def _check_levels(
@@ -172,7 +174,6 @@ def _check_levels(
         for (_, high), (low, _) in itertools.pairwise(ranges):
             if low <= high:
                 raise _gives_way(compaction, table, f"level {level} holds files of these keys now")
-    _check_between(compaction, rest, types, table)
 
 
 def _check_between(
@@ -185,14 +186,8 @@ def _check_between(
     """
     lowest = max((f.level for f in compaction.after), default=0)
     between = [f for f in rest if 0 < f.level < lowest]
-    if not between:
-        return
-    low, high = key_range(compaction.before, types)
-    for file in between:
-        own_low, own_high = key_range([file], types)
-        if own_low <= high and low <= own_high:
-            why = f"level {file.level} holds files of these keys now"
-            raise _gives_way(compaction, table, why)
+    for file in _of_same_keys(between, compaction.before, types):
+        raise _gives_way(compaction, table, f"level {file.level} holds files of these keys now")
 
 
 def _check_looked_up(
@@ -212,14 +207,22 @@ def _check_unseen(
 ) -> None:
     newest = max((f.max_sequence_number for f in compaction.before), default=-1)
     unseen = [f for f in rest if f.level == 0 and f.min_sequence_number <= newest]
-    if not unseen:
-        return
-    low, high = key_range(compaction.before, types)
-    for file in unseen:
+    for file in _of_same_keys(unseen, compaction.before, types):
+        why = f"file '{file.file_name}' was added with rows as old as those it compacts"
+        raise _gives_way(compaction, table, why)
+
+
+def _of_same_keys(
+    files: Sequence[DataFileMeta], compacted: Sequence[DataFileMeta], types: Sequence[DataType]
+) -> Iterator[DataFileMeta]:
+    """Those of some files whose keys may be among the compacted files' keys."""
+    if not files:
+        return  # a range costs a decoded key per file
+    low, high = key_range(compacted, types)
+    for file in files:
         own_low, own_high = key_range([file], types)
         if own_low <= high and low <= own_high:
-            why = f"file '{file.file_name}' was added with rows as old as those it compacts"
-            raise _gives_way(compaction, table, why)
+            yield file
 
 
 def key_range(files: Iterable[DataFileMeta], types: Sequence[DataType]) -> Range:

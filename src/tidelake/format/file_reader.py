@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidelake.fileio import FileIO
 from tidelake.format.read_error import corrupt
 from tidelake.types import DataField
+from tidelake.types.nested import leaf_arrays
 from tidelake.types.predicate import Predicate
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Positions",
     "ReadRequest",
     "check_row_count",
+    "check_texts",
     "null_batches",
     "open_sized",
     "without_rows",
@@ -148,3 +150,23 @@ def check_row_count(request: ReadRequest, found: int) -> None:
     if request.row_count is not None and found != request.row_count:
         reason = f"its footer says {found} rows where the manifest says {request.row_count}"
         raise corrupt(request.path, reason)
+
+
+def check_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """See that texts are UTF-8, which Arrow's readers take for granted: nothing else would.
+
+    Returns
+    -------
+    RecordBatch
+        The same.
+
+    Raises
+    ------
+    ArrowInvalid
+        They are not.
+    """
+    for column in batch.columns:
+        for leaf in leaf_arrays(column):
+            if pa.types.is_string(leaf.type):
+                leaf.validate(full=True)
+    return batch

@@ -27,6 +27,7 @@ from tidelake.fileio import FileIO
 from tidelake.format.file_reader import (
     ReadRequest,
     check_row_count,
+    check_texts,
     null_batches,
     open_sized,
     without_rows,
@@ -37,7 +38,6 @@ from tidelake.format.orc_tail import orc_tail
 from tidelake.format.own_columns import OwnColumns, check_no_variant
 from tidelake.format.read_error import corrupt
 from tidelake.types.arrow import to_arrow_schema
-from tidelake.types.nested import leaf_arrays
 
 __all__ = ["read_orc"]
 
@@ -121,19 +121,6 @@ def _scanned(
         raise corrupt(path, f"it holds {found} rows, not {stripes.row_count}")
 
 
-def _check_texts(column: pa.Array) -> None:
-    """See that texts are UTF-8, which Arrow's reader takes for granted: nothing else would.
-
-    Raises
-    ------
-    ArrowInvalid
-        They are not.
-    """
-    for leaf in leaf_arrays(column):
-        if pa.types.is_string(leaf.type):
-            leaf.validate(full=True)
-
-
 def _wanted(
     read: Iterator[tuple[str, pa.RecordBatch]],
     stripes: OrcStripes,
@@ -144,7 +131,5 @@ def _wanted(
         row_bytes = max(1, rows.nbytes // max(1, rows.num_rows))
         count = max(1, min(request.batch_rows, request.batch_bytes // row_bytes))
         for start in range(0, rows.num_rows, count):
-            batch = rows.slice(start, count)
-            for column in batch.columns:
-                _check_texts(column)
+            batch = check_texts(rows.slice(start, count))
             yield columns.wanted(stripes.own_values(batch, zone, request.path), batch.num_rows)

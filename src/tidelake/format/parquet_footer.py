@@ -9,7 +9,8 @@ group, or end the process, for Arrow looks at some of it where no error can come
   zeros, and the file's length. Other readers pass over it (ADR 24). Who writes the rows anew may
   carry the key along: it then states another length, and counts for nothing.
 - **Files of others** are believed as far as they can be parsed. Before the metadata of a column
-  chunk is asked for, what would end the process is looked for (:func:`check_chunks`).
+  chunk is asked for, what would end the process is looked for (:func:`check_chunks`). Their pages
+  need not have checksums, so the reader looks at texts, which Arrow takes for UTF-8 unseen.
 
 Layout of a file's end::
 
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,7 +34,7 @@ from tidelake.format.read_error import corrupt
 from tidelake.format.thrift import Struct, inner_struct, inner_structs, read_struct, value_of
 from tidelake.format.thrift import unsigned as number_of
 
-__all__ = ["CHECKSUM_BLANK", "CHECKSUM_KEY", "FooterSeal", "check_chunks", "read_footer"]
+__all__ = ["CHECKSUM_BLANK", "CHECKSUM_KEY", "Footer", "FooterSeal", "check_chunks", "read_footer"]
 
 CHECKSUM_KEY = "tidelake.checksum"
 """On disk: never rename."""
@@ -101,7 +103,16 @@ class FooterSeal:
         self._output.write(bytes(held))
 
 
-def read_footer(source: pa.NativeFile, *, path: str, asks_chunks: bool) -> pq.FileMetaData:
+@dataclass(frozen=True)
+class Footer:
+    """A footer that was checked as far as it could be."""
+
+    metadata: pq.FileMetaData
+    is_sealed: bool
+    """Tidelake wrote the file, so its pages have checksums too."""
+
+
+def read_footer(source: pa.NativeFile, *, path: str, asks_chunks: bool) -> Footer:
     """Read and check a file's footer.
 
     Parameters
@@ -128,9 +139,10 @@ def read_footer(source: pa.NativeFile, *, path: str, asks_chunks: bool) -> pq.Fi
     if end_bytes > len(tail):
         tail = source.read_at(end_bytes, size - end_bytes)
     end = tail[-end_bytes:]
-    if not _is_sealed(end, size, path) and asks_chunks:
+    is_sealed = _is_sealed(end, size, path)
+    if not is_sealed and asks_chunks:
         check_chunks(end[:-_END_BYTES], path=path)
-    return pq.read_metadata(pa.BufferReader(_MAGIC + end))
+    return Footer(pq.read_metadata(pa.BufferReader(_MAGIC + end)), is_sealed)
 
 
 def _is_sealed(end: bytes, size: int, path: str) -> bool:

@@ -29,6 +29,7 @@ from tidelake.format.file_reader import (
     Positions,
     ReadRequest,
     check_row_count,
+    check_texts,
     null_batches,
     open_sized,
     without_rows,
@@ -60,10 +61,10 @@ def read_parquet(
 ) -> Iterator[pa.RecordBatch]:
     """Read a Parquet file; see :data:`tidelake.format.file_reader.FileReader`."""
     path = request.path
-    file = _open(stack, fileio, request)
+    file, is_sealed = _open(stack, fileio, request)
     sources = map_columns(file, request.fields, path=path, file_fields=request.file_fields)
     groups = matching_row_groups(file.metadata, sources, request.predicate)
-    batches = _source_batches(stack, fileio, request, file, sources, groups)
+    batches = _source_batches(stack, fileio, request, file, sources, groups, is_sealed=is_sealed)
     return without_rows(batches, _among_groups(request.deleted, file.metadata, groups))
 
 
@@ -84,11 +85,13 @@ def _among_groups(
     return np.concatenate(parts)
 
 
-def _open(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> pq.ParquetFile:
+def _open(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> tuple[pq.ParquetFile, bool]:
+    """Open and check a file; and whether its pages have checksums."""
     path = request.path
     source = open_sized(stack, fileio, request)
     asks_chunks = request.predicate is not None or request.batch_bytes < BATCH_BYTES_MAX
-    metadata = read_footer(source, path=path, asks_chunks=asks_chunks)
+    footer = read_footer(source, path=path, asks_chunks=asks_chunks)
+    metadata = footer.metadata
     file = _parquet_file(source, request, metadata=metadata)
     check_row_count(request, metadata.num_rows)
     if metadata.num_columns > COLUMNS_COUNT_MAX:
@@ -99,7 +102,7 @@ def _open(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> pq.ParquetF
     group_rows = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
     if min(group_rows, default=0) < 0 or sum(group_rows) != metadata.num_rows:
         raise corrupt(path, "its row groups do not add up to its row count")
-    return file
+    return file, footer.is_sealed
 
 
 def _parquet_file(
@@ -127,6 +130,8 @@ def _source_batches(
     file: pq.ParquetFile,
     sources: Sequence[Source],
     groups: list[int],
+    *,
+    is_sealed: bool,
 ) -> Iterator[pa.RecordBatch]:
     """Give all rows of the row groups, in the wanted types."""
     path = request.path
@@ -137,6 +142,8 @@ def _source_batches(
         total = sum(file.metadata.row_group(g).num_rows for g in groups)
         return null_batches(schema, total, rows)
     read = _raw_batches(file, groups, names, rows, path)
+    if not is_sealed:
+        read = map(check_texts, read)
     int96 = [s.file_name for s in sources if s.file_name is not None and s.is_int96]
     if int96:
         source = stack.enter_context(fileio.open_input(path))

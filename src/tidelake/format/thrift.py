@@ -29,7 +29,7 @@ __all__ = [
 
 DEPTH_MAX = 100
 VARINT_BYTES_MAX = 10
-_LISTS, _STRUCT = (9, 10), 12
+_NUMBERS, _LISTS, _STRUCT = (4, 5, 6), (9, 10), 12
 
 Struct = list[tuple[int, int, Any]]
 """Id, type and value of each field."""
@@ -96,27 +96,28 @@ class _Reader:
         fields: Struct = []
         number = 0
         while head := self._take(1)[0]:
-            number = number + (head >> 4) if head >> 4 else self._zigzag()
-            fields.append((number, head & 15, self._read(head & 15, depth + 1)))
+            step, kind = head >> 4, head & 15
+            number = number + step if step else self._zigzag()
+            fields.append((number, kind, self._read(kind, depth + 1)))
         return fields
 
     def _read(self, kind: int, depth: int) -> Any:
+        if kind in _NUMBERS:  # nearly all, so first
+            return self._varint()
         match kind:
+            case 8:
+                length = self._varint()
+                return length + self._take(unsigned(length))
+            case 12:
+                return self.struct(depth)
+            case 9 | 10:
+                return self._list(depth)
             case 1 | 2:
                 return b""
             case 3:
                 return self._take(1)
-            case 4 | 5 | 6:
-                return self._varint()
             case 7:
                 return self._take(8)
-            case 8:
-                length = self._varint()
-                return length + self._take(unsigned(length))
-            case 9 | 10:
-                return self._list(depth)
-            case 12:
-                return self.struct(depth)
         raise ValueError(f"its footer has a field of type {kind}")
 
     def _list(self, depth: int) -> tuple[int, list[Any]]:
@@ -136,11 +137,17 @@ class _Reader:
         return part
 
     def _varint(self) -> bytes:
-        begin = self.place
-        while self._take(1)[0] >= 0x80:
-            if self.place - begin == VARINT_BYTES_MAX:
-                raise ValueError("its footer has a number of more than 64 bits")
-        return self.data[begin : self.place]
+        data, begin = self.data, self.place
+        end = begin
+        try:
+            while data[end] >= 0x80:
+                end += 1
+        except IndexError:
+            raise ValueError("its footer is cut short") from None
+        if end - begin >= VARINT_BYTES_MAX:
+            raise ValueError("its footer has a number of more than 64 bits")
+        self.place = end + 1
+        return data[begin : self.place]
 
     def _zigzag(self) -> int:
         value = unsigned(self._varint())
@@ -149,6 +156,8 @@ class _Reader:
 
 def unsigned(varint: bytes) -> int:
     """A varint as a number, before zigzag."""
+    if len(varint) == 1:
+        return varint[0]
     return sum((byte & 0x7F) << (7 * at) for at, byte in enumerate(varint))
 
 

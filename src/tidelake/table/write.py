@@ -29,10 +29,11 @@ from tidelake.errors import (
 from tidelake.fileio.name import validate_name
 from tidelake.format import check_file_formats
 from tidelake.format.file_index import check_file_indexes
+from tidelake.merge.spec import LOOKUP
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER, Snapshot
-from tidelake.options import check_supported, declared, write_buffer_bytes
+from tidelake.options import Options, check_supported, declared, write_buffer_bytes
 from tidelake.options.file_index import file_index_settings
 from tidelake.scan import plan_scan, read_split
 from tidelake.scan.prune import matching_partitions
@@ -422,8 +423,7 @@ def new_writer(
     handle.schemas.check_same(handle.schema, table=handle.identifier)
     context = handle.store_context()
     if overwrite:  # its commit would not name changelog files
-        silent = context.options.updated({declared.CHANGELOG_PRODUCER.key: "none"})
-        context = replace(context, options=silent)
+        context = replace(context, options=_silenced(context.options))
     live = None if overwrite else LiveState(handle, snapshot_id=base_snapshot_id)
     dynamic = None
     moves = None
@@ -460,6 +460,17 @@ def new_writer(
         moves=moves,
         fills_defaults=fills_defaults,
     )
+
+
+def _silenced(options: Options) -> Options:
+    """Options of a writer whose rows are told to no changelog, now or later.
+
+    Rows that a lookup has not seen would be told as new by the compaction that sees them first.
+    """
+    silent = {declared.CHANGELOG_PRODUCER.key: "none"}
+    if options.get(declared.CHANGELOG_PRODUCER) == LOOKUP:
+        silent[declared.FORCE_LOOKUP.key] = "true"
+    return options.updated(silent)
 
 
 def live_keys(

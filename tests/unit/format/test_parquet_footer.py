@@ -32,7 +32,7 @@ def sealed():
 
 
 def opened(data, *, asks_chunks=True):
-    return read_footer(pa.BufferReader(data), path=PATH, asks_chunks=asks_chunks)
+    return read_footer(pa.BufferReader(data), path=PATH, asks_chunks=asks_chunks).metadata
 
 
 def parts(data):
@@ -152,3 +152,21 @@ def test_a_footer_that_is_none_is_refused(data):
     if data != b"\x15\x06\x00":  # a struct without columns
         with pytest.raises(CorruptError):
             check_chunks(data, path=PATH)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_text_of_another_writer_that_is_no_utf8_is_refused(nested):
+    """Pages of others need not have checksums."""
+    texts = pa.array(["plain", "äöü", None])
+    values = pa.array([[text] for text in texts.to_pylist()]) if nested else texts
+    kind = {"type": "ARRAY", "element": "STRING"} if nested else "STRING"
+    fields = (field(0, "s", kind),)
+    made = put_parquet(pa.table({"s": values}), use_dictionary=False, compression="none")
+    assert list(read_batches(made, PATH, fields))
+    value = b"\x06\x00\x00\x00"  # its length in the page
+    data = made.read_bytes(PATH)
+    assert data.count(value + "äöü".encode()) == 1
+    files = MemoryFileIO()
+    files.write_once(PATH, data.replace(value + "äöü".encode(), value + b"\xff" * 6))
+    with pytest.raises(CorruptError, match=PATH):
+        list(read_batches(files, PATH, fields))

@@ -192,3 +192,18 @@ def test_columns_to_ignore_must_be_there(tmp_path):
             "deduplicate",
             **{"changelog-producer.row-deduplicate-ignore-fields": "v,x"},
         )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_compaction_does_not_tell_what_an_overwrite_wrote(tmp_path, engine):
+    table = table_at(tmp_path, engine)
+    write(table, [("+I", {"k": k, "v": 1, "w": 1}) for k in (1, 2)])
+    rows = [{"k": k, "v": 2, "w": 2} for k in (2, 3)]
+    (overwrite, *_) = table.write(rows, mode="overwrite").snapshot_ids
+    assert content(table) == {row["k"]: row for row in rows}
+    before = content(table)
+    write(table, [("+I", {"k": 4, "v": 4, "w": 4})])
+    table.compact(full=True)
+    told = logged(table, overwrite, table.latest_snapshot_id)
+    assert told == [("+I", {"k": 4, "v": 4, "w": 4})]
+    assert content(table) == {**before, 4: {"k": 4, "v": 4, "w": 4}}

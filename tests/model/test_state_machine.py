@@ -1,0 +1,135 @@
+"""Operations that hypothesis chooses, on every engine, producer and kind of bucket, against a dict.
+
+The seeded episodes beside this file draw more of them; here a failure is cut down to the fewest
+operations and rows that show it.
+"""
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+from proving import world
+from proving.episode import Episode
+
+BUCKETS = {
+    "one": {"bucket": "1"},
+    "three": {"bucket": "3"},
+    "dynamic": {"bucket": "-1", "dynamic-bucket.target-row-num": "10"},
+}
+
+
+KINDS = [
+    (engine, producer)
+    for engine in world.ENGINES
+    for producer in (("none", "lookup") if engine == "first-row" else world.PRODUCERS)
+]
+
+
+@st.composite
+def shapes(draw, engine, producer):
+    """A primary-key table with some kind of bucket and some options."""
+    partition_keys = draw(st.sampled_from([(), ("p",)]))
+    options = {"merge-engine": engine, **world.ENGINES[engine], "changelog-producer": producer}
+    options |= BUCKETS[draw(st.sampled_from(sorted(BUCKETS)))]
+    options["num-sorted-run.compaction-trigger"] = draw(st.sampled_from(["2", "3", "5"]))
+    if producer != "none" and draw(st.booleans()):
+        options["changelog-producer.row-deduplicate"] = "true"
+    if draw(st.booleans()):
+        options["target-file-size"] = "2 kb"
+    if draw(st.booleans()):
+        options |= {"write-buffer-size": "1 kb", "write-buffer-spillable": "true"}
+    if engine == "deduplicate" and producer in ("none", "lookup") and draw(st.booleans()):
+        options["deletion-vectors.enabled"] = "true"
+        options["deletion-vectors.bitmap64"] = draw(st.sampled_from(["true", "false"]))
+    moves = bool(partition_keys) and options["bucket"] == "-1" and draw(st.booleans())
+    keys = ("k",) if moves else (*partition_keys, "k")
+    sequence = None
+    if engine == "deduplicate" and not moves and draw(st.booleans()):
+        sequence = options["sequence.field"] = "n"
+    return world.Shape(keys, partition_keys, sequence, tuple(options.items()))
+
+
+RANDOM = st.randoms(use_true_random=False)
+
+
+class TableMachine(RuleBasedStateMachine):
+    """An episode whose draws hypothesis makes."""
+
+    episode: Episode
+    opened = 0
+
+    def __init__(self, engine, producer):
+        super().__init__()
+        self.kind = engine, producer
+
+    @initialize(data=st.data())
+    def create(self, data):
+        self.episode = Episode(0, shape=data.draw(shapes(*self.kind)))
+
+    @rule(rng=RANDOM, count=st.sampled_from([1, 3, 20]))
+    def upsert(self, rng, count):
+        self.episode.rng = rng
+        self.episode.upsert(count)
+
+    @rule(rng=RANDOM)
+    def delete(self, rng):
+        self.episode.rng = rng
+        self.episode.delete()
+
+    @rule(rng=RANDOM)
+    def mixed(self, rng):
+        self.episode.rng = rng
+        self.episode.mixed()
+
+    @rule(rng=RANDOM)
+    def overwrite(self, rng):
+        self.episode.rng = rng
+        self.episode.overwrite()
+
+    @rule(rng=RANDOM)
+    def travel(self, rng):
+        self.episode.rng = rng
+        self.episode.travel()
+
+    @rule(rng=RANDOM)
+    def filter(self, rng):
+        self.episode.rng = rng
+        self.episode.filter()
+
+    @rule(name=st.sampled_from(["compact", "compact_full", "replay"]))
+    def do(self, name):
+        getattr(self.episode, name)()
+
+    @rule()
+    def reopen(self):
+        self.opened += 1  # names are drawn from it, and must not come twice
+        self.episode.reopen(self.opened)
+
+    @invariant()
+    def equals_the_dict(self):
+        if hasattr(self, "episode"):
+            self.episode.compare()
+
+    def teardown(self):
+        if hasattr(self, "episode"):
+            self.episode.finish()
+
+
+SETTINGS = settings(
+    max_examples=6,
+    stateful_step_count=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@pytest.mark.timeout(1_200)  # to cut a failure down takes minutes
+@pytest.mark.parametrize(("engine", "producer"), KINDS)
+def test_equals_the_dict(engine, producer):
+    run_state_machine_as_test(lambda: TableMachine(engine, producer), settings=SETTINGS)

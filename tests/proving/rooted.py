@@ -1,0 +1,22 @@
+"""The local file system below one directory, as a storage whose paths begin there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tidelake.fileio import LocalFileIO
+from tidelake.telemetry import SeededIds
+
+
+class RootedFileIO:
+    """Local files; every path is taken below a directory, so that worlds have the same names."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = str(root)
+        self._inner = LocalFileIO(SeededIds(1))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._inner, name)
+        return lambda path, *rest: method(self._root + path, *rest)

@@ -110,6 +110,10 @@ class JavaPeer:
         asked = {"op": "copy", "table": str(table), "from": str(source), "keep": keep, "full": full}
         return self._checked(self._ask(asked)[-1])
 
+    def statistics(self, table: Path) -> str:
+        """What Java makes of a table's statistics, as one text."""
+        return str(self._checked(self._ask({"op": "statistics", "table": str(table)})[-1])["text"])
+
     def read(
         self, table: Path, options: Mapping[str, str] | None = None, *, system: str | None = None
     ) -> tuple[list[str], list[tuple[Cell, ...]]]:

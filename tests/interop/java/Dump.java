@@ -109,6 +109,12 @@ public final class Dump {
                 case "tag":
                     Peer.tag(request);
                     break;
+                case "version":
+                    snapshot = Versions.change(request);
+                    break;
+                case "statistics":
+                    more = Versions.statistics(request);
+                    break;
                 default:
                     throw new IllegalArgumentException("unknown op " + op);
             }

@@ -1,9 +1,10 @@
 """A seeded run of operations against a dict: the same seed replays exactly.
 
-Each step draws an operation (upsert, delete, overwrite, compact, reopen, replay of an acknowledged
-commit, time travel, filtered read), does it on the engine and on the model, and compares; a step
-that made no snapshot and did not reopen the table has nothing new to compare. In the end the files
-are checked by the independent fsck, the rows are counted and some snapshots are read again.
+Each step draws an operation (upsert, delete, update, overwrite, compact, reopen, replay of an
+acknowledged commit, time travel, filtered read), does it on the engine and on the model, and
+compares; a step that made no snapshot and did not reopen the table has nothing new to compare. In
+the end the files are checked by the independent fsck, the rows are counted and some snapshots are
+read again.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ OPERATIONS = (
     ("upsert", 40),
     ("delete", 12),
     ("mixed", 10),
+    ("update", 6),
     ("overwrite", 5),
     ("compact", 8),
     ("compact_full", 3),
@@ -143,8 +145,8 @@ class Episode:
         self._commit(rows, [self.rng.random() < 0.4 for _ in rows])
 
     def delete(self) -> None:
-        if self._marks and not self.shape.keys:
-            self._delete_marked()
+        if not self.shape.keys:
+            self._delete_found()
             return
         if not self._may_delete:
             return
@@ -161,7 +163,20 @@ class Episode:
             return
         self._commit(rows, [True] * len(rows))
 
-    def _delete_marked(self) -> None:
+    def update(self) -> None:
+        if self.shape.engine in ("first-row", "aggregation"):
+            return
+        column = self.rng.choice(["k", "n"])
+        value = self.rng.randrange(-20, 20)
+        text = f"u{self.rng.randrange(100)}"
+        count = sum(row[column] == value for row in self.model.content())
+        updated = self.table.update({"v": text}, col(column) == value).rows
+        self.model.update(column, value, {"v": text})
+        self._remember()
+        if updated != count:
+            raise ModelMismatch(f"update of {column} = {value} says {updated} rows, not {count}")
+
+    def _delete_found(self) -> None:
         column = self.rng.choice(["k", "n"])
         value = self.rng.randrange(-20, 20)
         before = len(self.model.content())

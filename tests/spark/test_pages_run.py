@@ -10,7 +10,12 @@ CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize(
-    ("page", "place"), [("README.md", "/tmp/warehouse"), ("docs/spark.md", "/tmp/spark-warehouse")]
+    ("page", "place"),
+    [
+        ("README.md", "/tmp/warehouse"),
+        ("docs/spark.md", "/tmp/spark-warehouse"),
+        ("docs/sql.md", "/tmp/sql-warehouse"),
+    ],
 )
 def test_the_code_of_a_page_runs(page, place, spark, tmp_path, capsys):
     assert spark.version  # the page adopts the session of these tests

@@ -330,6 +330,16 @@ class Catalog:
         yield from ((f"table-default.{k}", v) for k, v in sorted(self._table_options.items()))
         yield ("warehouse", self.warehouse)
 
+    def location(self, identifier: str) -> str:
+        """The directory of a table, whether there is one or not.
+
+        Raises
+        ------
+        InvalidInputError
+            It is no name of a table.
+        """
+        return self._table_path(*_split(identifier))
+
     def alter_table(self, identifier: str, changes: Sequence[SchemaChange]) -> Table:
         """Change a table's schema: all of the changes, in order, or none.
 

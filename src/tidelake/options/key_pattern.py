@@ -162,6 +162,13 @@ PATTERNS = (
         no_effect("it belongs to metadata.iceberg.storage"),
     ),
     KeyPattern(
+        "schema.watermark.<n>.*, schema.<n>.name, ...",
+        r"schema\.(watermark\.\d+\.(rowtime|strategy\.(expr|data-type))"
+        r"|\d+\.(name|data-type|expr|metadata|virtual|comment))",
+        "The watermark and the computed columns that a statement of Flink's declared.",
+        no_effect("kept for streams and for Flink; a batch has no watermark"),
+    ),
+    KeyPattern(
         "comment, owner, provider, external",
         r"comment|owner|provider|external|is_managed_location",
         "Properties that SQL engines keep with a table.",

@@ -13,23 +13,23 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from tidelake.catalog import Catalog, open_catalog
 from tidelake.errors import InvalidInputError
-from tidelake.options import session_options
+from tidelake.spark._optional import statements_of
 from tidelake.spark.change import delete_on_spark, update_on_spark
 from tidelake.spark.changes import changes_frame
 from tidelake.spark.compaction import compact_on_spark
-from tidelake.spark.read import frame_of, view_frame_of
 from tidelake.spark.session import prepare
 from tidelake.spark.source import TidelakeSource
+from tidelake.spark.table_frame import in_session, table_frame
 from tidelake.spark.types import fields_from_spark
 from tidelake.spark.write import write_frame
-from tidelake.table import RowView, SystemTable, Table
+from tidelake.table import SystemTable, Table
 from tidelake.table.changes_range import planned_changes
 from tidelake.table.compaction import Chosen
 from tidelake.table.logged_changes import ChangesMode
@@ -37,16 +37,19 @@ from tidelake.table.time_travel import Moment
 from tidelake.table.write import CommitIdentity, WriteResult
 from tidelake.types.schema_change import SchemaChange
 
+if TYPE_CHECKING:
+    from tidelake.spark.statements import Statements
+
 __all__ = ["Lake", "attach"]
 
-
-SESSION_PREFIX = "spark.tidelake."
+DEFAULT_CATALOG = "tidelake"
 
 
 def attach(
     spark: SparkSession,
     warehouse: str | Path,
     *,
+    catalog: str = DEFAULT_CATALOG,
     options: Mapping[str, object] | None = None,
     memory: int | str | None = None,
 ) -> Lake:
@@ -61,6 +64,8 @@ def attach(
         Of :func:`tidelake.spark.session`, or any other.
     warehouse : str or Path
         A directory that the driver and all executors see under this path.
+    catalog : str
+        The name that statements of :meth:`Lake.sql` call it by.
     options : mapping, optional
         Of the catalog; see :func:`tidelake.open`.
     memory : int or str, optional
@@ -69,7 +74,8 @@ def attach(
     """
     prepare(spark)
     spark.dataSource.register(TidelakeSource)
-    return Lake(spark, open_catalog(warehouse, options=options, memory=memory))
+    opened = open_catalog(warehouse, options=options, memory=memory)
+    return Lake(spark, opened, catalog_name=catalog)
 
 
 class Lake:
@@ -85,14 +91,53 @@ class Lake:
         Where reads and writes run.
     catalog : Catalog
         The warehouse.
+    catalog_name : str
+        What statements call it.
     """
 
-    def __init__(self, spark: SparkSession, catalog: Catalog) -> None:
+    def __init__(
+        self, spark: SparkSession, catalog: Catalog, *, catalog_name: str = DEFAULT_CATALOG
+    ) -> None:
         self.spark = spark
         self.catalog = catalog
+        self.catalog_name = catalog_name
+        self._statements: Statements | None = None
 
     def __repr__(self) -> str:
         return f"Lake('{self.catalog.warehouse}')"
+
+    def sql(
+        self, text: str, args: Mapping[str, object] | Sequence[object] | None = None
+    ) -> DataFrame:
+        """Run a statement in Spark's SQL or Flink's; of several with semicolons, all in turn.
+
+        Parameters
+        ----------
+        text : str
+            SELECT, INSERT, CREATE, ALTER, SHOW, ...: ``docs/sql.md`` lists what there is. Tables of
+            this warehouse, and of others by CREATE CATALOG, stand beside the session's own views.
+        args : mapping or sequence, optional
+            Values of a query's parameters, as of ``spark.sql``.
+
+        Returns
+        -------
+        DataFrame
+            Of the last statement; empty and without columns where it has no answer. A query shows
+            its tables as they were when this was called.
+
+        Raises
+        ------
+        InvalidInputError, UnsupportedError, NotFoundError, AlreadyExistsError
+            What is wrong, where in the text, and what to write.
+        """
+        if self._statements is None:
+            self._statements = statements_of(
+                self.spark,
+                self.catalog,
+                catalog_name=self.catalog_name,
+                runner_of=lambda catalog: Lake(self.spark, catalog),
+            )
+        return self._statements.run(text, args)
 
     def table(
         self,
@@ -136,7 +181,6 @@ class Lake:
             No such table, column, snapshot or tag; near names are offered.
         """
         found = self.catalog.table(name)
-        moment: dict[str, Any] = {"snapshot_id": snapshot_id, "timestamp": timestamp, "tag": tag}
         if isinstance(found, SystemTable) and options is not None:
             base, _, system = name.partition("$")
             table = self.catalog.table(base)
@@ -144,19 +188,15 @@ class Lake:
                 message = f"'{name}' is a table of the catalog: it takes no options."
                 raise InvalidInputError(message, kind="system_table", table=name)
             found = table.with_options(options).system_table(system)
-        if isinstance(found, RowView):
-            view = found.scan(columns=columns, filter=filter, **moment)
-            return view_frame_of(self.spark, view, table=name)
-        if isinstance(found, SystemTable):
-            rows = found.to_arrow(columns=columns, filter=filter, **moment)
-            return self.spark.createDataFrame(rows)
-        if columns is not None and not list(columns):
-            message = (
-                f"columns=[] leaves nothing of table '{name}' to read: name at least one column."
-            )
-            raise InvalidInputError(message, kind="no_columns", table=name)
-        scan = self._in_session(found, options).scan(columns=columns, filter=filter, **moment)
-        return frame_of(self.spark, scan, table=name)
+        return table_frame(
+            self.spark,
+            found,
+            name,
+            columns=columns,
+            filter=filter,
+            moment={"snapshot_id": snapshot_id, "timestamp": timestamp, "tag": tag},
+            options=options,
+        )
 
     def changes(
         self,
@@ -477,10 +517,7 @@ class Lake:
 
     def _in_session(self, table: Table, options: Mapping[str, object] | None) -> Table:
         """The table with the session's options, and over them those of one use."""
-        conf = self.spark.conf.getAll
-        own = session_options(conf, prefix=SESSION_PREFIX, table=table.identifier)
-        given = {**own, **(options or {})}
-        return table.with_options(given) if given else table
+        return in_session(self.spark, table, options)
 
     def _data_table(self, name: str, *, use: str = "rows are written to") -> Table:
         found = self.catalog.table(name)

@@ -268,3 +268,13 @@ def test_names_are_shortened_in_messages(catalog, name):
     with pytest.raises(InvalidInputError) as caught:
         catalog.table(name)
     assert len(str(caught.value)) < 400
+
+
+def test_a_table_has_a_location_before_it_is_there(tmp_path):
+    catalog = tidelake.open(tmp_path)
+    location = catalog.location("db.t")
+    assert location == f"{tmp_path}/db.db/t"
+    made = catalog.create_table("db.t", pa.schema({"a": pa.int64()}))
+    assert made.paths.location == location
+    with pytest.raises(InvalidInputError):
+        catalog.location("db.a/b")

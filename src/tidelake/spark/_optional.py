@@ -1,0 +1,43 @@
+"""What needs the library sqlglot, loaded at its first use: executors never do."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from tidelake.catalog import Catalog
+from tidelake.errors import UnsupportedError
+from tidelake.maintenance.procedure import Runner
+
+if TYPE_CHECKING:
+    from tidelake.spark.statements import Statements
+
+__all__ = ["statements_of"]
+
+
+def statements_of(
+    spark: SparkSession,
+    catalog: Catalog,
+    *,
+    catalog_name: str,
+    runner_of: Callable[[Catalog], Runner],
+) -> Statements:
+    """What runs the statements of a session.
+
+    Raises
+    ------
+    UnsupportedError
+        sqlglot is not installed; the message says how to install it.
+    """
+    try:
+        module = importlib.import_module("tidelake.spark.statements")
+    except ImportError as error:
+        message = "tl.sql needs the library 'sqlglot': pip install 'tidelake[sql]'."
+        raise UnsupportedError(message, kind="library_missing", library="sqlglot") from error
+    made: Statements = module.Statements(
+        spark, catalog, catalog_name=catalog_name, runner_of=runner_of
+    )
+    return made

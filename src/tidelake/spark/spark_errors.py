@@ -1,0 +1,79 @@
+"""Errors of Spark's analysis in the user's words: no plan, no stack, no name that we made up."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException
+
+from tidelake.errors import InvalidInputError, TidelakeError, near_names, shortened
+from tidelake.sql.statement import Query
+from tidelake.sql.words import fault
+
+__all__ = ["in_our_words"]
+
+SparkRefusal: TypeAlias = AnalysisException | IllegalArgumentException | ParseException
+
+_CONDITION = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*")
+_TAIL = re.compile(r"\s*(SQLSTATE: \w+.*|; line \d+ pos \d+.*|;\s*\n.*|\n==.*)$", re.DOTALL)
+_LOGGER = "SQLQueryContextLogger"
+_UNRESOLVED = "UNRESOLVED_COLUMN"
+_OWN_VIEW = re.compile(r"`?_pyspark_\w+`?\.")
+
+
+@contextmanager
+def in_our_words(query: Query, columns: Sequence[str] = ()) -> Iterator[None]:
+    """Raise what Spark says against a query as an error of ours, which shows the place.
+
+    Parameters
+    ----------
+    query : Query
+        The query.
+    columns : sequence of str
+        Those of its tables: Spark, which is given only some, would offer wrong ones.
+
+    Raises
+    ------
+    InvalidInputError
+        Spark's analysis or parser refused the query.
+    """
+    logger = logging.getLogger(_LOGGER)
+    was_disabled, logger.disabled = logger.disabled, True  # it would print the stack
+    try:
+        yield
+    except (AnalysisException, IllegalArgumentException, ParseException) as error:
+        raise _ours(error, query, columns) from error
+    finally:
+        logger.disabled = was_disabled
+
+
+def _ours(error: SparkRefusal, query: Query, columns: Sequence[str]) -> TidelakeError:
+    condition = error.getCondition() or ""
+    said = _TAIL.sub("", _CONDITION.sub("", str(error)))
+    said = _OWN_VIEW.sub("", " ".join(said.split())).rstrip(". ") + "."
+    if condition.startswith(_UNRESOLVED) and columns:
+        name = str((error.getMessageParameters() or {}).get("objectName", ""))
+        wanted = name.rpartition("`.`")[2].strip("`")
+        near = near_names(wanted, dict.fromkeys(columns))
+        said = f"There is no column {name}.{near or f' There are: {_listed(columns)}.'}"
+    place = _place(error, query)
+    if place is None:
+        return InvalidInputError(said, kind="sql_analysis", condition=condition)
+    return fault(query.text, place, said, kind="sql_analysis", condition=condition)
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return shortened(", ".join(dict.fromkeys(columns)))
+
+
+def _place(error: SparkRefusal, query: Query) -> int | None:
+    """Where the words stand that Spark complains of, if the query holds them once."""
+    contexts = error.getQueryContext() or []
+    fragment = contexts[0].fragment() if contexts else ""
+    if not fragment or query.sql.count(fragment) != 1:
+        return None
+    return query.start + query.sql.index(fragment)

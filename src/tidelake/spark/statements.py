@@ -1,0 +1,504 @@
+"""Runs statements on a Spark session.
+
+A statement without a query is carried out on the catalog (:mod:`tidelake.sql.execute`). A query is
+looked into (:mod:`tidelake.sql.query`); each of our tables in it becomes a DataFrame of the columns
+that the query looks at and the rows that its filters leave; Spark runs the text with these
+DataFrames where the tables stood. INSERT writes what the query gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as st
+
+from tidelake.catalog import Catalog
+from tidelake.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    NotFoundError,
+    UnsupportedError,
+    near_names,
+)
+from tidelake.maintenance.procedure import Runner
+from tidelake.options import declared
+from tidelake.spark.changes import changes_frame
+from tidelake.spark.expression import quoted
+from tidelake.spark.spark_errors import in_our_words
+from tidelake.spark.statement_writes import Args, StatementWrites
+from tidelake.spark.table_frame import in_session, table_frame
+from tidelake.spark.windows import WINDOW_COLUMNS, windowed
+from tidelake.sql.clause import Clause
+from tidelake.sql.execute import execute, is_known_setting
+from tidelake.sql.name import TableName
+from tidelake.sql.parse import parse
+from tidelake.sql.parser import exp
+from tidelake.sql.pushdown import pushed
+from tidelake.sql.query import ParsedQuery, Reference, read_query
+from tidelake.sql.session import ForeignTable, SqlSession, View
+from tidelake.sql.statement import (
+    CreateTable,
+    CreateView,
+    Delete,
+    Insert,
+    Query,
+    SetOption,
+    Statement,
+    Update,
+)
+from tidelake.sql.words import fault
+from tidelake.table import RowView, SystemTable, Table
+from tidelake.table.changes_range import planned_changes
+from tidelake.table.system_table import MetadataTable
+from tidelake.table.time_travel import option_moment
+from tidelake.types import DataField, TypeRoot
+
+__all__ = ["Statements"]
+
+INCREMENTAL = declared.INCREMENTAL_BETWEEN.key
+INCREMENTAL_TIMES = declared.INCREMENTAL_BETWEEN_TIMESTAMP.key
+INCREMENTAL_MODE = declared.INCREMENTAL_BETWEEN_SCAN_MODE.key
+_MARK = "\x00"
+_SHOWN = " At line "
+_NARROW = (TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DATE, TypeRoot.SMALLINT, TypeRoot.TINYINT)
+VIEWS_DEEP_MAX = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What a reference of a query turned out to be.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        All that it has.
+    fields : tuple of DataField
+        Of a table of ours, where a filter may be pushed.
+    frame : callable
+        From the columns wanted and the filter to the DataFrame.
+    table : Table, optional
+        Whose rows these are, as they are: what ``count(*)`` asks.
+    """
+
+    columns: tuple[str, ...]
+    fields: tuple[DataField, ...]
+    frame: Callable[[list[str], object], DataFrame]
+    table: Table | None = None
+    moment: Mapping[str, Any] | None = None
+
+
+class Statements:
+    """The statements of one session.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where queries run.
+    catalog : Catalog
+        The first catalog.
+    catalog_name : str
+        Its name.
+    runner_of : callable
+        What compacts the tables of a catalog on the executors.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        catalog: Catalog,
+        *,
+        catalog_name: str,
+        runner_of: Callable[[Catalog], Runner],
+    ) -> None:
+        self.spark = spark
+        self.session = SqlSession(catalog, name=catalog_name, runner_of=runner_of)
+        self.writes = StatementWrites(spark, self.session, self._query)
+
+    def run(self, text: str, args: Args = None) -> DataFrame:
+        """Run all statements of a text; see :meth:`tidelake.spark.Lake.sql`."""
+        answer = self._nothing()
+        statements = parse(text)
+        if args and len(statements) > 1:
+            message = "args= go with one statement: run them one after the other."
+            raise InvalidInputError(message, kind="sql_args")
+        for statement in statements:
+            with _placed(text, statement):
+                answer = self._run(statement, args, text)
+        return answer
+
+    def _run(self, statement: Statement, args: Args, text: str) -> DataFrame:
+        if isinstance(statement, Query):
+            return self._query(statement, args)
+        if isinstance(statement, Insert):
+            self.writes.insert(statement, args)
+            return self._nothing()
+        if isinstance(statement, Delete | Update):
+            whole = Query(text, 0, len(text))
+            with in_our_words(whole):
+                if isinstance(statement, Delete):
+                    self.writes.delete(statement)
+                else:
+                    self.writes.update(statement)
+            return self._nothing()
+        if isinstance(statement, CreateTable) and statement.query is not None:
+            self.writes.create_as(statement, statement.query, args)
+            return self._nothing()
+        if isinstance(statement, CreateView):
+            self._check_view(statement)
+        if isinstance(statement, SetOption) and not is_known_setting(statement):
+            return self._set(statement)
+        return self._frame_of(execute(statement, self.session))
+
+    def _nothing(self) -> DataFrame:
+        return self.spark.createDataFrame([], st.StructType([]))
+
+    def _frame_of(self, answer: pa.Table) -> DataFrame:
+        return self.spark.createDataFrame(answer) if answer.num_columns else self._nothing()
+
+    def _set(self, statement: SetOption) -> DataFrame:
+        """SET and RESET of Spark's own settings, and of ``spark.tidelake.<option>``."""
+        key, value = statement.key, statement.value
+        if key is None:
+            if statement.is_reset:
+                execute(statement, self.session)
+                return self._nothing()
+            return self.spark.sql("SET")
+        if statement.is_reset:
+            self.spark.conf.unset(key)
+            return self._nothing()
+        if value is not None:
+            with in_our_words(Query(key, 0, len(key))):
+                self.spark.conf.set(key, value)
+        shown = self.spark.conf.get(key, "<undefined>") if value is None else value
+        return self.spark.createDataFrame([(key, shown)], "key string, value string")
+
+    # ---- queries
+
+    def _query(self, query: Query, args: Args, *, depth: int = 0) -> DataFrame:
+        parsed = read_query(query)
+        sources = {r: self._source(r, query, depth) for r in parsed.references}
+        ours = {r: s for r, s in sources.items() if s is not None}
+        if not query.explain:
+            counted = self._counted(parsed, ours)
+            if counted is not None:
+                return counted
+        columns = {r: s.columns for r, s in ours.items()}
+        relations: dict[Reference, str] = {}
+        frames: dict[str, DataFrame] = {}
+        for number, (reference, source) in enumerate(ours.items()):
+            needed = parsed.needed(reference, source.columns)
+            wanted = needed or [_cheapest(source)]
+            row_filter = (
+                pushed(parsed, reference, source.fields, columns) if source.fields else None
+            )
+            frames[f"tl_{number}"] = source.frame(wanted, row_filter)
+            relations[reference] = f"{_MARK}tl_{number}{_MARK}"
+        text = query.explain + parsed.rewritten(relations)
+        if frames:
+            text = text.replace("{", "{{").replace("}", "}}")
+            for name in frames:
+                text = text.replace(f"{_MARK}{name}{_MARK}", "{" + name + "}")
+        with in_our_words(query, [c for s in ours.values() for c in s.columns]):
+            given: Any = args if args is None or isinstance(args, Mapping) else list(args)
+            return self.spark.sql(text, given, **frames)
+
+    def _counted(self, parsed: ParsedQuery, ours: Mapping[Reference, _Source]) -> DataFrame | None:
+        """The answer of ``SELECT count(*) FROM t``, where metadata alone gives it."""
+        name = _count_alone(parsed.tree)
+        if name is None or len(ours) != 1 or len(parsed.references) != 1:
+            return None
+        (source,) = ours.values()
+        if source.table is None:
+            return None
+        scan = source.table.scan(**(source.moment or {}))
+        if not scan.plan.raw_rows_exact or any(
+            not split.raw or split.live_row_count is None for split in scan.plan.splits
+        ):
+            return None
+        schema = st.StructType([st.StructField(name, st.LongType(), nullable=False)])
+        return self.spark.createDataFrame([(scan.count(),)], schema)
+
+    def _source(self, reference: Reference, query: Query, depth: int) -> _Source | None:
+        """What a reference is; None for what Spark knows and we do not."""
+        name, clause = reference.name, reference.clause
+        temporary = self.session.temporary_of(name)
+        if isinstance(temporary, ForeignTable):
+            self.session.table(name, use="read")  # refuses, with the reason
+        if isinstance(temporary, View):
+            self._no_clause(clause, query, reference, "A view")
+            return self._view(temporary, depth)
+        found = self._found(reference, query)
+        if found is None:
+            return None
+        if isinstance(found, Table):
+            return self._table_source(reference, found)
+        return self._system_source(reference, found, query)
+
+    def _no_clause(self, clause: Clause, query: Query, reference: Reference, what: str) -> None:
+        if clause.options or clause.version is not None or clause.timestamp is not None:
+            message = f"{what} takes no options and no moment: say them of the table in it."
+            raise fault(
+                query.text, reference.start, message, kind="sql_clause", error=UnsupportedError
+            )
+
+    def _found(self, reference: Reference, query: Query) -> Table | SystemTable | None:
+        """Our table of that name, where no view of Spark's session hides it."""
+        name = reference.name
+        in_path = len(name.parts) == 1 and name.parts[0].partition("$")[0] in self.session.temporary
+        written = ".".join(quoted(p) for p in name.parts)
+        try:
+            found = self.session.table(name, use="read")
+        except NotFoundError as error:
+            if self._spark_knows(written) or self._is_file_format(name):
+                return None
+            raise self._unknown(error, reference, query) from error
+        if len(name.parts) == 1 and not in_path and self._spark_knows(written):
+            shown = self.spark.catalog.getTable(written)
+            if shown.isTemporary:
+                return None
+        return found
+
+    def _spark_knows(self, written: str) -> bool:
+        try:
+            return bool(self.spark.catalog.tableExists(written))
+        except Exception as error:
+            if type(error).__module__.startswith("pyspark.errors"):
+                return False  # a catalog that Spark has not, a name that it does not take
+            raise
+
+    def _is_file_format(self, name: TableName) -> bool:
+        return len(name.parts) == 2 and name.parts[0].lower() in _FILE_FORMATS
+
+    def _unknown(self, error: NotFoundError, reference: Reference, query: Query) -> NotFoundError:
+        name = reference.name
+        message = error.message
+        if len(name.parts) == 1 and error.kind in _NO_TABLE:
+            known = [*self.session.temporary, *self._table_names()]
+            message = (
+                f"There is no table or view '{name}' in database '{self.session.database}', nor in"
+                f" the session.{near_names(name.parts[0], known)}"
+            )
+        raised = fault(
+            query.text,
+            reference.start,
+            message,
+            kind=error.kind,
+            error=NotFoundError,
+            **error.context,
+        )
+        assert isinstance(raised, NotFoundError)
+        return raised
+
+    def _table_names(self) -> list[str]:
+        catalog, database = self.session.catalog, self.session.database
+        return catalog.list_tables(database) if database in catalog.list_databases() else []
+
+    def _view(self, view: View, depth: int) -> _Source:
+        if depth > VIEWS_DEEP_MAX:
+            message = f"View '{view.definition.name}' is made of itself, or of too many others."
+            raise InvalidInputError(message, kind="view", name=view.definition.name)
+        catalog_name, database = self.session.catalog_name, self.session.database
+        self.session.catalog_name, self.session.database = view.catalog_name, view.database
+        try:
+            frame = self._query(view.definition.query, None, depth=depth + 1)
+        finally:
+            self.session.catalog_name, self.session.database = catalog_name, database
+        if view.definition.columns:
+            frame = frame.toDF(*view.definition.columns)
+        return _Source(tuple(frame.columns), (), lambda columns, _: _selected(frame, columns))
+
+    def _check_view(self, statement: CreateView) -> None:
+        frame = self._query(statement.query, None)
+        if statement.columns and len(statement.columns) != len(frame.columns):
+            message = (
+                f"View '{statement.name}' names {len(statement.columns)} columns, its query gives"
+                f" {len(frame.columns)}."
+            )
+            raise InvalidInputError(message, kind="column_count", name=statement.name)
+
+    # ---- sources
+
+    def _table_source(self, reference: Reference, found: Table) -> _Source:
+        name = str(reference.name)
+        options: dict[str, object] = dict(reference.clause.options)
+        function = reference.function
+        between = _incremental(options, name)
+        if function is not None and function.incremental is not None:
+            given = function.incremental
+            between = (given.start, given.end)
+            if given.times:
+                between = (self._moment_time(given.start), self._moment_time(given.end))
+        if between is not None:
+            return self._changes_source(found, between, options, name)
+        moment = self._moment(reference.clause, found)
+        table = in_session(self.spark, found, options)
+        fields = _fields_at(table, moment)
+
+        def frame(columns: list[str], row_filter: object) -> DataFrame:
+            # a window adds its columns to those of the table
+            own = [c for c in columns if c not in WINDOW_COLUMNS or c in names]
+            read = table_frame(
+                self.spark,
+                found,
+                name,
+                columns=own,
+                filter=row_filter,
+                moment=moment,
+                options=options,
+            )
+            if function is not None and function.window is not None:
+                return windowed(read, function.window, table=name)
+            return read
+
+        names = tuple(f.name for f in fields)
+        plain = function is None
+        return _Source(names, fields, frame, table if plain else None, moment)
+
+    def _changes_source(
+        self, found: Table, between: tuple[Any, Any], options: dict[str, object], name: str
+    ) -> _Source:
+        """What changed and is there: a batch shows no deletes."""
+        mode: Any = options.pop(INCREMENTAL_MODE, "auto")
+        table = in_session(self.spark, found, options)
+        fields = table.table_schema.fields
+
+        def frame(columns: list[str], row_filter: object) -> DataFrame:
+            changes = planned_changes(
+                table.handle, *between, columns=columns, filter=row_filter, mode=mode
+            )
+            rows = changes_frame(self.spark, changes, table=name)
+            kept = rows.where(F.col("_row_kind").isin("+I", "+U"))
+            return _selected(kept, columns)
+
+        return _Source(tuple(f.name for f in fields), fields, frame)
+
+    def _system_source(self, reference: Reference, found: SystemTable, query: Query) -> _Source:
+        name = str(reference.name)
+        if reference.clause.options:
+            *places, last = reference.name.parts
+            base, _, system = last.partition("$")
+            table = self.session.table(TableName((*places, base), reference.start), use="read")
+            if not isinstance(table, Table):
+                self._no_clause(reference.clause, query, reference, "A table of the catalog")
+            else:
+                found = table.with_options(reference.clause.options).system_table(system)
+        moment = self._moment(reference.clause, found)
+        return _Source(
+            tuple(found.schema.names),
+            (),
+            lambda columns, _: table_frame(self.spark, found, name, columns=columns, moment=moment),
+        )
+
+    def _moment(self, clause: Clause, found: Table | SystemTable) -> dict[str, Any]:
+        if clause.version is not None and clause.timestamp is not None:
+            message = "Say VERSION AS OF or TIMESTAMP AS OF, not both."
+            raise InvalidInputError(message, kind="two_moments")
+        if clause.timestamp is not None:
+            return {"timestamp": self._moment_time(clause.timestamp)}
+        version = clause.version
+        if version is None:
+            return {}
+        if isinstance(version, str):
+            of_a_table = (Table, RowView, MetadataTable)
+            tags = found.handle.tags.names() if isinstance(found, of_a_table) else ()
+            if version.isdecimal() and version not in tags:
+                return {"snapshot_id": int(version)}
+            return {"tag": version}
+        return {"snapshot_id": version}
+
+    def _moment_time(self, given: object) -> object:
+        """A time as Spark reads it: without a zone, in the session's."""
+        if not isinstance(given, str):
+            return given
+        try:
+            time = datetime.fromisoformat(given.strip())
+        except ValueError:
+            return int(given) if given.strip().isdecimal() else given  # refused there
+        if time.tzinfo is None:
+            time = time.replace(tzinfo=ZoneInfo(self.spark.conf.get("spark.sql.session.timeZone")))
+        return time
+
+
+_NO_TABLE = frozenset({"table_not_found", "database_not_found"})
+_FILE_FORMATS = frozenset(
+    {"parquet", "orc", "csv", "json", "text", "avro", "binaryfile", "global_temp"}
+)
+
+
+@contextmanager
+def _placed(text: str, statement: Statement) -> Iterator[None]:
+    """Show the name that a statement's error is about, where nothing is shown yet."""
+    try:
+        yield
+    except (NotFoundError, AlreadyExistsError) as error:
+        name = getattr(statement, "name", None)
+        if not isinstance(name, TableName) or _SHOWN in error.message:
+            raise
+        raise fault(
+            text, name.start, error.message, kind=error.kind, error=type(error), **error.context
+        ) from error
+
+
+def _selected(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    return frame.select(*(quoted(c) for c in columns))
+
+
+def _cheapest(source: _Source) -> str:
+    """A column to read where none is looked at: rows are counted by it."""
+    for root in _NARROW:
+        for field in source.fields:
+            if field.type.root is root:
+                return field.name
+    return source.columns[0]
+
+
+def _fields_at(table: Table, moment: Mapping[str, Any]) -> tuple[DataField, ...]:
+    """The columns that a read of a moment has."""
+    travels = bool(moment) or bool(option_moment(table.options, table=table.identifier))
+    if not travels:
+        return table.table_schema.fields
+    snapshot = table.handle.time_travel.resolve(**moment, default=table.options)
+    return table.handle.read_context(snapshot).schema.fields
+
+
+def _incremental(options: dict[str, object], name: str) -> tuple[Any, Any] | None:
+    """Take the two moments of ``incremental-between`` out of a table's options."""
+    between = options.pop(INCREMENTAL, None)
+    if between is None:
+        return None
+    first, comma, last = str(between).partition(",")
+    if not comma or not first.strip() or not last.strip():
+        message = (
+            f"'{INCREMENTAL}' = '{between}' of table '{name}' must be two snapshots or tags: '3,7'."
+        )
+        raise InvalidInputError(message, kind="option_value", table=name, option=INCREMENTAL)
+    ends = (first.strip(), last.strip())
+    return tuple(int(e) if e.isdecimal() else e for e in ends)  # type: ignore[return-value]
+
+
+def _count_alone(tree: exp.Expr) -> str | None:
+    """The name of the only column of a ``SELECT count(*) FROM t``; None for any other query."""
+    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1:
+        return None
+    said = {key for key, value in tree.args.items() if value}
+    if not said <= {"expressions", "from_", "kind"} or tree.args.get("kind"):
+        return None
+    table = tree.args["from_"].this if tree.args.get("from_") is not None else None
+    if not isinstance(table, exp.Table) or any(
+        table.args.get(key) for key in ("joins", "sample", "pivots", "laterals")
+    ):
+        return None
+    column = tree.expressions[0]
+    name = column.alias if isinstance(column, exp.Alias) else "count(1)"
+    counted = column.this if isinstance(column, exp.Alias) else column
+    if not isinstance(counted, exp.Count) or not isinstance(counted.this, exp.Star):
+        return None
+    return name if not counted.expressions else None

@@ -1,0 +1,66 @@
+"""A table, a system table or a view of rows as a DataFrame, with what the session says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidelake.errors import InvalidInputError
+from tidelake.options import session_options
+from tidelake.spark.read import frame_of, view_frame_of
+from tidelake.table import RowView, SystemTable, Table
+
+__all__ = ["SESSION_PREFIX", "in_session", "table_frame"]
+
+SESSION_PREFIX = "spark.tidelake."
+
+
+def in_session(
+    spark: SparkSession, table: Table, options: Mapping[str, object] | None = None
+) -> Table:
+    """The table with the session's options, and over them those of one use."""
+    own = session_options(spark.conf.getAll, prefix=SESSION_PREFIX, table=table.identifier)
+    given = {**own, **(options or {})}
+    return table.with_options(given) if given else table
+
+
+def table_frame(
+    spark: SparkSession,
+    found: Table | SystemTable,
+    name: str,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: object = None,
+    moment: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
+) -> DataFrame:
+    """Give a table as a DataFrame; see :meth:`tidelake.spark.Lake.table`.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where it is read.
+    found : Table or SystemTable
+        What to read.
+    name : str
+        What messages call it.
+    columns, filter
+        As of :meth:`tidelake.spark.Lake.table`.
+    moment : mapping, optional
+        ``snapshot_id``, ``timestamp`` and ``tag``.
+    options : mapping, optional
+        Of a table; a system table has those that it was opened with.
+    """
+    when = dict(moment or {})
+    if isinstance(found, RowView):
+        view = found.scan(columns=columns, filter=filter, **when)
+        return view_frame_of(spark, view, table=name)
+    if isinstance(found, SystemTable):
+        return spark.createDataFrame(found.to_arrow(columns=columns, filter=filter, **when))
+    if columns is not None and not list(columns):
+        message = f"columns=[] leaves nothing of table '{name}' to read: name at least one column."
+        raise InvalidInputError(message, kind="no_columns", table=name)
+    scan = in_session(spark, found, options).scan(columns=columns, filter=filter, **when)
+    return frame_of(spark, scan, table=name)

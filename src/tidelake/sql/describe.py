@@ -1,0 +1,126 @@
+"""Texts about tables: DESCRIBE, SHOW CREATE TABLE, SHOW PARTITIONS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+
+from tidelake.sql.name import quoted_name
+from tidelake.sql.watermark import WATERMARK_KEYS, stored_watermark
+from tidelake.table import SystemTable, Table
+from tidelake.types import DataField, DataType, TableSchema, TypeRoot
+
+__all__ = ["create_text", "described", "partition_names", "type_text"]
+
+Row = tuple[str, str, str | None]
+EPOCH = date(1970, 1, 1)
+
+
+def described(table: Table | SystemTable, *, extended: bool) -> list[Row]:
+    """The rows of DESCRIBE: the columns first, then what else there is to say."""
+    if not isinstance(table, Table):
+        return [(f.name, str(f.type), None) for f in table.schema]
+    schema = table.table_schema
+    rows: list[Row] = [(f.name, type_text(f.type), f.description) for f in schema.fields]
+    if schema.partition_keys:
+        types = {f.name: type_text(f.type) for f in schema.fields}
+        rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+        rows += [(name, types[name], None) for name in schema.partition_keys]
+    if extended:
+        rows += [("", "", ""), ("# Detailed Table Information", "", "")]
+        rows.append(("Name", table.identifier, ""))
+        if schema.comment:
+            rows.append(("Comment", schema.comment, ""))
+        rows.append(("Location", table.paths.location, ""))
+        if schema.primary_keys:
+            rows.append(("Primary Key", ", ".join(schema.primary_keys), ""))
+        pairs = ", ".join(f"{k}={v}" for k, v in sorted(schema.options.items()))
+        rows.append(("Table Properties", f"[{pairs}]", ""))
+    return rows
+
+
+def type_text(data_type: DataType) -> str:
+    """A type as a statement in Flink's form writes it; :func:`read_type` reads it back.
+
+    Examples
+    --------
+    >>> from tidelake.types import parse_type
+    >>> type_text(parse_type("TIMESTAMP(3) WITH LOCAL TIME ZONE NOT NULL"))
+    'TIMESTAMP_LTZ(3) NOT NULL'
+    """
+    suffix = "" if data_type.nullable else " NOT NULL"
+    if data_type.root is TypeRoot.TIMESTAMP_LTZ:
+        return f"TIMESTAMP_LTZ({data_type.precision}){suffix}"
+    if data_type.root is TypeRoot.ROW:
+        details = data_type.child_details or ((None, None),) * len(data_type.children)
+        parts = [
+            f"{quoted_name(name)} {type_text(child)}" + (f" {_string(d)}" if d else "")
+            for (_, name), child, (d, _) in zip(
+                data_type.child_fields, data_type.children, details, strict=True
+            )
+        ]
+        return f"ROW<{', '.join(parts)}>{suffix}"
+    if data_type.is_nested:
+        return f"{data_type.root.value}<{', '.join(map(type_text, data_type.children))}>{suffix}"
+    return str(data_type)
+
+
+def create_text(schema: TableSchema, identifier: str) -> str:
+    """The statement that makes such a table, in Flink's form, which says all that types are."""
+    lines = [_column_text(f) for f in schema.fields]
+    watermark = stored_watermark(schema.options)
+    if watermark is not None:
+        lines.append(watermark)
+    if schema.primary_keys:
+        lines.append(f"PRIMARY KEY ({_list(schema.primary_keys)}) NOT ENFORCED")
+    text = f"CREATE TABLE {'.'.join(map(quoted_name, identifier.split('.', 1)))} (\n  "
+    text += ",\n  ".join(lines) + "\n)"
+    if schema.comment:
+        text += f" COMMENT {_string(schema.comment)}"
+    if schema.partition_keys:
+        text += f" PARTITIONED BY ({_list(schema.partition_keys)})"
+    options = {k: v for k, v in sorted(schema.options.items()) if k not in WATERMARK_KEYS}
+    pairs = ",\n  ".join(f"{_string(k)} = {_string(v)}" for k, v in options.items())
+    return f"{text} WITH (\n  {pairs}\n)" if pairs else f"{text} WITH ()"
+
+
+def _column_text(field: DataField) -> str:
+    text = f"{quoted_name(field.name)} {type_text(field.type)}"
+    if field.default_value is not None:
+        text += f" DEFAULT {_string(field.default_value)}"
+    return text if field.description is None else f"{text} COMMENT {_string(field.description)}"
+
+
+def _list(names: tuple[str, ...]) -> str:
+    return ", ".join(map(quoted_name, names))
+
+
+def _string(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
+
+
+def partition_names(table: Table, wanted: Mapping[str, object]) -> list[str]:
+    """Names ``dt=2026-11-22/hour=3`` of the partitions with rows; dates as dates.
+
+    Parameters
+    ----------
+    table : Table
+        A partitioned one.
+    wanted : mapping
+        Only those with these values.
+    """
+    types = {f.name: f.type.root for f in table.table_schema.fields}
+    names = []
+    for path in table.system_table("partitions").to_arrow().column("partition").to_pylist():
+        parts = [part.partition("=")[::2] for part in path.split("/")]
+        shown = {name: _partition_value(value, types[name]) for name, value in parts}
+        if all(shown.get(name) == str(value) for name, value in wanted.items()):
+            names.append("/".join(f"{name}={value}" for name, value in shown.items()))
+    return sorted(names)
+
+
+def _partition_value(text: str, root: TypeRoot) -> str:
+    if root is TypeRoot.DATE and text.lstrip("-").isdecimal():
+        return (EPOCH + timedelta(days=int(text))).isoformat()
+    return text

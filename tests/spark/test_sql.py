@@ -1,0 +1,380 @@
+"""Statements on Spark: what queries read and answer, what INSERT writes, what is refused."""
+
+from datetime import datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+import tidelake.spark
+from tidelake.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    NotFoundError,
+    TidelakeError,
+    UnsupportedError,
+)
+
+
+def rows(lake, text, args=None):
+    return [tuple(row) for row in lake.sql(text, args).collect()]
+
+
+@pytest.fixture(scope="module")
+def shop(spark, tmp_path_factory):
+    """Orders (two runs to be merged) and items, for tests that leave them as they are."""
+    lake = tidelake.spark.attach(spark, tmp_path_factory.mktemp("shop"))
+    lake.sql(
+        "CREATE TABLE orders (id INT, item STRING, price DOUBLE, day DATE,"
+        " PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '1')"
+    )
+    lake.sql("CREATE TABLE items (item STRING, kind STRING, id INT)")
+    lake.sql(
+        "INSERT INTO orders VALUES (1, 'tea', 3.5, DATE '2026-01-01'),"
+        " (2, 'rye', 4, DATE '2026-01-02'), (3, 'nut', 5, DATE '2026-01-02')"
+    )
+    lake.sql("INSERT INTO orders VALUES (2, 'tea', 9, DATE '2026-01-03')")
+    lake.sql("INSERT INTO items VALUES ('tea', 'drink', 7), ('rye', 'bread', 8)")
+    return lake
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (
+            "SELECT o.id, i.kind FROM orders o LEFT JOIN items i ON o.item = i.item AND i.kind ="
+            " 'drink' ORDER BY o.id",
+            [(1, "drink"), (2, "drink"), (3, None)],
+        ),
+        (
+            "SELECT o.id FROM orders o LEFT JOIN items i ON o.item = i.item WHERE i.id IS NULL",
+            [(3,)],
+        ),
+        (
+            "SELECT i.id, o.id FROM orders o RIGHT JOIN items i USING (item) WHERE o.id IS NULL",
+            [(8, None)],
+        ),
+        ("WITH orders AS (SELECT 5 AS id) SELECT id FROM orders", [(5,)]),
+        (
+            "WITH a AS (SELECT * FROM orders WHERE price > 4) SELECT count(*), max(a.id) FROM a",
+            [(2, 3)],
+        ),
+        ("SELECT sum(price) FROM orders WHERE day > '2026-01-01' AND day < '2026-01-03'", [(5.0,)]),
+        ("SELECT id FROM orders WHERE item IN (SELECT item FROM items) ORDER BY 1", [(1,), (2,)]),
+        (
+            "SELECT o.id FROM orders o WHERE NOT EXISTS (SELECT 1 FROM items WHERE items.item ="
+            " o.item)",
+            [(3,)],
+        ),
+        ("SELECT id FROM orders UNION SELECT id FROM items ORDER BY id DESC LIMIT 2", [(8,), (7,)]),
+        ("SELECT count(*) FROM orders, items", [(6,)]),
+        ("SELECT count(*) FROM orders", [(3,)]),
+        ("SELECT count(*) AS n FROM items", [(2,)]),
+        ("SELECT id FROM orders WHERE item NOT LIKE 't%'", [(3,)]),
+        ("SELECT ID FROM ORDERS".replace("ORDERS", "orders") + " WHERE Price = 3.5", [(1,)]),
+        ("SELECT orders.id FROM default.orders WHERE default.orders.id = 1", [(1,)]),
+        ("SELECT tidelake.default.orders.id FROM tidelake.default.orders LIMIT 0", []),
+        ("SELECT '{\"a\": {}}' AS j FROM orders WHERE id = 1", [('{"a": {}}',)]),
+        ("SELECT max(id) FROM orders VERSION AS OF 1 WHERE item = 'rye'", [(2,)]),
+        ("SELECT price FROM orders /*+ OPTIONS('scan.snapshot-id'='1') */ WHERE id = 2", [(4.0,)]),
+        ("SELECT a.price, b.price FROM orders VERSION AS OF 1 a JOIN orders b USING (id) WHERE"
+         " a.price <> b.price", [(4.0, 9.0)]),
+        ("SELECT snapshot_id FROM orders$snapshots WHERE commit_kind = 'APPEND' ORDER BY 1",
+         [(1,), (2,)]),
+        ("SELECT count(DISTINCT f.file_path) FROM `orders$files` f", [(2,)]),
+        ("SELECT rowkind, id FROM orders$audit_log WHERE id = 3", [("+I", 3)]),
+        ("SELECT count(*) FROM orders$files VERSION AS OF 1", [(1,)]),
+        ("SELECT item FROM paimon_incremental_query('orders', 1, 2)", [("tea",)]),
+        ("SELECT o.id FROM orders TABLESAMPLE (100 PERCENT) AS o WHERE o.id = 3", [(3,)]),
+        ("FROM orders SELECT id WHERE id = 1", [(1,)]),
+        ("SELECT x.n FROM orders AS x(n, b, c, d) WHERE x.n = 3", [(3,)]),
+        ("SELECT CAST('2026-01-01 10:00:00' AS TIMESTAMP(3)) = TIMESTAMP_NTZ '2026-01-01 10:00:00'",
+         [(True,)]),
+        ("SELECT e.w FROM orders LATERAL VIEW explode(split(item, 'e')) e AS w WHERE id = 1"
+         " ORDER BY w", [("a",), ("t",)]),
+    ],
+)  # fmt: skip
+def test_queries(shop, text, answer):
+    assert rows(shop, text) == answer
+
+
+def test_parameters(shop):
+    assert rows(
+        shop, "SELECT id FROM orders WHERE item = :item AND price > 4", {"item": "tea"}
+    ) == [(2,)]
+    assert rows(shop, "SELECT id FROM orders WHERE item = ?", ["nut"]) == [(3,)]
+
+
+def bytes_read(spark):
+    """Bytes that Spark's process has read, of files and else."""
+    pid = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+    counters = Path(f"/proc/{pid}/io").read_text().splitlines()
+    return int(dict(line.split(": ") for line in counters)["rchar"])
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="reads are counted by Linux")
+def test_a_query_reads_the_columns_and_files_that_it_needs(lake, spark):
+    lake.sql("CREATE TABLE wide (id BIGINT, day INT, a STRING, b STRING) PARTITIONED BY (day)")
+    text = "sha2(CAST(id AS STRING), 512)"
+    lake.sql(
+        f"INSERT INTO wide SELECT id, CAST(id % 4 AS INT), {text}, reverse({text})"
+        " FROM range(40000)"
+    )
+
+    def cost(query):
+        def once():
+            frame = lake.sql(query)
+            before = bytes_read(spark)
+            frame.collect()
+            return bytes_read(spark) - before
+
+        return min(once() for _ in range(3))  # classes are loaded too
+
+    everything = cost("SELECT max(a), max(b), max(id) FROM wide")
+    assert cost("SELECT max(id) FROM wide") < everything / 10
+    assert cost("SELECT max(a) FROM wide") < everything * 0.6
+    assert cost("SELECT max(a), max(b) FROM wide WHERE day = 2") < everything * 0.3
+    in_a_join = (
+        "SELECT max(x.id), max(y.a) FROM wide x JOIN wide y ON x.id = y.id"
+        " WHERE x.day = 1 AND y.day = 1"
+    )
+    assert cost(in_a_join) < everything * 0.3
+    assert cost("SELECT count(*) FROM wide") < everything / 20  # the metadata tells it
+    (plan,) = lake.sql("EXPLAIN SELECT id FROM wide WHERE day = 1").collect()[0]
+    assert "ReadSchema: struct<id:bigint" in plan
+
+
+def test_what_is_merged_in_python_has_the_needed_columns_alone(shop):
+    (plan,) = shop.sql("EXPLAIN SELECT item FROM orders WHERE id = 2").collect()[0]
+    (merged,) = [line for line in plan.splitlines() if "MapInArrow" in line]
+    assert "item" in merged
+    assert "price" not in merged
+
+
+def test_views_of_spark_and_of_ours_stand_beside_tables(shop, spark):
+    spark.range(2, 4).createOrReplaceTempView("wanted")
+    spark.sql("SELECT 1 AS id").createOrReplaceTempView("items")  # hides the table
+    try:
+        assert rows(shop, "SELECT o.id FROM orders o JOIN wanted w ON o.id = w.id ORDER BY 1") == [
+            (2,),
+            (3,),
+        ]
+        assert rows(shop, "SELECT * FROM items") == [(1,)]
+        assert rows(shop, "SELECT count(*) FROM default.items") == [(2,)]
+    finally:
+        spark.catalog.dropTempView("wanted")
+        spark.catalog.dropTempView("items")
+    shop.sql("CREATE TEMPORARY VIEW dear (n, what) AS SELECT id, item FROM orders WHERE price > 4")
+    shop.sql("CREATE TEMPORARY VIEW dearest AS SELECT max(n) AS n FROM dear")
+    assert rows(shop, "SELECT what FROM dear d JOIN dearest e ON d.n = e.n") == [("nut",)]
+    shop.sql("CREATE DATABASE other; USE other")
+    assert rows(shop, "SELECT n FROM dearest") == [(3,)]  # a view knows where its tables were
+    shop.sql("USE default")
+    with pytest.raises(AlreadyExistsError):
+        shop.sql("CREATE TEMPORARY VIEW dear AS SELECT 1")
+    with pytest.raises(InvalidInputError, match="names 1 columns, its query gives 2"):
+        shop.sql("CREATE TEMPORARY VIEW v (a) AS SELECT 1, 2")
+    with pytest.raises(NotFoundError):
+        shop.sql("CREATE TEMPORARY VIEW v AS SELECT * FROM nowhere")
+
+
+def test_a_view_shows_its_tables_as_they_are(lake):
+    lake.sql("CREATE TABLE t (a INT); CREATE TEMPORARY VIEW v AS SELECT max(a) AS m FROM t")
+    assert rows(lake, "SELECT m FROM v") == [(None,)]
+    lake.sql("INSERT INTO t VALUES (4)")
+    assert rows(lake, "SELECT m FROM v") == [(4,)]
+
+
+def test_a_time_without_a_zone_is_in_the_sessions(shop):
+    when = shop.catalog.table("default.orders").history().column("commit_time")[0].as_py()
+    local = when.astimezone(ZoneInfo("America/New_York"))
+    query = "SELECT count(id) FROM orders TIMESTAMP AS OF '{}' WHERE price = 4"
+    assert rows(shop, query.format(local.replace(tzinfo=None))) == [(1,)]
+    assert rows(shop, query.format(f"{when.replace(tzinfo=None)}+00:00")) == [(1,)]
+
+
+def test_insert_into_columns_and_partitions(lake):
+    lake.sql(
+        "CREATE TABLE p (id INT, dt STRING, h INT, v STRING DEFAULT 'none') PARTITIONED BY (dt, h)"
+    )
+    lake.sql("INSERT INTO p PARTITION (dt='a', h) SELECT 1, 'x', 5 UNION ALL SELECT 2, 'y', 6")
+    lake.sql("INSERT INTO p (h, id, dt) VALUES (7, 3, 'b')")
+    lake.sql("INSERT INTO p BY NAME SELECT 8 AS h, 'c' AS dt, 4 AS id")
+    every = "SELECT id, dt, h, v FROM p ORDER BY id"
+    assert rows(lake, every) == [
+        (1, "a", 5, "x"),
+        (2, "a", 6, "y"),
+        (3, "b", 7, "none"),
+        (4, "c", 8, "none"),
+    ]
+    lake.sql("INSERT OVERWRITE p PARTITION (dt='a', h) SELECT 9, 'z', 6")
+    lake.sql("INSERT OVERWRITE p PARTITION (dt='b', h=7) SELECT 10, 'w' WHERE false")
+    assert rows(lake, every) == [(1, "a", 5, "x"), (4, "c", 8, "none"), (9, "a", 6, "z")]
+    lake.sql("INSERT OVERWRITE p SELECT id + 1, dt, h, v FROM p WHERE dt = 'a'")
+    assert rows(lake, every) == [(2, "a", 5, "x"), (4, "c", 8, "none"), (10, "a", 6, "z")]
+    assert lake.catalog.table("default.p").latest_snapshot_id == 6
+
+
+def test_values_are_assigned_as_sql_assigns_them(lake):
+    lake.sql(
+        "CREATE TABLE t (a TINYINT, b DECIMAL(5, 2), c STRING, d TIMESTAMP_NTZ, e ARRAY<BIGINT>,"
+        " f STRUCT<x: DOUBLE, y: STRING>, g MAP<STRING, INT>)"
+    )
+    lake.sql(
+        "INSERT INTO t SELECT 7, 1.234, 5, DATE '2026-01-01', array(1, 2), struct(1, 'y'), map()"
+    )
+    lake.sql("INSERT INTO t VALUES (NULL, NULL, NULL, NULL, NULL, NULL, NULL)")
+    first, second = lake.sql("SELECT * FROM t ORDER BY a NULLS LAST").collect()
+    assert str(first["b"]) == "1.23"
+    assert (first["a"], first["c"], first["d"]) == (7, "5", datetime(2026, 1, 1))
+    assert (first["e"], tuple(first["f"]), first["g"]) == ([1, 2], (1.0, "y"), {})
+    assert set(second) == {None}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ("(1, 2)", r"gives 2 columns, table 'orders' takes 4: id, item, price, day"),
+        ("('x', 'tea', 1, NULL)", r"Column 'id' .* is INT NOT NULL, the query gives string"),
+        ("(1, 'tea', DATE '2026-01-01', NULL)", r"Column 'price' .*gives date"),
+        ("(1, 'tea', 1, '2026-01-01')", r"write CAST\(\.\.\. AS DATE\)"),
+        ("(1, 'tea', 1, array(1))", r"Column 'day' .*array<int>"),
+    ],
+)
+def test_a_query_that_does_not_fit_is_refused_before_it_runs(shop, values, message):
+    before = shop.catalog.table("default.orders").latest_snapshot_id
+    with pytest.raises(InvalidInputError, match=message):
+        shop.sql(f"INSERT INTO orders VALUES {values}")
+    assert shop.catalog.table("default.orders").latest_snapshot_id == before
+
+
+def test_update_and_delete(lake):
+    for name, keys in (("keyed", ", PRIMARY KEY (id) NOT ENFORCED"), ("appended", "")):
+        lake.sql(f"CREATE TABLE {name} (id INT, item STRING, n INT{keys}) WITH ('bucket' = '-1')")
+        lake.sql(f"INSERT INTO {name} VALUES (1, 'tea', 1), (2, 'rye', 2), (3, 'nut', 3)")
+        lake.sql(f"UPDATE {name} AS t SET t.N = t.n * 10, item = upper(t.item) WHERE t.id >= 2")
+        lake.sql(f"DELETE FROM {name} WHERE {name}.n % 20 = 0")
+        assert rows(lake, f"SELECT * FROM {name} ORDER BY id") == [(1, "tea", 1), (3, "NUT", 30)]
+        lake.sql(f"DELETE FROM {name} WHERE id = 1")
+        assert rows(lake, f"SELECT id FROM {name}") == [(3,)]
+        with pytest.raises(TidelakeError, match="nn"):
+            lake.sql(f"UPDATE {name} SET nn = 1")
+        with pytest.raises(TidelakeError, match="nn"):
+            lake.sql(f"DELETE FROM {name} WHERE abs(nn) = 1")
+        lake.sql(f"DELETE FROM {name}")
+        assert rows(lake, f"SELECT count(*) FROM {name}") == [(0,)]
+
+
+def test_create_table_as_and_replace(shop):
+    shop.sql(
+        "CREATE TABLE best TBLPROPERTIES ('primary-key' = 'item', 'bucket' = '1')"
+        " AS SELECT item, max(price) AS price, current_timestamp() AS at FROM orders GROUP BY item"
+    )
+    schema = shop.catalog.table("default.best").table_schema
+    assert (schema.primary_keys, [str(f.type) for f in schema.fields][1:]) == (
+        ("item",),
+        ["DOUBLE", "TIMESTAMP(6) WITH LOCAL TIME ZONE"],
+    )
+    assert rows(shop, "SELECT item, price FROM best ORDER BY 1") == [("nut", 5.0), ("tea", 9.0)]
+    shop.sql("CREATE TABLE IF NOT EXISTS best AS SELECT 1 AS x")
+    shop.sql("CREATE OR REPLACE TABLE best AS SELECT item FROM orders WHERE id = 3")
+    assert rows(shop, "SELECT * FROM best") == [("nut",)]
+    with pytest.raises(UnsupportedError, match="before the query reads it"):
+        shop.sql("CREATE OR REPLACE TABLE best AS SELECT * FROM orders JOIN best USING (item)")
+    shop.sql("CREATE TEMPORARY VIEW of_best AS SELECT * FROM default.best$audit_log")
+    with pytest.raises(UnsupportedError, match="before the query reads it"):
+        shop.sql("CREATE OR REPLACE TABLE best AS SELECT item FROM of_best")
+    assert rows(shop, "SELECT * FROM best") == [("nut",)]
+    with pytest.raises(InvalidInputError, match="two columns 'id'"):
+        shop.sql("CREATE TABLE two AS SELECT a.id, b.id FROM orders a JOIN orders b USING (item)")
+    with pytest.raises(InvalidInputError, match="null"):
+        shop.sql("CREATE TABLE bad TBLPROPERTIES ('primary-key' = 'k') AS SELECT NULL :: INT AS k")
+    assert "bad" not in shop.catalog.list_tables("default")  # what failed leaves no table
+    with pytest.raises(AlreadyExistsError):
+        shop.sql("CREATE TABLE best AS SELECT 1 AS x")
+
+
+def test_windows_that_overlap_and_grow(lake):
+    lake.sql("CREATE TABLE w (id INT, at TIMESTAMP_NTZ)")
+    lake.sql("INSERT INTO w VALUES (1, TIMESTAMP_NTZ '2026-01-01 00:07:00'), (2, NULL)")
+
+    def windows(function):
+        bounds = "minute(window_start), minute(window_end)"
+        return rows(lake, f"SELECT id, {bounds} FROM TABLE({function}) ORDER BY 2, 3")
+
+    assert windows("HOP(TABLE w, DESCRIPTOR(at), INTERVAL '5' MINUTE, INTERVAL '15' MINUTE)") == [
+        (1, 0, 15),
+        (1, 5, 20),
+        (1, 55, 10),
+    ]
+    cumulate = "CUMULATE(TABLE w, DESCRIPTOR(at), INTERVAL '5' MINUTE, INTERVAL '20' MINUTE)"
+    assert windows(cumulate) == [(1, 0, 10), (1, 0, 15), (1, 0, 20)]
+    tumble = "TUMBLE(TABLE w, DESCRIPTOR(at), INTERVAL '10' MINUTE, INTERVAL '2' MINUTE)"
+    assert windows(tumble) == [(1, 2, 12)]
+    with pytest.raises(InvalidInputError, match=r"no column 'att' for TUMBLE\. Did you mean 'at'"):
+        lake.sql("SELECT * FROM TABLE(TUMBLE(TABLE w, DESCRIPTOR(att), INTERVAL '1' HOUR))")
+    with pytest.raises(InvalidInputError, match="TUMBLE needs a TIMESTAMP"):
+        lake.sql("SELECT * FROM TABLE(TUMBLE(TABLE w, DESCRIPTOR(id), INTERVAL '1' HOUR))")
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("SELECT prise FROM orders", InvalidInputError, r"column `prise`\. Did you mean 'price'"),
+        ("SELECT o.prise FROM orders o", InvalidInputError, r"Did you mean 'price'"),
+        ("SELECT wholly FROM orders", InvalidInputError, r"There are: id, item, price, day"),
+        ("SELECT * FROM ordres", NotFoundError, r"'ordres' .* Did you mean 'orders'"),
+        ("SELECT * FROM nowhere.t", NotFoundError, r"nowhere"),
+        ("SELECT * FROM spork.nowhere.t", NotFoundError, r"no catalog 'spork'"),
+        ("SELECT foo(id) FROM orders", InvalidInputError, r"`foo`"),
+        ("SELECT id, count(*) FROM orders", InvalidInputError, r"."),
+        ("SELECT id FROM orders o JOIN items i", InvalidInputError, r"(?i)ambiguous"),
+        ("SELECT * FROM orders /*+ OPTIONS('scan.snapshto-id'='1') */", InvalidInputError,
+         r"Did you mean 'scan\.snapshot-id'"),
+        ("SELECT * FROM orders VERSION AS OF 99", NotFoundError, r"99"),
+        ("SELECT * FROM orders VERSION AS OF 'tagg'", NotFoundError, r"tagg"),
+        ("SELECT * FROM orders TIMESTAMP AS OF 'noon'", InvalidInputError, r"'noon' is not a time"),
+        ("SELECT * FROM orders$fils", NotFoundError, r"Did you mean 'files'"),
+        ("SELECT * FROM orders /*+ OPTIONS('incremental-between'='1') */", InvalidInputError,
+         r"two snapshots"),
+        ("SELECT FROM orders WHERE", InvalidInputError, r"."),
+        ("INSERT INTO ordres SELECT 1", NotFoundError, r"Did you mean 'orders'.* column 13:"),
+        ("DROP TABLE ordres", NotFoundError, r"Did you mean 'orders'.* line 1, column 12:"),
+        ("INSERT INTO orders (idd) SELECT 1", InvalidInputError, r"Did you mean 'id'"),
+        ("INSERT INTO orders PARTITION (item='x') SELECT 1", InvalidInputError, r"it has none"),
+        ("INSERT INTO orders$files SELECT 1", InvalidInputError, r"system table"),
+        ("MERGE INTO orders USING items ON true", UnsupportedError, r"MERGE"),
+        ("SET 'execution.runtime-mode' = 'streaming'", UnsupportedError, r"streams"),
+        ("SET 'spark.sql.shuffle.partitions' = 'many'", InvalidInputError, r"."),
+    ],
+)  # fmt: skip
+def test_mistakes_get_an_error_of_ours(shop, text, error, message, capfd):
+    with pytest.raises(error, match=message) as raised:
+        shop.sql(text)
+    assert isinstance(raised.value, TidelakeError)
+    said = str(raised.value)
+    assert "_pyspark_" not in said
+    assert "SQLSTATE" not in said
+    assert "org.apache" not in said
+    assert "org.apache.spark" not in capfd.readouterr().err
+
+
+def test_settings_are_sparks_and_ours(shop, spark):
+    shop.sql("SET 'spark.tidelake.default.orders.scan.snapshot-id' = '1'")
+    try:
+        assert rows(shop, "SELECT price FROM orders WHERE id = 2") == [(4.0,)]
+        assert rows(shop, "SELECT count(*) FROM orders") == [(3,)]
+    finally:
+        shop.sql("RESET 'spark.tidelake.default.orders.scan.snapshot-id'")
+    assert rows(shop, "SELECT price FROM orders WHERE id = 2") == [(9.0,)]
+    assert rows(shop, "SET 'a.b' = 'c'") == [("a.b", "c")]
+    assert spark.conf.get("a.b") == "c"
+    shop.sql("RESET 'a.b'")
+
+
+def test_several_statements_answer_with_the_last(lake):
+    text = "CREATE TABLE t (a INT); INSERT INTO t VALUES (1); SELECT a FROM t;"
+    assert rows(lake, text) == [(1,)]
+    assert lake.sql("TRUNCATE TABLE t").columns == []
+    with pytest.raises(InvalidInputError, match="args="):
+        lake.sql(text, {"a": 1})

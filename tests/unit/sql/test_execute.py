@@ -1,0 +1,318 @@
+from datetime import date
+
+import pytest
+
+import tidelake
+from tidelake.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    NotFoundError,
+    UnsupportedError,
+)
+from tidelake.sql import SqlSession, execute, parse
+from tidelake.sql.execute import NOTHING
+
+FULL = """
+CREATE TABLE shop.orders (
+  id BIGINT, `user` STRING COMMENT 'it''s a \\\\ name', day DATE,
+  place ROW<a INT NOT NULL, b ARRAY<MAP<STRING, DECIMAL(5, 2)>>>, at TIMESTAMP_LTZ(3),
+  order_time TIMESTAMP(3) DEFAULT '2026-01-01 00:00:00',
+  PRIMARY KEY (day, id) NOT ENFORCED,
+  WATERMARK FOR order_time AS order_time - INTERVAL '5' SECOND
+) COMMENT 'all of them' PARTITIONED BY (day) WITH ('bucket' = '2', 'merge-engine' = 'deduplicate')
+"""
+
+
+@pytest.fixture
+def session(tmp_path):
+    return SqlSession(tidelake.open(tmp_path / "warehouse"), name="lake")
+
+
+@pytest.fixture
+def run(session):
+    def run(text):
+        for statement in parse(text):
+            answer = execute(statement, session)
+        return answer.to_pylist()
+
+    return run
+
+
+def test_what_show_create_table_says_makes_the_same_table(session, run):
+    run(FULL)
+    first = session.catalog.table("shop.orders").table_schema
+    (text,) = (row["createtab_stmt"] for row in run("SHOW CREATE TABLE shop.orders"))
+    run("DROP TABLE shop.orders")
+    run(text)
+    second = session.catalog.table("shop.orders").table_schema
+    assert second.fields == first.fields
+    assert second.options == first.options
+    assert (second.primary_keys, second.partition_keys) == (("day", "id"), ("day",))
+    assert second.comment == first.comment == "all of them"
+
+
+def test_a_watermark_is_kept_where_paimons_flink_catalog_keeps_it(session, run):
+    run(FULL)
+    options = session.catalog.table("shop.orders").table_schema.options
+    assert {k: v for k, v in options.items() if k.startswith("schema.")} == {
+        "schema.watermark.0.rowtime": "order_time",
+        "schema.watermark.0.strategy.expr": "`order_time` - INTERVAL '5' SECOND",
+        "schema.watermark.0.strategy.data-type": "TIMESTAMP(3)",
+    }
+    run("ALTER TABLE shop.orders MODIFY WATERMARK FOR at AS at")
+    options = session.catalog.table("shop.orders").table_schema.options
+    assert options["schema.watermark.0.rowtime"] == "at"
+    assert options["schema.watermark.0.strategy.data-type"] == ("TIMESTAMP(3) WITH LOCAL TIME ZONE")
+    run("ALTER TABLE shop.orders DROP WATERMARK")
+    assert not [
+        k for k in session.catalog.table("shop.orders").table_schema.options if "watermark" in k
+    ]
+
+
+def test_sparks_properties_name_the_keys(session, run):
+    run(
+        "CREATE TABLE t (a INT, b INT, c INT) USING paimon"
+        " TBLPROPERTIES ('primary-key' = 'a, b', 'partition' = 'b', 'bucket' = '1')"
+    )
+    schema = session.catalog.table("default.t").table_schema
+    assert (schema.primary_keys, schema.partition_keys) == (("a", "b"), ("b",))
+    assert dict(schema.options) == {"bucket": "1"}
+
+
+def test_if_not_exists_looks_at_the_name_and_or_replace_begins_anew(session, run):
+    run("CREATE TABLE t (a INT)")
+    run("CREATE TABLE IF NOT EXISTS t (b STRING)")
+    assert session.catalog.table("default.t").table_schema.field_names == ("a",)
+    with pytest.raises(AlreadyExistsError):
+        run("CREATE TABLE t (b STRING)")
+    run("CREATE OR REPLACE TABLE t (b STRING)")
+    assert session.catalog.table("default.t").table_schema.field_names == ("b",)
+    with pytest.raises(NotFoundError):
+        run("REPLACE TABLE u (b STRING)")
+
+
+def test_databases(run):
+    run("CREATE DATABASE a; CREATE DATABASE IF NOT EXISTS a; CREATE TABLE a.t (x INT)")
+    assert run("SHOW DATABASES") == [{"namespace": "a"}]
+    assert run("DESCRIBE DATABASE a")[0] == {"info_name": "Namespace Name", "info_value": "a"}
+    with pytest.raises(InvalidInputError, match="holds 1 tables"):
+        run("DROP DATABASE a")
+    run("DROP DATABASE a CASCADE; DROP DATABASE IF EXISTS a")
+    with pytest.raises(NotFoundError):
+        run("DROP DATABASE a")
+
+
+def test_use_and_names_of_one_two_and_three_parts(session, run, tmp_path):
+    run(f"CREATE CATALOG other WITH ('type'='paimon', 'warehouse'='{tmp_path}/other')")
+    run("CREATE TABLE other.db.t (x INT); CREATE DATABASE mine; USE mine; CREATE TABLE t (y INT)")
+    assert run("SHOW COLUMNS IN t") == [{"col_name": "y"}]
+    assert run("SHOW COLUMNS IN lake.mine.t") == [{"col_name": "y"}]
+    assert run("SHOW COLUMNS IN other.db.t") == [{"col_name": "x"}]
+    run("USE CATALOG other; USE db")
+    assert run("SHOW COLUMNS IN t") == [{"col_name": "x"}]
+    run("USE lake.mine")
+    assert (session.catalog_name, session.database) == ("lake", "mine")
+    assert run("SHOW CATALOGS") == [{"catalog": "lake"}, {"catalog": "other"}]
+    with pytest.raises(NotFoundError, match=r"no catalog 'othr'. Did you mean 'other'"):
+        run("USE CATALOG othr")
+    with pytest.raises(NotFoundError, match=r"no database 'mien'. Did you mean 'mine'"):
+        run("USE mien")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ("'type'='hive', 'warehouse'='/x'", InvalidInputError, "'type' = 'paimon', not 'hive'"),
+        ("'warehouse'='/x'", InvalidInputError, "'type' = 'paimon'"),
+        ("'type'='paimon'", InvalidInputError, "'warehouse'"),
+        ("'type'='paimon', 'warehouse'='/x', 'metastore'='hive'", UnsupportedError, "metastore"),
+        ("'type'='paimon', 'warehouse'='/x', 'wat'='1'", InvalidInputError, "'wat'"),
+    ],
+)
+def test_a_catalog_that_is_not_covered(run, options, error, message):
+    with pytest.raises(error, match=message):
+        run(f"CREATE CATALOG c WITH ({options})")
+    assert run("SHOW CATALOGS") == [{"catalog": "lake"}]
+
+
+def test_a_catalogs_defaults_are_those_of_its_new_tables(run, tmp_path):
+    run(
+        f"CREATE CATALOG c WITH ('type'='paimon', 'warehouse'='{tmp_path}/c',"
+        " 'table-default.bucket'='3'); CREATE TABLE c.d.t (x INT, PRIMARY KEY (x) NOT ENFORCED)"
+    )
+    assert run("SHOW TBLPROPERTIES c.d.t") == [{"key": "bucket", "value": "3"}]
+
+
+def test_alter_and_describe(run):
+    run("CREATE TABLE t (a INT, b ROW<c INT>) COMMENT 'x' WITH ('bucket'='-1')")
+    run("ALTER TABLE t ADD COLUMNS (d STRING COMMENT 'dd' FIRST, b.e DATE)")
+    run("ALTER TABLE t RENAME COLUMN a TO aa; ALTER TABLE t ALTER COLUMN aa TYPE BIGINT")
+    run("ALTER TABLE t SET ('snapshot.num-retained.max'='9'); COMMENT ON TABLE t IS 'y'")
+    assert run("DESCRIBE t") == [
+        {"col_name": "d", "data_type": "STRING", "comment": "dd"},
+        {"col_name": "aa", "data_type": "BIGINT", "comment": None},
+        {"col_name": "b", "data_type": "ROW<`c` INT, `e` DATE>", "comment": None},
+    ]
+    assert run("DESCRIBE t aa")[0]["data_type"] == "BIGINT"
+    told = {row["col_name"]: row["data_type"] for row in run("DESCRIBE EXTENDED t")}
+    assert told["Comment"] == "y"
+    assert told["Table Properties"] == "[bucket=-1, snapshot.num-retained.max=9]"
+    run("ALTER TABLE t RESET ('snapshot.num-retained.max')")
+    assert run("SHOW TBLPROPERTIES t") == [{"key": "bucket", "value": "-1"}]
+    with pytest.raises(NotFoundError, match=r"no column 'aaa'. Did you mean 'aa'"):
+        run("DESCRIBE t aaa")
+    run("ALTER TABLE IF EXISTS nothing SET ('a'='b')")
+
+
+def test_partitions_tags_and_truncate(session, run):
+    run("CREATE TABLE t (a INT, day DATE, h INT) PARTITIONED BY (day, h)")
+    table = session.catalog.table("default.t")
+    table.write([{"a": n, "day": date(2026, 1, n), "h": 1} for n in (1, 2)])
+    run("ALTER TABLE t CREATE TAG one; ALTER TABLE t CREATE TAG IF NOT EXISTS one")
+    assert run("SHOW PARTITIONS t") == [
+        {"partition": "day=2026-01-01/h=1"},
+        {"partition": "day=2026-01-02/h=1"},
+    ]
+    assert run("SHOW PARTITIONS t PARTITION (day='2026-01-02')") == [
+        {"partition": "day=2026-01-02/h=1"}
+    ]
+    run("ALTER TABLE t DROP PARTITION (day='2026-01-01')")
+    assert table.to_arrow().column("a").to_pylist() == [2]
+    run("ALTER TABLE t CREATE OR REPLACE TAG one AS OF VERSION 2; ALTER TABLE t CREATE TAG two")
+    assert table.count(tag="one") == 1
+    assert run("SHOW TAGS t") == [{"tag": "one"}, {"tag": "two"}]
+    run("ALTER TABLE t DROP TAG two; ALTER TABLE t DROP TAG IF EXISTS two")
+    with pytest.raises(NotFoundError, match=r"no tag 'ones'. Did you mean 'one'"):
+        run("ALTER TABLE t REPLACE TAG ones")
+    with pytest.raises(NotFoundError):
+        run("ALTER TABLE t CREATE OR REPLACE TAG one AS OF VERSION 99")
+    assert run("SHOW TAGS t") == [{"tag": "one"}]  # what fails removes nothing
+    run("TRUNCATE TABLE t PARTITION (h=7)")
+    assert table.count() == 1
+    run("TRUNCATE TABLE t")
+    assert table.count() == 0
+
+
+def test_procedures_and_analyze(session, run, tmp_path):
+    run("CREATE TABLE t (a INT)")
+    table = session.catalog.table("default.t")
+    for number in range(3):
+        table.write([{"a": number}])
+    told = run("CALL sys.create_tag(table => 't', tag => 'one', snapshot => 1)")
+    assert run("SHOW TAGS t") == [{"tag": "one"}]
+    assert told == [{"result": True}]
+    run("ALTER TABLE t RENAME TAG one TO uno; ALTER TABLE t CREATE TAG dos RETAIN 1 DAYS")
+    assert run("SHOW TAGS t") == [{"tag": "dos"}, {"tag": "uno"}]
+    run("CALL sys.rollback('default.t', 'uno')")
+    assert table.count() == 1
+    run("CALL lake.sys.compact('lake.default.t')")
+    run(f"CREATE CATALOG other WITH ('type'='paimon', 'warehouse'='{tmp_path}/other')")
+    run("USE CATALOG other")
+    run("CALL sys.create_tag('lake.default.t', 'tres')")
+    assert table.handle.tags.names() == ["tres", "uno"]
+    with pytest.raises(NotFoundError, match="Did you mean 'compact'"):
+        run("CALL sys.compcat('t')")
+    with pytest.raises(UnsupportedError, match="comes with snapshot expiry"):
+        run("CALL sys.expire_snapshots('t')")
+    with pytest.raises(InvalidInputError, match="tagg"):
+        run("CALL sys.create_tag(table => 'lake.default.t', tagg => 'x')")
+    run("ANALYZE TABLE lake.default.t COMPUTE STATISTICS FOR ALL COLUMNS")
+    assert table.history().column("commit_kind")[-1].as_py() == "ANALYZE"
+
+
+def test_a_temporary_table_at_a_path(session, run, tmp_path):
+    create = (
+        "CREATE TEMPORARY TABLE t (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED)"
+        " WITH ('connector'='paimon', 'path'='{}', 'bucket'='1'{})"
+    )
+    path = tmp_path / "some where"
+    with pytest.raises(NotFoundError, match="'auto-create' = 'true'"):
+        run(create.format(path, ""))
+    run(create.format(path, ", 'auto-create'='true'"))
+    table = session.data_table(parse("DROP TABLE t")[0].name, use="read")
+    table.write([{"id": 1, "v": "a"}])
+    assert dict(table.table_schema.options) == {"bucket": "1"}
+    run("ALTER TABLE t ADD COLUMN w INT; ALTER TABLE t DROP COLUMN w")
+    table.alter(tidelake.RenameColumn("v", "vv"), tidelake.RenameColumn("vv", "v"))
+    assert run("SHOW COLUMNS IN t") == [{"col_name": "id"}, {"col_name": "v"}]
+    run("DROP TEMPORARY TABLE t")
+    assert (path / "snapshot" / "snapshot-1").exists()  # the name is gone, the table is not
+    run(create.format(f"file://{path}", ""))
+    assert session.data_table(parse("DROP TABLE t")[0].name, use="read").count() == 1
+    assert run("SHOW TABLES") == [{"namespace": "", "tableName": "t", "isTemporary": True}]
+    with pytest.raises(AlreadyExistsError):
+        run(create.format(path, ""))
+    run("DROP TABLE t")
+    other = create.replace("v STRING", "w INT")
+    with pytest.raises(InvalidInputError, match="it has no column 'w'"):
+        run(other.format(path, ""))
+    with pytest.raises(NotFoundError, match="no temporary table 't'"):
+        run("DROP TEMPORARY TABLE t")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("'path'='/x'", "needs the option 'connector' = 'paimon'"),
+        ("'connector'='paimon'", "needs the option 'path'"),
+        ("'connector'='paimon', 'path'='/x', 'auto-create'='perhaps'", "must be true or false"),
+        ("'connector'='paimon', 'path'='s3://x/y'", "does not reach"),
+    ],
+)
+def test_a_temporary_table_that_lacks_something(run, options, message):
+    with pytest.raises((InvalidInputError, UnsupportedError), match=message):
+        run(f"CREATE TEMPORARY TABLE t (id INT) WITH ({options})")
+
+
+def test_a_table_of_another_system_is_kept_and_not_read(session, run):
+    run("CREATE TABLE k (a INT COMMENT 'x') WITH ('connector'='kafka', 'topic'='t')")
+    assert run("DESCRIBE k") == [{"col_name": "a", "data_type": "INT", "comment": "x"}]
+    with pytest.raises(UnsupportedError, match=r"connector 'kafka'.*not covered yet"):
+        run("TRUNCATE TABLE k")
+    run("DROP TABLE k")
+    assert run("SHOW TABLES") == []
+
+
+def test_views_are_named_and_dropped(run):
+    run("CREATE TEMPORARY VIEW v AS SELECT 1")
+    with pytest.raises(AlreadyExistsError):
+        run("CREATE TEMPORARY VIEW v AS SELECT 2")
+    run("CREATE TEMPORARY VIEW IF NOT EXISTS v AS SELECT 2")
+    run("CREATE OR REPLACE TEMPORARY VIEW v AS SELECT 2")
+    assert run("SHOW VIEWS") == [{"namespace": "", "viewName": "v", "isTemporary": True}]
+    with pytest.raises(InvalidInputError, match="is a view: DROP VIEW v"):
+        run("DROP TABLE v")
+    with pytest.raises(InvalidInputError, match="is a view and cannot be altered"):
+        run("ALTER TABLE v SET ('a'='b')")
+    run("DROP VIEW v; DROP VIEW IF EXISTS v")
+    with pytest.raises(NotFoundError, match="no view 'v'"):
+        run("DROP VIEW v")
+
+
+def test_settings_of_flinks_sessions(session, run):
+    run("SET 'execution.runtime-mode' = 'batch'; SET 'table.local-time-zone' = 'UTC'")
+    assert session.settings["table.local-time-zone"] == "UTC"
+    with pytest.raises(UnsupportedError, match="streams are not covered yet"):
+        run("SET 'execution.runtime-mode' = 'streaming'")
+    run("RESET 'table.local-time-zone'")
+    assert run("SET") == [{"key": "execution.runtime-mode", "value": "batch"}]
+    run("RESET")
+    assert session.settings == {}
+
+
+def test_misspelt_options_and_tables_get_suggestions(run):
+    with pytest.raises(InvalidInputError, match=r"'bukcet'. Did you mean 'bucket'"):
+        run("CREATE TABLE t (a INT) WITH ('bukcet'='1')")
+    run("CREATE TABLE orders (a INT)")
+    with pytest.raises(NotFoundError, match="Did you mean 'orders'"):
+        run("DESCRIBE ordres")
+    with pytest.raises(InvalidInputError, match="system table"):
+        run("TRUNCATE TABLE orders$files")
+    assert [r["col_name"] for r in run("DESCRIBE orders$tags")][:2] == ["tag_name", "snapshot_id"]
+
+
+def test_a_query_needs_spark(session):
+    (query,) = parse("SELECT 1")
+    with pytest.raises(UnsupportedError, match="needs Spark"):
+        execute(query, session)
+    assert execute(parse("SET 'table.x' = 'y'")[0], session) is NOTHING

@@ -1,0 +1,183 @@
+import pytest
+
+from tidelake.sql.pushdown import pushed
+from tidelake.sql.query import read_query
+from tidelake.sql.statement import Query
+from tidelake.types import DataField, parse_type
+
+FIELDS = [
+    DataField(n, name, parse_type(text))
+    for n, (name, text) in enumerate(
+        {
+            "id": "BIGINT",
+            "n": "INT",
+            "day": "DATE",
+            "item": "STRING",
+            "code": "CHAR(3)",
+            "price": "DOUBLE",
+            "ratio": "FLOAT",
+            "cost": "DECIMAL(10, 2)",
+            "ok": "BOOLEAN",
+            "at": "TIMESTAMP(3)",
+            "seen": "TIMESTAMP_LTZ(3)",
+        }.items()
+    )
+]
+COLUMNS = [f.name for f in FIELDS]
+
+
+def filter_of(text, name="t", fields=FIELDS, columns=None):
+    parsed = read_query(Query(text, 0, len(text)))
+    reference = next(r for r in parsed.references if r.name.parts[-1] == name)
+    known = {r: COLUMNS if columns is None else columns[str(r.name)] for r in parsed.references}
+    found = pushed(parsed, reference, fields, known)
+    return None if found is None else str(found)
+
+
+@pytest.mark.parametrize(
+    ("condition", "predicate"),
+    [
+        ("id = 1", "id == 1"),
+        ("1 = id", "id == 1"),
+        ("5 > id", "id < 5"),
+        ("id <> -1", "id != -1"),
+        ("id > 1.5", "id > Decimal('1.5')"),
+        ("t.id >= 1 AND T.ID <= 2", "id >= 1 AND id <= 2"),
+        ("(id = 1) AND (n = 2 AND (price < 3))", "id == 1 AND n == 2 AND price < 3.0"),
+        ("id = 1 OR n = 2", "id == 1 OR n == 2"),
+        ("(id = 1 OR n = 2) AND ok = true", "(id == 1 OR n == 2) AND ok == True"),
+        ("id BETWEEN 1 AND 5", "id >= 1 AND id <= 5"),
+        ("id IN (1, 2)", "id IN (1, 2)"),
+        ("id IS NULL", "id IS NULL"),
+        ("id IS NOT NULL", "id IS NOT NULL"),
+        ("NOT id IS NULL", "id IS NOT NULL"),
+        ("day = DATE '2026-01-01'", "day == datetime.date(2026, 1, 1)"),
+        ("day >= '2026-01-01'", "day >= datetime.date(2026, 1, 1)"),
+        ("item = 'a'", "item == 'a'"),
+        ("item LIKE 'a%'", "item STARTS WITH 'a'"),
+        ("cost < 1.25", "cost < Decimal('1.25')"),
+        ("price = 1", "price == 1.0"),
+        ("ratio = 0.5", "ratio == 0.5"),
+        # what is sure stays where something else is not
+        ("id = 1 AND upper(item) = 'A'", "id == 1"),
+    ],
+)
+def test_conditions_that_are_surely_the_same(condition, predicate):
+    assert filter_of(f"SELECT * FROM t WHERE {condition}") == predicate
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id = n",
+        "id + 1 = 2",
+        "abs(id) = 1",
+        "id = '1'",  # Spark makes a number of the text
+        "item = 1",  # and here too
+        "day = '2026-1-1'",  # a date to Spark
+        "day = '2026-02-30'",
+        "day = 'today'",
+        "item LIKE 'a_'",
+        "item LIKE '%a'",
+        "item LIKE 'a%b%'",
+        r"item LIKE 'a\\%'",
+        "item NOT LIKE 'a%'",
+        "item LIKE 'a%' ESCAPE 'a'",
+        "item LIKE ANY ('a%')",
+        "item ILIKE 'a%'",
+        "id NOT BETWEEN 1 AND 2",
+        "id BETWEEN SYMMETRIC 2 AND 1",
+        "id IS DISTINCT FROM 1",
+        "ok IS TRUE",
+        "ok IS NOT TRUE",
+        "NOT ok IS NOT NULL",
+        "code = 'abc'",
+        r"item = 'a\'b'",
+        r"item = 'a' AND upper(item) = '\n'",  # what a backslash means is the session's
+        'item = "a"',  # a name, where the session says so
+        "item = 'it''s'",
+        "ratio = 0.1",  # no float is that
+        "price = 1e3",
+        "price = 1D",
+        "at = '2026-01-01 00:00:00'",
+        "at = TIMESTAMP '2026-01-01 00:00:00'",
+        "seen > '2026-01-01'",
+        "id = NULL",
+        "id IN (1, NULL)",
+        "id IN (SELECT n FROM u)",
+        "id <=> 1",
+        "NOT id = 1",
+        "id NOT IN (1)",
+        "id = 1 OR upper(item) = 'A'",
+        "s.id = 1",
+        "id = ?",
+        "id = :x",
+        "rand() > 0.5",
+        "true",
+    ],
+)
+def test_conditions_that_might_mean_something_else_stay_with_spark(condition):
+    assert filter_of(f"SELECT * FROM t WHERE {condition}") is None
+
+
+JOINED = "id == 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate"),
+    [
+        ("SELECT * FROM t JOIN u ON t.k = u.k WHERE t.id = 1", JOINED),
+        ("SELECT * FROM u JOIN t ON t.k = u.k WHERE t.id = 1", JOINED),
+        ("SELECT * FROM u JOIN t ON t.k = u.k AND t.id = 1", JOINED),
+        ("SELECT * FROM u CROSS JOIN t WHERE t.id = 1", JOINED),
+        ("SELECT * FROM u, t WHERE t.id = 1", JOINED),
+        ("SELECT * FROM t LEFT JOIN u ON t.k = u.k WHERE t.id = 1", JOINED),
+        ("SELECT * FROM t LEFT JOIN u ON t.k = u.k AND t.id = 1", None),
+        ("SELECT * FROM u LEFT JOIN t ON t.k = u.k AND t.id = 1", JOINED),
+        ("SELECT * FROM u LEFT JOIN t ON t.k = u.k WHERE t.id = 1", None),
+        ("SELECT * FROM u LEFT JOIN t ON t.k = u.k WHERE t.id IS NULL", None),
+        ("SELECT * FROM t RIGHT JOIN u ON t.k = u.k WHERE t.id = 1", None),
+        ("SELECT * FROM u RIGHT JOIN t ON t.k = u.k WHERE t.id = 1", None),
+        ("SELECT * FROM t FULL JOIN u ON t.k = u.k WHERE t.id = 1", None),
+        ("SELECT * FROM u FULL JOIN t ON t.k = u.k WHERE t.id = 1", None),
+        ("SELECT * FROM t JOIN u ON t.k = u.k RIGHT JOIN v ON v.k = t.k WHERE t.id = 1", None),
+        ("SELECT * FROM u JOIN t ON t.k = u.k FULL JOIN v ON v.k = t.k AND t.id = 1", None),
+        ("SELECT * FROM u JOIN t ON t.id = 1 FULL JOIN v ON v.k = t.k", None),
+        ("SELECT * FROM u JOIN t ON t.k = u.k LEFT JOIN v ON v.k = t.k WHERE t.id = 1", JOINED),
+        ("SELECT * FROM t LEFT SEMI JOIN u ON t.k = u.k WHERE t.id = 1", JOINED),
+        ("SELECT * FROM t LEFT ANTI JOIN u ON t.k = u.k WHERE t.id = 1", JOINED),
+        ("SELECT * FROM t LEFT ANTI JOIN u ON t.k = u.k AND t.id = 1", None),
+        ("SELECT * FROM u LEFT ANTI JOIN t ON t.k = u.k AND t.id = 1", None),
+        ("SELECT * FROM u LEFT SEMI JOIN t ON t.k = u.k AND t.id = 1", None),
+        ("SELECT * FROM t NATURAL JOIN u WHERE t.id = 1", None),
+        ("SELECT * FROM t TABLESAMPLE (10 PERCENT) WHERE t.id = 1", None),
+        ("SELECT * FROM t AS t(a,b,c,d,e,f,g,h,i,j,k) WHERE t.id = 1", None),
+        ("SELECT * FROM (SELECT * FROM t) x WHERE x.id = 1", None),
+        ("SELECT * FROM (SELECT * FROM t WHERE id = 1) x", JOINED),
+        ("SELECT * FROM t HAVING t.id = 1", None),
+        ("SELECT * FROM u WHERE EXISTS (SELECT 1 FROM t WHERE t.id = 1 AND t.k = u.k)", JOINED),
+        ("SELECT * FROM t WHERE t.id = 1 UNION SELECT * FROM u WHERE u.id = 2", JOINED),
+    ],
+)
+def test_filters_pass_joins_that_let_them(text, predicate):
+    assert filter_of(text) == predicate
+
+
+def test_a_column_without_qualifier_is_pushed_where_no_other_table_has_it():
+    text = "SELECT * FROM t JOIN u ON t.k = u.k WHERE id = 1"
+    assert filter_of(text, columns={"t": COLUMNS, "u": ["k"]}) == JOINED
+    assert filter_of(text, columns={"t": COLUMNS, "u": ["k", "ID"]}) is None
+    lateral = "SELECT * FROM t LATERAL VIEW explode(item) e AS id WHERE id = 1"
+    assert filter_of(lateral) is None
+    derived = "SELECT * FROM t JOIN (SELECT 1 AS id) u WHERE id = 1"
+    assert filter_of(derived) is None
+
+
+def test_names_that_differ_by_case_alone_push_nothing():
+    fields = [DataField(0, "id", parse_type("INT")), DataField(1, "ID", parse_type("INT"))]
+    assert filter_of("SELECT * FROM t WHERE t.id = 1", fields=fields) is None
+
+
+def test_an_alias_that_is_also_a_column_pushes_nothing():
+    # item.id may be a field of the struct "item"
+    assert filter_of("SELECT * FROM t AS item WHERE item.id = 1") is None

@@ -131,6 +131,21 @@ def test_a_rollback_to_a_tag_of_an_expired_snapshot_leaves_what_java_leaves(peer
     check_goes_on(peer, ours)
 
 
+@pytest.mark.parametrize("kind", ["keyed", "logged", "appended"])
+def test_changes_are_read_when_java_has_expired_their_snapshots(peer, tmp_path, kind):
+    """By changelogs that outlive their snapshots; without a producer, by the rows as written."""
+    path = tmp_path / "made/db.db/t"
+    last = made(peer, path, kind)
+    table = opened(path)
+    told = [table.changes(start, mode="auto").to_pylist() for start in range(last)]
+    assert len(told[0]) >= 9
+    peer.do("version", path, do="expire", keepsChangelogs=True)
+    table = opened(path)
+    assert table.history().num_rows == 1
+    assert (path / f"changelog/changelog-{last - 1}").exists()
+    assert [table.changes(start, mode="auto").to_pylist() for start in range(last)] == told
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_deleted_tag_takes_the_files_with_it_that_it_takes_in_java(peer, tmp_path, kind):
     source = tmp_path / "made/db.db/t"

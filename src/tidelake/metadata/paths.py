@@ -146,6 +146,10 @@ class TablePaths:
         """Directory of the changelogs that outlive their snapshots."""
         return f"{self.location}/changelog"
 
+    def changelog(self, snapshot_id: int) -> str:
+        """The copy of a snapshot that has expired and whose changelog is kept."""
+        return f"{self.changelog_dir}/changelog-{snapshot_id}"
+
     @property
     def branch_dir(self) -> str:
         """Directory of the branches."""

@@ -370,6 +370,35 @@ class SnapshotLog:
             raise self._missing(snapshot_id) from error
         return self._checked(Snapshot.from_json(data, path=path), snapshot_id, path)
 
+    def load_told(self, snapshot_id: int) -> Snapshot:
+        """Read one snapshot, or the copy of it that is kept for its changelog when it has expired.
+
+        Of such a copy what changed can be read, and the state that it led to cannot.
+
+        Raises
+        ------
+        NotFoundError
+            There is neither.
+        CorruptError
+            The file is damaged.
+        """
+        try:
+            return self.load(snapshot_id)
+        except NotFoundError:
+            path = self._paths.changelog(snapshot_id)
+            try:
+                data = self._fileio.read_bytes(path)
+            except NotFoundError:
+                data = None
+            if data is None:
+                raise
+            return self._checked(Snapshot.from_json(data, path=path), snapshot_id, path)
+
+    def is_told(self, snapshot_id: int) -> bool:
+        """Whether a snapshot is there, or has expired and its changelog is kept."""
+        kept = self._paths.changelog(snapshot_id)
+        return self._exists(snapshot_id) or self._fileio.exists(kept)
+
     def _checked(self, snapshot: Snapshot, snapshot_id: int, path: str) -> Snapshot:
         if snapshot.id != snapshot_id:
             message = (

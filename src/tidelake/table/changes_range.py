@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidelake.errors import InvalidInputError, shortened
+from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared
-from tidelake.table.arguments import column_names
+from tidelake.table.arguments import column_names, whole_number
 from tidelake.table.change_rows import PlannedChanges
 from tidelake.table.changes import NetRows, TableChanges
 from tidelake.table.handle import TableHandle
@@ -97,22 +98,47 @@ def changes_between(
         The range runs backwards, or there is no such mode.
     """
     source = changes_mode(mode, handle)
-    before = handle.time_travel.at(start)
-    after = handle.snapshots.latest() if end is None else handle.time_travel.at(end)
-    start_id = 0 if before is None else before.id
-    end_id = 0 if after is None else after.id
+    for name in columns:
+        handle.schema.field(name)
+    context = handle.read_context()
+    if source == "diff":
+        before = handle.time_travel.at(start)
+        after = handle.snapshots.latest() if end is None else handle.time_travel.at(end)
+        _check_forward(handle, _id_of(before), _id_of(after), start, end)
+        return TableChanges(handle, before, after, NetRows(context, columns, predicate))
+    start_id = _told_id(handle, start, is_start=True)
+    end_id = _id_of(handle.snapshots.latest()) if end is None else _told_id(handle, end)
+    _check_forward(handle, start_id, end_id, start, end)
+    of_changelog = source == "changelog"
+    snapshots = telling_snapshots(handle, start_id, end_id, of_changelog=of_changelog)
+    rows = LoggedRows(context, columns, predicate)
+    return LoggedChanges(handle, snapshots, of_changelog, rows)
+
+
+def _check_forward(
+    handle: TableHandle, start_id: int, end_id: int, start: Moment, end: Moment | None
+) -> None:
     if start_id > end_id:
         message = (
             f"Changes of table '{handle.identifier}' run from an older to a newer moment, and"
             f" {start!r} is newer than {end!r}: swap them."
         )
         raise InvalidInputError(message, kind="changes_backwards", table=handle.identifier)
-    for name in columns:
-        handle.schema.field(name)
-    context = handle.read_context()
-    if source == "diff":
-        return TableChanges(handle, before, after, NetRows(context, columns, predicate))
-    of_changelog = source == "changelog"
-    snapshots = telling_snapshots(handle, start_id, end_id, of_changelog=of_changelog)
-    rows = LoggedRows(context, columns, predicate)
-    return LoggedChanges(handle, snapshots, of_changelog, rows)
+
+
+def _id_of(snapshot: Snapshot | None) -> int:
+    return 0 if snapshot is None else snapshot.id
+
+
+def _told_id(handle: TableHandle, moment: Moment, *, is_start: bool = False) -> int:
+    """The id that a moment means where changes are read one by one: no state is needed of it.
+
+    So it may be the id of a snapshot that has expired and whose changelog is kept; a range may also
+    start right before the first of these.
+    """
+    number = whole_number(moment)
+    if number is not None and number > 0:
+        told = handle.snapshots.is_told
+        if told(number) or (is_start and told(number + 1)):
+            return number
+    return _id_of(handle.time_travel.at(moment))

@@ -11,6 +11,9 @@ Overwrites have no changelog and are left out of both, as in Java. Rows come sna
 inside it bucket by bucket, and inside a bucket file by file as the writer made them. Nothing is
 merged: a key that was written ten times is there ten times.
 
+Where a snapshot has expired and its changelog is kept (``changelog.*`` of the writer that expires
+them, Java Paimon), its copy in ``changelog/`` tells what the snapshot told.
+
 Source: Paimon's ``IncrementalDeltaStartingScanner`` and ``IncrementalChangelogReadProvider``
 (1.3.1). Memory: a batch.
 """
@@ -169,12 +172,12 @@ def telling_snapshots(
     Raises
     ------
     NotFoundError
-        One has expired.
+        One has expired, with its changelog.
     UnsupportedError
         A changelog is wanted, and the table writes none and has none.
     """
     log = handle.snapshots
-    found = [log.load(number) for number in range(start_id + 1, end_id + 1)]
+    found = [log.load_told(number) for number in range(start_id + 1, end_id + 1)]
     if not of_changelog:
         return tuple(s for s in found if s.commit_kind is CommitKind.APPEND)
     logged = [s for s in found if s.changelog_manifest_list is not None]

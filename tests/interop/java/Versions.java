@@ -41,10 +41,13 @@ final class Versions {
                 }
                 break;
             case "expire":
-                table.newExpireSnapshots()
-                        .config(ExpireConfig.builder().snapshotRetainMax(1).snapshotRetainMin(1)
-                                .snapshotTimeRetain(Duration.ZERO).build())
-                        .expire();
+                ExpireConfig.Builder expiry = ExpireConfig.builder().snapshotRetainMax(1)
+                        .snapshotRetainMin(1).snapshotTimeRetain(Duration.ZERO);
+                if (request.path("keepsChangelogs").asBoolean()) {
+                    expiry.changelogRetainMax(100).changelogRetainMin(100)
+                            .changelogTimeRetain(Duration.ofDays(1));
+                }
+                table.newExpireSnapshots().config(expiry.build()).expire();
                 break;
             case "purge":
                 table.purgeFiles();

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import tidelake
-from tidelake import InvalidInputError
+from tidelake import InvalidInputError, NotFoundError
 from tidelake.scan import split_from_bytes, split_to_bytes
 from tidelake.table.changes_range import moments_between, planned_changes
 from tidelake.table.table import Table
@@ -65,3 +65,42 @@ def test_a_tag_that_is_named_by_a_number_comes_before_the_snapshot(table: Table)
     start, end = moments_between(table.handle, "3,3")
     assert (start, end) == ("3", "3")
     assert moments_between(table.handle, "2,3") == (2, "3")
+
+
+@pytest.fixture
+def expired(table: Table):
+    """Snapshots 1 and 2 have expired as Java leaves them, their changelogs are kept."""
+    files, paths = table.fileio, table.paths
+    table.delete_tag("old")
+    for number in (1, 2):
+        files.write_once(paths.changelog(number), files.read_bytes(paths.snapshot(number)))
+        files.delete(paths.snapshot(number))
+    files.replace(paths.earliest_hint, b"3")
+    return table
+
+
+def test_a_changelog_outlives_its_snapshots(table: Table, request):
+    before = {
+        (start, end): table.changes(start, end, mode="changelog").to_pylist()
+        for start in range(3)
+        for end in range(start, 4)
+    }
+    assert before[0, 3]
+    request.getfixturevalue("expired")
+    for (start, end), told in before.items():
+        assert table.changes(start, end, mode="changelog").to_pylist() == told
+
+
+def test_a_state_is_gone_with_its_snapshot(expired: Table):
+    with pytest.raises(NotFoundError, match=r"no longer has snapshot 1.*Snapshots 3 to 3"):
+        expired.changes(1)
+    with pytest.raises(NotFoundError, match="no longer has snapshot 2"):
+        expired.to_arrow(snapshot_id=2)
+
+
+def test_a_changelog_that_is_gone_too_is_told(expired: Table):
+    expired.fileio.delete(expired.paths.changelog(1))
+    assert expired.changes(1, 2, mode="changelog").num_rows
+    for start in (0, 9):
+        with pytest.raises(NotFoundError, match=r"no snapshot|no longer has"):
+            expired.changes(start, mode="changelog")

@@ -5,6 +5,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from pyspark.errors import AnalysisException
 
 import tidelake.spark
 from tidelake.errors import (
@@ -378,3 +379,11 @@ def test_several_statements_answer_with_the_last(lake):
     assert lake.sql("TRUNCATE TABLE t").columns == []
     with pytest.raises(InvalidInputError, match="args="):
         lake.sql(text, {"a": 1})
+
+
+def test_an_error_of_spark_after_one_of_ours_is_still_spark_s(spark, shop):
+    """Both log under one name, and whoever asks first for a logger decides of which class it is."""
+    with pytest.raises(InvalidInputError, match="no column"):
+        shop.sql("SELECT itm FROM orders")
+    with pytest.raises(AnalysisException, match="nothing_of_this_name"):
+        spark.range(1).select("nothing_of_this_name")

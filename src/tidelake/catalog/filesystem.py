@@ -32,6 +32,7 @@ from tidelake.options import Options, memory_bytes, table_defaults
 from tidelake.table import SystemTable, Table, TableHandle
 from tidelake.table.arguments import check_location
 from tidelake.telemetry import MEMORY_BYTES_MIN, Env, Memory
+from tidelake.types import TableSchema
 from tidelake.types.schema_change import SchemaChange
 
 __all__ = ["Catalog", "open_catalog"]
@@ -274,7 +275,43 @@ class Catalog:
                 f" finish it with drop_table('{identifier}') first."
             )
             raise AlreadyExistsError(message, kind="table_remains", table=identifier)
-        new_schema = first_schema(
+        new_schema = self.first_schema(
+            identifier,
+            schema,
+            primary_keys=primary_keys,
+            partition_keys=partition_keys,
+            options=options,
+            comment=comment,
+        )
+        self.create_database(database, if_exists="ignore")
+        paths = TablePaths.of(path, new_schema)
+        if not SchemaLog(self.fileio, paths).create(new_schema):
+            return existing()
+        return self._load(database, name)
+
+    def first_schema(
+        self,
+        identifier: str,
+        schema: object,
+        *,
+        primary_keys: Sequence[str] = (),
+        partition_keys: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+    ) -> TableSchema:
+        """The schema that a new table would begin with; nothing is written.
+
+        Parameters
+        ----------
+        identifier, schema, primary_keys, partition_keys, options, comment
+            As of :meth:`create_table`.
+
+        Raises
+        ------
+        InvalidInputError, UnsupportedError
+            What is wrong with names, columns, keys or options.
+        """
+        made = first_schema(
             schema,
             table=identifier,
             primary_keys=primary_keys,
@@ -283,13 +320,9 @@ class Catalog:
             comment=comment,
             time_ms=self.env.clock.now_ms(),
         )
-        parsed = Options.parse(new_schema.options, table=identifier)
-        check_location(parsed, path, table=identifier)
-        self.create_database(database, if_exists="ignore")
-        paths = TablePaths.of(path, new_schema)
-        if not SchemaLog(self.fileio, paths).create(new_schema):
-            return existing()
-        return self._load(database, name)
+        parsed = Options.parse(made.options, table=identifier)
+        check_location(parsed, self._table_path(*_split(identifier)), table=identifier)
+        return made
 
     def table(self, identifier: str) -> Table | SystemTable:
         """Open a table, or with ``"db.t$snapshots"`` one of its system tables.

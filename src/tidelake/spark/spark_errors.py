@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
 from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException
+from pyspark.logger import PySparkLogger
 
 from tidelake.errors import InvalidInputError, TidelakeError, near_names, shortened
 from tidelake.sql.statement import Query
@@ -41,7 +41,8 @@ def in_our_words(query: Query, columns: Sequence[str] = ()) -> Iterator[None]:
     InvalidInputError
         Spark's analysis or parser refused the query.
     """
-    logger = logging.getLogger(_LOGGER)
+    # by Spark's own class: whoever asks first for a logger decides of which class it is
+    logger = PySparkLogger.getLogger(_LOGGER)
     was_disabled, logger.disabled = logger.disabled, True  # it would print the stack
     try:
         yield

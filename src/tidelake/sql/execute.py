@@ -121,6 +121,14 @@ def create_empty(statement: CreateTable, session: SqlSession) -> Table | None:
     if statement.if_exists == "replace":
         if statement.must_exist:
             catalog.table(place.identifier)
+        catalog.first_schema(  # refuses what is wrong while the old table is there
+            place.identifier,
+            statement.fields,
+            primary_keys=primary_keys,
+            partition_keys=partition_keys,
+            options=options,
+            comment=statement.comment,
+        )
         catalog.drop_table(place.identifier, if_missing="ignore")
     if statement.if_exists == "ignore" and _holds(session, place.catalog_name, place.identifier):
         return None  # SQL looks at the name only

@@ -107,7 +107,8 @@ def whole_filter(
     """
     reader = _reader_of(parsed, reference, fields, {})
     where = parsed.tree.args.get("where")
-    if reader is None or where is None:
+    said = {key for key, value in parsed.tree.args.items() if value}
+    if reader is None or where is None or not said <= {"expressions", "from_", "where", "kind"}:
         return None
     parts = [reader.predicate(part) for part in _conjuncts(where.this)]
     known = [part for part in parts if part is not None and _binds(part, fields)]

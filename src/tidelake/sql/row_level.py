@@ -25,6 +25,15 @@ _SUBQUERIES = (
     " _row_kind by tl.write."
 )
 
+_BEHIND = frozenset(
+    {
+        "LIMIT", "OFFSET", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "GROUP", "HAVING", "QUALIFY",
+        "WINDOW", "UNION", "EXCEPT", "MINUS", "INTERSECT", "TABLESAMPLE", "LATERAL", "JOIN",
+        "USING", "RETURNING",
+    }
+)  # fmt: skip
+"""What may stand behind the condition of a query, and would be passed over here."""
+
 
 def delete(reader: Reader) -> Delete:
     """Read a statement that begins with ``DELETE``."""
@@ -102,6 +111,12 @@ def _expression(
     while (word := reader.word) is not None:
         if depth == 0 and word.upper in stop:
             break
+        if depth == 0 and (word.upper in _BEHIND or word.text.startswith("|>")):
+            raise reader.refusal(
+                f"{what} takes nothing behind its condition: name the rows in WHERE. A column of"
+                f" that name is written `{word.text}`.",
+                kind="sql_row_level",
+            )
         if word.upper in {"SELECT", "WITH"} and reader.index > first:
             before = reader.words[reader.index - 1]
             if before.upper == "(":

@@ -267,10 +267,8 @@ class _Run:
             except PeerError as error:
                 raise _Failed(f"java does not read ${name}", str(error)) from error
             if name == "partitions":
-                # 1.3.1 shows `{1}` where we show `p=1`, as 2.1 does, and a row of no partition
+                # 1.3.1 shows `{1}` where we show `p=1`, as 2.1 does
                 columns, theirs = columns[1:], [r[1:] for r in theirs]
-                if not self.program.partition_keys:
-                    theirs = []
             missing = [c for c in columns if c not in arrow.column_names]
             if missing:
                 raise _Failed(f"${name} lacks columns", str(missing))

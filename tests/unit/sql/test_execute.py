@@ -7,6 +7,7 @@ from tidelake.errors import (
     AlreadyExistsError,
     InvalidInputError,
     NotFoundError,
+    TidelakeError,
     UnsupportedError,
 )
 from tidelake.sql import SqlSession, execute, parse
@@ -316,3 +317,14 @@ def test_a_query_needs_spark(session):
     with pytest.raises(UnsupportedError, match="needs Spark"):
         execute(query, session)
     assert execute(parse("SET 'table.x' = 'y'")[0], session) is NOTHING
+
+
+@pytest.mark.parametrize(
+    "wrong", ["WITH ('bucket' = 'abc')", "WITH ('buckt' = '1')", "PARTITIONED BY (nothing)"]
+)
+def test_a_table_that_cannot_be_made_replaces_none(session, run, wrong):
+    run("CREATE TABLE t (a INT)")
+    session.catalog.table("default.t").write([{"a": 1}])
+    with pytest.raises(TidelakeError):
+        run(f"CREATE OR REPLACE TABLE t (b STRING) {wrong}")
+    assert session.catalog.table("default.t").to_arrow().to_pylist() == [{"a": 1}]

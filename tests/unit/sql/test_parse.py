@@ -388,3 +388,27 @@ def test_row_level_statements_that_are_wrong_or_not_covered(text, error, message
     with pytest.raises(error, match=message) as raised:
         parse(text)
     assert "At line 1, column " in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "LIMIT 1",
+        "ORDER BY id LIMIT 1",
+        "OFFSET 2",
+        "GROUP BY id",
+        "HAVING count(*) > 5",
+        "|> LIMIT 1",
+    ],
+)
+@pytest.mark.parametrize("what", ["DELETE FROM t", "UPDATE t SET a = 1"])
+def test_nothing_stands_behind_the_condition_of_a_delete_or_an_update(what, behind):
+    """It would be passed over, and more rows would go than were meant."""
+    with pytest.raises(UnsupportedError, match="nothing behind its condition"):
+        parse(f"{what} WHERE id > 0 {behind}")
+
+
+def test_a_condition_may_hold_such_words_inside():
+    for condition in ("a IS DISTINCT FROM 3", "`limit` > 3", "b = 'LIMIT 1'"):
+        [statement] = parse(f"DELETE FROM t WHERE {condition}")
+        assert statement.where == condition

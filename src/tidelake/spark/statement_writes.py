@@ -28,7 +28,7 @@ from tidelake.spark.write import write_frame
 from tidelake.sql.execute import create_empty
 from tidelake.sql.query import read_query
 from tidelake.sql.row_level import condition_filter
-from tidelake.sql.session import PathTable, SqlSession, View
+from tidelake.sql.session import CONNECTOR, OWN_CONNECTORS, PathTable, SqlSession, View
 from tidelake.sql.statement import CreateTable, Delete, Insert, Query, Update
 from tidelake.sql.words import fault
 from tidelake.table import Table
@@ -167,6 +167,13 @@ class StatementWrites:
         if statement.is_temporary:
             message = "A temporary table with AS is a view: CREATE TEMPORARY VIEW name AS ...."
             raise UnsupportedError(message, kind="sql_clause")
+        connector = statement.options.get(CONNECTOR)
+        if connector is not None and connector not in OWN_CONNECTORS:
+            message = (
+                f"Rows are not written to '{connector}': CREATE TABLE '{statement.name}' without AS"
+                " declares it."
+            )
+            raise UnsupportedError(message, kind="sql_connector", connector=connector)
         rows = self._query(query, args)
         twice = [c for c in rows.columns if rows.columns.count(c) > 1]
         if twice:

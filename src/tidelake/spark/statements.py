@@ -234,12 +234,14 @@ class Statements:
             self.session.table(name, use="read")  # refuses, with the reason
         if isinstance(temporary, View):
             self._no_clause(clause, query, reference, "A view")
+            self._no_function(query, reference, "a view")
             return self._view(temporary, depth)
         found = self._found(reference, query)
         if found is None:
             return None
         if isinstance(found, Table):
             return self._table_source(reference, found)
+        self._no_function(query, reference, "a system table")
         return self._system_source(reference, found, query)
 
     def _no_clause(self, clause: Clause, query: Query, reference: Reference, what: str) -> None:
@@ -247,6 +249,13 @@ class Statements:
             message = f"{what} takes no options and no moment: say them of the table in it."
             raise fault(
                 query.text, reference.start, message, kind="sql_clause", error=UnsupportedError
+            )
+
+    def _no_function(self, query: Query, reference: Reference, what: str) -> None:
+        if reference.function is not None:
+            message = f"A function of tables is not covered over {what}: name a table of rows."
+            raise fault(
+                query.text, reference.start, message, kind="sql_function", error=UnsupportedError
             )
 
     def _found(self, reference: Reference, query: Query) -> Table | SystemTable | None:

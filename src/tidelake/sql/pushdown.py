@@ -351,7 +351,7 @@ def _number(text: str, sign: int, root: TypeRoot) -> object:
     """A number without a suffix or an exponent."""
     if not re.fullmatch(r"\d+(\.\d*)?|\.\d+", text):
         return None
-    value = sign * Decimal(text)
+    value = Decimal(text) if sign > 0 else Decimal(text).copy_negate()  # a product is rounded
     if root in _WHOLE or root is TypeRoot.DECIMAL:
         return int(value) if value == value.to_integral_value() else value
     if root is TypeRoot.DOUBLE:

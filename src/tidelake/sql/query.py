@@ -281,8 +281,9 @@ def _kept(
         else:
             kept.append(token)
     for token, following in pairwise(kept):
-        if token.token_type is TokenType.RANGE and following.token_type is TokenType.L_PAREN:
-            token.token_type = TokenType.VAR  # the function, not the frame of a window
+        is_called = following.token_type is TokenType.L_PAREN
+        if is_called and token.token_type in {TokenType.RANGE, TokenType.WINDOW}:
+            token.token_type = TokenType.VAR  # the function, not the frame or the clause
     return kept
 
 
@@ -296,6 +297,10 @@ def _touch(left: Token, dollar: Token, right: Token) -> bool:
 
 
 def _tree(text: str, tokens: Sequence[Token]) -> exp.Expr:
+    for token in tokens:
+        if token.token_type is TokenType.PIPE_GT:  # the parser forgets the order of its steps
+            message = "The pipe syntax is not covered: write SELECT ... FROM ...."
+            raise fault(text, token.start, message, kind="sql_clause", error=UnsupportedError)
     try:
         trees = Spark().parser().parse(list(tokens), text)
     except ParseError as error:

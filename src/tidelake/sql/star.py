@@ -85,7 +85,7 @@ def _shows(select: exp.Select, tree: exp.Expr, above: frozenset[int]) -> bool:
     """Whether number or order of a SELECT's columns matter to the answer."""
     if id(select) in above:
         return True
-    if select.args.get("distinct") or select.args.get("group"):
+    if select.args.get("distinct") or select.args.get("group") or _is_ordered_by_number(select):
         return True
     parent = select.parent
     if isinstance(parent, exp.Exists):
@@ -95,6 +95,17 @@ def _shows(select: exp.Select, tree: exp.Expr, above: frozenset[int]) -> bool:
         return True
     asked = above | {id(select)}
     return any(stars_of(node, alias, tree, above=asked) is Taken.ALL for node, alias in users)
+
+
+def _is_ordered_by_number(select: exp.Select) -> bool:
+    """Whether rows are ordered by columns that are named by their place, or by all."""
+    for key in ("order", "sort", "cluster", "distribute"):
+        for item in getattr(select.args.get(key), "expressions", ()):
+            column = item.this if isinstance(item, exp.Ordered) else item
+            is_all = isinstance(column, exp.Column) and column.sql().upper() == "ALL"
+            if is_all or isinstance(column, (exp.Literal, exp.Var)):
+                return True
+    return False
 
 
 def _users(holder: exp.Expr | None, tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:

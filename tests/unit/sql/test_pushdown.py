@@ -181,3 +181,11 @@ def test_names_that_differ_by_case_alone_push_nothing():
 def test_an_alias_that_is_also_a_column_pushes_nothing():
     # item.id may be a field of the struct "item"
     assert filter_of("SELECT * FROM t AS item WHERE item.id = 1") is None
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_a_number_of_more_digits_than_a_product_keeps_is_whole(sign):
+    digits = "12345678901234567890123456789012345678"
+    fields = [DataField(0, "wide", parse_type("DECIMAL(38, 0)"))]
+    found = filter_of(f"SELECT * FROM t WHERE wide = {sign}{digits}", fields=fields)
+    assert found == f"wide == {sign}{digits}"

@@ -16,6 +16,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
@@ -278,10 +279,8 @@ class Statements:
     def _spark_knows(self, written: str) -> bool:
         try:
             return bool(self.spark.catalog.tableExists(written))
-        except Exception as error:
-            if type(error).__module__.startswith("pyspark.errors"):
-                return False  # a catalog that Spark has not, a name that it does not take
-            raise
+        except PySparkException:
+            return False  # a catalog that Spark has not, a name that it does not take
 
     def _is_file_format(self, name: TableName) -> bool:
         return len(name.parts) == 2 and name.parts[0].lower() in _FILE_FORMATS

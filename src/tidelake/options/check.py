@@ -36,6 +36,7 @@ __all__ = [
     "check_new_table",
     "check_one_use",
     "check_supported",
+    "check_write_mode",
     "is_option",
     "session_options",
     "table_defaults",
@@ -274,6 +275,8 @@ def check_supported(
     tidelake.errors.UnsupportedError: Table db.t: option 'row-tracking.enabled' = 'true' ...
     """
     _check_buckets(options, table=table, has_primary_key=has_primary_key, action=action)
+    if action == "create":
+        check_write_mode(options, table=table, has_primary_key=has_primary_key)
     for key, option in BY_KEY.items():
         if options.is_set(option) and _is_refused(
             option.coverage, has_primary_key=has_primary_key, action=action
@@ -315,6 +318,37 @@ def _given(options: Options, option: Option[Any]) -> str:
 def _refuse(table: str, key: str, given: str, reason: str) -> None:
     message = f"Table {table}: option '{key}' = '{shortened(given)}' is refused: {reason}."
     raise UnsupportedError(message, kind="option_unsupported", option=key, table=table)
+
+
+def check_write_mode(options: Options, *, table: str, has_primary_key: bool) -> None:
+    """Refuse a ``write-mode`` that the primary key contradicts.
+
+    It is asked when a table is made or altered: of a table that is there, the key alone counts.
+
+    Raises
+    ------
+    InvalidInputError
+        It is append-only with a primary key, or change-log without one.
+
+    Examples
+    --------
+    >>> options = Options.parse({"write-mode": "append-only"})
+    >>> check_write_mode(options, table="db.t", has_primary_key=False)
+    """
+    mode = options.get(layout.WRITE_MODE)
+    if mode == "append-only" and has_primary_key:
+        message = (
+            f"Table {table}: option 'write-mode' is 'append-only', which only adds rows, but the"
+            " table has a primary key, by which rows replace others: leave out one of the two."
+        )
+    elif mode == "change-log" and not has_primary_key:
+        message = (
+            f"Table {table}: option 'write-mode' is 'change-log', which merges rows by their"
+            " primary key, but the table has none: give it a PRIMARY KEY, or say 'append-only'."
+        )
+    else:
+        return
+    raise InvalidInputError(message, kind="option_value", option="write-mode", table=table)
 
 
 def _check_buckets(options: Options, *, table: str, has_primary_key: bool, action: Action) -> None:

@@ -79,7 +79,7 @@ AGGREGATION_SETTINGS = (
 )
 _CONNECTOR_KEYS = (
     r"sink\..+|source\..+|lookup\..+|precommit-compact|changelog\.precommit-compact"
-    r"|scan\.(parallelism|infer-parallelism(\.max)?|split-enumerator\..+|watermark\..+"
+    r"|scan\.(infer-parallelism\.max|split-enumerator\..+|watermark\..+"
     r"|remove-normalize|max-snapshot\.count|dedicated-split-generation)"
     r"|unaware-bucket\.compaction\.parallelism|partition\.(time-interval|idle-time-to-done)"
     r"|end-input\.watermark|streaming-read\.shuffle-bucket-with-partition"
@@ -175,15 +175,15 @@ PATTERNS = (
         no_effect("kept for the engines that set them"),
     ),
     KeyPattern(
-        "write-mode, compaction.max.file-num, changelog-producer.compaction-interval",
-        r"write-mode|compaction\.max\.file-num|changelog-producer\.compaction-interval",
+        "compaction.max.file-num, changelog-producer.compaction-interval",
+        r"compaction\.max\.file-num|changelog-producer\.compaction-interval",
         "Options of Paimon before 1.0 that 1.3.1 no longer knows.",
-        no_effect("removed from Paimon; a table's primary key decides"),
+        no_effect("removed from Paimon; other options came in their place"),
     ),
     KeyPattern(
-        "sink.*, scan.parallelism, write.merge-schema, ...",
+        "sink.*, lookup.*, write.merge-schema, ...",
         _CONNECTOR_KEYS,
-        "Settings of a connector: parallelism, managed memory, schema merging.",
+        "Settings of a connector: managed memory, watermarks, schema merging.",
         _CONNECTOR,
     ),
 )

@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from tidelake.options import declared
+from tidelake.options import Options, declared
 from tidelake.scan import ReadContext, Split, read_split, split_from_bytes, split_to_bytes
 from tidelake.spark.expression import quoted
 from tidelake.spark.filter import to_column
@@ -50,6 +50,8 @@ __all__ = [
     "view_frame_of",
 ]
 
+INFERRED_TASKS_MAX = 1024
+"""Paimon's default of ``scan.infer-parallelism.max``."""
 ROWS_PER_BATCH = 16_384
 """Rows that cross to the JVM at a time: a batch that fits the cache is read 10 % faster."""
 
@@ -161,7 +163,10 @@ def frame_of(spark: SparkSession, scan: TableScan, *, table: str) -> DataFrame:
         frames.append(_merged(spark, task, halves.merged, schema))
     if not frames:
         return spark.createDataFrame([], schema)
-    return reduce(DataFrame.unionAll, frames)
+    frame = reduce(DataFrame.unionAll, frames)
+    most = _tasks_asked(spark, scan.context.options)
+    # what Spark scans itself it cuts by its own settings; too many parts are put together
+    return frame if most is None else frame.coalesce(most)
 
 
 def view_frame_of(spark: SparkSession, scan: ViewScan, *, table: str) -> DataFrame:
@@ -191,8 +196,20 @@ def packed_splits(spark: SparkSession, context: ReadContext, splits: Sequence[W]
     """Spread splits over as many tasks as the table's options and the session's cores suggest."""
     cost = context.options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST)
     most = context.options.get(declared.SOURCE_SPLIT_TARGET_SIZE)
-    count = _tasks_count(splits, most=most, cost=cost, cores=parallelism(spark))
+    count = _tasks_asked(spark, context.options)
+    if count is None and context.options.get(declared.SCAN_INFER_PARALLELISM):
+        count = min(len(splits), INFERRED_TASKS_MAX)
+    if count is None:
+        count = _tasks_count(splits, most=most, cost=cost, cores=parallelism(spark))
     return pack_tasks(splits, count=count, cost=cost)
+
+
+def _tasks_asked(spark: SparkSession, options: Options) -> int | None:
+    """How many tasks the options want at most; None where they want no number."""
+    asked = options.get(declared.SCAN_PARALLELISM)
+    if asked is None and options.get(declared.SCAN_INFER_PARALLELISM) is False:
+        return parallelism(spark)
+    return asked
 
 
 def read_task(

@@ -124,6 +124,7 @@ def _write_once(
     *,
     made_from: Snapshot | None = None,
 ) -> WriteResult:
+    tasks = tasks or handle.options.get(declared.SINK_PARALLELISM)
     base_snapshot_id = handle.snapshots.latest_id() or 0
     if made_from is not None:
         base_snapshot_id = made_from.id

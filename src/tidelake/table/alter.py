@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 from tidelake.errors import ConflictError, OutcomeUnknownError, StorageError
 from tidelake.metadata.schema_log import dropped
-from tidelake.options import Options
+from tidelake.options import Options, check_write_mode, declared
 from tidelake.table.arguments import check_location
 from tidelake.table.evolved_schema import evolved_schema
 from tidelake.table.handle import TableHandle
@@ -75,6 +75,10 @@ def alter_table(handle: TableHandle, changes: Sequence[SchemaChange]) -> TableHa
         )
         parsed = Options.parse(new.options, table=handle.identifier)
         check_location(parsed, handle.paths.location, table=handle.identifier)
+        if new.options.get(declared.WRITE_MODE.key) != latest.options.get(declared.WRITE_MODE.key):
+            check_write_mode(
+                parsed, table=handle.identifier, has_primary_key=bool(new.primary_keys)
+            )
         if _published(handle, new):
             return _with_schema(handle, opened, new)
     message = (

@@ -205,3 +205,35 @@ def test_a_table_of_kafka_is_kept_and_a_stream_from_it_refused(lake):
         lake.sql(FROM_KAFKA)
     with pytest.raises(UnsupportedError, match="streams from and to it are not covered yet"):
         lake.sql(FROM_KAFKA.replace("kakfa", "kafka"))
+
+
+def test_numbers_of_tasks_by_options_of_the_with_clause(lake, spark):
+    """The parallelism of Flink's sources and sinks is a number of Spark's tasks."""
+
+    def parts(hint):
+        return lake.sql(f"SELECT * FROM t /*+ OPTIONS({hint}) */").rdd.getNumPartitions()
+
+    lake.sql("CREATE TABLE t (k INT, v STRING, PRIMARY KEY (k) NOT ENFORCED) WITH ('bucket'='5')")
+    for _ in range(2):  # two runs in each bucket, so that each is merged
+        lake.sql("INSERT INTO t SELECT CAST(id AS INT), 'x' FROM range(100)")
+    assert spark.sparkContext.defaultParallelism == 2
+    assert parts("'source.split.target-size' = '1 b'") == 5
+    assert parts("'source.split.target-size' = '1 b', 'scan.infer-parallelism' = 'false'") == 2
+    assert parts("'scan.infer-parallelism' = 'true'") == 5
+    assert parts("'scan.infer-parallelism' = 'true', 'scan.parallelism' = '3'") == 3
+    assert parts("'scan.parallelism' = '1'") == 1
+    lake.sql("CREATE TABLE a (k BIGINT) WITH ('bucket' = '-1')")
+    lake.sql("INSERT INTO a SELECT id FROM range(0, 100, 1, 3)")
+    native = "SELECT * FROM a /*+ OPTIONS('scan.parallelism' = '1') */"
+    assert lake.sql("SELECT * FROM a").rdd.getNumPartitions() > 1
+    assert lake.sql(native).rdd.getNumPartitions() == 1
+    assert rows(lake, native.replace("*", "count(k)", 1)) == [(100,)]
+    assert rows(lake, "SELECT count(*) FROM a$files") == [(3,)]
+    for tasks in (1, 4):
+        lake.sql(f"CREATE TABLE a{tasks} (k BIGINT) WITH ('sink.parallelism' = '{tasks}')")
+        lake.sql(f"INSERT INTO a{tasks} SELECT id FROM range(0, 100, 1, 3)")
+        assert rows(lake, f"SELECT count(*), sum(record_count) FROM a{tasks}$files") == [
+            (tasks, 100)
+        ]
+    lake.sql("INSERT INTO a /*+ OPTIONS('sink.parallelism' = '2') */ SELECT id FROM range(50)")
+    assert rows(lake, "SELECT count(*) FROM a$files") == [(5,)]

@@ -45,7 +45,7 @@ def test_a_misspelt_key_is_refused_with_near_names(key, near):
         "commit.callback.com.test.A.param",
         "owner",
         "comment",
-        "sink.parallelism",
+        "sink.managed.writer-buffer-memory",
         "first-row.ignore-delete",
         "compaction.max.file-num",
     ],

@@ -48,6 +48,7 @@ __all__ = [
     "ROW_TRACKING_ENABLED",
     "TYPE",
     "UPSERT_KEY",
+    "WRITE_MODE",
 ]
 
 TITLE = "Layout: buckets, partitions, kind of table"
@@ -64,6 +65,15 @@ BUCKET_KEY: Final = text(
     "bucket-key",
     None,
     "Columns, comma-separated, whose hash decides a row's bucket; the primary key if unset.",
+    mutable=False,
+)
+WRITE_MODE: Final = enumeration(
+    "write-mode",
+    None,
+    ("auto", "change-log", "append-only"),
+    "Of Paimon before 1.0: whether rows are merged by a primary key (change-log) or only added "
+    "(append-only). The primary key decides; another mode than it gives is refused when the table "
+    "is made or altered.",
     mutable=False,
 )
 BUCKET_FUNCTION_TYPE: Final = enumeration(

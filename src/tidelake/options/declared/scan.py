@@ -25,9 +25,11 @@ __all__ = [
     "SCAN_CREATION_TIME_MILLIS",
     "SCAN_FALLBACK_BRANCH",
     "SCAN_FILE_CREATION_TIME_MILLIS",
+    "SCAN_INFER_PARALLELISM",
     "SCAN_MANIFEST_PARALLELISM",
     "SCAN_MAX_SPLITS_PER_TASK",
     "SCAN_MODE",
+    "SCAN_PARALLELISM",
     "SCAN_PLAN_SORT_PARTITION",
     "SCAN_SNAPSHOT_ID",
     "SCAN_TAG_NAME",
@@ -171,6 +173,18 @@ SCAN_MANIFEST_PARALLELISM: Final = integer(
 )
 SCAN_MAX_SPLITS_PER_TASK: Final = integer(
     "scan.max-splits-per-task", 10, "Splits that Flink hands a task ahead.", _STREAM
+)
+SCAN_PARALLELISM: Final = integer(
+    "scan.parallelism",
+    None,
+    "Partitions that a read on Spark has at most. More: more tasks at once, up to the splits.",
+    minimum=1,
+)
+SCAN_INFER_PARALLELISM: Final = boolean(
+    "scan.infer-parallelism",
+    None,
+    "How many tasks merge files on Spark where scan.parallelism is not set: one for each split "
+    "(true), as many as the session runs at once (false), or by the bytes to read (unset).",
 )
 BATCH_SCAN_MODE: Final = enumeration(
     "batch-scan-mode",

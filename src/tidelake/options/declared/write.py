@@ -18,6 +18,7 @@ __all__ = [
     "LOCAL_MERGE_BUFFER_SIZE",
     "LOCAL_SORT_MAX_NUM_FILE_HANDLES",
     "PAGE_SIZE",
+    "SINK_PARALLELISM",
     "SORT_ENGINE",
     "SORT_SPILL_BUFFER_SIZE",
     "SORT_SPILL_THRESHOLD",
@@ -115,6 +116,13 @@ SPILL_COMPRESSION_ZSTD_LEVEL: Final = integer(
     "spill-compression.zstd-level",
     1,
     "Level of zstd for spilled rows.",
+)
+SINK_PARALLELISM: Final = integer(
+    "sink.parallelism",
+    None,
+    "Tasks that write on Spark, where a call names no number; by the size of the input if unset. "
+    "More: more at once, and more files of an append table. A bucket is written by one task.",
+    minimum=1,
 )
 LOCAL_SORT_MAX_NUM_FILE_HANDLES: Final = integer(
     "local-sort.max-num-file-handles",

@@ -1,6 +1,6 @@
 """Statements on Spark: what queries read and answer, what INSERT writes, what is refused."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -190,8 +190,57 @@ def test_a_time_without_a_zone_is_in_the_sessions(shop):
     when = shop.catalog.table("default.orders").history().column("commit_time")[0].as_py()
     local = when.astimezone(ZoneInfo("America/New_York"))
     query = "SELECT count(id) FROM orders TIMESTAMP AS OF '{}' WHERE price = 4"
+    utc = when.replace(tzinfo=None)
     assert rows(shop, query.format(local.replace(tzinfo=None))) == [(1,)]
-    assert rows(shop, query.format(f"{when.replace(tzinfo=None)}+00:00")) == [(1,)]
+    assert rows(shop, query.format(f"{utc}+00:00")) == [(1,)]
+    assert rows(shop, query.format(f"{utc + timedelta(hours=8)} +08:00")) == [(1,)]
+    at_ms = round(when.timestamp() * 1000)
+    assert rows(shop, query.format(at_ms)) == [(1,)]
+    assert rows(shop, query.format(at_ms).replace("'", "")) == [(1,)]
+    seconds = f"{at_ms // 1000}.{at_ms % 1000:03}"
+    assert rows(shop, query.format(seconds).replace(f"'{seconds}'", seconds)) == [(1,)]
+    hint = "SELECT count(id) FROM orders /*+ OPTIONS('{}' = '{}') */ WHERE price = 4"
+    for time in (local.replace(tzinfo=None), f"{utc} UTC", at_ms):
+        assert rows(shop, hint.format("scan.timestamp", time)) == [(1,)]
+    later = shop.catalog.table("default.orders").history().column("commit_time")[1].as_py()
+    until = later.astimezone(ZoneInfo("America/New_York")).replace(tzinfo=None)
+    between = "SELECT item FROM orders /*+ OPTIONS('incremental-between-timestamp' = '{},{}') */"
+    assert rows(shop, between.format(at_ms, until)) == [("tea",)]
+    function = "SELECT item FROM paimon_incremental_between_timestamp('orders', '{}', {})"
+    assert rows(shop, function.format(local.replace(tzinfo=None), f"'{until}'")) == [("tea",)]
+    assert rows(shop, function.format(at_ms, round(later.timestamp() * 1000))) == [("tea",)]
+
+
+def test_tables_of_one_name_in_two_databases(lake):
+    lake.sql("CREATE DATABASE a; CREATE DATABASE b")
+    lake.sql("CREATE TABLE a.t (id INT, n INT); CREATE TABLE b.t (id INT, n INT)")
+    lake.sql("INSERT INTO a.t VALUES (1, 10), (2, 20); INSERT INTO b.t VALUES (2, 200), (3, 300)")
+    assert rows(lake, "SELECT a.t.n, b.t.n FROM a.t JOIN b.t ON a.t.id = b.t.id") == [(20, 200)]
+    assert rows(lake, "SELECT b.t.* FROM a.t JOIN b.t USING (id)") == [(2, 200)]
+    hidden = "SELECT id FROM a.t WHERE NOT EXISTS (SELECT 1 FROM b.t WHERE b.t.id = a.t.id)"
+    assert rows(lake, hidden) == [(1,)]
+    with pytest.raises(InvalidInputError, match=r"'t' may be more than one table .*a\.t, b\.t"):
+        lake.sql("SELECT t.id FROM a.t, b.t")
+    with pytest.raises(InvalidInputError, match=r"no column `a\.t`\.`m`\. There are: id, n\."):
+        lake.sql("SELECT a.t.m FROM a.t, b.t")
+
+
+def test_files_and_temporary_tables_of_a_database(lake, spark, tmp_path):
+    spark.range(3).write.parquet(str(tmp_path / "some files"))
+    path = f"parquet.`{tmp_path}/some files`"
+    assert rows(lake, f"SELECT max(id) FROM {path}") == [(2,)]
+    lake.sql(f"CREATE TABLE t (id BIGINT); INSERT INTO t SELECT id FROM {path} WHERE id > 0")
+    assert rows(lake, f"SELECT p.id FROM {path} p LEFT JOIN t USING (id) WHERE t.id IS NULL") == [
+        (0,)
+    ]
+    lake.sql("CREATE DATABASE shop")
+    lake.sql(
+        "CREATE TEMPORARY TABLE shop.t (id BIGINT) WITH ('connector' = 'paimon',"
+        f" 'path' = '{tmp_path}/t', 'auto-create' = 'true')"
+    )
+    lake.sql("INSERT INTO shop.t VALUES (7)")
+    assert rows(lake, "SELECT shop.t.id FROM shop.t") == [(7,)]
+    assert rows(lake, "SELECT count(*) FROM t") == [(2,)]
 
 
 def test_insert_into_columns_and_partitions(lake):

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -59,7 +58,7 @@ from tidelake.sql.words import fault
 from tidelake.table import RowView, SystemTable, Table
 from tidelake.table.changes_range import planned_changes
 from tidelake.table.system_table import MetadataTable
-from tidelake.table.time_travel import option_moment
+from tidelake.table.time_travel import option_moment, zone_of
 from tidelake.types import DataField, TypeRoot
 
 __all__ = ["Statements"]
@@ -67,6 +66,7 @@ __all__ = ["Statements"]
 INCREMENTAL = declared.INCREMENTAL_BETWEEN.key
 INCREMENTAL_TIMES = declared.INCREMENTAL_BETWEEN_TIMESTAMP.key
 INCREMENTAL_MODE = declared.INCREMENTAL_BETWEEN_SCAN_MODE.key
+TIME_ZONE = "spark.sql.session.timeZone"
 _MARK = "\x00"
 _SHOWN = " At line "
 _NARROW = (TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DATE, TypeRoot.SMALLINT, TypeRoot.TINYINT)
@@ -120,8 +120,21 @@ class Statements:
         runner_of: Callable[[Catalog], Runner],
     ) -> None:
         self.spark = spark
-        self.session = SqlSession(catalog, name=catalog_name, runner_of=runner_of)
+        self.session = SqlSession(
+            catalog, name=catalog_name, runner_of=runner_of, time_zone=self._time_zone
+        )
         self.writes = StatementWrites(spark, self.session, self._query)
+
+    def _time_zone(self) -> tzinfo:
+        name = str(self.spark.conf.get(TIME_ZONE))
+        zone = zone_of(name)
+        if zone is None:
+            message = (
+                f"The session's time zone '{name}' is not known here: set '{TIME_ZONE}' to a region"
+                " such as 'Asia/Shanghai', or to an offset such as '+08:00'."
+            )
+            raise InvalidInputError(message, kind="time_zone", option=TIME_ZONE)
+        return zone
 
     def run(self, text: str, args: Args = None) -> DataFrame:
         """Run all statements of a text; see :meth:`tidelake.spark.Lake.sql`."""
@@ -262,12 +275,17 @@ class Statements:
     def _found(self, reference: Reference, query: Query) -> Table | SystemTable | None:
         """Our table of that name, where no view of Spark's session hides it."""
         name = reference.name
-        in_path = len(name.parts) == 1 and name.parts[0].partition("$")[0] in self.session.temporary
+        base = TableName((*name.parts[:-1], name.parts[-1].partition("$")[0]), name.start)
+        in_path = self.session.temporary_of(base) is not None
         written = ".".join(quoted(p) for p in name.parts)
         try:
             found = self.session.table(name, use="read")
-        except NotFoundError as error:
-            if self._spark_knows(written) or self._is_file_format(name):
+        except (NotFoundError, InvalidInputError) as error:
+            if self._is_file_format(name):
+                return None  # a path is no name of a table
+            if isinstance(error, InvalidInputError):
+                raise
+            if self._spark_knows(written):
                 return None
             raise self._unknown(error, reference, query) from error
         if len(name.parts) == 1 and not in_path and self._spark_knows(written):
@@ -289,7 +307,8 @@ class Statements:
         name = reference.name
         message = error.message
         if len(name.parts) == 1 and error.kind in _NO_TABLE:
-            known = [*self.session.temporary, *self._table_names()]
+            declared_names = [n[-1] for n in self.session.qualified]
+            known = [*self.session.temporary, *declared_names, *self._table_names()]
             message = (
                 f"There is no table or view '{name}' in database '{self.session.database}', nor in"
                 f" the session.{near_names(name.parts[0], known)}"
@@ -338,16 +357,16 @@ class Statements:
         name = str(reference.name)
         options: dict[str, object] = dict(reference.clause.options)
         function = reference.function
-        between = _incremental(options, name)
+        between = self._incremental(options, name)
         if function is not None and function.incremental is not None:
             given = function.incremental
             between = (given.start, given.end)
             if given.times:
-                between = (self._moment_time(given.start), self._moment_time(given.end))
+                between = (self.session.time(given.start), self.session.time(given.end))
         if between is not None:
             return self._changes_source(found, between, options, name)
         moment = self._moment(reference.clause, found)
-        table = in_session(self.spark, found, options)
+        table = self._timed(found, options)
         fields = _fields_at(table, moment)
 
         def frame(columns: list[str], row_filter: object) -> DataFrame:
@@ -397,7 +416,9 @@ class Statements:
             if not isinstance(table, Table):
                 self._no_clause(reference.clause, query, reference, "A table of the catalog")
             else:
-                found = table.with_options(reference.clause.options).system_table(system)
+                options: dict[str, object] = dict(reference.clause.options)
+                self._timed(table, options)
+                found = table.with_options(options).system_table(system)
         moment = self._moment(reference.clause, found)
         return _Source(
             tuple(found.schema.names),
@@ -410,7 +431,7 @@ class Statements:
             message = "Say VERSION AS OF or TIMESTAMP AS OF, not both."
             raise InvalidInputError(message, kind="two_moments")
         if clause.timestamp is not None:
-            return {"timestamp": self._moment_time(clause.timestamp)}
+            return {"timestamp": self.session.time(clause.timestamp)}
         version = clause.version
         if version is None:
             return {}
@@ -422,17 +443,27 @@ class Statements:
             return {"tag": version}
         return {"snapshot_id": version}
 
-    def _moment_time(self, given: object) -> object:
-        """A time as Spark reads it: without a zone, in the session's."""
-        if not isinstance(given, str):
-            return given
-        try:
-            time = datetime.fromisoformat(given.strip())
-        except ValueError:
-            return int(given) if given.strip().isdecimal() else given  # refused there
-        if time.tzinfo is None:
-            time = time.replace(tzinfo=ZoneInfo(self.spark.conf.get("spark.sql.session.timeZone")))
-        return time
+    def _timed(self, found: Table, options: dict[str, object]) -> Table:
+        """The table with the options of one use; a time among them says its zone from now on."""
+        table = in_session(self.spark, found, options)
+        time = table.options.get(declared.SCAN_TIMESTAMP)
+        if time is None:
+            return table
+        options[declared.SCAN_TIMESTAMP.key] = self.session.time(time).isoformat()
+        return table.with_options(options)
+
+    def _incremental(self, options: dict[str, object], name: str) -> tuple[Any, Any] | None:
+        """Take the two moments of ``incremental-between`` out of a table's options."""
+        ends = _two_ends(options, INCREMENTAL, "snapshots or tags: '3,7'", name)
+        times = _two_ends(options, INCREMENTAL_TIMES, "times: '2026-11-21,2026-11-22'", name)
+        if ends is not None and times is not None:
+            message = f"Say '{INCREMENTAL}' or '{INCREMENTAL_TIMES}' of table '{name}', not both."
+            raise InvalidInputError(message, kind="two_moments", table=name)
+        if times is not None:
+            return (self.session.time(times[0]), self.session.time(times[1]))
+        if ends is None:
+            return None
+        return tuple(int(e) if e.isdecimal() else e for e in ends)  # type: ignore[return-value]
 
 
 _NO_TABLE = frozenset({"table_not_found", "database_not_found"})
@@ -477,19 +508,16 @@ def _fields_at(table: Table, moment: Mapping[str, Any]) -> tuple[DataField, ...]
     return table.handle.read_context(snapshot).schema.fields
 
 
-def _incremental(options: dict[str, object], name: str) -> tuple[Any, Any] | None:
-    """Take the two moments of ``incremental-between`` out of a table's options."""
-    between = options.pop(INCREMENTAL, None)
+def _two_ends(options: dict[str, object], key: str, what: str, name: str) -> tuple[str, str] | None:
+    """Take an option that holds two ends out of a table's options."""
+    between = options.pop(key, None)
     if between is None:
         return None
     first, comma, last = str(between).partition(",")
     if not comma or not first.strip() or not last.strip():
-        message = (
-            f"'{INCREMENTAL}' = '{between}' of table '{name}' must be two snapshots or tags: '3,7'."
-        )
-        raise InvalidInputError(message, kind="option_value", table=name, option=INCREMENTAL)
-    ends = (first.strip(), last.strip())
-    return tuple(int(e) if e.isdecimal() else e for e in ends)  # type: ignore[return-value]
+        message = f"'{key}' = '{between}' of table '{name}' must be two {what}."
+        raise InvalidInputError(message, kind="option_value", table=name, option=key)
+    return (first.strip(), last.strip())
 
 
 def _count_alone(tree: exp.Expr) -> str | None:

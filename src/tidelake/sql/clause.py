@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
 
 from tidelake.sql.name import TableName
 from tidelake.sql.reader import Reader
@@ -25,6 +26,7 @@ _WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 INCREMENTAL = "paimon_incremental_query"
 INCREMENTAL_TIMES = "paimon_incremental_between_timestamp"
 INCREMENTAL_TAG = "paimon_incremental_to_auto_tag"
+SECONDS_MAX = 10**11
 _UNITS = {
     "MILLISECOND": 1,
     "SECOND": 1000,
@@ -193,9 +195,13 @@ def _moment_head(reader: Reader, word: str, system_word: str) -> bool:
 def _time(reader: Reader) -> str | int:
     word = reader.word
     if word is not None and word.is_number:
-        # Spark's whole seconds, of ten digits; Paimon's milliseconds have thirteen
-        number = reader.number("time")
-        return number * 1000 if number < 10**11 else number
+        # Spark's seconds, of ten digits and a fraction; Paimon's milliseconds have thirteen
+        start = reader.place
+        try:
+            number = Decimal(reader.value("time"))
+        except InvalidOperation as error:
+            raise reader.fault("A time is a number of seconds.", start=start) from error
+        return int(number * 1000 if number < SECONDS_MAX else number)
     reader.take("TIMESTAMP")
     word = reader.word
     if word is None or not word.is_string:

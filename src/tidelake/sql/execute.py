@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
@@ -168,12 +170,13 @@ def _drop_table(statement: DropTable, session: SqlSession) -> None:
         message = f"'{statement.name}' is a view: DROP VIEW {statement.name}."
         raise InvalidInputError(message, kind="view", table=str(statement.name))
     if found is not None:
-        del session.temporary[statement.name.parts[0]]
+        session.forget(statement.name)
         return
     if statement.is_temporary:
         if statement.if_missing == "ignore":
             return
         temporary = [n for n, t in session.temporary.items() if not isinstance(t, View)]
+        temporary += [".".join(full) for full in session.qualified]
         message = (
             f"There is no temporary table '{statement.name}'."
             f"{near_names(str(statement.name), temporary)}"
@@ -250,7 +253,7 @@ def _create_view(statement: CreateView, session: SqlSession) -> None:
 
 def _drop_view(statement: DropView, session: SqlSession) -> None:
     if isinstance(session.temporary_of(statement.name), View):
-        del session.temporary[statement.name.parts[0]]
+        session.forget(statement.name)
         return
     if statement.if_missing == "error":
         views = [n for n, t in session.temporary.items() if isinstance(t, View)]
@@ -356,6 +359,10 @@ def _show_names(statement: ShowNames, session: SqlSession) -> pa.Table:
         check_database(catalog, database)
     tables = catalog.list_tables(database) if database in catalog.list_databases() else []
     rows: list[tuple[object, ...]] = [(database, n, False) for n in wanted(tables)]
+    declared = [
+        n for c, d, n in session.qualified if (session.catalogs[c], d) == (catalog, database)
+    ]
+    rows += [(database, n, True) for n in wanted(declared)]
     rows += [("", n, True) for n in wanted(session.temporary)]
     return _rows(("namespace", "tableName", "isTemporary"), rows)
 
@@ -433,8 +440,25 @@ def _call(statement: Call, session: SqlSession) -> pa.Table:
         for key in named:
             if key.lower() == first.name:
                 named[key], catalog_name = _in_place(named[key], session, catalog_name)
+    if procedure is not None:
+        parameters = {p.name: p.type for p in procedure.parameters}
+        types = list(parameters.values())
+        positional = [
+            _time_in_zone(value, kind, session)
+            for value, kind in zip_longest(positional, types[: len(positional)])
+        ]
+        named = {k: _time_in_zone(v, parameters.get(k.lower()), session) for k, v in named.items()}
     catalog = session.catalog_named(catalog_name)
     return call(catalog, statement.name, positional, named, runner=session.runner_of(catalog))
+
+
+def _time_in_zone(given: object, kind: ParameterType | None, session: SqlSession) -> object:
+    """A time as text that names no zone is in the session's; what is no time stays as it is."""
+    if kind is not ParameterType.TIME or not isinstance(given, str):
+        return given
+    with suppress(InvalidInputError):  # the procedure refuses it, and says how it is called
+        return session.time(given)
+    return given
 
 
 def _in_place(given: object, session: SqlSession, catalog_name: str) -> tuple[object, str]:

@@ -24,6 +24,7 @@ from tidelake.errors import TidelakeError, UnsupportedError
 from tidelake.sql.clause import Clause, TableFunction, found_clauses
 from tidelake.sql.name import TableName, quoted_name
 from tidelake.sql.parser import ParseError, Spark, Token, TokenType, exp
+from tidelake.sql.reference import Reference, relation_aliases, requalified
 from tidelake.sql.star import Taken, stars_of
 from tidelake.sql.statement import Query
 from tidelake.sql.words import Kind, Word, fault, plain_text, tokens_of, words_of
@@ -31,38 +32,6 @@ from tidelake.sql.words import Kind, Word, fault, plain_text, tokens_of, words_o
 __all__ = ["ParsedQuery", "Reference", "read_query"]
 
 _FUNCTION_NAME = "__tidelake_"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Reference:
-    """A table in a query.
-
-    Parameters
-    ----------
-    name : TableName
-        As it was written.
-    start, end : int
-        Its place, with its clauses, without its alias.
-    alias : str
-        Under which columns are qualified.
-    has_alias : bool
-        Whether the query says one.
-    node : exp.Table
-        In the tree.
-    clause : Clause
-        What is said behind it.
-    function : TableFunction, optional
-        That it is the table of.
-    """
-
-    name: TableName
-    start: int
-    end: int
-    alias: str
-    has_alias: bool
-    node: exp.Table
-    clause: Clause
-    function: TableFunction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +105,16 @@ class ParsedQuery:
             Where the query has none, it has the alias too that its columns are qualified with.
         """
         text, offset = plain_text(self.query.text), self.query.start
+        aliases = relation_aliases(self.tree, self.references)
         pieces: list[tuple[int, int, str]] = []
         for reference, relation in relations.items():
             after = self._sample_end(reference)
             sample = text[reference.end : after]
-            alias = "" if reference.has_alias else f" AS {quoted_name(reference.alias)}"
-            pieces.append((reference.start, after, f"{relation}{sample}{alias}"))
-            pieces += self._unqualified(reference)
+            alias = aliases.get(reference, reference.alias)
+            said = "" if reference.has_alias else f" AS {quoted_name(alias)}"
+            pieces.append((reference.start, after, f"{relation}{sample}{said}"))
+        named = {r: aliases.get(r, r.alias) for r in relations}
+        pieces += requalified(self.query.text, self.tree, named)
         pieces += self._respelt(relations)
         out: list[str] = []
         at = offset
@@ -165,20 +137,6 @@ class ParsedQuery:
                 if not following or following[0].upper != "REPEATABLE":
                     return word.end
         return reference.end
-
-    def _unqualified(self, reference: Reference) -> list[tuple[int, int, str]]:
-        """Cuts of ``database.`` and ``catalog.`` before columns: a relation has only its alias."""
-        name = tuple(p.casefold() for p in reference.name.parts)
-        if reference.has_alias or len(name) == 1:
-            return []
-        cuts = []
-        for column in self.tree.find_all(exp.Column):
-            parts = column.parts
-            given = tuple(p.name.casefold() for p in parts[:-1])
-            depths = [d for d in range(2, len(name) + 1) if given[:d] == name[-d:]]
-            if depths and all("start" in p.meta for p in parts):
-                cuts.append((parts[0].meta["start"], parts[depths[0] - 1].meta["start"], ""))
-        return cuts
 
     def _respelt(self, relations: Iterable[Reference]) -> list[tuple[int, int, str]]:
         """Words that Spark spells otherwise: Flink's types in casts, ``t$files`` before columns."""

@@ -2,13 +2,15 @@
 
 A name of one part means, in this order: a temporary table or view of the session, or a table of the
 current database. One of two parts is ``database.table`` in the current catalog, one of three parts
-says its catalog. Names are as they were written: ``Orders`` is not ``orders``.
+says its catalog; a temporary table that was made under such a name hides what is there. Names are
+as they were written: ``Orders`` is not ``orders``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import TypeAlias
 
@@ -25,6 +27,7 @@ from tidelake.maintenance.procedure import Runner
 from tidelake.sql.name import TableName
 from tidelake.sql.statement import CreateTable, CreateView
 from tidelake.table import SystemTable, Table
+from tidelake.table.time_travel import timestamp_ms
 
 __all__ = ["ForeignTable", "InCatalog", "PathTable", "SqlSession", "View"]
 
@@ -33,6 +36,8 @@ OWN_CONNECTORS = frozenset({"paimon", "tidelake"})
 CONNECTOR, PATH, AUTO_CREATE = "connector", "path", "auto-create"
 CATALOG_TYPES = frozenset({"paimon", "tidelake"})
 LOCAL_METASTORE = "filesystem"
+PARTS = 3
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,8 @@ class SqlSession:
         Its name.
     runner_of : callable, optional
         What runs the compactions of a catalog's tables; this process by default.
+    time_zone : callable
+        Gives the zone of times that name none.
     """
 
     def __init__(
@@ -129,12 +136,15 @@ class SqlSession:
         *,
         name: str = "tidelake",
         runner_of: Callable[[Catalog], Runner] | None = None,
+        time_zone: Callable[[], tzinfo] = lambda: UTC,
     ) -> None:
         self._runner_of = runner_of
+        self._time_zone = time_zone
         self.catalogs: dict[str, Catalog] = {name: catalog}
         self.catalog_name = name
         self.database = DEFAULT_DATABASE
         self.temporary: dict[str, Temporary] = {}
+        self.qualified: dict[tuple[str, ...], Temporary] = {}
         self.settings: dict[str, str] = {}
 
     @property
@@ -145,6 +155,18 @@ class SqlSession:
     def runner_of(self, catalog: Catalog) -> Runner | None:
         """What runs compactions of a catalog's tables; None for this process."""
         return None if self._runner_of is None else self._runner_of(catalog)
+
+    def time(self, given: object) -> datetime:
+        """A time that a statement gives: text, or milliseconds since the epoch.
+
+        Raises
+        ------
+        InvalidInputError
+            It is no time.
+        """
+        # what is no time is refused there
+        at_ms = timestamp_ms(given, zone=self._time_zone())  # type: ignore[arg-type]
+        return EPOCH + timedelta(milliseconds=at_ms)
 
     def place(self, name: TableName) -> InCatalog:
         """Where a name points, temporary tables and views left aside.
@@ -181,7 +203,18 @@ class SqlSession:
 
     def temporary_of(self, name: TableName) -> Temporary | None:
         """The temporary table or view that a name means, if any."""
-        return self.temporary.get(name.parts[0]) if len(name.parts) == 1 else None
+        found = self.temporary.get(name.parts[0]) if len(name.parts) == 1 else None
+        return found or self.qualified.get(self._full(name))
+
+    def forget(self, name: TableName) -> None:
+        """Drop the temporary table or view that a name means."""
+        if len(name.parts) == 1 and name.parts[0] in self.temporary:
+            del self.temporary[name.parts[0]]
+        else:
+            del self.qualified[self._full(name)]
+
+    def _full(self, name: TableName) -> tuple[str, ...]:
+        return (*(self.catalog_name, self.database)[: PARTS - len(name.parts)], *name.parts)
 
     def table(self, name: TableName, *, use: str) -> Table | SystemTable:
         """Open the table that a name means.
@@ -217,10 +250,8 @@ class SqlSession:
         return found
 
     def _temporary_table(self, name: TableName) -> Table | SystemTable | Temporary | None:
-        if len(name.parts) != 1:
-            return None
-        base, dollar, system = name.parts[0].partition("$")
-        temporary = self.temporary.get(base)
+        base, dollar, system = name.parts[-1].partition("$")
+        temporary = self.temporary_of(TableName((*name.parts[:-1], base), name.start))
         if isinstance(temporary, PathTable):
             table = temporary.open()
             return table.system_table(system) if dollar else table
@@ -245,8 +276,9 @@ class SqlSession:
         InvalidInputError, UnsupportedError
             An option is missing or wrong.
         """
-        name = statement.name.parts[-1]
-        if name in self.temporary and statement.if_exists != "replace":
+        name = str(statement.name)
+        self.place(statement.name)  # refuses a catalog that is not there
+        if self.temporary_of(statement.name) is not None and statement.if_exists != "replace":
             if statement.if_exists == "ignore":
                 return
             message = f"There is a temporary table or view '{name}': DROP it first."
@@ -259,7 +291,7 @@ class SqlSession:
             )
             raise InvalidInputError(message, kind="option_missing", option=CONNECTOR)
         if connector not in OWN_CONNECTORS:
-            self.temporary[name] = ForeignTable(statement)
+            self._keep(statement.name, ForeignTable(statement))
             return
         rest = dict(options)
         rest.pop(CONNECTOR)
@@ -273,7 +305,13 @@ class SqlSession:
         )
         temporary = PathTable(name, local_path(path), self.catalog)
         temporary.open(asked)  # makes it, or refuses one that is another
-        self.temporary[name] = temporary
+        self._keep(statement.name, temporary)
+
+    def _keep(self, name: TableName, temporary: Temporary) -> None:
+        if len(name.parts) == 1:
+            self.temporary[name.parts[0]] = temporary
+        else:
+            self.qualified[self._full(name)] = temporary
 
     def create_catalog(self, name: str, options: Mapping[str, str], *, if_exists: str) -> None:
         """Add a catalog.

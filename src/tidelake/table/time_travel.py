@@ -6,8 +6,10 @@ snapshot that was committed at or before it.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+import re
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -17,14 +19,23 @@ from tidelake.metadata.tag import TagLog
 from tidelake.options import Option, Options, declared
 from tidelake.table.arguments import whole_number
 
-__all__ = ["Moment", "Time", "TimeTravel", "option_moment", "timestamp_ms"]
+__all__ = ["Moment", "Time", "TimeTravel", "option_moment", "timestamp_ms", "zone_of"]
 
 Time = int | str | date | np.datetime64
-"""Milliseconds since the epoch, ISO 8601 text, a datetime, or a date, which means its midnight."""
+"""Milliseconds since the epoch, ISO 8601 text, a datetime, or a date, which means its midnight.
+
+Text may have digits alone: milliseconds, unless there are eight, which are a date. Behind a time a
+zone may be named: ``+08:00``, ``UTC``, ``Asia/Shanghai``.
+"""
 
 Moment = int | str | date | np.datetime64
 """A snapshot's id, a tag's name, or a time (text that no tag has as its name: ISO 8601)."""
 
+
+_ISO_DATE_DIGITS = 8
+_TIME_AND_ZONE = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)\s*(\S+)")
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d\d))?(?::?(\d\d))?")
+_OFFSET_HOURS_MAX = 18
 
 _OPTION_ARGUMENTS: dict[Option[Any], str] = {
     declared.SCAN_SNAPSHOT_ID: "snapshot_id",
@@ -89,19 +100,47 @@ def _two_moments(what: str, table: str) -> InvalidInputError:
     return InvalidInputError(message, kind="two_moments", table=table)
 
 
-def timestamp_ms(value: Time) -> int:
+def zone_of(text: str) -> tzinfo | None:
+    """The time zone of a name: of a region, or an offset as Spark's settings write it.
+
+    Examples
+    --------
+    >>> zone_of("+08:00"), zone_of("GMT-1"), zone_of("Mars/Olympus")
+    (datetime.timezone(datetime.timedelta(seconds=28800)), \
+datetime.timezone(datetime.timedelta(days=-1, seconds=82800)), None)
+    """
+    if text in {"Z", "z", "UTC", "GMT", "UT"}:
+        return UTC
+    offset = _OFFSET.fullmatch(text)
+    if offset is not None:
+        hours, minutes, seconds = (int(part or 0) for part in offset.groups()[1:])
+        if hours > _OFFSET_HOURS_MAX:
+            return None
+        length = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        return timezone(-length if offset[1] == "-" else length)
+    try:
+        return ZoneInfo(text)
+    except (KeyError, ValueError, OSError):
+        return None
+
+
+def timestamp_ms(value: Time, *, zone: tzinfo = UTC) -> int:
     """Milliseconds since the epoch of a time.
 
     Parameters
     ----------
     value : int, str, datetime, date or numpy.datetime64
-        Milliseconds; ISO 8601 text; a datetime; or a date, which means its midnight. Without a
-        time zone, UTC is meant.
+        Milliseconds, as a number or as text; ISO 8601 text, also with the name of a zone behind; a
+        datetime; or a date, which means its midnight.
+    zone : tzinfo
+        What is meant where the value names no time zone.
 
     Examples
     --------
     >>> timestamp_ms("1970-01-01T00:00:01Z"), timestamp_ms(datetime(1970, 1, 1, 1))
     (1000, 3600000)
+    >>> timestamp_ms("1970-01-01 08:00:01 Asia/Shanghai"), timestamp_ms("1732270000123")
+    (1000, 1732270000123)
     """
     number = whole_number(value)
     if number is not None:
@@ -109,7 +148,7 @@ def timestamp_ms(value: Time) -> int:
     if isinstance(value, np.datetime64) and not np.isnat(value):
         return int(value.astype("datetime64[ms]").astype(np.int64))
     if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+        value = datetime(value.year, value.month, value.day, tzinfo=zone)
     if not isinstance(value, (str, datetime)):
         message = (
             f"{shortened(repr(value))} is not a time: give a datetime, ISO 8601 text or ms since"
@@ -117,16 +156,30 @@ def timestamp_ms(value: Time) -> int:
         )
         raise InvalidInputError(message, kind="bad_timestamp")
     if isinstance(value, str):
-        text = value
-        try:
-            value = datetime.fromisoformat(text)
-        except ValueError as error:
-            message = f"'{shortened(text)}' is not a time: write it as 2024-03-01T12:00:00Z."
-            raise InvalidInputError(message, kind="bad_timestamp") from error
+        text = value.strip()
+        if text.isascii() and text.isdecimal() and len(text) != _ISO_DATE_DIGITS:
+            return int(text)
+        value = _datetime_of(text)
     if value.tzinfo is None:
-        value = value.replace(tzinfo=UTC)
+        value = value.replace(tzinfo=zone)
     seconds = value - datetime(1970, 1, 1, tzinfo=UTC)
     return (seconds.days * 86_400 + seconds.seconds) * 1000 + seconds.microseconds // 1000
+
+
+def _datetime_of(text: str) -> datetime:
+    """A time as text, with or without a zone."""
+    refusal = f"'{shortened(text)}' is not a time: write it as 2024-03-01T12:00:00Z."
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        parts = _TIME_AND_ZONE.fullmatch(text)
+        named = None if parts is None else zone_of(parts[2])
+        if parts is None or named is None:
+            raise InvalidInputError(refusal, kind="bad_timestamp") from error
+    try:
+        return datetime.fromisoformat(parts[1]).replace(tzinfo=named)
+    except ValueError as error:
+        raise InvalidInputError(refusal, kind="bad_timestamp") from error
 
 
 class TimeTravel:

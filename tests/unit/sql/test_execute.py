@@ -1,4 +1,5 @@
 from datetime import date
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -328,3 +329,53 @@ def test_a_table_that_cannot_be_made_replaces_none(session, run, wrong):
     with pytest.raises(TidelakeError):
         run(f"CREATE OR REPLACE TABLE t (b STRING) {wrong}")
     assert session.catalog.table("default.t").to_arrow().to_pylist() == [{"a": 1}]
+
+
+def test_a_time_of_call_is_in_the_sessions_zone_where_it_names_none(tmp_path):
+    shanghai = ZoneInfo("Asia/Shanghai")
+    session = SqlSession(tidelake.open(tmp_path / "w"), name="lake", time_zone=lambda: shanghai)
+    (create,) = parse("CREATE TABLE t (a INT)")
+    execute(create, session)
+    table = session.catalog.table("default.t")
+    for a in range(4):
+        table.write([{"a": a}])
+        table.handle.env.clock.sleep_ms(2)  # times of commits differ
+    times = table.history().column("commit_time").to_pylist()
+
+    def rolled_back(argument):
+        (statement,) = parse(f"CALL sys.rollback_to_timestamp({argument})")
+        execute(statement, session)
+        return table.latest_snapshot_id
+
+    local = times[2].astimezone(shanghai).replace(tzinfo=None)
+    assert rolled_back(f"'t', '{local}'") == 3
+    assert rolled_back(f"`table` => 't', `timestamp` => '{times[1].isoformat()}'") == 2
+    at_ms = round(times[0].timestamp() * 1000)
+    assert rolled_back(f"`table` => 't', TIMESTAMP => '{at_ms}'") == 1
+    with pytest.raises(InvalidInputError, match="'timestamp' as BIGINT or TIMESTAMP, not 'noon'"):
+        rolled_back("'t', 'noon'")
+
+
+def test_a_temporary_table_may_be_named_with_its_database(session, run, tmp_path):
+    run("CREATE DATABASE shop; CREATE TABLE shop.x (b INT)")
+    options = f"'connector' = 'paimon', 'path' = '{tmp_path}/x', 'auto-create' = 'true'"
+    run(f"CREATE TEMPORARY TABLE shop.x (a INT) WITH ({options})")
+    run("CREATE TABLE lake.shop.k (c INT) WITH ('connector' = 'kafka')")
+    with pytest.raises(AlreadyExistsError):
+        run(f"CREATE TEMPORARY TABLE lake.shop.x (a INT) WITH ({options})")
+    with pytest.raises(NotFoundError, match="no catalog 'lkae'"):
+        run(f"CREATE TEMPORARY TABLE lkae.shop.x (a INT) WITH ({options})")
+    with pytest.raises(NotFoundError):
+        run("SHOW COLUMNS IN x")  # the current database is another
+    for name in ("shop.x", "lake.shop.x"):
+        assert run(f"SHOW COLUMNS IN {name}") == [{"col_name": "a"}]
+    assert run("DESCRIBE shop.k")[0]["col_name"] == "c"
+    run("USE shop")
+    assert run("SHOW COLUMNS IN x") == [{"col_name": "a"}]
+    assert run("SHOW COLUMNS IN x$snapshots")[0] == {"col_name": "snapshot_id"}
+    shown = [(r["namespace"], r["tableName"], r["isTemporary"]) for r in run("SHOW TABLES")]
+    assert shown == [("shop", "x", False), ("shop", "k", True), ("shop", "x", True)]
+    run("DROP TEMPORARY TABLE shop.x; DROP TABLE k")
+    assert run("SHOW COLUMNS IN shop.x") == [{"col_name": "b"}]
+    with pytest.raises(NotFoundError):
+        run("DESCRIBE shop.k")

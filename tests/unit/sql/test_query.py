@@ -169,6 +169,8 @@ def test_a_query_inside_a_statement_keeps_its_place():
         ("FOR SYSTEM_TIME AS OF TIMESTAMP '2026-01-01 10:00:00'", {}, None, "2026-01-01 10:00:00"),
         ("TIMESTAMP AS OF 1767225600", {}, None, 1767225600000),
         ("TIMESTAMP AS OF 1767225600123", {}, None, 1767225600123),
+        ("TIMESTAMP AS OF 1767225600.25", {}, None, 1767225600250),
+        ("FOR TIMESTAMP AS OF '1767225600123'", {}, None, "1767225600123"),
     ],
 )
 @pytest.mark.parametrize(
@@ -295,3 +297,46 @@ def test_a_query_that_is_nested_too_deeply_is_refused():
 def test_a_time_of_each_row_is_a_streams():
     with pytest.raises(UnsupportedError, match="comes with streams"):
         read("SELECT * FROM o JOIN t FOR SYSTEM_TIME AS OF o.proc_time ON t.k = o.k")
+
+
+@pytest.mark.parametrize(
+    ("text", "rewritten"),
+    [
+        (
+            "SELECT a.t.id, b.t.* FROM a.t JOIN b.t ON a.t.id = b.t.id",
+            "SELECT `a.t`.id, `b.t`.* FROM R AS `a.t` JOIN R AS `b.t` ON `a.t`.id = `b.t`.id",
+        ),
+        (
+            "SELECT c.a.t.id, a.t.item.name FROM c.a.t, t",
+            "SELECT `c.a.t`.id, `c.a.t`.item.name FROM R AS `c.a.t`, R AS `t`",
+        ),
+        # the inner table would have hidden the outer one
+        (
+            "SELECT t.id FROM a.t WHERE EXISTS (SELECT 1 FROM b.t WHERE t.k = a.t.k)",
+            "SELECT `a.t`.id FROM R AS `a.t` WHERE EXISTS (SELECT 1 FROM R AS `b.t` WHERE `b.t`.k ="
+            " `a.t`.k)",
+        ),
+        (
+            "SELECT 1 FROM a.t WHERE EXISTS (SELECT 1 FROM b.u AS t WHERE a.t.id = t.id)",
+            "SELECT 1 FROM R AS `a.t` WHERE EXISTS (SELECT 1 FROM R AS t WHERE `a.t`.id = t.id)",
+        ),
+        (
+            "WITH t AS (SELECT 1 AS id) SELECT a.t.id FROM t JOIN a.t USING (id)",
+            "WITH t AS (SELECT 1 AS id) SELECT `a.t`.id FROM t JOIN R AS `a.t` USING (id)",
+        ),
+        ("SELECT a.t.* FROM a.t", "SELECT t.* FROM R AS `t`"),
+        (
+            "SELECT a.t.id FROM a.t UNION SELECT a.t.id FROM a.t",
+            "SELECT t.id FROM R AS `t` UNION SELECT t.id FROM R AS `t`",
+        ),
+    ],
+)
+def test_tables_of_one_name_are_told_apart(text, rewritten):
+    parsed = read(text)
+    assert parsed.rewritten(dict.fromkeys(parsed.references, "R")) == rewritten
+
+
+def test_a_name_that_may_mean_two_tables_is_refused_where_it_stands():
+    parsed = read("SELECT t.id FROM a.t JOIN b.t USING (id)")
+    with pytest.raises(InvalidInputError, match=r"a\.t, b\.t.*line 1, column 8:"):
+        parsed.rewritten(dict.fromkeys(parsed.references, "R"))

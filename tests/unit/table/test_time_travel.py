@@ -11,6 +11,7 @@ import pytest
 
 from tidelake.errors import InvalidInputError, NotFoundError
 from tidelake.metadata import SchemaLog
+from tidelake.table.time_travel import timestamp_ms
 from tidelake.types import DataField, parse_type
 
 
@@ -137,3 +138,35 @@ def test_changes_take_times_as_text_where_no_tag_has_the_name(two):
         two.changes(0, "2020-01-02")
     with pytest.raises(NotFoundError, match="no tag 'yesterday'"):
         two.changes("yesterday")
+
+
+@pytest.mark.parametrize(
+    ("text", "utc", "in_shanghai"),
+    [
+        ("2024-11-22 10:06:40", 1732270000000, 1732241200000),
+        ("2024-11-22 10:06:40.123", 1732270000123, 1732241200123),
+        ("2024-11-22", 1732233600000, 1732204800000),
+        ("20241122", 1732233600000, 1732204800000),
+        ("2024-11-22 18:06:40+08:00", 1732270000000, None),
+        ("2024-11-22 18:06:40 +08:00", 1732270000000, None),
+        ("2024-11-22T18:06:40.5 GMT+8", 1732270000500, None),
+        ("2024-11-22 05:06:40 America/New_York", 1732270000000, None),
+        ("2024-11-22 10:06:40Z", 1732270000000, None),
+        ("2024-11-22 10:06 UTC", 1732269960000, None),
+        ("1732270000123", 1732270000123, None),
+        (" 1732270000123 ", 1732270000123, None),
+        ("1712123100123", 1712123100123, None),  # ISO 8601 would be a day of the year 1712
+    ],
+)
+def test_text_is_read_as_a_time_wherever_one_is_taken(text, utc, in_shanghai):
+    shanghai = dt.timezone(dt.timedelta(hours=8))
+    assert timestamp_ms(text) == utc
+    assert timestamp_ms(text, zone=shanghai) == (in_shanghai or utc)
+
+
+@pytest.mark.parametrize(
+    "text", ["noon", "2024-11-22 10:06:40 Mars/Olympus", "2024-13-22 10:06:40 UTC", "", "-5"]
+)
+def test_text_that_is_no_time_is_refused(text):
+    with pytest.raises(InvalidInputError, match="is not a time"):
+        timestamp_ms(text)

@@ -113,9 +113,16 @@ class PartialUpdate:
             last = layout.last_of(adds)
             winners[layout.keys] = layout.rows[np.where(last < 0, layout.last, last)]
 
+        known: dict[tuple[object, ...], Actions] = {}
+
         def actions_of(function: ColumnFunction) -> Actions:
-            actions = self._actions(function, layout, adds, decided)
-            return removing(actions, decided.removes, not_null=function.column in self.not_null)
+            alike = (*_place(function, decided.groups), function.column in self.not_null)
+            if alike not in known:
+                own = self._actions(function, layout, adds, decided)
+                known[alike] = removing(
+                    own, decided.removes, not_null=function.column in self.not_null
+                )
+            return known[alike]
 
         columns = fold_columns(rows, winners, layout, self.functions, actions_of)
         self._check_nulls(columns)
@@ -200,6 +207,16 @@ class PartialUpdate:
         for name, column in columns.items():
             if name in self.not_null and column.null_count:
                 raise _retract_not_null(name)
+
+
+def _place(function: ColumnFunction, groups: Sequence[SequenceGroup]) -> tuple[object, ...]:
+    """What the actions of a column depend on: its group, what it is there, and its function."""
+    for number, group in enumerate(groups):
+        if function.column in group.columns:
+            return number, "sequence"
+        if function.column in group.members:
+            return number, function.name == NEWEST
+    return ()
 
 
 def _order_numbers(columns: Sequence[pa.Array], group: SequenceGroup) -> npt.NDArray[np.int64]:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.codec.arrow_memory import fixed_values
+from tidelake.codec.arrow_memory import fixed_values, valid_rows
 from tidelake.errors import InvalidInputError
 from tidelake.merge.layout import Action, Actions, Events, Layout
 from tidelake.types import DataType, TypeRoot
@@ -29,6 +29,8 @@ from tidelake.types.arrow import to_arrow_type
 
 __all__ = ["Overflow", "product", "total"]
 
+WORD_BITS = 62  # of a sum that is kept in 64 bits, with room to spare
+WORD_DIGITS = 18
 LIMB_BITS = 32
 LIMB_MASK = (1 << LIMB_BITS) - 1
 DECIMAL_LIMBS = 4
@@ -70,6 +72,9 @@ def total(
     -------
     pyarrow.Array [s]
     """
+    words = _words(column, data_type, len(layout.rows))
+    if words is not None:
+        return _word_sums(layout, actions, words, column, data_type, overflow)
     events = _events(layout, actions, column)
     values = column.take(pa.array(layout.rows[events.at]))
     minus = actions[events.at] == Action.RETRACT
@@ -86,10 +91,68 @@ def total(
     return _placed(layout, events, _from_limbs(limbs, data_type, overflow))
 
 
+def _words(column: pa.Array, data_type: DataType, count: int) -> npt.NDArray[np.int64] | None:
+    """The values as 64-bit integers, where so many of them can be added up in 64 bits.
+
+    Undefined under a null, and small there as well.
+    """
+    if data_type.root in INTEGERS:
+        words = fixed_values(column, INTEGERS[data_type.root])
+    elif data_type.root not in FLOATS and to_arrow_type(data_type).precision <= WORD_DIGITS:
+        words = fixed_values(column, np.int64, per_row=2)[::2]
+    else:
+        return None
+    if len(words) == 0:
+        return None
+    largest = max(abs(int(words.min())), abs(int(words.max())))
+    return words if largest * count < 1 << WORD_BITS else None
+
+
+def _word_sums(
+    layout: Layout,
+    actions: Actions,
+    words: npt.NDArray[np.int64],
+    column: pa.Array,
+    data_type: DataType,
+    overflow: Overflow,
+) -> pa.Array:
+    used = _used(layout, actions, column)
+    terms = np.where(used, words[layout.rows], 0).astype(np.int64, copy=False)
+    np.negative(terms, out=terms, where=actions == Action.RETRACT)
+    sums = layout.sums(terms)
+    unknown = layout.sums(used.astype(np.int64)) == 0
+    if data_type.root in INTEGERS:
+        bounds = np.iinfo(INTEGERS[data_type.root])
+        if ((sums < bounds.min) | (sums > bounds.max)).any():
+            raise overflow()
+        return pa.array(sums.astype(INTEGERS[data_type.root]), to_arrow_type(data_type), unknown)
+    return _of_words(sums, unknown, data_type, overflow)
+
+
+def _of_words(
+    sums: npt.NDArray[np.int64],
+    unknown: npt.NDArray[np.bool_],
+    data_type: DataType,
+    overflow: Overflow,
+) -> pa.Array:
+    """Decimals of unscaled values."""
+    arrow_type = to_arrow_type(data_type)
+    if (np.abs(sums) >= 10**arrow_type.precision).any():
+        raise overflow()
+    halves = np.stack([sums, sums >> (63)], axis=1)
+    valid = pa.array(~unknown).buffers()[1]
+    return pa.Array.from_buffers(arrow_type, len(sums), [valid, pa.py_buffer(halves)])
+
+
+def _used(layout: Layout, actions: Actions, column: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which rows count [n]."""
+    used = (actions != Action.SKIP) & (actions != Action.CLEAR) & layout.since_reset(actions)
+    valid = valid_rows(column)
+    return used if valid is None else used & valid[layout.rows]
+
+
 def _events(layout: Layout, actions: Actions, column: pa.Array) -> Events:
-    valid = column.is_valid().to_numpy(zero_copy_only=False)[layout.rows]
-    used = (actions != Action.SKIP) & (actions != Action.CLEAR) & valid
-    return layout.events(used & layout.since_reset(actions))
+    return layout.events(_used(layout, actions, column))
 
 
 def _placed(layout: Layout, events: Events, results: pa.Array) -> pa.Array:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidelake.codec.arrow_memory import valid_rows
 from tidelake.errors import InvalidInputError
 from tidelake.merge.functions import pick
 from tidelake.merge.functions.arithmetic import product, total
@@ -164,8 +165,8 @@ def _values(
 
 
 def _valid(layout: Layout, column: pa.Array) -> npt.NDArray[np.bool_]:
-    valid: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)[layout.rows]
-    return valid
+    valid = valid_rows(column)
+    return np.ones(len(layout.rows), np.bool_) if valid is None else valid[layout.rows]
 
 
 def no_retraction(function: ColumnFunction) -> InvalidInputError:

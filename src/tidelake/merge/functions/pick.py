@@ -8,6 +8,8 @@ one vector step per rank.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -144,8 +146,38 @@ def extreme(
     codes = compact_keys(encode_keys([values], types, key_widths([values], types)))
     if codes.dtype.kind == "S":
         codes = np.unique(codes, return_inverse=True)[1]
+    if layout.is_flat:
+        return _flat_extreme(layout, events.at, codes, largest=largest)
     best = (np.maximum if largest else np.minimum).reduceat(codes, events.starts)
     hit = codes == np.repeat(best, events.lengths)
     places = np.where(hit, np.arange(len(hit)), len(hit))
     picks[events.segments] = layout.rows[events.at[np.minimum.reduceat(places, events.starts)]]
+    return picks
+
+
+def _flat_extreme(
+    layout: Layout, places: Picks, codes: npt.NDArray[Any], *, largest: bool
+) -> Picks:
+    """Choose among the rows at some places, rank by rank.
+
+    Parameters
+    ----------
+    places : int64 array [e]
+        Places in the layout.
+    codes : array [e]
+        Their values in an order that numpy compares.
+    """
+    used = np.zeros(len(layout.rows), np.bool_)
+    used[places] = True
+    values = np.zeros(len(layout.rows), codes.dtype)
+    values[places] = codes
+    best = values[layout.starts]
+    picks = np.full(len(layout.starts), NONE, np.int64)
+    for active, at in layout.ranks():
+        own, before = values[at], best[:active]
+        takes = (own > before) if largest else (own < before)
+        takes |= picks[:active] == NONE
+        takes &= used[at]
+        np.copyto(before, own, where=takes)
+        np.copyto(picks[:active], layout.rows[at], where=takes)
     return picks

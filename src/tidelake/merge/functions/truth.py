@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tidelake.codec.arrow_memory import fixed_values
+from tidelake.codec.arrow_memory import fixed_values, valid_rows
 from tidelake.merge.layout import Action, Actions, Layout
 
 __all__ = ["truth"]
@@ -28,13 +28,12 @@ def truth(layout: Layout, actions: Actions, column: pa.Array, *, needs_all: bool
     needs_all : bool
         All must be true, or else one.
     """
-    valid = column.is_valid().to_numpy(zero_copy_only=False)[layout.rows]
-    used = np.isin(actions, (Action.ADD, Action.OLDER, Action.SET)) & valid
-    events = layout.events(used & layout.since_reset(actions))
-    results, unknown = np.zeros(len(layout.starts), np.bool_), np.ones(len(layout.starts), np.bool_)
-    if len(events.at):
-        values = fixed_values(column, np.bool_)[layout.rows[events.at]]
-        combine = np.logical_and if needs_all else np.logical_or
-        results[events.segments] = combine.reduceat(values, events.starts)
-        unknown[events.segments] = False
-    return pa.array(results, mask=unknown)
+    valid = valid_rows(column)
+    used = (actions == Action.ADD) | (actions == Action.OLDER) | (actions == Action.SET)
+    used &= layout.since_reset(actions)
+    if valid is not None:
+        used &= valid[layout.rows]
+    decides = fixed_values(column, np.bool_)[layout.rows] != needs_all
+    decided = layout.sums((used & decides).astype(np.int64)) > 0
+    known = decided | (layout.sums(used.astype(np.int64)) > 0)
+    return pa.array(decided != needs_all, mask=~known)

@@ -1,0 +1,118 @@
+"""Keys with several rows, laid out: both ways through them give the same."""
+
+import decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tidelake.errors import InvalidInputError
+from tidelake.merge import layout as layouts
+from tidelake.merge.functions import ColumnFunction, fold
+from tidelake.merge.layout import Action, layout_of
+from tidelake.merge.segments import Segments
+from tidelake.types import parse_type
+
+
+def drawn_layout(seed, *, longest=6, keys=40):
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, longest + 1, keys)
+    first = np.zeros(int(lengths.sum()), np.bool_)
+    first[np.cumsum(lengths) - lengths] = True
+    order = rng.permutation(len(first))
+    return layout_of(Segments(order, first, np.zeros(len(first), np.int8))), rng
+
+
+def spans(layout):
+    return [range(s, s + n) for s, n in zip(layout.starts, layout.lengths, strict=True)]
+
+
+@pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_last_of_and_sums(flat, seed, monkeypatch):
+    monkeypatch.setattr(layouts, "FLAT_ROWS_MAX", 32 if flat else 1)
+    layout, rng = drawn_layout(seed)
+    assert layout.is_flat == flat
+    mask = rng.random(len(layout.rows)) < 0.4
+    terms = rng.integers(-9, 9, len(layout.rows))
+    wanted = [max((at for at in span if mask[at]), default=-1) for span in spans(layout)]
+    assert layout.last_of(mask).tolist() == wanted
+    assert layout.sums(terms).tolist() == [sum(int(terms[at]) for at in s) for s in spans(layout)]
+
+
+@pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        ("INT", [3, 3, -1, None, 7]),
+        ("DOUBLE", [0.0, -0.0, float("nan"), None, -2.5]),
+        ("STRING", ["a", "ab", "", None, "b"]),
+    ],
+)
+def test_extremes_are_those_of_a_loop(flat, name, type_, values, monkeypatch):
+    monkeypatch.setattr(layouts, "FLAT_ROWS_MAX", 32 if flat else 1)
+    layout, rng = drawn_layout(11)
+    column = pa.array([values[at] for at in rng.integers(0, len(values), len(layout.rows) + 40)])
+    actions = rng.choice([Action.SKIP, Action.ADD, Action.OLDER], len(layout.rows)).astype(np.int8)
+    picked = fold(ColumnFunction("c", name, parse_type(type_)), layout, actions, column)
+    for number, span in enumerate(spans(layout)):
+        best = -1
+        for at in span:
+            row = int(layout.rows[at])
+            value = column[row].as_py()
+            if actions[at] == Action.SKIP or value is None:
+                continue
+            if best < 0:
+                best = row
+                continue
+            mine, before = total_order(value), total_order(column[best].as_py())
+            if (mine > before) if name == "max" else (mine < before):
+                best = row
+        assert picked[number] == best
+
+
+def total_order(value):
+    if not isinstance(value, float):
+        return value
+    bits = int(np.float64(value).view(np.int64))
+    return bits if bits >= 0 else bits ^ 0x7FFF_FFFF_FFFF_FFFF
+
+
+@pytest.mark.parametrize("type_", ["TINYINT", "INT", "BIGINT", "DECIMAL(9, 2)", "DECIMAL(38, 2)"])
+def test_sums_fit_to_the_last_unit(type_):
+    data_type = parse_type(type_)
+    layout, _ = drawn_layout(3, longest=2, keys=9)
+    largest = {"TINYINT": 127, "INT": 2**31 - 1, "BIGINT": 2**63 - 1}.get(type_)
+    if largest is None:
+        largest = 10 ** (9 if "(9" in type_ else 38) - 1
+    for one in (-1, 0, 1):
+        values = [0] * 30
+        oldest, newest = layout.rows[layout.starts[0]], layout.rows[layout.last[0]]
+        values[oldest], values[newest] = largest, one
+        column = decimals(values, type_) if "DEC" in type_ else pa.array(values, ARROW[type_])
+        actions = np.full(len(layout.rows), Action.ADD, np.int8)
+        function = ColumnFunction("c", "sum", data_type)
+        if one == 1:
+            with pytest.raises(InvalidInputError, match=r"does not fit"):
+                fold(function, layout, actions, column)
+            actions[layout.last[0]] = Action.RETRACT
+            wanted = largest - 1
+        else:
+            wanted = largest + one
+        found = fold(function, layout, actions, column)[0].as_py()
+        assert (unscaled(found) if "DEC" in type_ else found) == wanted
+
+
+ARROW = {"TINYINT": pa.int8(), "INT": pa.int32(), "BIGINT": pa.int64()}
+
+
+def unscaled(value):
+    with decimal.localcontext(prec=60):
+        return int(value.scaleb(2))
+
+
+def decimals(values, type_):
+    digits = 9 if "(9" in type_ else 38
+    with decimal.localcontext(prec=60):
+        return pa.array([decimal.Decimal(v).scaleb(-2) for v in values], pa.decimal128(digits, 2))

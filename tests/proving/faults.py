@@ -7,14 +7,16 @@ all, that the files pass fsck, and that the table still takes a commit.
 
 from __future__ import annotations
 
+import hashlib
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import tidelake
 from proving.changelog import replay
-from proving.fsck import check_table
+from proving.fsck import check_table, walk
 from proving.model import ModelTable
-from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
+from proving.world import LOCATION, NAME, WAREHOUSE, Shape, arrow_of, content_of, open_catalog
 from tidelake.errors import OutcomeUnknownError, TidelakeError
 from tidelake.fileio import FaultMode, FaultyFileIO, FileIO, MemoryFileIO, SimulatedCrash
 
@@ -379,13 +381,29 @@ def _run(scenario: Scenario, fileio) -> tuple[list[ModelTable], bool]:
     return [model], True
 
 
-def run_fault(scenario: Scenario, call: int, mode: FaultMode, inner: FileIO | None = None) -> None:
-    """One fault, in memory or another empty store; raises FaultViolation for a broken promise."""
+def run_fault(
+    scenario: Scenario,
+    call: int,
+    mode: FaultMode,
+    inner: FileIO | None = None,
+    *,
+    recovered: set[bytes] | None = None,
+) -> None:
+    """One fault, in memory or another empty store; raises FaultViolation for a broken promise.
+
+    `recovered` remembers states from which recovery was seen to succeed, and is not to outlive a
+    change of the engine: faults of one scenario that leave the same bytes under the same names, and
+    the same answers allowed, recover in the same way, since recovery has a seed of its own.
+    """
     inner = MemoryFileIO() if inner is None else inner
     where = f"{scenario.name}, call {call}, {mode.name}"
     faulty = FaultyFileIO(inner, {call: mode})
     try:
         allowed, must_exist = _run(scenario, faulty)
+        if recovered is not None:
+            state = _state(inner, allowed, must_exist=must_exist)
+            if state in recovered:
+                return
         _recover(scenario, inner, allowed, must_exist=must_exist)
     except FaultViolation as error:
         raise FaultViolation(f"{where} ({faulty.trace[-1:]}): {error}") from error
@@ -393,6 +411,17 @@ def run_fault(scenario: Scenario, call: int, mode: FaultMode, inner: FileIO | No
         raise FaultViolation(f"{where} ({faulty.trace[-1:]}): {error}") from error
     except TidelakeError as error:
         raise FaultViolation(f"{where}: recovery failed: {error!r}") from error
+    if recovered is not None:
+        recovered.add(state)
+
+
+def _state(inner: FileIO, allowed: list[ModelTable], *, must_exist: bool) -> bytes:
+    """A digest of all that recovery begins with."""
+    digest = hashlib.sha256(pickle.dumps((allowed, must_exist)))
+    for path, size in walk(inner, WAREHOUSE):
+        digest.update(f"{path}\0{size}\0".encode())
+        digest.update(inner.read_bytes(path))
+    return digest.digest()
 
 
 def _recover(scenario: Scenario, inner, allowed: list[ModelTable], *, must_exist: bool) -> None:

@@ -118,7 +118,7 @@ def live_entries(
     tables = read_manifests(fileio, paths, wanted, manifests)
     if rows is not None:
         chosen = ((table, rows(table)) for table in tables)
-        tables = [table.take(positions) for table, positions in chosen if len(positions)]
+        tables = [table.in_order(positions) for table, positions in chosen if len(positions)]
     if rows is not None or len(wanted) == len(files):
         given, tables = iter(tables), []
         return EntryTable.fold(given, where=where)

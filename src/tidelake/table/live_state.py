@@ -173,7 +173,7 @@ class LiveState:
                 mask &= table["bucket"] != POSTPONE_BUCKET
             rows = np.flatnonzero(mask)
             if len(rows):
-                found.append(table.take(rows))
+                found.append(table.in_order(rows))
         if not found:
             return NO_ENTRIES
         return found[0] if self._folded else EntryTable.fold(found, where=self._where)

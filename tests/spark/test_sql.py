@@ -440,3 +440,49 @@ def test_an_error_of_spark_after_one_of_ours_is_still_spark_s(spark, shop):
         shop.sql("SELECT itm FROM orders")
     with pytest.raises(AnalysisException, match="nothing_of_this_name"):
         spark.range(1).select("nothing_of_this_name")
+
+
+def test_whole_partitions_are_deleted_by_dates(lake):
+    lake.sql("CREATE TABLE p (id INT, dt DATE) PARTITIONED BY (dt)")
+    lake.sql("INSERT INTO p VALUES (1, DATE '2026-01-01'), (2, DATE '2026-01-02')")
+    lake.sql("DELETE FROM p WHERE dt = DATE '2026-01-01'")
+    assert rows(lake, "SELECT id FROM p") == [(2,)]
+
+
+def test_the_audit_log_shows_changes_between_two_moments(lake):
+    lake.sql("CREATE TABLE t (k INT, v STRING, PRIMARY KEY (k) NOT ENFORCED) WITH ('bucket' = '1')")
+    lake.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    lake.sql("INSERT INTO t VALUES (1, 'A')")
+    lake.sql("DELETE FROM t WHERE k = 2")
+    between = "t$audit_log /*+ OPTIONS('incremental-between' = '1,3') */"
+    assert rows(lake, f"SELECT * FROM {between} ORDER BY k") == [("+I", 1, "A"), ("-D", 2, "b")]
+    assert rows(lake, f"SELECT rowkind FROM {between} WHERE k = 2") == [("-D",)]
+    assert rows(lake, f"SELECT count(*) FROM {between}") == [(2,)]
+    with pytest.raises(UnsupportedError, match="incremental-between"):
+        lake.sql("SELECT * FROM t$binlog /*+ OPTIONS('incremental-between' = '1,3') */")
+
+
+def test_settings_in_paimons_words(lake):
+    lake.sql("CREATE TABLE t (a INT)")
+    for number in (1, 2):
+        lake.sql(f"INSERT INTO t VALUES ({number})")
+    setting = "spark.paimon.*.default.t.scan.snapshot-id"
+    lake.sql(f"SET {setting} = 1")
+    try:
+        assert rows(lake, "SELECT a FROM t") == [(1,)]
+    finally:
+        lake.sql(f"RESET {setting}")
+    assert rows(lake, "SELECT count(*) FROM t") == [(2,)]
+    with pytest.raises(InvalidInputError, match="names no option"):
+        lake.sql("SET spark.paimon.scan.snapshto-id = 1")
+
+
+def test_a_default_is_kept_as_paimon_keeps_it_and_is_written(lake):
+    lake.sql("CREATE TABLE t (a INT, b STRING DEFAULT 'it''s', c INT DEFAULT 5)")
+    fields = lake.catalog.table("default.t").table_schema.fields
+    assert [f.default_value for f in fields] == [None, "'it's'", "5"]
+    lake.sql("INSERT INTO t (a) VALUES (1)")
+    assert rows(lake, "SELECT * FROM t") == [(1, "it's", 5)]
+    (shown,) = lake.sql("SHOW CREATE TABLE t").collect()[0]
+    assert "`b` STRING DEFAULT 'it''s'" in shown
+    assert "`c` INT DEFAULT 5" in shown

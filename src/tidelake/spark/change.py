@@ -101,7 +101,7 @@ def delete_on_spark(
         raise InvalidInputError(message, kind="bad_argument", table=handle.identifier)
     matching = Matching.of(handle, where)
     if matching.predicate is not None and is_metadata_only(handle, matching.predicate):
-        return delete_rows(handle, matching.predicate, identity=identity)
+        return delete_rows(handle, where, identity=identity)  # which binds it
     if not handle.schema.primary_keys:
         return _delete_appended(spark, handle, matching, identity)
     check_deletes_count(handle)

@@ -32,6 +32,7 @@ from tidelake.maintenance.procedure import Runner
 from tidelake.options import declared
 from tidelake.spark.changes import changes_frame
 from tidelake.spark.expression import quoted
+from tidelake.spark.paimon_settings import check_paimon_setting
 from tidelake.spark.spark_errors import in_our_words
 from tidelake.spark.statement_writes import Args, StatementWrites
 from tidelake.spark.table_frame import in_session, table_frame
@@ -57,6 +58,7 @@ from tidelake.sql.statement import (
 from tidelake.sql.words import fault
 from tidelake.table import RowView, SystemTable, Table
 from tidelake.table.changes_range import planned_changes
+from tidelake.table.row_view import AUDIT_LOG
 from tidelake.table.system_table import MetadataTable
 from tidelake.table.time_travel import option_moment, zone_of
 from tidelake.types import DataField, TypeRoot
@@ -67,6 +69,7 @@ INCREMENTAL = declared.INCREMENTAL_BETWEEN.key
 INCREMENTAL_TIMES = declared.INCREMENTAL_BETWEEN_TIMESTAMP.key
 INCREMENTAL_MODE = declared.INCREMENTAL_BETWEEN_SCAN_MODE.key
 TIME_ZONE = "spark.sql.session.timeZone"
+ROW_KIND = "rowkind"
 _MARK = "\x00"
 _SHOWN = " At line "
 _NARROW = (TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DATE, TypeRoot.SMALLINT, TypeRoot.TINYINT)
@@ -189,6 +192,7 @@ class Statements:
             self.spark.conf.unset(key)
             return self._nothing()
         if value is not None:
+            check_paimon_setting(key)
             with in_our_words(Query(key, 0, len(key))):
                 self.spark.conf.set(key, value)
         shown = self.spark.conf.get(key, "<undefined>") if value is None else value
@@ -407,6 +411,22 @@ class Statements:
 
         return _Source(tuple(f.name for f in fields), fields, frame)
 
+    def _audit_source(
+        self, found: Table, between: tuple[Any, Any], options: dict[str, object], name: str
+    ) -> _Source:
+        """All changes with their kinds, as the audit log between two moments shows them."""
+        mode: Any = options.pop(INCREMENTAL_MODE, "auto")
+        table = in_session(self.spark, found, options)
+        names = [f.name for f in table.table_schema.fields]
+
+        def frame(columns: list[str], _: object) -> DataFrame:
+            own = [c for c in columns if c != ROW_KIND] or names[:1]
+            changes = planned_changes(table.handle, *between, columns=own, filter=None, mode=mode)
+            rows = changes_frame(self.spark, changes, table=name)
+            return _selected(rows.withColumnRenamed("_row_kind", ROW_KIND), columns)
+
+        return _Source((ROW_KIND, *names), (), frame)
+
     def _system_source(self, reference: Reference, found: SystemTable, query: Query) -> _Source:
         name = str(reference.name)
         if reference.clause.options:
@@ -417,6 +437,9 @@ class Statements:
                 self._no_clause(reference.clause, query, reference, "A table of the catalog")
             else:
                 options: dict[str, object] = dict(reference.clause.options)
+                between = self._incremental(options, name) if system == AUDIT_LOG else None
+                if between is not None:
+                    return self._audit_source(table, between, options, name)
                 self._timed(table, options)
                 found = table.with_options(options).system_table(system)
         moment = self._moment(reference.clause, found)

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidelake.errors import InvalidInputError
 from tidelake.options import session_options
+from tidelake.spark.paimon_settings import paimon_options
 from tidelake.spark.read import frame_of, view_frame_of
 from tidelake.table import RowView, SystemTable, Table
 
@@ -21,8 +22,9 @@ def in_session(
     spark: SparkSession, table: Table, options: Mapping[str, object] | None = None
 ) -> Table:
     """The table with the session's options, and over them those of one use."""
-    own = session_options(spark.conf.getAll, prefix=SESSION_PREFIX, table=table.identifier)
-    given = {**own, **(options or {})}
+    conf = spark.conf.getAll
+    own = session_options(conf, prefix=SESSION_PREFIX, table=table.identifier)
+    given = {**paimon_options(conf, table=table.identifier), **own, **(options or {})}
     return table.with_options(given) if given else table
 
 

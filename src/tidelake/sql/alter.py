@@ -52,8 +52,8 @@ def alter_table(reader: Reader) -> Altered:
             break
     else:
         raise reader.fault(
-            "ALTER TABLE goes on with ADD, DROP, RENAME, ALTER, MODIFY, SET, UNSET or RESET, not"
-            f" with '{reader.word.text if reader.word else ''}'."
+            "ALTER TABLE goes on with ADD, DROP, RENAME, ALTER, MODIFY, SET, UNSET, RESET, or with"
+            f" CREATE, REPLACE or DELETE TAG, not with '{reader.word.text if reader.word else ''}'."
         )
     reader.finish()
     return AlterTable(name, tuple(changes), if_missing)
@@ -319,6 +319,7 @@ _OTHERS: dict[tuple[str, ...], Callable[[Reader, TableName], Altered]] = {
     ("CREATE", "OR", "REPLACE", "TAG"): _tag("create_or_replace"),
     ("CREATE", "TAG"): _tag("create"),
     ("REPLACE", "TAG"): _tag("replace"),
+    ("DELETE", "TAG"): _tag("drop"),
     ("DROP", "TAG"): _tag("drop"),
     ("RENAME", "TAG"): _tag("rename"),
 }

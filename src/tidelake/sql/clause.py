@@ -226,7 +226,10 @@ def _function(reader: Reader) -> TableFunction | None:
         return None
     name = word.text.lower()
     if name == INCREMENTAL_TAG:
-        raise reader.refusal("Tags are not made by themselves yet: use paimon_incremental_query.")
+        raise reader.refusal(
+            f"{INCREMENTAL_TAG} is not covered, as tags are not made by themselves yet: use"
+            f" {INCREMENTAL}."
+        )
     if name not in {INCREMENTAL, INCREMENTAL_TIMES}:
         return None
     reader.index += 2

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Literal
 
-from tidelake.sql.name import quoted_name
+from tidelake.sql.name import TableName, quoted_name
 from tidelake.sql.reader import Reader
 from tidelake.sql.statement import CreateTable, Query, Watermark
 from tidelake.sql.types import Spelling, read_type
@@ -23,7 +23,6 @@ _REFUSED_CLAUSES = {
     "ROW": "tables of Hive are Spark's: use spark.sql",
     "STORED": "say 'file.format' in the options",
     "CLUSTER": "an order of rows is not kept by writes here; leave it out",
-    "LIKE": "take the output of SHOW CREATE TABLE, with another name",
     "SKEWED": "say 'bucket' and 'bucket-key' in the options",
 }
 
@@ -81,7 +80,8 @@ def create_table(
         if_exists = "ignore"
     name = reader.table_name()
     spelling = spelling_of(reader)
-    columns = _columns(reader, spelling) if reader.sees("(") else _Columns()
+    like = _like(reader, is_replaced=if_exists == "replace") if reader.sees("LIKE") else None
+    columns = _columns(reader, spelling) if reader.sees("(") and like is None else _Columns()
     clauses = _clauses(reader, spelling)
     query = None
     if reader.take("AS") or reader.sees("SELECT") or reader.sees("WITH"):
@@ -89,7 +89,7 @@ def create_table(
             raise reader.refusal("Columns come from the query behind AS: leave out one of the two.")
         query = Query(reader.text, reader.place, reader.words[-1].end)
         reader.index = len(reader.words)
-    elif not columns.fields and not is_temporary:
+    elif not columns.fields and not is_temporary and like is None:
         raise reader.fault(f"Table '{name}' needs columns: (name TYPE, ...), or AS and a query.")
     reader.finish()
     fields = [*columns.fields, *clauses.partition_fields]
@@ -105,7 +105,21 @@ def create_table(
         if_exists=if_exists,
         must_exist=must_exist,
         is_temporary=is_temporary,
+        like=like,
     )
+
+
+def _like(reader: Reader, *, is_replaced: bool) -> TableName:
+    """Read ``LIKE table``, of Spark's form."""
+    if is_replaced:
+        raise reader.refusal("OR REPLACE does not go with LIKE: DROP the old table first.")
+    reader.need("LIKE")
+    name = reader.table_name()
+    if reader.sees("("):
+        raise reader.refusal("What LIKE takes over cannot be chosen: leave INCLUDING and such out.")
+    if reader.sees("PARTITIONED", "BY") or reader.sees("AS"):
+        raise reader.refusal("Columns and partitions are those of the table behind LIKE.")
+    return name
 
 
 def _columns(reader: Reader, spelling: Spelling) -> _Columns:
@@ -127,7 +141,9 @@ def _columns(reader: Reader, spelling: Spelling) -> _Columns:
                 "Of constraints there is PRIMARY KEY ... NOT ENFORCED, and NOT NULL."
             )
         elif reader.sees("LIKE"):
-            raise reader.refusal(f"LIKE is not covered: {_REFUSED_CLAUSES['LIKE']}.")
+            raise reader.refusal(
+                "LIKE among the columns is not covered: write CREATE TABLE t LIKE other."
+            )
         else:
             column, is_key = column_of(reader, spelling)
             if column.name in {f.name for f in columns.fields}:
@@ -198,9 +214,9 @@ def column_of(reader: Reader, spelling: Spelling) -> tuple[DataField, bool]:
 
 
 def default_of(reader: Reader) -> str:
-    """Read a default: a literal."""
+    """Read a default: a literal; a text keeps its quotes, as Paimon keeps it."""
     if reader.word is not None and reader.word.is_string:
-        return reader.string("default")
+        return f"'{reader.string('default')}'"
     if reader.take("NULL"):
         raise reader.refusal(
             "A column without a default is null where nothing is given: leave it out."

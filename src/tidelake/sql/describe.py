@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import date, timedelta
 
@@ -14,6 +15,7 @@ __all__ = ["create_text", "described", "partition_names", "type_text"]
 
 Row = tuple[str, str, str | None]
 EPOCH = date(1970, 1, 1)
+_PLAIN_LITERAL = re.compile(r"-?\d+(\.\d+)?|true|false", re.IGNORECASE)
 
 
 def described(table: Table | SystemTable, *, extended: bool) -> list[Row]:
@@ -87,8 +89,16 @@ def create_text(schema: TableSchema, identifier: str) -> str:
 def _column_text(field: DataField) -> str:
     text = f"{quoted_name(field.name)} {type_text(field.type)}"
     if field.default_value is not None:
-        text += f" DEFAULT {_string(field.default_value)}"
+        text += f" DEFAULT {_default_text(field.default_value)}"
     return text if field.description is None else f"{text} COMMENT {_string(field.description)}"
+
+
+def _default_text(default: str) -> str:
+    """A default as a literal: a number or truth as it is, all else in quotes."""
+    if _PLAIN_LITERAL.fullmatch(default):
+        return default
+    is_quoted = len(default) > 1 and default[0] == default[-1] == "'"
+    return _string(default[1:-1] if is_quoted else default)
 
 
 def _list(names: tuple[str, ...]) -> str:

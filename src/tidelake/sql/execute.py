@@ -8,6 +8,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -47,6 +48,7 @@ from tidelake.sql.statement import (
     DropPartitions,
     DropTable,
     DropView,
+    Refresh,
     SetOption,
     ShowColumns,
     ShowCreate,
@@ -161,7 +163,27 @@ def _watermark_options(statement: CreateTable) -> dict[str, str]:
 
 
 def _create_table(statement: CreateTable, session: SqlSession) -> None:
+    if statement.like is not None:
+        statement = _alike(statement, session)
     create_empty(statement, session)
+
+
+def _alike(statement: CreateTable, session: SqlSession) -> CreateTable:
+    """The same statement with what it takes over from the table behind LIKE."""
+    assert statement.like is not None
+    schema = session.data_table(statement.like, use="copied").table_schema
+    return replace(
+        statement,
+        fields=schema.fields,
+        primary_keys=schema.primary_keys,
+        partition_keys=schema.partition_keys,
+        options={**schema.options, **statement.options},
+        comment=schema.comment if statement.comment is None else statement.comment,
+    )
+
+
+def _refresh(statement: Refresh, session: SqlSession) -> None:
+    session.table(statement.name, use="refreshed")
 
 
 def _drop_table(statement: DropTable, session: SqlSession) -> None:
@@ -220,8 +242,14 @@ def _alter_tag(statement: AlterTag, session: SqlSession) -> None:
         assert statement.new_name is not None
         table.rename_tag(statement.tag, statement.new_name)
     elif statement.action == "drop":
-        if is_there or statement.if_exists == "error":
-            table.delete_tag(statement.tag)
+        names = [name.strip() for name in statement.tag.split(",")]
+        if statement.if_exists == "ignore":
+            known = set(table.handle.tags.names())
+            names = [name for name in names if name in known]
+        for name in names:
+            table.handle.time_travel.by_tag(name)  # before the first is deleted
+        for name in names:
+            table.delete_tag(name)
     elif statement.action == "replace" or (statement.action == "create_or_replace" and is_there):
         table.replace_tag(statement.tag, **when)
     elif not (is_there and statement.if_exists == "ignore"):
@@ -493,6 +521,7 @@ _RUN: dict[type[Any], Callable[[Any, SqlSession], pa.Table | None]] = {
     DropPartitions: _drop_partitions,
     DropTable: _drop_table,
     DropView: _drop_view,
+    Refresh: _refresh,
     SetOption: _set,
     ShowColumns: _show_columns,
     ShowCreate: _show_create,

@@ -8,12 +8,12 @@ written: :mod:`tidelake.sql.query` looks into it, and Spark runs it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NoReturn
 
 from tidelake.errors import InvalidInputError, near_names
 from tidelake.sql.alter import alter_table, comment_on
 from tidelake.sql.create import create_table
-from tidelake.sql.literal import literal_of, partition_of
+from tidelake.sql.literal import argument_of, literal_of, partition_of
 from tidelake.sql.reader import Reader
 from tidelake.sql.row_level import delete, merge, update
 from tidelake.sql.show import describe, show
@@ -28,6 +28,7 @@ from tidelake.sql.statement import (
     DropView,
     Insert,
     Query,
+    Refresh,
     SetOption,
     Statement,
     Truncate,
@@ -41,6 +42,7 @@ _STREAMS = (
     "Streaming statements are not covered yet: run the INSERT as a batch, and repeat it as new rows"
     " come."
 )
+_FUNCTIONS = "Functions are Spark's: use spark.sql, or spark.udf.register."
 
 
 def parse(text: object) -> list[Statement]:
@@ -188,7 +190,7 @@ def _create(reader: Reader) -> Statement:
     if reader.take("CATALOG"):
         return _catalog(reader)
     if reader.sees("FUNCTION") or reader.sees("TEMPORARY", "FUNCTION"):
-        raise reader.refusal("Functions are Spark's: use spark.sql, or spark.udf.register.")
+        raise reader.refusal(_FUNCTIONS)
     if reader.sees("MATERIALIZED") or reader.sees("INDEX"):
         raise reader.refusal("There are tables, temporary views, databases and catalogs to create.")
     choices = ("TABLE", "TEMPORARY TABLE", "TEMPORARY VIEW", "DATABASE", "CATALOG")
@@ -263,6 +265,8 @@ def _replace(reader: Reader) -> Statement:
 def _drop(reader: Reader) -> Statement:
     reader.need("DROP")
     temporary = reader.take("TEMPORARY") or reader.take("TEMP")
+    if reader.sees("FUNCTION"):
+        raise reader.refusal(_FUNCTIONS)
     what = reader.choice(("TABLE", "VIEW", "DATABASE", "SCHEMA", "CATALOG"), "The word behind DROP")
     if_missing: Literal["error", "ignore"] = "ignore" if reader.take("IF", "EXISTS") else "error"
     if what == "CATALOG":
@@ -293,7 +297,7 @@ def _truncate(reader: Reader) -> Statement:
 
 def _alter(reader: Reader) -> Statement:
     reader.need("ALTER")
-    if reader.sees("DATABASE") or reader.sees("SCHEMA"):
+    if reader.sees("DATABASE") or reader.sees("SCHEMA") or reader.sees("NAMESPACE"):
         raise reader.refusal(
             "A database in a file system keeps no options: give them to its tables."
         )
@@ -370,16 +374,18 @@ def _call(reader: Reader) -> Statement:
             following[0].text == "=>" or [w.text for w in following] == ["=", ">"]
         )
         if not is_named:
+            if following and following[0].text == "=":
+                raise reader.fault("A name and its value are joined by =>, not by =.")
             if named:
                 raise reader.fault("Arguments by position come before those by name.")
-            positional.append(literal_of(reader, "argument"))
+            positional.append(argument_of(reader, "argument"))
             return
         name = reader.name("argument's name")
         if not reader.take("=>"):
             reader.need("=", ">")
         if name in named:
             raise reader.fault(f"Argument '{name}' is given twice.", start=start)
-        named[name] = literal_of(reader, f"argument '{name}'")
+        named[name] = argument_of(reader, f"argument '{name}'")
 
     if reader.sees("(", ")"):
         reader.index += 2
@@ -419,7 +425,23 @@ def _analyze(reader: Reader) -> Statement:
     return Analyze(name, columns)
 
 
-def _spark_only(reader: Reader) -> Statement:
+def _refresh(reader: Reader) -> Statement:
+    if not reader.sees("REFRESH", "TABLE"):
+        _spark_only(reader)
+    reader.need("REFRESH", "TABLE")
+    name = reader.table_name()
+    reader.finish()
+    return Refresh(name)
+
+
+def _copy(reader: Reader) -> NoReturn:
+    raise reader.refusal(
+        "COPY INTO is not covered. From files: INSERT INTO t SELECT * FROM parquet.`/path`, or"
+        " spark.read and tl.write; to files: tl.sql('SELECT ...').write."
+    )
+
+
+def _spark_only(reader: Reader) -> NoReturn:
     word = reader.word
     raise reader.refusal(
         f"{word.upper if word else ''} is of Spark's own tables: use spark.sql. DataFrames that"
@@ -455,8 +477,9 @@ _STATEMENTS: dict[str, Callable[[Reader], Statement]] = {
     "ANALYZE": _analyze,
     "CACHE": _spark_only,
     "UNCACHE": _spark_only,
-    "REFRESH": _spark_only,
+    "REFRESH": _refresh,
     "MSCK": _spark_only,
     "LOAD": _spark_only,
     "ADD": _spark_only,
+    "COPY": _copy,
 }

@@ -38,6 +38,11 @@ def show(reader: Reader) -> Statement:
     reader.need("SHOW")
     if reader.sees("FUNCTIONS") or reader.sees("USER") or reader.sees("PROCEDURES"):
         raise reader.refusal("Functions are Spark's: use spark.sql.")
+    if reader.sees("TABLE", "EXTENDED"):
+        raise reader.refusal(
+            "SHOW TABLE EXTENDED is not covered: DESCRIBE EXTENDED t tells of a table, t$partitions"
+            " of its partitions."
+        )
     kind = reader.choice(_KINDS, "The word behind SHOW")
     if kind == "CREATE":
         reader.need("TABLE")

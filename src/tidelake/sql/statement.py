@@ -28,6 +28,7 @@ __all__ = [
     "DropView",
     "Insert",
     "Query",
+    "Refresh",
     "SetOption",
     "ShowColumns",
     "ShowCreate",
@@ -96,7 +97,9 @@ class CreateTable:
     is_temporary : bool
         Of this session; `options` then say where the table is.
     fields : tuple of DataField
-        None where AS gives the columns.
+        None where AS or LIKE gives the columns.
+    like : TableName, optional
+        The table whose columns, keys and options it gets; `options` win.
     """
 
     name: TableName
@@ -110,6 +113,7 @@ class CreateTable:
     if_exists: Literal["error", "ignore", "replace"] = "error"
     must_exist: bool = False
     is_temporary: bool = False
+    like: TableName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +163,7 @@ class DropPartitions:
 
 @dataclass(frozen=True, slots=True)
 class AlterTag:
-    """ALTER TABLE ... CREATE, REPLACE, RENAME or DROP TAG."""
+    """ALTER TABLE ... CREATE, REPLACE, RENAME or DELETE TAG; several are deleted with commas."""
 
     name: TableName
     tag: str
@@ -330,6 +334,13 @@ class Analyze:
 
 
 @dataclass(frozen=True, slots=True)
+class Refresh:
+    """REFRESH TABLE: nothing is kept between statements, so the table need only be there."""
+
+    name: TableName
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """CALL sys.procedure(...).
 
@@ -368,6 +379,7 @@ Statement: TypeAlias = (
     | DropView
     | Insert
     | Query
+    | Refresh
     | SetOption
     | ShowColumns
     | ShowCreate

@@ -207,8 +207,9 @@ def _nested(reader: Reader, word: str, spelling: Spelling) -> DataType:
     children: tuple[DataType, ...] = (first,)
     if word == "MAP":
         reader.need(",", why=" between the types of a map")
-        # a key cannot be null; Flink and Spark take that for granted where it is not said
-        children = (first, read_type(reader, spelling))
+        # a key cannot be null, and Spark's types say so
+        key = first.not_null() if spelling is Spelling.SPARK else first
+        children = (key, read_type(reader, spelling))
     reader.need(">", why=f" behind the type inside {word}")
     return DataType(TypeRoot[word], children=children)
 

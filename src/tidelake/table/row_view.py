@@ -44,7 +44,7 @@ from tidelake.types.predicate import (
     parse_filter,
 )
 
-__all__ = ["ROW_VIEWS", "RowView", "ViewRows", "ViewScan"]
+__all__ = ["AUDIT_LOG", "ROW_VIEWS", "RowView", "ViewRows", "ViewScan"]
 
 AUDIT_LOG, BINLOG, READ_OPTIMIZED = "audit_log", "binlog", "ro"
 ROW_VIEWS = frozenset({AUDIT_LOG, BINLOG, READ_OPTIMIZED})

@@ -379,3 +379,52 @@ def test_a_temporary_table_may_be_named_with_its_database(session, run, tmp_path
     assert run("SHOW COLUMNS IN shop.x") == [{"col_name": "b"}]
     with pytest.raises(NotFoundError):
         run("DESCRIBE shop.k")
+
+
+def test_tags_are_deleted_all_or_none(session, run):
+    run("CREATE TABLE t (a INT)")
+    session.catalog.table("default.t").write([{"a": 1}])
+    run("ALTER TABLE t CREATE TAG one; ALTER TABLE t CREATE TAG two; ALTER TABLE t CREATE TAG tri")
+    with pytest.raises(NotFoundError, match="four"):
+        run("ALTER TABLE t DELETE TAG `one,four`")
+    assert len(run("SHOW TAGS t")) == 3
+    run("ALTER TABLE t DELETE TAG IF EXISTS `one,four`")
+    assert run("SHOW TAGS t") == [{"tag": "tri"}, {"tag": "two"}]
+    run("ALTER TABLE t DELETE TAG `two, tri`")
+    assert run("SHOW TAGS t") == []
+
+
+def test_a_table_like_another_has_its_columns_keys_and_options(session, run):
+    run(FULL)
+    run("CREATE TABLE shop.twin LIKE shop.orders TBLPROPERTIES ('bucket' = '4')")
+    first, second = (session.catalog.table(f"shop.{n}").table_schema for n in ("orders", "twin"))
+    assert second.fields == first.fields
+    assert (second.primary_keys, second.partition_keys) == (("day", "id"), ("day",))
+    assert second.options == {**first.options, "bucket": "4"}
+    assert second.comment == "all of them"
+    run("CREATE TABLE IF NOT EXISTS shop.twin LIKE shop.orders")
+    with pytest.raises(AlreadyExistsError):
+        run("CREATE TABLE shop.twin LIKE shop.orders")
+    with pytest.raises(NotFoundError, match="Did you mean 'orders'"):
+        run("CREATE TABLE shop.other LIKE shop.ordres")
+    with pytest.raises(InvalidInputError, match="system table"):
+        run("CREATE TABLE shop.other LIKE shop.orders$files")
+
+
+def test_a_table_is_refreshed_where_it_is(run):
+    run("CREATE TABLE t (a INT)")
+    assert run("REFRESH TABLE t") == []
+    with pytest.raises(NotFoundError, match="'u'"):
+        run("REFRESH TABLE u")
+
+
+def test_an_argument_that_is_no_literal_is_shown_by_the_procedure(run):
+    run("CREATE TABLE t (a INT)")
+    with pytest.raises(InvalidInputError, match=r"takes 'options' as STRING, not map\('a', 'b'\)"):
+        run("CALL sys.compact(table => 't', options => map('a', 'b'))")
+    with pytest.raises(UnsupportedError, match="Hive"):
+        run("CALL sys.migrate_table(table => 't', options_map => map('a', 'b'), parallelism => 6)")
+    with pytest.raises(InvalidInputError, match="joined by =>"):
+        run("CALL sys.compact(table => 't', options = 'x')")
+    with pytest.raises(InvalidInputError, match=r"close it with \)"):
+        run("CALL sys.compact(map('a'")

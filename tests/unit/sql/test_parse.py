@@ -52,7 +52,7 @@ def test_sparks_create_table():
         "TIMESTAMP(6) WITH LOCAL TIME ZONE",
         "DATE",
     ]
-    assert made.fields[2].default_value == "2026-01-01"
+    assert made.fields[2].default_value == "'2026-01-01'"
     assert made.options == {"primary-key": "id,day", "bucket": "2"}
 
 
@@ -121,11 +121,19 @@ def test_a_wrong_create_table_is_shown(text, message):
         ("CREATE TABLE t (id INT, PRIMARY KEY (id) ENFORCED)", "NOT ENFORCED"),
         ("CREATE TABLE t (id INT, CHECK (id > 0))", "PRIMARY KEY"),
         ("CREATE TABLE t (at DATE) USING paimon PARTITIONED BY (years(at))", "add a column"),
-        ("CREATE TABLE t LIKE u", "SHOW CREATE TABLE"),
         ("CREATE TABLE t (id INT) AS SELECT 1", "leave out one"),
         ("CREATE VIEW v AS SELECT 1", "CREATE TEMPORARY VIEW"),
         ("CREATE FUNCTION f AS 'x'", "spark.sql"),
         ("CREATE DATABASE d LOCATION '/x'", "leave LOCATION out"),
+        ("DROP FUNCTION f", "spark.sql"),
+        ("ALTER NAMESPACE d SET PROPERTIES ('a'='b')", "tables"),
+        ("COPY INTO t FROM '/x' FILE_FORMAT = (TYPE = CSV)", "parquet.`/path`"),
+        ("REFRESH '/x'", "spark.sql"),
+        ("SHOW TABLE EXTENDED LIKE 't*'", "t$partitions"),
+        ("CREATE TABLE t LIKE u (INCLUDING ALL)", "leave INCLUDING"),
+        ("CREATE TABLE t LIKE u PARTITIONED BY (a)", "behind LIKE"),
+        ("CREATE OR REPLACE TABLE t LIKE u", "DROP the old table"),
+        ("CREATE TABLE t (LIKE u)", "CREATE TABLE t LIKE other"),
         ("ALTER TABLE t RENAME TO u", "CREATE TABLE new AS SELECT"),
         ("ALTER TABLE t ADD PARTITION (dt='1')", "INSERT INTO"),
         ("ALTER TABLE t ADD CONSTRAINT k PRIMARY KEY (id)", "make a new table"),
@@ -185,7 +193,7 @@ def test_a_clause_that_is_not_covered_is_refused_with_the_alternative(text, reme
         ("ALTER COLUMN a COMMENT 'x'", [c.UpdateColumnComment("a", "x")]),
         ("ALTER COLUMN a SET NOT NULL", [c.UpdateColumnNullability("a", nullable=False)]),
         ("ALTER COLUMN a DROP NOT NULL", [c.UpdateColumnNullability("a", nullable=True)]),
-        ("ALTER COLUMN a SET DEFAULT 'x'", [c.UpdateColumnDefaultValue("a", "x")]),
+        ("ALTER COLUMN a SET DEFAULT 'x'", [c.UpdateColumnDefaultValue("a", "'x'")]),
         ("ALTER COLUMN a DROP DEFAULT", [c.UpdateColumnDefaultValue("a", None)]),
         ("ALTER COLUMN a AFTER b", [c.UpdateColumnPosition("a", c.Position.after("b"))]),
         ("ALTER a FIRST", [c.UpdateColumnPosition("a", c.Position.first())]),

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from sql_page import sql_page
+
 from tidelake.maintenance import PROCEDURES, REFUSED, Parameter, Procedure
 from tidelake.options.declared.registry import THEMES
 from tidelake.options.key_pattern import PATTERNS
@@ -136,6 +138,7 @@ def _parameter_row(parameter: Parameter) -> tuple[str, ...]:
 PAGES: Mapping[str, Callable[[], str]] = {
     "options.md": options_page,
     "procedures.md": procedures_page,
+    "sql-and-paimon.md": sql_page,
 }
 
 

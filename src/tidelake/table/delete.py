@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -190,9 +191,9 @@ def _is_true(predicate: Predicate) -> bool:
 
 
 def _rows(handle: TableHandle, predicate: Predicate | None) -> Iterator[pa.RecordBatch]:
-    """All columns of the newest snapshot's rows that match."""
+    """All columns of the newest snapshot's rows that match; those that wait on level 0 too."""
     snapshot = handle.snapshots.latest()
-    context = handle.read_context()
+    context = replace(handle.read_context(), is_of_all_rows=True)
     columns = handle.schema.field_names
     plan = plan_scan(
         context,

@@ -161,6 +161,18 @@ def test_deletes_by_condition_and_by_key(make):
     assert table.to_arrow().num_rows == 0
 
 
+def test_rows_that_wait_on_level_0_are_what_is_deleted(make):
+    table = make()
+    table.write([{"k": k, "v": k} for k in range(6)])
+    waiting = [{"k": 1, "v": 100}, {"k": 4, "v": 0}, {"k": 9, "v": 100}]
+    table.write(waiting, options={"write-only": "true"})
+    assert {row["k"]: row["v"] for row in table.to_arrow().to_pylist()}[1] == 1  # it waits
+    table.delete("v >= 4")
+    table.compact()
+    held = {row["k"]: row["v"] for row in table.to_arrow().to_pylist()}
+    assert held == {0: 0, 2: 2, 3: 3, 4: 0}
+
+
 def test_a_partition_that_is_overwritten_or_dropped_takes_its_vectors_along(catalog):
     table = catalog.create_table(
         "db.p",

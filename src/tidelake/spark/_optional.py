@@ -37,7 +37,7 @@ def statements_of(
     except ImportError as error:
         message = "tl.sql needs the library 'sqlglot': pip install 'tidelake[sql]'."
         raise UnsupportedError(message, kind="library_missing", library="sqlglot") from error
-    made: Statements = module.Statements(
+    made: Statements = module.Statements.on(
         spark, catalog, catalog_name=catalog_name, runner_of=runner_of
     )
     return made

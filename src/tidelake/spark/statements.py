@@ -8,10 +8,8 @@ DataFrames where the tables stood. INSERT writes what the query gives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
 from typing import Any
 
 import pyarrow as pa
@@ -22,11 +20,9 @@ from pyspark.sql import types as st
 
 from tidelake.catalog import Catalog
 from tidelake.errors import (
-    AlreadyExistsError,
     InvalidInputError,
     NotFoundError,
     UnsupportedError,
-    near_names,
 )
 from tidelake.maintenance.procedure import Runner
 from tidelake.options import declared
@@ -39,9 +35,11 @@ from tidelake.spark.table_frame import in_session, table_frame
 from tidelake.spark.windows import WINDOW_COLUMNS, windowed
 from tidelake.sql.clause import Clause
 from tidelake.sql.execute import execute, is_known_setting
+from tidelake.sql.kernel_query import count_alone
+from tidelake.sql.moment import TIME_ZONE, moment_of, named_zone
 from tidelake.sql.name import TableName
 from tidelake.sql.parse import parse
-from tidelake.sql.parser import exp
+from tidelake.sql.placed import is_file_format, placed, unknown_table
 from tidelake.sql.pushdown import pushed
 from tidelake.sql.query import ParsedQuery, Reference, read_query
 from tidelake.sql.session import ForeignTable, SqlSession, View
@@ -56,11 +54,10 @@ from tidelake.sql.statement import (
     Update,
 )
 from tidelake.sql.words import fault
-from tidelake.table import RowView, SystemTable, Table
+from tidelake.table import SystemTable, Table
 from tidelake.table.changes_range import planned_changes
 from tidelake.table.row_view import AUDIT_LOG
-from tidelake.table.system_table import MetadataTable
-from tidelake.table.time_travel import option_moment, zone_of
+from tidelake.table.time_travel import option_moment
 from tidelake.types import DataField, TypeRoot
 
 __all__ = ["Statements"]
@@ -68,10 +65,8 @@ __all__ = ["Statements"]
 INCREMENTAL = declared.INCREMENTAL_BETWEEN.key
 INCREMENTAL_TIMES = declared.INCREMENTAL_BETWEEN_TIMESTAMP.key
 INCREMENTAL_MODE = declared.INCREMENTAL_BETWEEN_SCAN_MODE.key
-TIME_ZONE = "spark.sql.session.timeZone"
 ROW_KIND = "rowkind"
 _MARK = "\x00"
-_SHOWN = " At line "
 _NARROW = (TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DATE, TypeRoot.SMALLINT, TypeRoot.TINYINT)
 VIEWS_DEEP_MAX = 32
 
@@ -106,38 +101,44 @@ class Statements:
     ----------
     spark : SparkSession
         Where queries run.
-    catalog : Catalog
-        The first catalog.
-    catalog_name : str
-        Its name.
-    runner_of : callable
-        What compacts the tables of a catalog on the executors.
+    session : SqlSession
+        Catalogs, and what is temporary; its time zone is Spark's.
     """
 
-    def __init__(
-        self,
+    def __init__(self, spark: SparkSession, session: SqlSession) -> None:
+        self.spark = spark
+        self.session = session
+        self.writes = StatementWrites(spark, session, self._query)
+
+    @classmethod
+    def on(
+        cls,
         spark: SparkSession,
         catalog: Catalog,
         *,
         catalog_name: str,
         runner_of: Callable[[Catalog], Runner],
-    ) -> None:
-        self.spark = spark
-        self.session = SqlSession(
-            catalog, name=catalog_name, runner_of=runner_of, time_zone=self._time_zone
-        )
-        self.writes = StatementWrites(spark, self.session, self._query)
+    ) -> Statements:
+        """The statements of a session that begins.
 
-    def _time_zone(self) -> tzinfo:
-        name = str(self.spark.conf.get(TIME_ZONE))
-        zone = zone_of(name)
-        if zone is None:
-            message = (
-                f"The session's time zone '{name}' is not known here: set '{TIME_ZONE}' to a region"
-                " such as 'Asia/Shanghai', or to an offset such as '+08:00'."
-            )
-            raise InvalidInputError(message, kind="time_zone", option=TIME_ZONE)
-        return zone
+        Parameters
+        ----------
+        spark : SparkSession
+            Where queries run.
+        catalog : Catalog
+            The first catalog.
+        catalog_name : str
+            Its name.
+        runner_of : callable
+            What compacts the tables of a catalog on the executors.
+        """
+        session = SqlSession(
+            catalog,
+            name=catalog_name,
+            runner_of=runner_of,
+            time_zone=lambda: named_zone(str(spark.conf.get(TIME_ZONE))),
+        )
+        return cls(spark, session)
 
     def run(self, text: str, args: Args = None) -> DataFrame:
         """Run all statements of a text; see :meth:`tidelake.spark.Lake.sql`."""
@@ -147,9 +148,13 @@ class Statements:
             message = "args= go with one statement: run them one after the other."
             raise InvalidInputError(message, kind="sql_args")
         for statement in statements:
-            with _placed(text, statement):
-                answer = self._run(statement, args, text)
+            answer = self.answer(statement, text, args)
         return answer
+
+    def answer(self, statement: Statement, text: str, args: Args = None) -> DataFrame:
+        """Run one statement of a text; errors show where in the text it is."""
+        with placed(text, statement):
+            return self._run(statement, args, text)
 
     def _run(self, statement: Statement, args: Args, text: str) -> DataFrame:
         if isinstance(statement, Query):
@@ -230,7 +235,7 @@ class Statements:
 
     def _counted(self, parsed: ParsedQuery, ours: Mapping[Reference, _Source]) -> DataFrame | None:
         """The answer of ``SELECT count(*) FROM t``, where metadata alone gives it."""
-        name = _count_alone(parsed.tree)
+        name = count_alone(parsed.tree)
         if name is None or len(ours) != 1 or len(parsed.references) != 1:
             return None
         (source,) = ours.values()
@@ -285,13 +290,13 @@ class Statements:
         try:
             found = self.session.table(name, use="read")
         except (NotFoundError, InvalidInputError) as error:
-            if self._is_file_format(name):
+            if is_file_format(name):
                 return None  # a path is no name of a table
             if isinstance(error, InvalidInputError):
                 raise
             if self._spark_knows(written):
                 return None
-            raise self._unknown(error, reference, query) from error
+            raise unknown_table(error, reference.name, query.text, self.session) from error
         if len(name.parts) == 1 and not in_path and self._spark_knows(written):
             shown = self.spark.catalog.getTable(written)
             if shown.isTemporary:
@@ -303,34 +308,6 @@ class Statements:
             return bool(self.spark.catalog.tableExists(written))
         except PySparkException:
             return False  # a catalog that Spark has not, a name that it does not take
-
-    def _is_file_format(self, name: TableName) -> bool:
-        return len(name.parts) == 2 and name.parts[0].lower() in _FILE_FORMATS
-
-    def _unknown(self, error: NotFoundError, reference: Reference, query: Query) -> NotFoundError:
-        name = reference.name
-        message = error.message
-        if len(name.parts) == 1 and error.kind in _NO_TABLE:
-            declared_names = [n[-1] for n in self.session.qualified]
-            known = [*self.session.temporary, *declared_names, *self._table_names()]
-            message = (
-                f"There is no table or view '{name}' in database '{self.session.database}', nor in"
-                f" the session.{near_names(name.parts[0], known)}"
-            )
-        raised = fault(
-            query.text,
-            reference.start,
-            message,
-            kind=error.kind,
-            error=NotFoundError,
-            **error.context,
-        )
-        assert isinstance(raised, NotFoundError)
-        return raised
-
-    def _table_names(self) -> list[str]:
-        catalog, database = self.session.catalog, self.session.database
-        return catalog.list_tables(database) if database in catalog.list_databases() else []
 
     def _view(self, view: View, depth: int) -> _Source:
         if depth > VIEWS_DEEP_MAX:
@@ -369,7 +346,7 @@ class Statements:
                 between = (self.session.time(given.start), self.session.time(given.end))
         if between is not None:
             return self._changes_source(found, between, options, name)
-        moment = self._moment(reference.clause, found)
+        moment = moment_of(reference.clause, found, self.session)
         table = self._timed(found, options)
         fields = _fields_at(table, moment)
 
@@ -442,29 +419,12 @@ class Statements:
                     return self._audit_source(table, between, options, name)
                 self._timed(table, options)
                 found = table.with_options(options).system_table(system)
-        moment = self._moment(reference.clause, found)
+        moment = moment_of(reference.clause, found, self.session)
         return _Source(
             tuple(found.schema.names),
             (),
             lambda columns, _: table_frame(self.spark, found, name, columns=columns, moment=moment),
         )
-
-    def _moment(self, clause: Clause, found: Table | SystemTable) -> dict[str, Any]:
-        if clause.version is not None and clause.timestamp is not None:
-            message = "Say VERSION AS OF or TIMESTAMP AS OF, not both."
-            raise InvalidInputError(message, kind="two_moments")
-        if clause.timestamp is not None:
-            return {"timestamp": self.session.time(clause.timestamp)}
-        version = clause.version
-        if version is None:
-            return {}
-        if isinstance(version, str):
-            of_a_table = (Table, RowView, MetadataTable)
-            tags = found.handle.tags.names() if isinstance(found, of_a_table) else ()
-            if version.isdecimal() and version not in tags:
-                return {"snapshot_id": int(version)}
-            return {"tag": version}
-        return {"snapshot_id": version}
 
     def _timed(self, found: Table, options: dict[str, object]) -> Table:
         """The table with the options of one use; a time among them says its zone from now on."""
@@ -487,26 +447,6 @@ class Statements:
         if ends is None:
             return None
         return tuple(int(e) if e.isdecimal() else e for e in ends)  # type: ignore[return-value]
-
-
-_NO_TABLE = frozenset({"table_not_found", "database_not_found"})
-_FILE_FORMATS = frozenset(
-    {"parquet", "orc", "csv", "json", "text", "avro", "binaryfile", "global_temp"}
-)
-
-
-@contextmanager
-def _placed(text: str, statement: Statement) -> Iterator[None]:
-    """Show the name that a statement's error is about, where nothing is shown yet."""
-    try:
-        yield
-    except (NotFoundError, AlreadyExistsError) as error:
-        name = getattr(statement, "name", None)
-        if not isinstance(name, TableName) or _SHOWN in error.message:
-            raise
-        raise fault(
-            text, name.start, error.message, kind=error.kind, error=type(error), **error.context
-        ) from error
 
 
 def _selected(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -541,23 +481,3 @@ def _two_ends(options: dict[str, object], key: str, what: str, name: str) -> tup
         message = f"'{key}' = '{between}' of table '{name}' must be two {what}."
         raise InvalidInputError(message, kind="option_value", table=name, option=key)
     return (first.strip(), last.strip())
-
-
-def _count_alone(tree: exp.Expr) -> str | None:
-    """The name of the only column of a ``SELECT count(*) FROM t``; None for any other query."""
-    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1:
-        return None
-    said = {key for key, value in tree.args.items() if value}
-    if not said <= {"expressions", "from_", "kind"} or tree.args.get("kind"):
-        return None
-    table = tree.args["from_"].this if tree.args.get("from_") is not None else None
-    if not isinstance(table, exp.Table) or any(
-        table.args.get(key) for key in ("joins", "sample", "pivots", "laterals")
-    ):
-        return None
-    column = tree.expressions[0]
-    name = column.alias if isinstance(column, exp.Alias) else "count(1)"
-    counted = column.this if isinstance(column, exp.Alias) else column
-    if not isinstance(counted, exp.Count) or not isinstance(counted.this, exp.Star):
-        return None
-    return name if not counted.expressions else None

@@ -64,7 +64,7 @@ from tidelake.table import Table
 from tidelake.types.schema_change import SchemaChange
 from tidelake.types.schema_change import SetOption as SetTableOption
 
-__all__ = ["NOTHING", "create_empty", "execute", "is_known_setting"]
+__all__ = ["NOTHING", "create_empty", "execute", "is_known_setting", "needs_spark"]
 
 NOTHING = pa.table({})
 """The answer of statements that have none."""
@@ -101,6 +101,23 @@ def execute(statement: Statement, session: SqlSession) -> pa.Table:
         raise UnsupportedError(message, kind="sql_needs_spark")
     answer: pa.Table | None = run(statement, session)
     return NOTHING if answer is None else answer
+
+
+def needs_spark(statement: Statement) -> bool:
+    """Whether a statement holds a query, or a setting of Spark's: more than :func:`execute` does.
+
+    Examples
+    --------
+    >>> from tidelake.sql import parse
+    >>> [needs_spark(s) for s in parse("SHOW TABLES; DROP TABLE t; DELETE FROM t; VALUES (1)")]
+    [False, False, True, True]
+    """
+    if isinstance(statement, CreateTable):
+        return statement.query is not None
+    if isinstance(statement, SetOption):
+        return statement.key is not None and not is_known_setting(statement)
+    # Spark checks the query of a view
+    return isinstance(statement, CreateView) or type(statement) not in _RUN
 
 
 # ---- tables

@@ -135,7 +135,7 @@ class SqlSession:
         catalog: Catalog,
         *,
         name: str = "tidelake",
-        runner_of: Callable[[Catalog], Runner] | None = None,
+        runner_of: Callable[[Catalog], Runner | None] | None = None,
         time_zone: Callable[[], tzinfo] = lambda: UTC,
     ) -> None:
         self._runner_of = runner_of

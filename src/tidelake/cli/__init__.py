@@ -1,0 +1,1 @@
+"""The program ``tidelake``: statements from a terminal, a file or a pipe."""

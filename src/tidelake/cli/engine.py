@@ -1,0 +1,164 @@
+"""Runs one statement after the other: in this process where that is enough, else on Spark.
+
+1. Statements on catalogs and tables (DDL, SHOW, CALL, ...) run in this process.
+2. Queries that the kernel can answer alone do too (:mod:`tidelake.sql.kernel_query`), until Spark
+   runs: then Spark answers all queries, by its own views and settings.
+3. Everything else starts Spark, once, with the session as it is: its catalogs, its current
+   database, its temporary tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from time import perf_counter
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from tidelake.catalog import Catalog, open_catalog
+from tidelake.cli._optional import spark_side_class
+from tidelake.errors import UnsupportedError
+from tidelake.maintenance.procedure import Runner
+from tidelake.sql.execute import execute, needs_spark
+from tidelake.sql.kernel_query import kernel_answer
+from tidelake.sql.moment import TIME_ZONE, named_zone
+from tidelake.sql.placed import placed
+from tidelake.sql.session import DEFAULT_DATABASE, SqlSession
+from tidelake.sql.statement import Query, SetOption, Statement
+from tidelake.telemetry.env import local_zone
+
+if TYPE_CHECKING:
+    from tidelake.cli.spark_side import SparkSide
+
+__all__ = ["Engine"]
+
+
+class Engine:
+    """The session of one run of the program.
+
+    Parameters
+    ----------
+    warehouse : str
+        The directory.
+    catalog : str
+        What statements call it.
+    database : str
+        The current one at the beginning.
+    spark : bool
+        Whether Spark may start.
+    master : str, optional
+        Where Spark runs.
+    conf : mapping of str to str
+        Settings of Spark's session.
+    memory : str, optional
+        What this process may take.
+    notify : callable
+        Takes a line about what takes long.
+
+    Raises
+    ------
+    InvalidInputError, NotFoundError
+        The warehouse, the memory or the database is wrong.
+    """
+
+    def __init__(
+        self,
+        warehouse: str,
+        *,
+        catalog: str = "tidelake",
+        database: str = DEFAULT_DATABASE,
+        spark: bool = True,
+        master: str | None = None,
+        conf: Mapping[str, str] | None = None,
+        memory: str | None = None,
+        notify: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        opened = open_catalog(warehouse, memory=memory)
+        self.session = SqlSession(
+            opened,
+            name=catalog,
+            runner_of=self._runner_of,
+            time_zone=lambda: named_zone(self.zone),
+        )
+        if database != DEFAULT_DATABASE:
+            self.session.use((database,), is_catalog=False)
+        self._may_start = spark
+        self._master = master
+        self._conf = dict(conf or {})
+        self._notify = notify
+        self._spark: SparkSide | None = None
+
+    @property
+    def zone(self) -> str:
+        """Where instants are shown: the zone of Spark's session, or what it would be."""
+        name = self._conf.get(TIME_ZONE) or local_zone() or "UTC"
+        zone = named_zone(name if self._spark is None else self._spark.zone)
+        if isinstance(zone, ZoneInfo):
+            return zone.key
+        return datetime.now(zone).isoformat()[-len("+00:00") :]
+
+    @property
+    def spark_runs(self) -> bool:
+        """Whether Spark was started."""
+        return self._spark is not None
+
+    def answer(self, statement: Statement, text: str) -> pa.RecordBatchReader | None:
+        """Run a statement.
+
+        Parameters
+        ----------
+        statement : Statement
+            Of :func:`tidelake.sql.parse`.
+        text : str
+            The whole text that it is of.
+
+        Returns
+        -------
+        pyarrow.RecordBatchReader or None
+            Its rows, which a reader may still have to make; None where a statement has none.
+
+        Raises
+        ------
+        TidelakeError
+            What is wrong, and where.
+        """
+        of_spark = self.spark_runs and isinstance(statement, SetOption)
+        if not (needs_spark(statement) or of_spark):
+            with placed(text, statement):
+                found = execute(statement, self.session)
+            return found.to_reader() if found.num_columns else None
+        if self._spark is None and isinstance(statement, Query):
+            reader = kernel_answer(statement, self.session, conf=self._conf)
+            if reader is not None:
+                return reader
+        return self._on_spark(statement).answer(statement, text)
+
+    def close(self) -> None:
+        """Stop Spark, if it runs."""
+        if self._spark is not None:
+            self._spark.stop()
+            self._spark = None
+
+    def _on_spark(self, statement: Statement) -> SparkSide:
+        if self._spark is None:
+            if not self._may_start:
+                what = type(statement).__name__
+                said = "This query" if isinstance(statement, Query) else f"A statement {what}"
+                message = (
+                    f"{said} needs Spark, and --no-spark forbids to start it. Without Spark there"
+                    " are SHOW, DESCRIBE, CREATE, ALTER, DROP, CALL, and SELECT of columns or"
+                    " count(*) from one table, with WHERE on its columns, and LIMIT."
+                )
+                raise UnsupportedError(message, kind="sql_needs_spark")
+            side = spark_side_class()
+            self._notify("Spark starts ...")
+            began = perf_counter()
+            self._spark = side(self.session, master=self._master, conf=self._conf)
+            self._notify(f"Spark {self._spark.version} runs ({perf_counter() - began:.1f} s).")
+        return self._spark
+
+    def _runner_of(self, catalog: Catalog) -> Runner | None:
+        """What compacts: Spark's executors where they are there, else this process."""
+        return None if self._spark is None else self._spark.runner_of(catalog)

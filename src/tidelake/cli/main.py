@@ -1,0 +1,53 @@
+"""The program: reads the command line, runs the command, gives the exit code."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+from tidelake.cli._optional import sql_command
+from tidelake.cli.arguments import UsageError, read_arguments
+from tidelake.cli.declaration import PROGRAM
+from tidelake.errors import UnsupportedError
+
+__all__ = ["main"]
+
+USAGE = 2
+INTERRUPTED = 130
+READER_GONE = 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Without the program's name; by default those of this process.
+
+    Returns
+    -------
+    int
+        The exit code: see :data:`tidelake.cli.declaration.EXIT_CODES`.
+    """
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # of libraries, about what a user of SQL cannot change
+    # libraries log what is raised to us as well; without a handler Python prints it
+    logging.getLogger().addHandler(logging.NullHandler())
+    try:
+        given = read_arguments(sys.argv[1:] if argv is None else argv)
+        run = sql_command()
+    except (UsageError, UnsupportedError) as error:
+        sys.stderr.write(f"{PROGRAM}: {error}\n")
+        return USAGE
+    try:
+        return run(given)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # what is still in the buffer would raise once more at the end of the process
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE

@@ -1,0 +1,87 @@
+"""Answers that are larger than the screen go through a pager."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from itertools import chain
+from typing import TextIO
+
+from rich.cells import cell_len
+
+__all__ = ["Pager"]
+
+PAGER_VARIABLE = "PAGER"
+DEFAULT = "less"
+LESS_FLAGS = "-SRFX"
+"""Of ``less``, where the variable LESS says nothing: no wrapping; what fits stays on the screen."""
+LINES_KEPT = 3
+"""Of the screen, for the prompt and the line about rows and seconds."""
+
+
+class Pager:
+    """Shows lines as they are where they fit, else through the program that the user chose.
+
+    Parameters
+    ----------
+    size : callable
+        Gives columns and lines of the screen.
+    environ : mapping
+        With ``PAGER`` and ``LESS``.
+    """
+
+    def __init__(
+        self,
+        size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._size = size
+        self._environ = environ
+
+    def show(self, lines: Iterator[str], out: TextIO) -> None:
+        """Show lines.
+
+        Parameters
+        ----------
+        lines : iterator of str
+            Without their ends; no more are taken than are looked at, or fit into a pipe.
+        out : text file
+            The terminal.
+        """
+        columns, height = self._size()
+        first: list[str] = []
+        fits = True
+        for line in lines:
+            first.append(line)
+            fits = cell_len(line) <= columns and len(first) <= height - LINES_KEPT
+            if not fits:
+                break
+        command = None if fits else self._command()
+        if command is None:
+            for line in chain(first, lines):
+                out.write(f"{line}\n")
+            return
+        out.flush()
+        _feed(command, chain(first, lines), self._environ)
+
+    def _command(self) -> list[str] | None:
+        wanted = shlex.split(self._environ.get(PAGER_VARIABLE, DEFAULT)) or [DEFAULT]
+        return wanted if shutil.which(wanted[0]) else None
+
+
+def _feed(command: list[str], lines: Iterator[str], environ: Mapping[str, str]) -> None:
+    settings = {"LESS": LESS_FLAGS, **environ}
+    pager = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, env=settings)
+    assert pager.stdin is not None
+    with suppress(BrokenPipeError, KeyboardInterrupt):  # whoever looks has seen enough
+        for line in lines:
+            pager.stdin.write(f"{line}\n")
+    with suppress(BrokenPipeError):
+        pager.stdin.close()
+    while pager.poll() is None:
+        with suppress(KeyboardInterrupt):  # Ctrl-C is the pager's while it shows
+            pager.wait()

@@ -1,0 +1,88 @@
+"""The command line: what is taken, what is refused, and with which exit code."""
+
+import subprocess
+import sys
+import time
+from importlib import metadata
+
+import pytest
+
+from tidelake.cli.arguments import UsageError, read_arguments
+from tidelake.cli.declaration import COMMANDS, SQL
+from tidelake.cli.main import main
+
+
+def test_all_options_are_read(tmp_path):
+    file = tmp_path / "a.sql"
+    file.write_text("")
+    given = read_arguments(
+        ["sql", "-w", "lake", "-c", "SELECT 1", "-c", "-- two", "-f", str(file), "-f", "-",
+         "--format", "vertical", "--catalog", "c", "-d", "db", "--no-spark", "--master",
+         "local[2]", "--conf", "a.b=c=d", "--memory", "512 mb", "--echo", "--timing",
+         "--no-pager", "--history", "h"],
+        {},
+    )  # fmt: skip
+    assert given.texts == ("SELECT 1", "-- two")
+    assert given.files == (str(file), "-")
+    assert (given.format, given.catalog, given.database) == ("vertical", "c", "db")
+    assert (given.spark, given.master, given.conf) == (False, "local[2]", {"a.b": "c=d"})
+    assert (given.memory, given.echo, given.timing, given.pager, given.history) == (
+        "512 mb", True, True, False, "h",
+    )  # fmt: skip
+
+
+def test_the_warehouse_may_be_a_variable():
+    assert read_arguments(["sql"], {"TIDELAKE_WAREHOUSE": "lake"}).warehouse == "lake"
+    assert read_arguments(["sql", "-w", "x"], {"TIDELAKE_WAREHOUSE": "lake"}).warehouse == "x"
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ([], "a command is missing"),
+        (["sqll"], "invalid choice: 'sqll'"),
+        (["sql"], "TIDELAKE_WAREHOUSE"),
+        (["sql", "-w", "x", "--format", "xml"], "'table', 'json', 'csv', 'vertical'"),
+        (["sql", "-w", "x", "--conf", "a"], "KEY=VALUE, not 'a'"),
+        (["sql", "-w", "x", "-f", "no-such.sql"], "there is no file no-such.sql"),
+        (["sql", "-w", "x", "-f", "-", "-f", "-"], "once only"),
+        (["sql", "-w", "x", "--form", "csv"], "--form"),
+        (["sql", "-w", "x", "SELECT 1"], "SELECT 1"),
+    ],
+)
+def test_what_is_wrong_is_said(argv, words, monkeypatch, capsys):
+    monkeypatch.delenv("TIDELAKE_WAREHOUSE", raising=False)
+    with pytest.raises(UsageError) as caught:
+        read_arguments(argv, {})
+    assert words in str(caught.value)
+    assert main(argv) == 2
+    shown = capsys.readouterr()
+    assert words in shown.err
+    assert shown.out == ""
+
+
+def test_every_option_is_in_the_help(capsys):
+    with pytest.raises(SystemExit) as ended:
+        read_arguments(["sql", "--help"], {})
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert not [name for flag in SQL.flags for name in flag.names if name not in shown]
+
+
+def test_options_are_declared_once():
+    for command in COMMANDS:
+        names = [name for flag in command.flags for name in flag.names]
+        assert len(names) == len(set(names))
+        assert all(flag.what.endswith(".") for flag in command.flags)
+
+
+def test_the_version_is_told_without_the_package():
+    began = time.perf_counter()
+    code = (
+        "import sys; sys.argv = ['tidelake', '--version']; import tidelake_command as c;"
+        " code = c.main(); assert 'pyarrow' not in sys.modules; sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"tidelake {metadata.version('tidelake')}\n"
+    assert time.perf_counter() - began < 10

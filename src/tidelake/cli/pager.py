@@ -42,8 +42,8 @@ class Pager:
         self._size = size
         self._environ = environ
 
-    def show(self, lines: Iterator[str], out: TextIO) -> None:
-        """Show lines.
+    def show(self, lines: Iterator[str], out: TextIO) -> bool:
+        """Show lines; gives whether a person leafed through them.
 
         Parameters
         ----------
@@ -64,9 +64,10 @@ class Pager:
         if command is None:
             for line in chain(first, lines):
                 out.write(f"{line}\n")
-            return
+            return False
         out.flush()
         _feed(command, chain(first, lines), self._environ)
+        return True
 
     def _command(self) -> list[str] | None:
         wanted = shlex.split(self._environ.get(PAGER_VARIABLE, DEFAULT)) or [DEFAULT]

@@ -96,22 +96,23 @@ class Shell:
     def _run(self, statement: Statement, text: str) -> None:
         began = perf_counter()
         answer = self.engine.answer(statement, text)
-        rows = 0 if answer is None else self._write(answer)
+        rows, leafed = ("done", False) if answer is None else self._write(answer)
         if self.timing:
-            seconds = perf_counter() - began
-            what = "done" if answer is None else f"{rows:,} {'row' if rows == 1 else 'rows'}"
-            self.say(self._dimmed(f"({what}, {seconds:.2f} s)"))
+            # how long a person looks at the pager is no time of the statement
+            seconds = "" if leafed else f", {perf_counter() - began:.2f} s"
+            self.say(self._dimmed(f"({rows}{seconds})"))
 
-    def _write(self, answer: pa.RecordBatchReader) -> int:
-        """Write an answer; gives the number of its rows."""
+    def _write(self, answer: pa.RecordBatchReader) -> tuple[str, bool]:
+        """Write an answer; gives how many rows it showed, and whether in the pager."""
         counted = _Counted(rows_of(answer, self.engine.zone))
         lines = FORMATS[self.format](answer.schema, counted)
+        leafed = False
         if self.pager is not None:
-            self.pager.show(lines, self.out)
+            leafed = self.pager.show(lines, self.out)
         else:
             _write_lines(lines, self.out.write)
         self.out.flush()
-        return counted.count
+        return str(counted), leafed
 
     @property
     def _is_coloured(self) -> bool:
@@ -126,10 +127,19 @@ class _Counted(Iterator[Row]):
 
     def __init__(self, rows: Iterator[Row]) -> None:
         self.count = 0
+        self.is_all = False
         self._rows = rows
 
+    def __str__(self) -> str:
+        more = "" if self.is_all else "+"
+        return f"{self.count:,}{more} {'row' if self.count == 1 and self.is_all else 'rows'}"
+
     def __next__(self) -> Row:
-        row = next(self._rows)
+        try:
+            row = next(self._rows)
+        except StopIteration:
+            self.is_all = True
+            raise
         self.count += 1
         return row
 

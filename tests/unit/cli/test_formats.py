@@ -88,7 +88,7 @@ def screen(columns, height):
 
 def test_what_fits_on_the_screen_needs_no_pager():
     out = io.StringIO()
-    Pager(screen(20, 10), {"PAGER": "false"}).show(iter(["a", "b"]), out)
+    assert not Pager(screen(20, 10), {"PAGER": "false"}).show(iter(["a", "b"]), out)
     assert out.getvalue() == "a\nb\n"
 
 

@@ -12,6 +12,7 @@ import tidelake
 from tidelake.cli import spark_side
 from tidelake.cli.engine import Engine
 from tidelake.cli.main import main
+from tidelake.cli.pager import Pager
 from tidelake.cli.session_commands import carry_out
 from tidelake.cli.shell import Shell
 
@@ -177,6 +178,19 @@ def test_a_zone_that_is_none_is_said(lake, capsys):
     code, _, err = run(capsys, lake, *argv)
     assert code == 1
     assert "'Mars/Olympus' is not known here" in err
+
+
+def test_rows_that_nobody_leafed_to_are_not_counted(lake):
+    rows = [{"id": n, "item": "x" * 200, "price": None, "at": None} for n in range(20_000)]
+    tidelake.open(lake).table("default.orders").write(rows)
+    err = io.StringIO()
+    pager = Pager(lambda: (80, 10), {"PAGER": "head -1", "PATH": "/usr/bin:/bin"})
+    shell = Shell(Engine(lake), out=io.StringIO(), err=err, timing=True, pager=pager)
+    assert shell.run("SELECT * FROM orders")
+    assert err.getvalue().endswith("+ rows)\n")
+    err.truncate(0)
+    assert shell.run("SELECT * FROM orders WHERE id = 1")
+    assert "(1 row, " in err.getvalue() or err.getvalue().endswith("(1 row)\n")
 
 
 def test_commands_of_the_program(lake):

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -247,6 +248,15 @@ def test_tests_of_a_package_lie_where_the_package_does():
     unit = ROOT / "tests" / "unit"
     folders = {path.relative_to(unit).parts[0] for path in FILES if path.is_relative_to(unit)}
     assert not {name for name in folders if not name.endswith(".py")} - packages
+
+
+def test_the_extra_spark_brings_what_pyspark_asks_of_mapinarrow():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    spark = project["optional-dependencies"]["spark"]
+    # pyspark names neither as a requirement, and refuses mapInArrow without them
+    needed = {"pandas", "pyarrow"}
+    named = {re.split(r"[^\w-]", text)[0] for text in [*spark, *project["dependencies"]]}
+    assert needed <= named
 
 
 def test_the_layers_hold():

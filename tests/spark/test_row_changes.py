@@ -100,6 +100,16 @@ def test_rows_of_primary_key_tables_are_deleted_and_updated(spark, lake, layout)
         assert state(lake)[1] == (11, *model[1][1:])
 
 
+def test_rows_that_wait_on_level_0_are_deleted_too(spark, lake):
+    make(spark, lake, [], ["k"], DV | {"bucket": "1"})
+    table = lake.catalog.table("db.t")
+    later = [{"p": 0, "k": 5, "n": 1000, "s": "x"}, {"p": 0, "k": 99, "n": 1000, "s": "x"}]
+    table.write(later, options={"write-only": "true"})
+    lake.delete("db.t", "n >= 40")
+    table.compact()
+    assert state(lake).keys() == set(range(40)) - {5}
+
+
 def test_a_condition_may_look_into_other_tables(spark, lake):
     model = make(spark, lake, *APPENDED["marked"][:1], [], DV)
     spark.sql(f"SELECT id AS k FROM range(0, {ROWS}, 4)").createOrReplaceTempView("gone")

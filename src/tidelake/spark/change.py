@@ -178,7 +178,7 @@ def _update_keyed(
     if snapshot is None:
         return WriteResult()
     check_none_wait(handle, snapshot)
-    rows = _rows_of(spark, handle, snapshot, matching.predicate, is_of_all_rows=True)
+    rows = _rows_of(spark, handle, snapshot, matching.predicate)
     rows = matching.of_frame(rows)
 
     def write(frame: DataFrame) -> WriteResult:
@@ -211,11 +211,9 @@ def _rows_of(
     handle: TableHandle,
     snapshot: Snapshot,
     predicate: Predicate | None,
-    *,
-    is_of_all_rows: bool = False,
 ) -> DataFrame:
-    """All columns of a primary-key table's rows that match."""
-    context = replace(handle.read_context(), is_of_all_rows=is_of_all_rows)
+    """All columns of a primary-key table's rows that match; those that wait on level 0 too."""
+    context = replace(handle.read_context(), is_of_all_rows=True)
     plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=predicate)
     scan = TableScan(context, plan, handle.schema.field_names, predicate)
     return frame_of(spark, scan, table=handle.identifier)

@@ -21,7 +21,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[36m%-14s\033[0m %s\n", $$1, $$2} /^##@/{printf "\n%s\n", substr($$0, 5)}' $(MAKEFILE_LIST)
 
 ##@ Start here
-.PHONY: setup demo
+.PHONY: setup demo demo-sql
 setup: $(STAMP) ## make .venv with everything that the other commands need
 
 $(STAMP): pyproject.toml
@@ -34,6 +34,15 @@ $(STAMP): pyproject.toml
 
 demo: setup ## the main job: a year of real flights through Spark, in two acts, with a report page in out/flights
 	$(BIN)/python examples/flights/demo.py
+
+SQL_DEMO := out/flights-sql
+demo-sql: setup ## the same year in SQL alone, by `tidelake sql`: examples/flights/flights.sql, every result checked
+	@rm -rf $(SQL_DEMO)
+	$(BIN)/python examples/flights/source.py $(SQL_DEMO)
+	$(BIN)/python -m tidelake sql --warehouse $(SQL_DEMO)/warehouse --master 'local[2]' --echo --timing \
+	  --command 'CREATE TEMPORARY VIEW raw AS SELECT * FROM parquet.`$(SQL_DEMO)/flights.parquet`' \
+	  --file examples/flights/flights.sql
+	@echo "Warehouse: $(SQL_DEMO)/warehouse  (tidelake sql --warehouse $(SQL_DEMO)/warehouse --database air)"
 
 ##@ Tests
 .PHONY: test doctest golden spark interop interop-fuzz

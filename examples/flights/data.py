@@ -27,7 +27,8 @@ import pyarrow as pa
 KEY = ("month", "day", "carrier", "flight", "origin")
 PUBLISHED = pd.Timestamp("2012-12-31T00:00:00Z")
 STEP_DAYS = 5
-_PUERTO_RICO_AND_ISLANDS = dict.fromkeys(("BQN", "PSE", "SJU", "STT"), "America/Puerto_Rico")
+ZONES = dict.fromkeys(("BQN", "PSE", "SJU", "STT"), "America/Puerto_Rico")
+"""Of airports that the package does not list: Puerto Rico and the islands."""
 _INSTANT = pa.timestamp("us", tz="UTC")
 
 FLIGHTS = pa.schema(
@@ -115,7 +116,7 @@ def load() -> Raw:
 def _landings(flights: pd.DataFrame, departed_at: pd.Series, airports: pd.DataFrame) -> pd.Series:
     """The next instant after departure at which the destination's clock shows ``arr_time``."""
     zones = flights["dest"].map(
-        {**dict(zip(airports["faa"], airports["tzone"], strict=True)), **_PUERTO_RICO_AND_ISLANDS}
+        {**dict(zip(airports["faa"], airports["tzone"], strict=True)), **ZONES}
     )
     landed_at = pd.Series(pd.NaT, index=flights.index, dtype="datetime64[us, UTC]")
     known = flights["arr_time"].notna() & departed_at.notna()

@@ -1,11 +1,14 @@
-"""The Python of the README and of the page on Spark runs as it stands there."""
+"""The code of the README and of the pages on Spark runs as it stands there."""
 
 import re
 from pathlib import Path
 
 import pytest
 
+from tidelake.cli.main import main
+
 ROOT = Path(__file__).parents[2]
+SQL = re.compile(r"^```sql\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -28,3 +31,15 @@ def test_the_code_of_a_page_runs(page, place, spark, tmp_path, capsys):
     shown = capsys.readouterr().out.splitlines()
     for expected in re.findall(r"^print\(.*\)  +# (\d+)$", "\n".join(blocks), re.MULTILINE):
         assert expected in shown
+
+
+def test_the_sql_of_the_readme_runs_on_the_command_line(spark, tmp_path, capsys):
+    assert spark.version  # the program adopts the session of these tests
+    (script,) = SQL.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    code = main(["sql", "-w", str(tmp_path / "lake"), "--format", "csv", "-c", script])
+    shown = capsys.readouterr()
+    assert code == 0, shown.err
+    expected = re.findall(r"--> (.*)$", script, re.MULTILINE)
+    assert expected
+    for answer in expected:
+        assert answer.replace(", ", ",") in shown.out.splitlines()

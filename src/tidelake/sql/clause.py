@@ -26,6 +26,13 @@ _WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 INCREMENTAL = "paimon_incremental_query"
 INCREMENTAL_TIMES = "paimon_incremental_between_timestamp"
 INCREMENTAL_TAG = "paimon_incremental_to_auto_tag"
+_HEADS = frozenset(
+    {
+        "WITH", "FOR", "VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME", "TABLE",
+        INCREMENTAL.upper(), INCREMENTAL_TIMES.upper(), INCREMENTAL_TAG.upper(),
+    }
+)  # fmt: skip
+"""What clauses and functions begin with."""
 SECONDS_MAX = 10**11
 _UNITS = {
     "MILLISECOND": 1,
@@ -145,7 +152,10 @@ def found_clauses(
     clauses: dict[int, Clause] = {}
     functions: list[TableFunction] = []
     taken: list[tuple[int, int]] = []
-    while reader.word is not None:
+    while (word := reader.word) is not None:
+        if word.upper not in _HEADS:  # a VALUES has many words
+            reader.index += 1
+            continue
         function = _function(reader)
         if function is not None:
             functions.append(function)

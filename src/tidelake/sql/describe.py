@@ -6,10 +6,12 @@ import re
 from collections.abc import Mapping
 from datetime import date, timedelta
 
+from tidelake.errors import InvalidInputError, near_names
 from tidelake.sql.name import quoted_name
 from tidelake.sql.watermark import WATERMARK_KEYS, stored_watermark
 from tidelake.table import SystemTable, Table
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot
+from tidelake.types.default_value import default_scalar
 
 __all__ = ["create_text", "described", "partition_names", "type_text"]
 
@@ -120,14 +122,31 @@ def partition_names(table: Table, wanted: Mapping[str, object]) -> list[str]:
     wanted : mapping
         Only those with these values.
     """
-    types = {f.name: f.type.root for f in table.table_schema.fields}
+    for name in wanted:
+        if name not in table.partition_keys:
+            message = (
+                f"'{name}' is no partition column of table '{table.identifier}', which has"
+                f" {', '.join(table.partition_keys)}.{near_names(name, table.partition_keys)}"
+            )
+            raise InvalidInputError(message, kind="bad_partition", column=name)
+    types = {name: table.table_schema.field(name).type for name in table.partition_keys}
+    null = table.paths.default_partition_name
+
+    def value_of(name: str, text: str) -> object:
+        return None if text == null else default_scalar(text, types[name], zone=None).as_py()
+
+    values = {n: None if v is None else value_of(n, _text(v)) for n, v in wanted.items()}
     names = []
     for path in table.system_table("partitions").to_arrow().column("partition").to_pylist():
         parts = [part.partition("=")[::2] for part in path.split("/")]
-        shown = {name: _partition_value(value, types[name]) for name, value in parts}
-        if all(shown.get(name) == str(value) for name, value in wanted.items()):
-            names.append("/".join(f"{name}={value}" for name, value in shown.items()))
+        shown = {name: _partition_value(text, types[name].root) for name, text in parts}
+        if all(value_of(name, shown[name]) == value for name, value in values.items()):
+            names.append("/".join(f"{name}={text}" for name, text in shown.items()))
     return sorted(names)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _partition_value(text: str, root: TypeRoot) -> str:

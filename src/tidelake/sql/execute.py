@@ -25,9 +25,8 @@ from tidelake.maintenance.procedure import ParameterType
 from tidelake.maintenance.procedures import PROCEDURES, call
 from tidelake.sql.describe import create_text, described, partition_names
 from tidelake.sql.name import TableName
+from tidelake.sql.new_table import create_empty
 from tidelake.sql.session import (
-    CONNECTOR,
-    OWN_CONNECTORS,
     ForeignTable,
     SqlSession,
     View,
@@ -59,17 +58,15 @@ from tidelake.sql.statement import (
     Truncate,
     Use,
 )
-from tidelake.sql.watermark import DATA_TYPE, ROWTIME, watermark_options
-from tidelake.table import Table
+from tidelake.sql.watermark import DATA_TYPE, ROWTIME, check_watermark
 from tidelake.types.schema_change import SchemaChange
 from tidelake.types.schema_change import SetOption as SetTableOption
 
-__all__ = ["NOTHING", "create_empty", "execute", "is_known_setting", "needs_spark"]
+__all__ = ["NOTHING", "execute", "is_known_setting", "needs_spark"]
 
 NOTHING = pa.table({})
 """The answer of statements that have none."""
 
-PRIMARY_KEY, PARTITION = "primary-key", "partition"
 RUNTIME_MODE = "execution.runtime-mode"
 FLINK_SETTINGS = ("execution.", "table.", "sql-client.", "parallelism.", "pipeline.", "state.")
 
@@ -121,62 +118,6 @@ def needs_spark(statement: Statement) -> bool:
 
 
 # ---- tables
-
-
-def create_empty(statement: CreateTable, session: SqlSession) -> Table | None:
-    """Make the table of CREATE TABLE without rows; None where it is of another system."""
-    options = dict(statement.options)
-    connector = options.get(CONNECTOR)
-    if statement.is_temporary or (connector is not None and connector not in OWN_CONNECTORS):
-        if statement.watermark is not None and connector in OWN_CONNECTORS:
-            options.update(_watermark_options(statement))
-        session.create_temporary(statement, options=options)
-        return None
-    options.pop(CONNECTOR, None)
-    primary_keys = statement.primary_keys or _names(options.pop(PRIMARY_KEY, ""))
-    partition_keys = statement.partition_keys or _names(options.pop(PARTITION, ""))
-    if statement.watermark is not None:
-        options.update(_watermark_options(statement))
-    place = session.place(statement.name)
-    catalog = session.catalog_named(place.catalog_name)
-    if statement.if_exists == "replace":
-        if statement.must_exist:
-            catalog.table(place.identifier)
-        catalog.first_schema(  # refuses what is wrong while the old table is there
-            place.identifier,
-            statement.fields,
-            primary_keys=primary_keys,
-            partition_keys=partition_keys,
-            options=options,
-            comment=statement.comment,
-        )
-        catalog.drop_table(place.identifier, if_missing="ignore")
-    if statement.if_exists == "ignore" and _holds(session, place.catalog_name, place.identifier):
-        return None  # SQL looks at the name only
-    return catalog.create_table(
-        place.identifier,
-        statement.fields,
-        primary_keys=primary_keys,
-        partition_keys=partition_keys,
-        options=options,
-        comment=statement.comment,
-    )
-
-
-def _holds(session: SqlSession, catalog_name: str, identifier: str) -> bool:
-    catalog = session.catalog_named(catalog_name)
-    database, _, table = identifier.partition(".")
-    return database in catalog.list_databases() and table in catalog.list_tables(database)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _watermark_options(statement: CreateTable) -> dict[str, str]:
-    assert statement.watermark is not None
-    types = {f.name: f.type for f in statement.fields}
-    return watermark_options(statement.watermark, types[statement.watermark.column])
 
 
 def _create_table(statement: CreateTable, session: SqlSession) -> None:
@@ -235,6 +176,7 @@ def _alter_table(statement: AlterTable, session: SqlSession) -> None:
         if statement.if_missing == "ignore":
             return
         raise
+    check_watermark(table.table_schema.options, statement.changes, table=str(statement.name))
     changes: list[SchemaChange] = []
     for change in statement.changes:
         changes.append(change)

@@ -13,6 +13,7 @@ from typing import Literal, NoReturn
 from tidelake.errors import InvalidInputError, near_names
 from tidelake.sql.alter import alter_table, comment_on
 from tidelake.sql.create import create_table
+from tidelake.sql.hint import check_hints
 from tidelake.sql.literal import argument_of, literal_of, partition_of
 from tidelake.sql.reader import Reader
 from tidelake.sql.row_level import delete, merge, update
@@ -73,6 +74,7 @@ is_temporary=False)]
     if not isinstance(text, str):
         message = f"A statement is text, not {type(text).__name__}."
         raise InvalidInputError(message, kind="sql_syntax")
+    check_hints(text)
     statements = [_statement(Reader(text, words)) for words in split_statements(words_of(text))]
     if not statements:
         raise InvalidInputError("The text holds no statement.", kind="sql_syntax")

@@ -8,7 +8,9 @@ Spark's meaning of it. Of a SELECT these count:
 
 A part counts where it looks at one table's columns, under its alias or without where no other table
 has such a column, and compares them with literals which the kernel takes for the same values: whole
-and decimal numbers with columns of numbers, text with columns of text, dates with dates.
+and decimal numbers with columns of numbers, text with columns of text, dates with dates, times with
+timestamps of the same kind. So do the parts of a query around it, where its columns come through
+(:mod:`tidelake.sql.outer_query`).
 """
 
 from __future__ import annotations
@@ -16,12 +18,14 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime, tzinfo
 from decimal import Decimal
 
 from tidelake.errors import TidelakeError
+from tidelake.sql.outer_query import Scope, scopes_of
 from tidelake.sql.parser import exp
-from tidelake.sql.query import ParsedQuery, Reference
+from tidelake.sql.query import ParsedQuery
+from tidelake.sql.reference import Reference
 from tidelake.types import DataField, TypeRoot
 from tidelake.types.predicate import (
     And,
@@ -54,6 +58,12 @@ _PARTS: Mapping[type[exp.Expr], tuple[str, ...]] = {
 }
 """What the nodes of conditions may say; others have two sides."""
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_TIME = re.compile(r"(19|20)\d\d-\d\d-\d\d( \d\d:\d\d:\d\d(\.(\d{3}|\d{6}))?)?")
+"""Of days since which zones have whole offsets, mostly."""
+_TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+_LOCAL = frozenset({exp.DataType.Type.TIMESTAMPNTZ})
+_INSTANTS = frozenset({exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ})
+MICRO_DIGITS = 6
 
 
 def pushed(
@@ -61,6 +71,8 @@ def pushed(
     reference: Reference,
     fields: Sequence[DataField],
     columns: Mapping[Reference, Sequence[str]] | None = None,
+    *,
+    zone: tzinfo | None = None,
 ) -> Predicate | None:
     """The filter that a reference's read may apply; None for none.
 
@@ -75,23 +87,22 @@ def pushed(
     columns : mapping of Reference to sequence of str, optional
         Those of the query's other tables, as far as they are known: a column without a qualifier
         that no other table has is this one's.
+    zone : tzinfo, optional
+        Of literals that are instants; without it they are not looked at.
 
     Returns
     -------
     Predicate or None
         Not bound.
     """
-    reader = _reader_of(parsed, reference, fields, columns or {})
-    if reader is None:
-        return None
-    select = reference.node.parent_select
-    assert isinstance(select, exp.Select), "else there is no reader"
     found: list[Predicate] = []
-    for condition in _conditions(select, reference):
-        for part in _conjuncts(condition):
-            predicate = reader.predicate(part)
-            if predicate is not None and _binds(predicate, fields):
-                found.append(predicate)
+    for scope in scopes_of(reference, fields, parsed.tree):
+        reader = _reader_of(parsed, scope, columns or {}, zone)
+        for condition in _conditions(scope.select, scope.node):
+            for part in _conjuncts(condition):
+                predicate = reader.predicate(part)
+                if predicate is not None and _binds(predicate, fields):
+                    found.append(predicate)
     return conjoin(found)
 
 
@@ -105,11 +116,12 @@ def whole_filter(
     parsed, reference, fields
         As of :func:`pushed`, of a query with one table.
     """
-    reader = _reader_of(parsed, reference, fields, {})
+    scope = next(scopes_of(reference, fields, parsed.tree), None)
     where = parsed.tree.args.get("where")
     said = {key for key, value in parsed.tree.args.items() if value}
-    if reader is None or where is None or not said <= {"expressions", "from_", "where", "kind"}:
+    if scope is None or where is None or not said <= {"expressions", "from_", "where", "kind"}:
         return None
+    reader = _reader_of(parsed, scope, {}, None)
     parts = [reader.predicate(part) for part in _conjuncts(where.this)]
     known = [part for part in parts if part is not None and _binds(part, fields)]
     return conjoin(known) if len(known) == len(parts) else None
@@ -117,28 +129,15 @@ def whole_filter(
 
 def _reader_of(
     parsed: ParsedQuery,
-    reference: Reference,
-    fields: Sequence[DataField],
+    scope: Scope,
     columns: Mapping[Reference, Sequence[str]],
-) -> _Reader | None:
-    """What reads conditions on a reference; None where its columns cannot be told by name."""
-    node = reference.node
-    select = node.parent_select
-    alias = node.args.get("alias")
-    if (
-        not isinstance(select, exp.Select)
-        or node.args.get("sample") is not None
-        or node.args.get("pivots")
-        or (alias is not None and alias.args.get("columns"))
-    ):
-        return None
-    by_key = {f.name.casefold(): f for f in fields}
-    if len(by_key) < len(fields) or reference.alias.casefold() in by_key:
-        return None  # names that differ by case alone, or look like a struct's
+    zone: tzinfo | None,
+) -> _Reader:
+    """What reads conditions of one SELECT."""
     # settings of Spark's session decide what a backslash and a double quote mean
     plain_text = not any(sign in parsed.query.sql for sign in '\\"')
-    others = _columns_of_others(select, reference, columns)
-    return _Reader(reference, by_key, others, plain_text=plain_text)
+    others = _columns_of_others(scope, columns)
+    return _Reader(scope, others, plain_text=plain_text, zone=zone)
 
 
 def _binds(predicate: Predicate, fields: Sequence[DataField]) -> bool:
@@ -150,9 +149,10 @@ def _binds(predicate: Predicate, fields: Sequence[DataField]) -> bool:
 
 
 def _columns_of_others(
-    select: exp.Select, reference: Reference, columns: Mapping[Reference, Sequence[str]]
+    scope: Scope, columns: Mapping[Reference, Sequence[str]]
 ) -> frozenset[str] | None:
     """What the other tables of a SELECT call their columns; None where that is not known."""
+    select = scope.select
     source = select.args.get("from_")
     if source is None or select.args.get("laterals"):
         return None
@@ -160,9 +160,7 @@ def _columns_of_others(
     known = {id(r.node): r for r in columns}
     names: set[str] = set()
     for node in nodes:
-        if node is reference.node:
-            if node.args.get("joins"):
-                return None
+        if node is scope.node:
             continue
         other = known.get(id(node))
         if other is None or node.args.get("joins"):
@@ -171,12 +169,12 @@ def _columns_of_others(
     return frozenset(names)
 
 
-def _conditions(select: exp.Select, reference: Reference) -> Iterator[exp.Expr]:
-    """WHERE and ON conditions that hold for every row of the reference that matters."""
+def _conditions(select: exp.Select, node: exp.Expr) -> Iterator[exp.Expr]:
+    """WHERE and ON conditions that hold for every row of a source that matters."""
     source = select.args.get("from_")
     joins = list(select.args.get("joins") or ())
-    own = next((j for j in joins if j.this is reference.node), None)
-    if own is None and (source is None or source.this is not reference.node):
+    own = next((j for j in joins if j.this is node), None)
+    if own is None and (source is None or source.this is not node):
         return  # inside parentheses: not looked into
     sides = [_side(j) for j in joins]
     where = select.args.get("where")
@@ -213,13 +211,26 @@ def _says_only(node: exp.Expr, parts: Sequence[str]) -> bool:
 
 
 def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    if isinstance(condition, exp.And):
-        yield from _conjuncts(condition.left)
-        yield from _conjuncts(condition.right)
-    elif isinstance(condition, exp.Paren):
-        yield from _conjuncts(condition.this)
-    else:
-        yield condition
+    waiting = [condition]  # a chain of ANDs is as deep as it is long
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.And):
+            waiting += (node.right, node.left)
+        elif isinstance(node, exp.Paren):
+            waiting.append(node.this)
+        else:
+            yield node
+
+
+def _chain(node: exp.And | exp.Or) -> Iterator[exp.Expr]:
+    """The parts of ``a OR b OR c``, or of the same with AND."""
+    waiting: list[exp.Expr] = [node]
+    while waiting:
+        part = waiting.pop()
+        if type(part) is type(node) and _says_only(part, ("this", "expression")):
+            waiting += (part.expression, part.this)
+        else:
+            yield part
 
 
 class _Reader:
@@ -227,16 +238,16 @@ class _Reader:
 
     def __init__(
         self,
-        reference: Reference,
-        fields: Mapping[str, DataField],
+        scope: Scope,
         others: frozenset[str] | None,
         *,
         plain_text: bool,
+        zone: tzinfo | None,
     ) -> None:
-        self.reference = reference
-        self.fields = fields
+        self.scope = scope
         self.others = others
         self.plain_text = plain_text
+        self.zone = zone
 
     def predicate(self, node: exp.Expr) -> Predicate | None:
         """One part; both sides of AND and OR must be known."""
@@ -245,10 +256,13 @@ class _Reader:
         if isinstance(node, exp.Paren):
             return self.predicate(node.this)
         if isinstance(node, (exp.And, exp.Or)):
-            left, right = self.predicate(node.left), self.predicate(node.right)
-            if left is None or right is None:
-                return None
-            return And((left, right)) if isinstance(node, exp.And) else Or((left, right))
+            parts: list[Predicate] = []
+            for part in _chain(node):
+                known = self.predicate(part)
+                if known is None:
+                    return None
+                parts.append(known)
+            return And(tuple(parts)) if isinstance(node, exp.And) else _any_of(parts)
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
             field = self._field(node.this)
             return None if field is None else IsNull(field.name)
@@ -264,14 +278,11 @@ class _Reader:
         return None if operator is None else self._compare(operator, node.this, node.expression)
 
     def _field(self, node: exp.Expr) -> DataField | None:
-        if not isinstance(node, exp.Column) or node.args.get("db") is not None:
+        if not isinstance(node, exp.Column):
             return None
-        if node.table:
-            if node.table.casefold() != self.reference.alias.casefold():
-                return None
-        elif self.others is None or node.name.casefold() in self.others:
+        if not node.table and (self.others is None or node.name.casefold() in self.others):
             return None
-        return self.fields.get(node.name.casefold())
+        return self.scope.field(node)
 
     def _negated(self, inner: exp.Expr) -> Predicate | None:
         if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
@@ -290,6 +301,8 @@ class _Reader:
         return None if value is None else Compare(operator, field.name, value)
 
     def _value(self, node: exp.Expr, field: DataField) -> object:
+        if field.type.root in _TIMESTAMPS:
+            return _time(node, field, self.zone) if self.plain_text else None
         value = _literal_value(node, field)
         return None if isinstance(value, str) and not self.plain_text else value
 
@@ -316,6 +329,15 @@ class _Reader:
         return None if found is None else StartsWith(field.name, found[1])
 
 
+def _any_of(parts: Sequence[Predicate]) -> Predicate:
+    """OR; of comparisons of one column for equality, as IN."""
+    equal = [p for p in parts if isinstance(p, Compare) and p.op == "=="]
+    plain = all(type(p.literal) in {int, str, date} for p in equal)  # floats have two zeros
+    if plain and len(equal) == len(parts) and len({p.column for p in equal}) == 1:
+        return In(equal[0].column, tuple(p.literal for p in equal))
+    return Or(tuple(parts))
+
+
 def _literal_value(node: exp.Expr, field: DataField) -> object:
     """A literal as a value of a column; None where Spark might compare it otherwise."""
     sign = 1
@@ -336,6 +358,29 @@ def _literal_value(node: exp.Expr, field: DataField) -> object:
             return _day(node.this)
         return node.this if root is TypeRoot.VARCHAR and sign == 1 else None
     return _number(node.this, sign, root)
+
+
+def _time(node: exp.Expr, field: DataField, zone: tzinfo | None) -> datetime | None:
+    """A literal of a time for a timestamp of the same kind; an instant is in Spark's zone."""
+    is_instant = field.type.root is TypeRoot.TIMESTAMP_LTZ
+    if not isinstance(node, exp.Cast) or node.to.expressions:
+        return None
+    if node.to.this not in (_INSTANTS if is_instant else _LOCAL):
+        return None
+    literal = node.this
+    if not isinstance(literal, exp.Literal) or not literal.is_string:
+        return None
+    if not _TIME.fullmatch(literal.this) or (is_instant and zone is None):
+        return None
+    try:
+        time = datetime.fromisoformat(literal.this)
+    except ValueError:
+        return None
+    digits = field.type.precision or 0
+    if time.microsecond % 10 ** max(0, MICRO_DIGITS - digits):
+        return None  # finer than the column
+    # of two instants that a clock shows Spark takes the first, as Python does
+    return time.replace(tzinfo=zone) if is_instant else time
 
 
 def _day(text: str) -> date | None:

@@ -32,6 +32,10 @@ from tidelake.sql.words import Kind, Word, fault, plain_text, tokens_of, words_o
 __all__ = ["ParsedQuery", "Reference", "read_query"]
 
 _FUNCTION_NAME = "__tidelake_"
+_TABLE_WORDS = frozenset({"SELECT", "FROM", "TABLE", "WITH", "JOIN"})
+"""Without one of them no table stands in a query."""
+_QUERY_HEADS = frozenset({"SELECT", "VALUES", "FROM", "WITH", "TABLE", "("})
+_MISSING = re.compile(r"Required (keyword|argument)\b.* missing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +188,9 @@ def read_query(query: Query) -> ParsedQuery:
     """
     text = query.text
     words = tuple(w for w in words_of(text) if query.start <= w.start < query.end)
+    if words and words[0].upper == "VALUES" and not any(w.upper in _TABLE_WORDS for w in words):
+        # literals: nothing to be found in them, and there may be many
+        return ParsedQuery(query, exp.Values(), (), words)
     clauses, functions, taken = found_clauses(text, words)
     tokens = _kept(query, functions, taken)
     tree = _tree(text, tokens)
@@ -259,6 +266,9 @@ def _tree(text: str, tokens: Sequence[Token]) -> exp.Expr:
         if token.token_type is TokenType.PIPE_GT:  # the parser forgets the order of its steps
             message = "The pipe syntax is not covered: write SELECT ... FROM ...."
             raise fault(text, token.start, message, kind="sql_clause", error=UnsupportedError)
+    if tokens and tokens[0].text.upper() not in _QUERY_HEADS:
+        message = "Here is no query: begin with SELECT, VALUES, FROM or WITH ... SELECT."
+        raise fault(text, tokens[0].start, message, kind="sql_clause", error=UnsupportedError)
     try:
         trees = Spark().parser().parse(list(tokens), text)
     except ParseError as error:
@@ -285,6 +295,8 @@ def _parse_fault(text: str, error: ParseError) -> TidelakeError:
     line, column = int(details.get("line") or 1), int(details.get("col") or 1)
     end = sum(len(x) + 1 for x in lines[: line - 1]) + column
     start = max(0, end - len(str(details.get("highlight") or " ")))
+    if _MISSING.match(said):  # it names a class of the parser
+        said = "something is missing"
     what = "" if said.startswith("Invalid expression") or not said else f": {said}"
     return fault(text, start, f"The query cannot be read from here on{what}.")
 

@@ -6,12 +6,17 @@ is that of its column: what Flink works out for a time minus an interval.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
+from tidelake.errors import InvalidInputError
 from tidelake.sql.name import quoted_name
 from tidelake.sql.statement import Watermark
+from tidelake.types.schema_change import DropColumn, RemoveOption, RenameColumn, SchemaChange
 
-__all__ = ["WATERMARK_KEYS", "stored_watermark", "watermark_options"]
+__all__ = ["WATERMARK_KEYS", "check_watermark", "stored_watermark", "watermark_options"]
+
+_QUOTED = re.compile(r"`((?:[^`]|``)+)`")
 
 ROWTIME = "schema.watermark.0.rowtime"
 EXPRESSION = "schema.watermark.0.strategy.expr"
@@ -37,6 +42,31 @@ def watermark_options(watermark: Watermark, data_type: object = None) -> dict[st
     """
     kept = {ROWTIME: watermark.column, EXPRESSION: watermark.expression}
     return kept if data_type is None else {**kept, DATA_TYPE: str(data_type)}
+
+
+def check_watermark(
+    options: Mapping[str, str], changes: Sequence[SchemaChange], *, table: str
+) -> None:
+    """Refuse changes that take away a column which the watermark names.
+
+    Raises
+    ------
+    InvalidInputError
+        A column of it is dropped or renamed, and the watermark is not dropped before.
+    """
+    if ROWTIME not in options:
+        return
+    quoted = _QUOTED.findall(options.get(EXPRESSION, ""))
+    named = {options[ROWTIME], *(name.replace("``", "`") for name in quoted)}
+    for change in changes:
+        if isinstance(change, RemoveOption) and change.key == ROWTIME:
+            return
+        if isinstance(change, (DropColumn, RenameColumn)) and change.column in named:
+            message = (
+                f"Column '{change.column}' of table '{table}' is named by its watermark: ALTER"
+                f" TABLE {table} DROP WATERMARK first."
+            )
+            raise InvalidInputError(message, kind="watermark", table=table, column=change.column)
 
 
 def stored_watermark(options: Mapping[str, str]) -> str | None:

@@ -13,22 +13,35 @@ import enum
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from tidelake.errors import InvalidInputError, TidelakeError, shortened
 from tidelake.sql.parser import Spark, Token, TokenError, TokenType
 
-__all__ = ["Kind", "Word", "at", "fault", "plain_text", "split_statements", "tokens_of", "words_of"]
+__all__ = [
+    "Kind",
+    "Word",
+    "at",
+    "fault",
+    "other_hints",
+    "plain_text",
+    "split_statements",
+    "tokens_of",
+    "words_of",
+]
 
 _STRING = r"""'(?:[^'\\]|\\.|'')*+'|"(?:[^"\\]|\\.|"")*+\""""
 _SKIPPED = rf"{_STRING}|`(?:[^`]|``)*+`|--[^\n]*|/\*(?!\+).*?\*/"
-_HINT = rf"(?P<head>/\*\+\s*OPTIONS)\s*\((?:[^'\"]|{_STRING})*?\)\s*\*/"
+_HINT = rf"(?P<head>/\*\+\s*OPTIONS)\s*\((?:[^'\"()]|{_STRING})*?\)\s*\*/"
+_OTHER_HINT = r"/\*\+(?P<body>.*?)\*/"
 _HINT_OR_SKIPPED = re.compile(
     f"(?P<skipped>{_SKIPPED})|(?P<hint>{_HINT})", re.DOTALL | re.IGNORECASE
 )
 _HEAD_WORD = "OPTIONS"
 
 LINE_SHOWN_MAX = 120
+TEXTS_KEPT = 4
 
 
 class _Dialect(Spark):
@@ -77,7 +90,7 @@ class Word:
     @property
     def is_quoted(self) -> bool:
         """Whether it stood in quotes of any kind."""
-        return self.kind in {Kind.QUOTED, Kind.STRING}
+        return self.kind is Kind.QUOTED or self.kind is Kind.STRING
 
     @property
     def is_string(self) -> bool:
@@ -128,6 +141,12 @@ def words_of(text: str) -> list[Word]:
     >>> [w.text for w in words_of("SELECT * FROM t$files /*+ OPTIONS('k'='v') */ -- all")]
     ['SELECT', '*', 'FROM', 't$files', 'WITH', '(', 'k', '=', 'v', ')']
     """
+    return list(_cut(text))
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def _cut(text: str) -> tuple[Word, ...]:
+    """The words; kept, for a statement is cut when it is read, and again when it is run."""
     plain = plain_text(text)
     words: list[Word] = []
     for token in tokens_of(text):
@@ -142,7 +161,21 @@ def words_of(text: str) -> list[Word]:
                 words[-1] = Word(Kind.STRING, joined, left.start, word.end)
             else:
                 words.append(word)
-    return words
+    return tuple(words)
+
+
+def other_hints(text: str) -> list[tuple[int, str]]:
+    """What stands in hints that are no ``OPTIONS(...)``, and where.
+
+    Examples
+    --------
+    >>> other_hints("SELECT /*+ COALESCE(1) */ '/*+ x */' FROM t /*+ OPTIONS('k'='v') */")
+    [(10, ' COALESCE(1) ')]
+    """
+    found = re.finditer(
+        f"{_HINT_OR_SKIPPED.pattern}|{_OTHER_HINT}", text, re.DOTALL | re.IGNORECASE
+    )
+    return [(each.start("body"), each["body"]) for each in found if each["body"] is not None]
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -159,6 +192,7 @@ def tokens_of(text: str) -> list[Token]:
         raise _unended(text) from error
 
 
+_SIGNS = frozenset({TokenType.COMMA, TokenType.L_PAREN, TokenType.R_PAREN})
 _PIECE = re.compile(r"\S+")
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*|\d+[A-Za-z_]\w*")
 
@@ -172,6 +206,8 @@ def _words(token: Token, text: str) -> list[Word]:
         return [Word(Kind.QUOTED, token.text, start, end)]
     if token.token_type is TokenType.NUMBER:
         return [Word(Kind.NUMBER, token.text, start, end)]
+    if token.token_type in _SIGNS:
+        return [Word(Kind.SIGN, token.text, start, end)]
     return [
         Word(
             Kind.NAME if _PLAIN_NAME.fullmatch(piece[0]) else Kind.SIGN,

@@ -1,4 +1,5 @@
 from datetime import date
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -180,6 +181,8 @@ def test_partitions_tags_and_truncate(session, run):
     ]
     run("ALTER TABLE t DROP PARTITION (day='2026-01-01')")
     assert table.to_arrow().column("a").to_pylist() == [2]
+    run("ALTER TABLE t CREATE TAG three; ALTER TABLE t DELETE TAG three")  # Paimon's word
+    run("ALTER TABLE t DELETE TAG IF EXISTS three")
     run("ALTER TABLE t CREATE OR REPLACE TAG one AS OF VERSION 2; ALTER TABLE t CREATE TAG two")
     assert table.count(tag="one") == 1
     assert run("SHOW TAGS t") == [{"tag": "one"}, {"tag": "two"}]
@@ -428,3 +431,37 @@ def test_an_argument_that_is_no_literal_is_shown_by_the_procedure(run):
         run("CALL sys.compact(table => 't', options = 'x')")
     with pytest.raises(InvalidInputError, match=r"close it with \)"):
         run("CALL sys.compact(map('a'")
+
+
+def test_show_partitions_looks_for_values(session, run):
+    run("CREATE TABLE t (a INT, day DATE, h INT, c DECIMAL(4, 2), s STRING, b BOOLEAN)"
+        " PARTITIONED BY (day, h, c, s, b)")  # fmt: skip
+    table = session.catalog.table("default.t")
+    key = {"day": date(2026, 1, 2), "h": 3, "c": Decimal("1.50"), "s": "x y", "b": True}
+    table.write([{"a": 1, **key}, {"a": 2, **key, "h": 30, "s": None}])
+    first = {"partition": "day=2026-01-02/h=3/c=1.50/s=x y/b=true"}
+    second = {"partition": "day=2026-01-02/h=30/c=1.50/s=__DEFAULT_PARTITION__/b=true"}
+    for wanted, found in (
+        ("h = 3", [first]),
+        ("h = '03'", [first]),
+        ("c = 1.5, h = 3", [first]),
+        ("c = '1.5', b = true", [first, second]),
+        ("day = DATE '2026-01-02', s = 'x y'", [first]),
+        ("s = NULL", [second]),
+        ("s = '3'", []),
+    ):
+        assert run(f"SHOW PARTITIONS t PARTITION ({wanted})") == found, wanted
+    with pytest.raises(InvalidInputError, match="'hh' is no partition column"):
+        run("SHOW PARTITIONS t PARTITION (hh = 3)")
+    with pytest.raises(InvalidInputError):
+        run("SHOW PARTITIONS t PARTITION (h = 'three')")
+
+
+def test_a_watermark_keeps_its_columns(session, run):
+    run("CREATE TABLE t (a INT, at TIMESTAMP(3), late INT, WATERMARK FOR at AS f(at, late))")
+    for change in ("DROP COLUMN at", "RENAME COLUMN at TO x", "DROP late", "RENAME late TO l"):
+        with pytest.raises(InvalidInputError, match="named by its watermark: ALTER TABLE t DROP"):
+            run(f"ALTER TABLE t {change}")
+    run("ALTER TABLE t DROP WATERMARK; ALTER TABLE t DROP COLUMN at")
+    run("ALTER TABLE t RENAME COLUMN late TO l")
+    assert [row["col_name"] for row in run("SHOW COLUMNS IN t")] == ["a", "l"]

@@ -1,9 +1,13 @@
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
 import pytest
 
 from tidelake.sql.pushdown import pushed
 from tidelake.sql.query import read_query
 from tidelake.sql.statement import Query
 from tidelake.types import DataField, parse_type
+from tidelake.types.predicate import Compare
 
 FIELDS = [
     DataField(n, name, parse_type(text))
@@ -45,6 +49,8 @@ def filter_of(text, name="t", fields=FIELDS, columns=None):
         ("t.id >= 1 AND T.ID <= 2", "id >= 1 AND id <= 2"),
         ("(id = 1) AND (n = 2 AND (price < 3))", "id == 1 AND n == 2 AND price < 3.0"),
         ("id = 1 OR n = 2", "id == 1 OR n == 2"),
+        ("id = 1 OR id = 2 OR 3 = id", "id IN (1, 2, 3)"),
+        ("price = 0 OR price = 1 OR n = 2", "price == 0.0 OR price == 1.0 OR n == 2"),
         ("(id = 1 OR n = 2) AND ok = true", "(id == 1 OR n == 2) AND ok == True"),
         ("id BETWEEN 1 AND 5", "id >= 1 AND id <= 5"),
         ("id IN (1, 2)", "id IN (1, 2)"),
@@ -152,7 +158,7 @@ JOINED = "id == 1"
         ("SELECT * FROM t NATURAL JOIN u WHERE t.id = 1", None),
         ("SELECT * FROM t TABLESAMPLE (10 PERCENT) WHERE t.id = 1", None),
         ("SELECT * FROM t AS t(a,b,c,d,e,f,g,h,i,j,k) WHERE t.id = 1", None),
-        ("SELECT * FROM (SELECT * FROM t) x WHERE x.id = 1", None),
+        ("SELECT * FROM (SELECT * FROM t) x WHERE x.id = 1", JOINED),
         ("SELECT * FROM (SELECT * FROM t WHERE id = 1) x", JOINED),
         ("SELECT * FROM t HAVING t.id = 1", None),
         ("SELECT * FROM u WHERE EXISTS (SELECT 1 FROM t WHERE t.id = 1 AND t.k = u.k)", JOINED),
@@ -189,3 +195,88 @@ def test_a_number_of_more_digits_than_a_product_keeps_is_whole(sign):
     fields = [DataField(0, "wide", parse_type("DECIMAL(38, 0)"))]
     found = filter_of(f"SELECT * FROM t WHERE wide = {sign}{digits}", fields=fields)
     assert found == f"wide == {sign}{digits}"
+
+
+@pytest.mark.parametrize("word", ["OR", "AND"])
+def test_a_chain_is_read_however_long_it_is(word):
+    chain = f" {word} ".join(f"id <> {n}" for n in range(3000))
+    found = filter_of(f"SELECT * FROM t WHERE {chain}")
+    assert found.count(f" {word} ") == 2999
+    assert filter_of(f"SELECT * FROM t WHERE {chain} {word} abs(id) = 1") == (
+        found if word == "AND" else None
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate"),
+    [
+        ("SELECT * FROM (SELECT id AS k, n FROM t WHERE n = 2) x WHERE k = 1",
+         "n == 2 AND id == 1"),
+        ("SELECT * FROM (SELECT t.* FROM t) AS x WHERE X.ID = 1", "id == 1"),
+        ("WITH a AS (SELECT * FROM t) SELECT * FROM a WHERE id = 1", "id == 1"),
+        ("WITH a AS (SELECT * FROM t), b AS (SELECT id AS k FROM a y) SELECT 1 FROM b z JOIN u"
+         " WHERE z.k = 1", "id == 1"),
+        ("WITH a AS (SELECT id, 7 AS n FROM t) SELECT * FROM a WHERE n = 7 AND id = 1", "id == 1"),
+        ("SELECT 1 FROM u JOIN (SELECT * FROM t) x ON x.id = 1 WHERE x.n = 2",
+         "n == 2 AND id == 1"),
+        ("SELECT 1 FROM u LEFT JOIN (SELECT * FROM t) x ON x.id = 1 WHERE x.n = 2", "id == 1"),
+        # another meaning, another set of rows, another reader
+        ("SELECT * FROM (SELECT n AS id FROM t) x WHERE x.id = 1", "n == 1"),
+        ("SELECT * FROM (SELECT id + 1 AS id FROM t) x WHERE x.id = 1", None),
+        ("SELECT * FROM (SELECT *, 1 AS id FROM t) x WHERE x.id = 1", None),
+        ("SELECT * FROM (SELECT * EXCEPT (n) FROM t) x WHERE x.id = 1", None),
+        ("SELECT * FROM (SELECT DISTINCT id FROM t) x WHERE x.id = 1", None),
+        ("SELECT * FROM (SELECT id FROM t LIMIT 5) x WHERE x.id = 1", None),
+        ("SELECT * FROM (SELECT id FROM t GROUP BY id) x WHERE x.id = 1", None),
+        ("SELECT * FROM (SELECT max(n) AS n FROM t) x WHERE x.n = 1", None),
+        ("SELECT * FROM (SELECT id, row_number() OVER (ORDER BY n) r FROM t) x WHERE x.id = 1",
+         None),
+        ("SELECT * FROM (SELECT id, explode(item) AS e FROM t) x WHERE x.id = 1", None),
+        ("SELECT * FROM (SELECT t.id FROM t JOIN u USING (k)) x WHERE x.id = 1", None),
+        ("SELECT * FROM (SELECT id FROM t UNION ALL SELECT id FROM u) x WHERE x.id = 1", None),
+        ("SELECT * FROM (SELECT * FROM t) x(a, b, c, d, e, f, g, h, i, j, k) WHERE x.id = 1", None),
+        ("SELECT * FROM (SELECT * FROM t) x TABLESAMPLE (5 ROWS) WHERE x.id = 1", None),
+        ("SELECT * FROM (SELECT id AS x FROM t) x WHERE x.x = 1", None),
+        ("WITH a AS (SELECT * FROM t) SELECT * FROM a WHERE id = 1 UNION SELECT * FROM a", None),
+        ("WITH a (k) AS (SELECT id FROM t) SELECT * FROM a WHERE k = 1", None),
+        ("WITH a AS (SELECT * FROM t) SELECT * FROM s.a WHERE id = 1", None),
+        ("SELECT * FROM u WHERE id IN (SELECT id FROM t) AND id = 1", None),
+        ("SELECT * FROM u LEFT JOIN (SELECT * FROM t) x ON x.k = u.k WHERE x.id = 1", None),
+    ],
+)  # fmt: skip
+def test_filters_of_the_query_around_reach_the_table(text, predicate):
+    columns = {"t": COLUMNS, "u": ["k"], "s.a": ["k"]}
+    assert filter_of(text, columns=columns) == predicate
+
+
+def test_times_are_compared_with_timestamps_of_the_same_kind():
+    def found(condition, zone=None):
+        parsed = read_query(Query(text := f"SELECT * FROM t WHERE {condition}", 0, len(text)))
+        (reference,) = parsed.references
+        return pushed(parsed, reference, FIELDS, {reference: COLUMNS}, zone=zone)
+
+    new_york = ZoneInfo("America/New_York")
+    local = datetime(2026, 3, 1, 10)
+    for literal in (
+        "TIMESTAMP_NTZ '2026-03-01 10:00:00'",
+        "TIMESTAMP_NTZ'2026-03-01 10:00:00.000'",
+    ):
+        assert found(f"at >= {literal}") == Compare(">=", "at", local)
+    for literal in ("TIMESTAMP '2026-03-01 10:00:00'", "TIMESTAMP_LTZ '2026-03-01 10:00:00'"):
+        aware = local.replace(tzinfo=new_york)
+        assert found(f"seen < {literal}", new_york) == Compare("<", "seen", aware)
+        assert found(f"seen < {literal}") is None
+    day = found("at = TIMESTAMP_NTZ '2026-03-01'")
+    assert day == Compare("==", "at", datetime(2026, 3, 1))
+    for other in (
+        "at = TIMESTAMP '2026-03-01 10:00:00'",  # an instant
+        "seen = TIMESTAMP_NTZ '2026-03-01 10:00:00'",
+        "at = TIMESTAMP_NTZ '2026-03-01 10:00:00+01:00'",
+        "seen = '2026-03-01 10:00:00'",  # settings decide what text is cast to
+        "at = TIMESTAMP_NTZ '2026-03-01 10:00:00.123456'",  # finer than the column
+        "at = DATE '2026-03-01'",
+        "at = TIMESTAMP_NTZ '2026-02-30 10:00:00'",
+        "at = CAST(item AS TIMESTAMP_NTZ)",
+        "seen = TIMESTAMP '0026-03-01 10:00:00'",
+    ):
+        assert found(other, new_york) is None, other

@@ -340,3 +340,26 @@ def test_a_name_that_may_mean_two_tables_is_refused_where_it_stands():
     parsed = read("SELECT t.id FROM a.t JOIN b.t USING (id)")
     with pytest.raises(InvalidInputError, match=r"a\.t, b\.t.*line 1, column 8:"):
         parsed.rewritten(dict.fromkeys(parsed.references, "R"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1 +",
+        "SELECT * FROM t WHERE a =",
+        "SELECT x FROM t LIMIT",
+        "SELECT trim() FROM t",
+        "SELECT coalesce() FROM t",
+        "SELECT * FROM t WHERE a BETWEEN 1",
+    ],
+)
+def test_what_is_missing_is_said_without_names_of_the_parser(text):
+    with pytest.raises(InvalidInputError, match="something is missing") as raised:
+        read(text)
+    assert "sqlglot" not in str(raised.value)
+    assert "class" not in str(raised.value)
+
+
+def test_values_without_a_table_are_not_parsed():
+    assert read("VALUES (1, 'SELECT'), (2 +, ]").references == ()  # Spark says what is wrong
+    assert names("VALUES ((SELECT max(a) FROM t))") == [("t", "t")]

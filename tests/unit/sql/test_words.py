@@ -1,6 +1,7 @@
 import pytest
 
-from tidelake.errors import InvalidInputError
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.sql.hint import check_hints
 from tidelake.sql.words import Kind, at, fault, plain_text, split_statements, words_of
 
 
@@ -111,3 +112,33 @@ def test_a_fault_has_kind_and_context():
     error = fault("SELECT x", 7, "No.", kind="some_kind", column="x")
     assert (error.kind, error.context) == ("some_kind", {"column": "x"})
     assert str(error) == "No. At line 1, column 8:\n  SELECT x\n         ^"
+
+
+@pytest.mark.parametrize(
+    ("hint", "error", "message"),
+    [
+        ("OPTION('a' = 'b')", InvalidInputError, r"no hint 'OPTION'\. Did you mean 'OPTIONS'"),
+        ("BROADCASTT(t)", InvalidInputError, r"no hint 'BROADCASTT'\. Did you mean 'BROADCAST'"),
+        ("COALESCE(1), OPTION('a'='b')", InvalidInputError, r"no hint 'OPTION'"),
+        ("OPTIONS('a' = 'b'), COALESCE(1)", InvalidInputError, r"behind a table, alone"),
+        ("LOOKUP('table' = 'x')", UnsupportedError, r"hint of Flink"),
+    ],
+)
+def test_a_hint_that_nobody_knows_is_refused_where_it_stands(hint, error, message):
+    text = f"SELECT * FROM t /*+ {hint} */ WHERE '/*+ OPTION() */' = a -- /*+ OPTION() */"
+    with pytest.raises(error, match=message) as raised:
+        check_hints(text)
+    assert "line 1, column 2" in str(raised.value) or "line 1, column 3" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        "BROADCAST(a, b)",
+        "repartition(3, k), Coalesce(2)",
+        "REBALANCE MERGE(t)",
+        "REPARTITION_BY_RANGE(2, f(date(x), '(OPTION'))",
+    ],
+)
+def test_hints_of_spark_pass(hint):
+    check_hints(f"SELECT /*+ {hint} */ * FROM t /*+ OPTIONS('a' = 'OPTION(') */")

@@ -18,6 +18,7 @@ CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
         ("README.md", "/tmp/warehouse"),
         ("docs/spark.md", "/tmp/spark-warehouse"),
         ("docs/sql.md", "/tmp/sql-warehouse"),
+        ("docs/merge-into.md", "/tmp/merge-warehouse"),
     ],
 )
 def test_the_code_of_a_page_runs(page, place, spark, tmp_path, capsys):

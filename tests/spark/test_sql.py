@@ -397,7 +397,7 @@ def test_windows_that_overlap_and_grow(lake):
         ("SELECT * FROM paimon_incremental_query('orders$audit_log', 1, 2)", UnsupportedError,
          r"over a system table"),
         ("CREATE TABLE kf WITH ('connector'='kafka') AS SELECT 1", UnsupportedError, r"'kafka'"),
-        ("MERGE INTO orders USING items ON true", UnsupportedError, r"MERGE"),
+        ("MERGE INTO orders USING items ON true", InvalidInputError, r"MERGE needs a clause"),
         ("SET 'execution.runtime-mode' = 'streaming'", UnsupportedError, r"streams"),
         ("SET 'spark.sql.shuffle.partitions' = 'many'", InvalidInputError, r"many"),
     ],

@@ -84,7 +84,7 @@ _CONNECTOR_KEYS = (
     r"|unaware-bucket\.compaction\.parallelism|partition\.(time-interval|idle-time-to-done)"
     r"|end-input\.watermark|streaming-read\.shuffle-bucket-with-partition"
     r"|filesystem\.job-level-settings\.enabled|read\.(changelog|allow\.fullScan|stream\..+)"
-    r"|write\.(merge-schema(\.explicit-cast)?|use-v2-write)|rocksdb\..+"
+    r"|write\.use-v2-write|rocksdb\..+"
 )
 
 PATTERNS = (
@@ -181,9 +181,9 @@ PATTERNS = (
         no_effect("removed from Paimon; other options came in their place"),
     ),
     KeyPattern(
-        "sink.*, lookup.*, write.merge-schema, ...",
+        "sink.*, lookup.*, read.stream.*, ...",
         _CONNECTOR_KEYS,
-        "Settings of a connector: managed memory, watermarks, schema merging.",
+        "Settings of a connector: managed memory, watermarks.",
         _CONNECTOR,
     ),
 )

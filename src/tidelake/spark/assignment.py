@@ -18,7 +18,7 @@ from tidelake.spark.expression import quoted
 from tidelake.spark.types import to_spark_type
 from tidelake.types import DataField
 
-__all__ = ["assigned", "target_columns"]
+__all__ = ["assigned", "goes_into", "target_columns"]
 
 _DATES = (st.DateType, st.TimestampType, st.TimestampNTZType)
 
@@ -83,7 +83,7 @@ def assigned(frame: DataFrame, targets: Sequence[DataField], *, table: str) -> D
     types = [field.dataType for field in frame.schema.fields]
     for place, source, target in zip(places, types, targets, strict=True):
         wanted = to_spark_type(target.type, column=target.name, table=table)
-        if not _goes_into(source, wanted):
+        if not goes_into(source, wanted):
             message = (
                 f"Column '{target.name}' of table '{table}' is {target.type}, the query gives"
                 f" {source.simpleString()}: write CAST(... AS {wanted.simpleString().upper()})."
@@ -94,19 +94,19 @@ def assigned(frame: DataFrame, targets: Sequence[DataField], *, table: str) -> D
     return frame.toDF(*places).select(*columns)
 
 
-def _goes_into(source: st.DataType, target: st.DataType) -> bool:
+def goes_into(source: st.DataType, target: st.DataType) -> bool:
     """Whether the ANSI rules assign one type to another without a cast in the query."""
     if isinstance(source, st.NullType) or source == target:
         return True
     if isinstance(source, st.ArrayType) and isinstance(target, st.ArrayType):
-        return _goes_into(source.elementType, target.elementType)
+        return goes_into(source.elementType, target.elementType)
     if isinstance(source, st.MapType) and isinstance(target, st.MapType):
-        return _goes_into(source.keyType, target.keyType) and _goes_into(
+        return goes_into(source.keyType, target.keyType) and goes_into(
             source.valueType, target.valueType
         )
     if isinstance(source, st.StructType) and isinstance(target, st.StructType):
         return len(source) == len(target) and all(
-            _goes_into(a.dataType, b.dataType)
+            goes_into(a.dataType, b.dataType)
             for a, b in zip(source.fields, target.fields, strict=True)
         )
     if isinstance(source, st.NumericType) and isinstance(target, st.NumericType):

@@ -6,9 +6,9 @@
    that nobody wrote to its keys since they were read, and is done again where somebody did.
 3. An append table: :mod:`tidelake.spark.row_changes`.
 
-The rows are given as the kernel takes filters (text, a predicate, tuples), which prunes files, or
-as a Spark ``Column``, which may say what filters cannot. New values are Spark's: SQL expressions or
-columns, over the old row.
+The rows are given as the kernel takes filters (text, a predicate, tuples), which prunes files, as
+a Spark ``Column``, which may say what filters cannot, or as both (:class:`Matching`). New values
+are Spark's: SQL expressions or columns, over the old row.
 """
 
 from __future__ import annotations
@@ -46,7 +46,14 @@ from tidelake.types import RowKind
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate, bind, parse_filter
 
-__all__ = ["delete_on_spark", "update_on_spark"]
+__all__ = [
+    "NEW_PREFIX",
+    "Matching",
+    "check_shown",
+    "delete_on_spark",
+    "update_on_spark",
+    "value_column",
+]
 
 NEW_PREFIX = "_tidelake_new_"
 _LITERALS = (
@@ -63,24 +70,52 @@ _LITERALS = (
 )
 
 
+def _nothing() -> None:
+    """What rows need that no subquery is asked about."""
+
+
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Which rows: by the kernel's predicate, or a condition of Spark's."""
+    """Which rows: by the kernel's predicate, a condition of Spark's, or both.
+
+    Parameters
+    ----------
+    predicate : Predicate, optional
+        Bound; all rows that match satisfy it.
+    condition : Column, optional
+        Which of these match; all by default.
+    alias : str, optional
+        What columns of the rows may be qualified with in conditions and new values.
+    fresh : callable
+        Called before rows are looked at, each time anew: other tables that a condition looks into
+        are read as they are then.
+    given : object
+        `predicate` as it was given, not bound.
+    """
 
     predicate: Predicate | None = None
     condition: Column | None = None
+    alias: str | None = None
+    fresh: Callable[[], None] = _nothing
+    given: object = None
 
     @classmethod
     def of(cls, handle: TableHandle, where: object) -> Matching:
         """Take the argument ``where``; None is every row."""
+        if isinstance(where, Matching):
+            return where
         if isinstance(where, Column):
             return cls(condition=where)
         given = parse_filter(where)
-        return cls() if given is None else cls(bind(given, handle.schema.fields))
+        if given is None:
+            return cls()
+        return cls(bind(given, handle.schema.fields), given=given)
 
     def of_frame(self, frame: DataFrame) -> DataFrame:
         """Those rows of a frame that Spark has to find."""
-        return frame if self.condition is None else frame.where(self.condition)
+        self.fresh()
+        named = frame if self.alias is None else frame.alias(self.alias)
+        return named if self.condition is None else named.where(self.condition)
 
 
 def delete_on_spark(
@@ -100,8 +135,9 @@ def delete_on_spark(
         )
         raise InvalidInputError(message, kind="bad_argument", table=handle.identifier)
     matching = Matching.of(handle, where)
-    if matching.predicate is not None and is_metadata_only(handle, matching.predicate):
-        return delete_rows(handle, where, identity=identity)  # which binds it
+    predicate = matching.predicate
+    if predicate is not None and matching.condition is None and is_metadata_only(handle, predicate):
+        return delete_rows(handle, matching.given, identity=identity)  # which binds it
     if not handle.schema.primary_keys:
         return _delete_appended(spark, handle, matching, identity)
     check_deletes_count(handle)
@@ -128,7 +164,7 @@ def update_on_spark(
     check_settable(handle, values, name="set")
     assert isinstance(values, Mapping), "checked"
     matching = Matching.of(handle, where)
-    new = {name: _expression(handle, name, value) for name, value in values.items()}
+    new = {name: value_column(handle, name, value) for name, value in values.items()}
     empty = spark.createDataFrame([], spark_schema(handle.schema.fields, table=handle.identifier))
     # types and names are refused before anything runs
     check_columns(handle, _with_values(handle, matching.of_frame(empty), new))
@@ -157,9 +193,9 @@ def _delete_appended(
     return change_on_spark(
         spark,
         handle,
-        None,
+        matching.predicate,
         lambda rows: matching.of_frame(rows).select(FILE_COLUMN, POSITION_COLUMN),
-        columns=_looked_at(spark, handle, matching.condition),
+        columns=_looked_at(spark, handle, matching),
         identity=identity,
     )
 
@@ -189,11 +225,7 @@ def _update_keyed(
         return write(_with_values(handle, rows, new))
     both = _with_old_values(handle, rows, new).persist()  # what is checked is what is written
     try:
-        answer = TaskAnswer.gather(
-            both.mapInArrow(_checking(handle, shown, tuple(new)), ANSWER_SCHEMA).collect()
-        )
-        if answer.errors:
-            raise answer.errors[0]
+        check_shown(handle, shown, both, tuple(new))
         return write(
             both.select(
                 *(
@@ -223,7 +255,8 @@ def _kind(kind: RowKind) -> Column:
     return F.lit(int(kind)).cast("tinyint")
 
 
-def _expression(handle: TableHandle, name: str, value: object) -> Column:
+def value_column(handle: TableHandle, name: str, value: object) -> Column:
+    """A new value as it was given: text is an SQL expression, a Column stands for itself."""
     if isinstance(value, Column):
         return value
     if isinstance(value, str):
@@ -271,16 +304,37 @@ def _typed(handle: TableHandle, rows: DataFrame, names: Mapping[str, str]) -> Da
     return rows.withColumns(void) if void else rows
 
 
-def _looked_at(spark: SparkSession, handle: TableHandle, condition: Column) -> tuple[str, ...]:
+def _looked_at(spark: SparkSession, handle: TableHandle, matching: Matching) -> tuple[str, ...]:
     """The columns that a condition looks at; all of them where only Spark's server knows."""
     names = handle.schema.field_names
     empty = spark.createDataFrame([], spark_schema(handle.schema.fields, table=handle.identifier))
-    checked = empty.where(condition)
+    checked = matching.of_frame(empty)
     if is_remote():
         return names
     used = checked._jdf.queryExecution().analyzed().references().toSeq()
     wanted = {used.apply(place).name() for place in range(used.size())}
     return tuple(name for name in names if name in wanted)
+
+
+def check_shown(
+    handle: TableHandle, shown: ShownRows, both: DataFrame, names: tuple[str, ...]
+) -> None:
+    """See on the executors that new rows will be shown.
+
+    Parameters
+    ----------
+    both : DataFrame
+        The old rows, and beside them, behind :data:`NEW_PREFIX`, the new values of `names`.
+
+    Raises
+    ------
+    InvalidInputError
+        Some would be lost.
+    """
+    checked = both.mapInArrow(_checking(handle, shown, names), ANSWER_SCHEMA)
+    answer = TaskAnswer.gather(checked.collect())
+    if answer.errors:
+        raise answer.errors[0]
 
 
 def _checking(

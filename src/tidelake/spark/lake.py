@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from tidelake.catalog import Catalog, open_catalog
@@ -24,6 +24,7 @@ from tidelake.spark._optional import statements_of
 from tidelake.spark.change import delete_on_spark, update_on_spark
 from tidelake.spark.changes import changes_frame
 from tidelake.spark.compaction import compact_on_spark
+from tidelake.spark.schema_merging import merges_schema, with_all_columns, with_merged_schema
 from tidelake.spark.session import prepare
 from tidelake.spark.source import TidelakeSource
 from tidelake.spark.table_frame import in_session, table_frame
@@ -38,6 +39,7 @@ from tidelake.table.write import CommitIdentity, WriteResult
 from tidelake.types.schema_change import SchemaChange
 
 if TYPE_CHECKING:
+    from tidelake.spark.merge_builder import MergeBuilder
     from tidelake.spark.statements import Statements
 
 __all__ = ["Lake", "attach"]
@@ -130,6 +132,9 @@ class Lake:
         InvalidInputError, UnsupportedError, NotFoundError, AlreadyExistsError
             What is wrong, where in the text, and what to write.
         """
+        return self._sql().run(text, args)
+
+    def _sql(self) -> Statements:
         if self._statements is None:
             self._statements = statements_of(
                 self.spark,
@@ -137,7 +142,7 @@ class Lake:
                 catalog_name=self.catalog_name,
                 runner_of=lambda catalog: Lake(self.spark, catalog),
             )
-        return self._statements.run(text, args)
+        return self._statements
 
     def table(
         self,
@@ -313,7 +318,8 @@ class Lake:
         Parameters
         ----------
         frame : DataFrame
-            The table's columns, matched by name. A column ``_row_kind`` says what each row does:
+            The table's columns, matched by name; with the option ``write.merge-schema`` also
+            others, which the table then gets. A column ``_row_kind`` says what each row does:
             ``'+I'``, ``'+U'`` insert or replace, ``'-D'``, ``'-U'`` delete. Of two rows of one
             key in one DataFrame either may win, unless the table has ``sequence.field``.
         name : str
@@ -348,12 +354,16 @@ class Lake:
         """
         table = self._in_session(self._data_table(name), options)
         _check_tasks(tasks, table=name)
+        handle = table.handle
+        if merges_schema(handle):
+            handle = with_merged_schema(handle, frame.schema)
+            frame = with_all_columns(handle, frame)
         return write_frame(
-            table.handle,
+            handle,
             frame,
             mode=mode,
             partition=partition,
-            identity=CommitIdentity.of(table.handle, commit_user, commit_identifier),
+            identity=CommitIdentity.of(handle, commit_user, commit_identifier),
             tasks=tasks,
         )
 
@@ -465,6 +475,49 @@ class Lake:
             identity=CommitIdentity.of(table.handle, commit_user, commit_identifier),
             tasks=tasks,
         )
+
+    def merge(
+        self,
+        name: str,
+        source: DataFrame,
+        on: str | Column | Sequence[str],
+        *,
+        alias: str = "t",
+        source_alias: str = "s",
+        options: Mapping[str, object] | None = None,
+    ) -> MergeBuilder:
+        """Begin a merge of rows into a table: what becomes of them is said by its clauses.
+
+        Parameters
+        ----------
+        name : str
+            ``"database.table"``, the target.
+        source : DataFrame
+            The rows to merge.
+        on : str, list of str or Column
+            Which rows match: columns of the same name in both, or a condition as an SQL
+            expression (``"t.id = s.key AND t.day = s.day"``).
+        alias, source_alias : str
+            What qualifies the columns of target and source in expressions.
+        options : mapping, optional
+            Options of the table for this use, over those of the session: see :class:`Lake`.
+
+        Returns
+        -------
+        MergeBuilder
+            With no clause yet. Add some, then call ``execute()``.
+
+        Examples
+        --------
+        >>> tl.merge("shop.stock", changes, on="id").when_matched_update().when_not_matched_insert(
+        ... ).execute()  # doctest: +SKIP
+
+        Notes
+        -----
+        The statement ``MERGE INTO`` of :meth:`sql` does the same: ``docs/merge-into.md``.
+        """
+        table = self._in_session(self._data_table(name, use="rows are merged into"), options)
+        return self._sql().merge(table, source, on, alias=alias, source_alias=source_alias)
 
     def compact(
         self,

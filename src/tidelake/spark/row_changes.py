@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
@@ -45,6 +46,7 @@ from tidelake.scan import (
     split_to_bytes,
 )
 from tidelake.spark.read import ROWS_PER_BATCH, packed_splits
+from tidelake.spark.session import parallelism
 from tidelake.spark.types import spark_schema, to_spark_arrow
 from tidelake.spark.write import result_of
 from tidelake.spark.write_task import ANSWER_SCHEMA, TaskAnswer, answer_rows, for_task, in_task
@@ -54,14 +56,17 @@ from tidelake.table.handle import TableHandle
 from tidelake.table.row_changes import RowChanges, joined_messages
 from tidelake.table.write import CommitIdentity, WriteResult
 from tidelake.table.writer import delete_new_files
+from tidelake.types import RowKind
 from tidelake.types.predicate import Always, Predicate
 
-__all__ = ["FILE_COLUMN", "POSITION_COLUMN", "change_on_spark"]
+__all__ = ["ACTION_COLUMN", "FILE_COLUMN", "POSITION_COLUMN", "change_on_spark", "change_once"]
 
 FILE_COLUMN = "_tidelake_file"
 """The number of a row's file in the plan."""
 POSITION_COLUMN = "_tidelake_position"
 """A row's ordinal in its file."""
+ACTION_COLUMN = "_tidelake_action"
+"""What becomes of a row, as the number of a row kind: -D, +U, or +I of one that is new."""
 _SHARE_COLUMN = "_tidelake_share"
 _PLACE_COLUMNS = (FILE_COLUMN, POSITION_COLUMN)
 
@@ -159,17 +164,34 @@ def change_on_spark(
     if identity.is_committed(handle):
         return WriteResult(already_committed=True)
     found = Always(value=True) if predicate is None else predicate
-    return done_again(lambda: _change(spark, handle, found, changed, columns, identity))
+    return done_again(
+        lambda: change_once(spark, handle, found, changed, columns=columns, identity=identity)
+    )
 
 
-def _change(
+def change_once(
     spark: SparkSession,
     handle: TableHandle,
     predicate: Predicate,
     changed: Changed | None,
+    *,
     columns: Sequence[str],
     identity: CommitIdentity,
+    adds_rows: bool = False,
 ) -> WriteResult:
+    """Change rows on the newest snapshot, once; see :func:`change_on_spark`.
+
+    Parameters
+    ----------
+    adds_rows : bool
+        Whether `changed` may give new rows beside those that were there. Its rows then say in
+        ``_tidelake_action`` what becomes of them.
+
+    Raises
+    ------
+    ConflictError
+        Others changed the same files meanwhile.
+    """
     handle.schemas.check_same(handle.schema, table=handle.identifier)
     snapshot = handle.snapshots.latest()
     if snapshot is None:
@@ -177,7 +199,7 @@ def _change(
     plan = plan_scan(
         handle.read_context(), snapshot, manifests=handle.manifests, predicate=predicate
     )
-    if not plan.splits:
+    if not plan.splits and not adds_rows:
         return WriteResult()
     task = _task(spark, handle, snapshot, plan, predicate, columns)
     answer = TaskAnswer.gather(_answers(spark, task, changed).collect())
@@ -237,7 +259,7 @@ def _file_shares(splits: Sequence[Split], *, marks: bool) -> list[FileShare]:
 
 
 def _answers(spark: SparkSession, task: RowsTask, changed: Changed | None) -> DataFrame:
-    numbers = spark.range(0, len(task.shares), 1, len(task.shares))
+    numbers = spark.range(0, len(task.shares), 1, max(1, len(task.shares)))
     if changed is None:
         return numbers.mapInArrow(lambda batches: _apply(task, _read(task, batches)), ANSWER_SCHEMA)
     fields = task.context.fields(task.columns)
@@ -247,16 +269,25 @@ def _answers(spark: SparkSession, task: RowsTask, changed: Changed | None) -> Da
     ]
     schema = st.StructType([*places, *spark_schema(fields, table=task.handle.identifier).fields])
     rows = changed(numbers.mapInArrow(lambda batches: _read(task, batches), schema))
-    if _may_shuffle(rows):
-        share_of = {n: place for place, share in enumerate(task.shares) for n in share}
-        shares = F.lit([share_of[n] for n in range(len(task.files))])
-        share = F.get(shares, F.col(FILE_COLUMN).cast("int"))
-        rows = (
-            rows.withColumn(_SHARE_COLUMN, share)
-            .repartitionById(len(task.shares), F.col(_SHARE_COLUMN))
-            .drop(_SHARE_COLUMN)
-        )
+    if ACTION_COLUMN in rows.columns or _may_shuffle(rows):
+        rows = _by_share(spark, task, rows)
     return rows.mapInArrow(lambda batches: _apply(task, batches), ANSWER_SCHEMA)
+
+
+def _by_share(spark: SparkSession, task: RowsTask, rows: DataFrame) -> DataFrame:
+    """The rows of each file in the task that has it; rows that are new anywhere."""
+    share_of = {n: place for place, share in enumerate(task.shares) for n in share}
+    shares = F.lit([share_of[n] for n in range(len(task.files))]).cast("array<int>")
+    share = F.get(shares, F.col(FILE_COLUMN).cast("int"))
+    count = len(task.shares)
+    if ACTION_COLUMN in rows.columns:
+        count = max(count, parallelism(spark))
+        share = F.coalesce(share, F.pmod(F.monotonically_increasing_id(), F.lit(count)).cast("int"))
+    return (
+        rows.withColumn(_SHARE_COLUMN, share)
+        .repartitionById(count, F.col(_SHARE_COLUMN))
+        .drop(_SHARE_COLUMN)
+    )
 
 
 def _may_shuffle(rows: DataFrame) -> bool:
@@ -320,15 +351,25 @@ def _apply(task: RowsTask, batches: Batches) -> Batches:
 
 def _change_rows(task: RowsTask, changes: RowChanges, batches: Batches) -> int:
     gone: dict[int, list[npt.NDArray[np.int64]]] = {}
-    for batch in batches:
+    rows_count = 0
+    for given in batches:
+        batch = given
         if not batch.num_rows:
             continue
+        rows = batch.drop_columns(list(_PLACE_COLUMNS))
+        if ACTION_COLUMN in rows.schema.names:
+            actions = rows.column(ACTION_COLUMN)
+            rows = rows.drop_columns([ACTION_COLUMN])
+            stays = pc.not_equal(actions, int(RowKind.DELETE))
+            rows = rows.filter(stays)
+            added = pc.equal(actions, int(RowKind.INSERT))
+            batch = batch.filter(pc.invert(added))
+            rows_count += pc.sum(added).as_py()
         numbers, positions = (batch.column(name).to_numpy() for name in _PLACE_COLUMNS)
         for number in np.unique(numbers).tolist():  # mostly one
             gone.setdefault(number, []).append(positions[numbers == number])
-        if batch.num_columns > len(_PLACE_COLUMNS):
-            changes.write(batch.drop_columns(list(_PLACE_COLUMNS)))
-    rows_count = 0
+        if rows.num_columns and rows.num_rows:
+            changes.write(rows)
     marks = task.handle.options.get(declared.DELETION_VECTORS_ENABLED)
     for number in sorted(gone):
         every = np.concatenate(gone.pop(number))

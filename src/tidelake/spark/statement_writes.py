@@ -1,9 +1,9 @@
-"""The statements that write rows: INSERT, UPDATE, DELETE, and CREATE TABLE ... AS."""
+"""The statements that write rows: INSERT, UPDATE, DELETE, MERGE, and CREATE TABLE ... AS."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -19,21 +19,26 @@ from tidelake.errors import (
 )
 from tidelake.options import declared
 from tidelake.spark.assignment import assigned, target_columns
-from tidelake.spark.change import delete_on_spark, update_on_spark
+from tidelake.spark.change import Matching, delete_on_spark, update_on_spark
 from tidelake.spark.expression import quoted
+from tidelake.spark.schema_merging import merges_schema, with_merged_schema
 from tidelake.spark.spark_errors import in_our_words
+from tidelake.spark.statement_expressions import Reading, StatementExpressions
+from tidelake.spark.statement_merge import SourceQuery, merge_by_statement
 from tidelake.spark.table_frame import in_session
 from tidelake.spark.types import fields_from_spark, to_spark_type
 from tidelake.spark.write import write_frame
+from tidelake.sql.expression import RowsOf, read_condition, read_expression
 from tidelake.sql.new_table import create_empty
-from tidelake.sql.query import read_query
-from tidelake.sql.row_level import condition_filter
+from tidelake.sql.query import ParsedQuery, Reference, read_query
 from tidelake.sql.session import CONNECTOR, OWN_CONNECTORS, PathTable, SqlSession, View
-from tidelake.sql.statement import CreateTable, Delete, Insert, Query, Update
+from tidelake.sql.statement import CreateTable, Delete, Insert, Merge, Query, Update
 from tidelake.sql.words import fault
 from tidelake.table import Table
+from tidelake.table.handle import TableHandle
 from tidelake.table.write import CommitIdentity
 from tidelake.types import DataField
+from tidelake.types.predicate import bind
 
 __all__ = ["Args", "StatementWrites"]
 
@@ -51,6 +56,10 @@ class StatementWrites:
         Catalogs, and what is temporary.
     query : callable
         Gives the DataFrame of a query and its arguments.
+    subqueries : callable
+        Gives how the tables in an expression are read.
+    source : callable
+        Gives the rows of what is merged.
     """
 
     def __init__(
@@ -58,22 +67,30 @@ class StatementWrites:
         spark: SparkSession,
         session: SqlSession,
         query: Callable[[Query, Args], DataFrame],
+        subqueries: Callable[[ParsedQuery], Mapping[Reference, Reading]],
+        source: SourceQuery,
     ) -> None:
         self.spark = spark
         self.session = session
         self._query = query
+        self._subqueries = subqueries
+        self._source = source
 
     def insert(self, statement: Insert, args: Args) -> None:
         """Carry out INSERT."""
         name = str(statement.name)
         table = self.session.data_table(statement.name, use="written")
-        fields = table.table_schema.fields
+        written = in_session(self.spark, table, dict(statement.options)).handle
         fixed = statement.partition
         self._check_partition(statement, table)
         rows = self._query(statement.query, args)
         columns = list(statement.columns)
         if statement.by_name:
             columns = list(rows.columns)
+        if merges_schema(written):
+            columns = _brought(columns, rows, written, statement)
+            written = with_merged_schema(written, rows.toDF(*columns).schema)
+        fields = written.schema.fields
         targets = target_columns(columns, fields, list(fixed), table=name)
         if not columns and statement.dynamic:
             # Spark's order: the partition columns that the query gives come last
@@ -83,18 +100,16 @@ class StatementWrites:
         if statement.query.sql.lstrip()[:6].upper() == "VALUES":
             rows = rows.coalesce(1)  # in their order: of rows of one key the last wins
         rows = self._filled(rows, fields, fixed, name)
-        options = dict(statement.options)
-        written = in_session(self.spark, table, options)
         partition = None
         dynamic = written.options.get(declared.DYNAMIC_PARTITION_OVERWRITE)
         if statement.overwrite and fixed and not (statement.dynamic and dynamic):
             partition = dict(fixed)
         write_frame(
-            written.handle,
+            written,
             rows,
             mode="overwrite" if statement.overwrite else "append",
             partition=partition,
-            identity=CommitIdentity.of(written.handle, None, None),
+            identity=CommitIdentity.of(written, None, None),
             tasks=None,
         )
 
@@ -129,36 +144,64 @@ class StatementWrites:
             columns.append(F.lit(text).cast(wanted).alias(field.name))
         return rows.select(*columns)
 
-    def delete(self, statement: Delete) -> None:
+    def delete(self, statement: Delete, text: str) -> None:
         """Carry out DELETE."""
         table = self._changed(statement)
         if statement.where is None:
             table.truncate()
             return
-        delete_on_spark(
-            self.spark,
-            table.handle,
-            _condition(statement.where, table),
-            identity=CommitIdentity.of(table.handle, None, None),
-            tasks=None,
-        )
+        with self._expressions(text, table) as expressions:
+            rows = RowsOf(statement.name, statement.alias)
+            delete_on_spark(
+                self.spark,
+                table.handle,
+                _matching(statement.where, rows, table, expressions),
+                identity=CommitIdentity.of(table.handle, None, None),
+                tasks=None,
+            )
 
-    def update(self, statement: Update) -> None:
+    def update(self, statement: Update, text: str) -> None:
         """Carry out UPDATE."""
         table = self._changed(statement)
         names = {f.name.casefold(): f.name for f in table.table_schema.fields}
-        values = {names.get(c.casefold(), c): value for c, value in statement.values.items()}
-        where = statement.where
-        update_on_spark(
-            self.spark,
-            table.handle,
-            values,
-            None if where is None else _condition(where, table),
-            identity=CommitIdentity.of(table.handle, None, None),
-            tasks=None,
-        )
+        with self._expressions(text, table) as expressions:
+            rows = RowsOf(statement.name, statement.alias)
+            update_on_spark(
+                self.spark,
+                table.handle,
+                {
+                    names.get(c.casefold(), c): expressions.column(read_expression(value, rows))
+                    for c, value in statement.values.items()
+                },
+                _matching(statement.where, rows, table, expressions),
+                identity=CommitIdentity.of(table.handle, None, None),
+                tasks=None,
+            )
 
-    def _changed(self, statement: Delete | Update) -> Table:
+    def merge(self, statement: Merge, text: str) -> None:
+        """Carry out MERGE."""
+        table = self._changed(statement)
+        with self._expressions(text, table) as expressions:
+            merge_by_statement(
+                self.spark,
+                statement,
+                text,
+                table,
+                source=self._source,
+                expressions=expressions,
+            )
+
+    @contextmanager
+    def _expressions(self, text: str, table: Table) -> Iterator[StatementExpressions]:
+        """Columns of a statement's expressions; what Spark says against them is shown in it."""
+        columns = [f.name for f in table.table_schema.fields]
+        with (
+            in_our_words(Query(text, 0, len(text)), columns),
+            StatementExpressions(self.spark, self._subqueries) as expressions,
+        ):
+            yield expressions
+
+    def _changed(self, statement: Delete | Merge | Update) -> Table:
         table = self.session.data_table(statement.name, use="changed")
         return in_session(self.spark, table, dict(statement.options))
 
@@ -234,13 +277,42 @@ class StatementWrites:
                         yield self.session.catalogs[owner].location(f"{inside}.{base}")
 
 
-def _condition(where: str, table: Table) -> object:
-    """A condition as a filter, which prunes files, or else as Spark's expression."""
-    known = condition_filter(where, table.table_schema.fields)
-    if known is not None:
-        return known
-    with in_our_words(Query(where, 0, len(where))):
-        return F.expr(where)
+def _brought(
+    columns: Sequence[str], rows: DataFrame, handle: TableHandle, statement: Insert
+) -> list[str]:
+    """The names that the columns of rows go by, also those that the table has not yet."""
+    if columns:
+        if len(columns) != len(rows.columns):
+            message = (
+                f"The query gives {len(rows.columns)} columns for the {len(columns)} that are named"
+                f" behind table '{statement.name}'."
+            )
+            raise InvalidInputError(message, kind="column_count", table=str(statement.name))
+        return list(columns)
+    own = [f.name for f in handle.schema.fields if f.name not in statement.partition]
+    if statement.dynamic:  # their values come last, so nothing can stand behind the others
+        last = [name for name in own if name in statement.dynamic]
+        own = [name for name in own if name not in last] + last
+    if len(rows.columns) < len(own):
+        message = (
+            f"The query gives {len(rows.columns)} columns, table '{statement.name}' takes"
+            f" {len(own)}: {', '.join(own)}. INSERT ... BY NAME may leave some out."
+        )
+        raise InvalidInputError(message, kind="column_count", table=str(statement.name))
+    return [*own, *rows.columns[len(own) :]]
+
+
+def _matching(
+    where: Query | None, rows: RowsOf, table: Table, expressions: StatementExpressions
+) -> Matching:
+    """Which rows: what the kernel can tell prunes files, the rest is Spark's to evaluate."""
+    alias, fresh = rows.shown, expressions.fresh
+    if where is None:
+        return Matching(alias=alias, fresh=fresh)
+    found, known, is_whole = read_condition(where, rows, table.table_schema.fields)
+    predicate = None if known is None else bind(known, table.table_schema.fields)
+    condition = None if is_whole else expressions.column(found)
+    return Matching(predicate, condition, alias, fresh, known)
 
 
 def _nullable(schema: st.StructType) -> st.StructType:

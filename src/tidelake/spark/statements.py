@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
@@ -28,30 +28,36 @@ from tidelake.maintenance.procedure import Runner
 from tidelake.options import declared
 from tidelake.spark.changes import changes_frame
 from tidelake.spark.expression import quoted
+from tidelake.spark.merge_builder import MergeBuilder
 from tidelake.spark.paimon_settings import check_paimon_setting
 from tidelake.spark.spark_errors import in_our_words
+from tidelake.spark.statement_expressions import Reading, StatementExpressions
 from tidelake.spark.statement_writes import Args, StatementWrites
 from tidelake.spark.table_frame import in_session, table_frame
 from tidelake.spark.windows import WINDOW_COLUMNS, windowed
 from tidelake.sql.clause import Clause
 from tidelake.sql.execute import execute, is_known_setting
 from tidelake.sql.kernel_query import count_alone
+from tidelake.sql.merge_terms import SOURCE_HEAD
 from tidelake.sql.moment import TIME_ZONE, moment_of, named_zone
 from tidelake.sql.name import TableName
 from tidelake.sql.parse import parse
 from tidelake.sql.placed import is_file_format, placed, unknown_table
 from tidelake.sql.pushdown import pushed
-from tidelake.sql.query import ParsedQuery, Reference, read_query
+from tidelake.sql.query import BEFORE, ParsedQuery, Reference, read_query
 from tidelake.sql.session import ForeignTable, SqlSession, View
 from tidelake.sql.statement import (
     CreateTable,
     CreateView,
     Delete,
     Insert,
+    Merge,
+    NamedQuery,
     Query,
     SetOption,
     Statement,
     Update,
+    WithQueries,
 )
 from tidelake.sql.words import fault
 from tidelake.table import SystemTable, Table
@@ -94,6 +100,39 @@ class _Source:
     moment: Mapping[str, Any] | None = None
 
 
+def _reads(
+    parsed: ParsedQuery,
+    sources: Mapping[Reference, _Source],
+    names: frozenset[str] | None = None,
+) -> dict[Reference, Reading]:
+    """Reads of what a query looks at and its filters leave.
+
+    With `names` nobody looks at other columns of a table whose rows are the query's own.
+    """
+    columns = {r: s.columns for r, s in sources.items()}
+
+    def reading(reference: Reference, source: _Source) -> Reading:
+        wanted = parsed.needed(reference, source.columns)
+        if names is not None and _is_alone(parsed, reference):
+            wanted = [c for c in wanted if c.casefold() in names]
+        wanted = wanted or [_cheapest(source)]
+        known = pushed(parsed, reference, source.fields, columns) if source.fields else None
+        return lambda: source.frame(wanted, known)
+
+    return {reference: reading(reference, source) for reference, source in sources.items()}
+
+
+def _is_alone(parsed: ParsedQuery, reference: Reference) -> bool:
+    """Whether a query's rows are those of a table, under the table's names."""
+    node = reference.node
+    alias = node.args.get("alias")
+    return (
+        parsed.tree.args["from_"].this is node
+        and not node.args.get("pivots")
+        and not (alias is not None and alias.args.get("columns"))
+    )
+
+
 class Statements:
     """The statements of one session.
 
@@ -108,7 +147,8 @@ class Statements:
     def __init__(self, spark: SparkSession, session: SqlSession) -> None:
         self.spark = spark
         self.session = session
-        self.writes = StatementWrites(spark, session, self._query)
+        self._named: dict[str, NamedQuery] = {}
+        self.writes = StatementWrites(spark, session, self._query, self.subqueries, self._merged)
 
     @classmethod
     def on(
@@ -156,19 +196,37 @@ class Statements:
         with placed(text, statement):
             return self._run(statement, args, text)
 
+    def merge(
+        self,
+        table: Table,
+        source: DataFrame,
+        on: str | Column | Sequence[str],
+        *,
+        alias: str,
+        source_alias: str,
+    ) -> MergeBuilder:
+        """Begin a merge; see :meth:`tidelake.spark.Lake.merge`."""
+
+        def expressions() -> StatementExpressions:
+            return StatementExpressions(self.spark, self.subqueries)
+
+        return MergeBuilder(self.spark, table, source, on, alias, source_alias, expressions)
+
     def _run(self, statement: Statement, args: Args, text: str) -> DataFrame:
         if isinstance(statement, Query):
             return self._query(statement, args)
         if isinstance(statement, Insert):
             self.writes.insert(statement, args)
             return self._nothing()
-        if isinstance(statement, Delete | Update):
-            whole = Query(text, 0, len(text))
-            with in_our_words(whole):
-                if isinstance(statement, Delete):
-                    self.writes.delete(statement)
-                else:
-                    self.writes.update(statement)
+        if isinstance(statement, WithQueries):
+            return self._with(statement, args, text)
+        if isinstance(statement, Delete | Merge | Update):
+            if isinstance(statement, Delete):
+                self.writes.delete(statement, text)
+            elif isinstance(statement, Update):
+                self.writes.update(statement, text)
+            else:
+                self.writes.merge(statement, text)
             return self._nothing()
         if isinstance(statement, CreateTable) and statement.query is not None:
             self.writes.create_as(statement, statement.query, args)
@@ -178,6 +236,16 @@ class Statements:
         if isinstance(statement, SetOption) and not is_known_setting(statement):
             return self._set(statement)
         return self._frame_of(execute(statement, self.session))
+
+    def _with(self, statement: WithQueries, args: Args, text: str) -> DataFrame:
+        """A statement that names queries first: each sees those before it."""
+        try:
+            for query in statement.queries:
+                self._check_columns(query.name, query.columns, self._query(query.query, None))
+                self._named[query.name.casefold()] = query
+            return self._run(statement.statement, args, text)
+        finally:
+            self._named.clear()
 
     def _nothing(self) -> DataFrame:
         return self.spark.createDataFrame([], st.StructType([]))
@@ -205,26 +273,27 @@ class Statements:
 
     # ---- queries
 
-    def _query(self, query: Query, args: Args, *, depth: int = 0) -> DataFrame:
-        parsed = read_query(query)
-        sources = {r: self._source(r, query, depth) for r in parsed.references}
-        ours = {r: s for r, s in sources.items() if s is not None}
+    def _query(
+        self,
+        query: Query,
+        args: Args,
+        *,
+        depth: int = 0,
+        head: str = "",
+        names: frozenset[str] | None = None,
+    ) -> DataFrame:
+        parsed = read_query(query, head=head)
+        ours = self._sources(parsed, query, depth)
         if not query.explain:
             counted = self._counted(parsed, ours)
             if counted is not None:
                 return counted
-        columns = {r: s.columns for r, s in ours.items()}
         relations: dict[Reference, str] = {}
         frames: dict[str, DataFrame] = {}
-        for number, (reference, source) in enumerate(ours.items()):
-            needed = parsed.needed(reference, source.columns)
-            wanted = needed or [_cheapest(source)]
-            row_filter = (
-                pushed(parsed, reference, source.fields, columns) if source.fields else None
-            )
-            frames[f"tl_{number}"] = source.frame(wanted, row_filter)
+        for number, (reference, read) in enumerate(_reads(parsed, ours, names).items()):
+            frames[f"tl_{number}"] = read()
             relations[reference] = f"{_MARK}tl_{number}{_MARK}"
-        text = query.explain + parsed.rewritten(relations)
+        text = query.explain + head + parsed.rewritten(relations)
         if frames:
             text = text.replace("{", "{{").replace("}", "}}")
             for name in frames:
@@ -232,6 +301,21 @@ class Statements:
         with in_our_words(query, [c for s in ours.values() for c in s.columns]):
             given: Any = args if args is None or isinstance(args, Mapping) else list(args)
             return self.spark.sql(text, given, **frames)
+
+    def _sources(
+        self, parsed: ParsedQuery, query: Query, depth: int = 0
+    ) -> dict[Reference, _Source]:
+        """What the references in a text are, without those that only Spark knows."""
+        sources = {r: self._source(r, query, depth) for r in parsed.references if r.start != BEFORE}
+        return {r: s for r, s in sources.items() if s is not None}
+
+    def _merged(self, words: Query, names: frozenset[str] | None) -> DataFrame:
+        """The rows of a source; of a table alone the columns of these names."""
+        return self._query(words, None, head=SOURCE_HEAD, names=names)
+
+    def subqueries(self, parsed: ParsedQuery) -> dict[Reference, Reading]:
+        """How the tables in an expression's subqueries are read."""
+        return _reads(parsed, self._sources(parsed, parsed.query))
 
     def _counted(self, parsed: ParsedQuery, ours: Mapping[Reference, _Source]) -> DataFrame | None:
         """The answer of ``SELECT count(*) FROM t``, where metadata alone gives it."""
@@ -252,6 +336,11 @@ class Statements:
     def _source(self, reference: Reference, query: Query, depth: int) -> _Source | None:
         """What a reference is; None for what Spark knows and we do not."""
         name, clause = reference.name, reference.clause
+        named = self._named.get(name.parts[0].casefold()) if len(name.parts) == 1 else None
+        if named is not None:
+            self._no_clause(clause, query, reference, "A query that WITH names")
+            self._no_function(query, reference, "a query that WITH names")
+            return self._named_source(named)
         temporary = self.session.temporary_of(name)
         if isinstance(temporary, ForeignTable):
             self.session.table(name, use="read")  # refuses, with the reason
@@ -323,14 +412,35 @@ class Statements:
             frame = frame.toDF(*view.definition.columns)
         return _Source(tuple(frame.columns), (), lambda columns, _: _selected(frame, columns))
 
+    def _named_source(self, named: NamedQuery) -> _Source:
+        """What WITH names; it sees the queries before it."""
+
+        def rows() -> DataFrame:
+            every, before = self._named, {}
+            for key, query in every.items():
+                if query is named:
+                    break
+                before[key] = query
+            self._named = before
+            try:
+                frame = self._query(named.query, None)
+            finally:
+                self._named = every
+            return frame.toDF(*named.columns) if named.columns else frame
+
+        columns = tuple(rows().columns)
+        return _Source(columns, (), lambda wanted, _: _selected(rows(), wanted))
+
     def _check_view(self, statement: CreateView) -> None:
         frame = self._query(statement.query, None)
-        if statement.columns and len(statement.columns) != len(frame.columns):
+        self._check_columns(statement.name, statement.columns, frame)
+
+    def _check_columns(self, name: str, columns: Sequence[str], frame: DataFrame) -> None:
+        if columns and len(columns) != len(frame.columns):
             message = (
-                f"View '{statement.name}' names {len(statement.columns)} columns, its query gives"
-                f" {len(frame.columns)}."
+                f"View '{name}' names {len(columns)} columns, its query gives {len(frame.columns)}."
             )
-            raise InvalidInputError(message, kind="column_count", name=statement.name)
+            raise InvalidInputError(message, kind="column_count", name=name)
 
     # ---- sources
 

@@ -15,8 +15,9 @@ from tidelake.sql.alter import alter_table, comment_on
 from tidelake.sql.create import create_table
 from tidelake.sql.hint import check_hints
 from tidelake.sql.literal import argument_of, literal_of, partition_of
+from tidelake.sql.merge import merge
 from tidelake.sql.reader import Reader
-from tidelake.sql.row_level import delete, merge, update
+from tidelake.sql.row_level import delete, expression, update
 from tidelake.sql.show import describe, show
 from tidelake.sql.statement import (
     Analyze,
@@ -24,16 +25,21 @@ from tidelake.sql.statement import (
     CreateCatalog,
     CreateDatabase,
     CreateView,
+    Delete,
     DropDatabase,
     DropTable,
     DropView,
     Insert,
+    Merge,
+    NamedQuery,
     Query,
     Refresh,
     SetOption,
     Statement,
     Truncate,
+    Update,
     Use,
+    WithQueries,
 )
 from tidelake.sql.words import split_statements, words_of
 
@@ -100,6 +106,49 @@ def _query(reader: Reader) -> Query:
     start = reader.place
     reader.index = len(reader.words)
     return Query(reader.text, start, reader.end)
+
+
+def _with(reader: Reader) -> Statement:
+    """WITH before a query, which has it as a part, or before a change of rows."""
+    read = _behind_with(reader)
+    if read is None:
+        return _query(reader)
+    reader.need("WITH")
+    if reader.sees("RECURSIVE"):
+        raise reader.refusal("RECURSIVE is not covered here: CREATE TEMPORARY VIEW ... AS first.")
+    queries: list[NamedQuery] = []
+    while not queries or reader.take(","):
+        start = reader.place
+        name = reader.name("query's name")
+        if name.casefold() in {q.name.casefold() for q in queries}:
+            raise reader.fault(f"Two queries are named '{name}'.", start=start)
+        columns: list[str] = []
+        if reader.sees("(") and not _is_query(reader, 1):
+            columns = reader.within("the columns", lambda: reader.name("column"))
+        reader.take("AS")
+        reader.need("(", why=" before the query")
+        place = reader.place
+        query = expression(reader, "WITH", stop=(")",), is_query=True)
+        reader.need(")", why=" behind the query")
+        queries.append(
+            NamedQuery(name, tuple(columns), Query(reader.text, place, query.end), start)
+        )
+    statement = read(reader)
+    assert isinstance(statement, (Delete, Merge, Update))
+    return WithQueries(tuple(queries), statement)
+
+
+def _behind_with(reader: Reader) -> Callable[[Reader], Statement] | None:
+    """What reads the statement behind the queries of WITH; None where that is a query."""
+    words = reader.words[reader.index :]
+    depth = 0
+    for number, word in enumerate(words[1:], 1):
+        depth += (word.upper == "(") - (word.upper == ")")
+        is_end = depth == 0 and word.upper == ")"
+        following = words[number + 1].upper if is_end and number + 1 < len(words) else ""
+        if is_end and following not in {",", "AS", "("}:  # behind the last query
+            return _CHANGES.get(following)
+    return None
 
 
 def _explain(reader: Reader) -> Statement:
@@ -451,9 +500,15 @@ def _spark_only(reader: Reader) -> NoReturn:
     )
 
 
+_CHANGES: dict[str, Callable[[Reader], Statement]] = {
+    "UPDATE": update,
+    "DELETE": delete,
+    "MERGE": merge,
+}
+
 _STATEMENTS: dict[str, Callable[[Reader], Statement]] = {
     "SELECT": _query,
-    "WITH": _query,
+    "WITH": _with,
     "VALUES": _query,
     "FROM": _query,
     "EXPLAIN": _explain,

@@ -36,6 +36,8 @@ _TABLE_WORDS = frozenset({"SELECT", "FROM", "TABLE", "WITH", "JOIN"})
 """Without one of them no table stands in a query."""
 _QUERY_HEADS = frozenset({"SELECT", "VALUES", "FROM", "WITH", "TABLE", "("})
 _MISSING = re.compile(r"Required (keyword|argument)\b.* missing")
+BEFORE = -1
+"""The place of words that the user did not write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +97,17 @@ class ParsedQuery:
             found.add(reference.function.window.column.casefold())
         return [c for c in columns if c.casefold() in found]
 
-    def rewritten(self, relations: Mapping[Reference, str]) -> str:
+    def rewritten(
+        self, relations: Mapping[Reference, str], *, before: Mapping[int, str] | None = None
+    ) -> str:
         """The query with other words for some references.
 
         Parameters
         ----------
         relations : mapping of Reference to str
             What to write; references that are left out stay as they are.
+        before : mapping of int to str, optional
+            What to write before words, by their places.
 
         Returns
         -------
@@ -110,7 +116,7 @@ class ParsedQuery:
         """
         text, offset = plain_text(self.query.text), self.query.start
         aliases = relation_aliases(self.tree, self.references)
-        pieces: list[tuple[int, int, str]] = []
+        pieces: list[tuple[int, int, str]] = [(s, s, t) for s, t in (before or {}).items()]
         for reference, relation in relations.items():
             after = self._sample_end(reference)
             sample = text[reference.end : after]
@@ -118,6 +124,7 @@ class ParsedQuery:
             said = "" if reference.has_alias else f" AS {quoted_name(alias)}"
             pieces.append((reference.start, after, f"{relation}{sample}{said}"))
         named = {r: aliases.get(r, r.alias) for r in relations}
+        named |= {r: r.alias for r in self.references if r.start == BEFORE}
         pieces += requalified(self.query.text, self.tree, named)
         pieces += self._respelt(relations)
         out: list[str] = []
@@ -167,8 +174,16 @@ _CAST_TYPES = {
 }
 
 
-def read_query(query: Query) -> ParsedQuery:
-    """Look into a query.
+def read_query(query: Query, *, head: str = "") -> ParsedQuery:
+    """Look into a query, or into an expression behind the head of one.
+
+    Parameters
+    ----------
+    query : Query
+        The words.
+    head : str
+        Words before them that the user did not write; tables in it are references too, their place
+        is before all others.
 
     Raises
     ------
@@ -188,12 +203,13 @@ def read_query(query: Query) -> ParsedQuery:
     """
     text = query.text
     words = tuple(w for w in words_of(text) if query.start <= w.start < query.end)
-    if words and words[0].upper == "VALUES" and not any(w.upper in _TABLE_WORDS for w in words):
+    is_values = bool(words) and not head and words[0].upper == "VALUES"
+    if is_values and not any(w.upper in _TABLE_WORDS for w in words):
         # literals: nothing to be found in them, and there may be many
         return ParsedQuery(query, exp.Values(), (), words)
     clauses, functions, taken = found_clauses(text, words)
     tokens = _kept(query, functions, taken)
-    tree = _tree(text, tokens)
+    tree = _tree(text, [*_made(head, tokens), *tokens])
     by_name = {f"{_FUNCTION_NAME}{f.start}": f for f in functions}
     references = [
         _reference(node, clauses, by_name)
@@ -250,6 +266,15 @@ def _kept(
         if is_called and token.token_type in {TokenType.RANGE, TokenType.WINDOW}:
             token.token_type = TokenType.VAR  # the function, not the frame or the clause
     return kept
+
+
+def _made(head: str, tokens: Sequence[Token]) -> list[Token]:
+    """The tokens of words that have no place in the text."""
+    line, column = (tokens[0].line, tokens[0].col) if tokens else (1, 1)
+    return [
+        Token(t.token_type, t.text, line, column, BEFORE, BEFORE)
+        for t in (tokens_of(head) if head else ())
+    ]
 
 
 def _renamed(token: Token, name: str, end: int) -> Token:

@@ -27,7 +27,7 @@ class Reference:
     name : TableName
         As it was written.
     start, end : int
-        Its place, with its clauses, without its alias.
+        Its place, with its clauses, without its alias; before the text where it is not in it.
     alias : str
         Under which columns are qualified.
     has_alias : bool

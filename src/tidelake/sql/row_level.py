@@ -1,29 +1,18 @@
 """Reads UPDATE and DELETE: expressions over the columns of one table.
 
-An expression is Spark's and is kept as it was written, but for the table's alias or name before its
-columns, which is taken off: the rows that it is evaluated on have only columns.
+An expression is Spark's and is kept as its place in the text; :mod:`tidelake.sql.expression` looks
+into it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
 
 from tidelake.sql.name import TableName
-from tidelake.sql.pushdown import whole_filter
-from tidelake.sql.query import read_query
 from tidelake.sql.reader import Reader
 from tidelake.sql.statement import Delete, Query, Update
-from tidelake.sql.words import Word
-from tidelake.types import DataField
-from tidelake.types.predicate import Predicate
 
-__all__ = ["condition_filter", "delete", "merge", "update"]
-
-_SUBQUERIES = (
-    "A subquery in {} is not covered: read what it gives first, or write rows with a column"
-    " _row_kind by tl.write."
-)
+__all__ = ["assignments", "column_of", "delete", "expression", "target", "update"]
 
 _BEHIND = frozenset(
     {
@@ -33,57 +22,65 @@ _BEHIND = frozenset(
     }
 )  # fmt: skip
 """What may stand behind the condition of a query, and would be passed over here."""
+_OF_CASE = frozenset({"WHEN", "THEN"})
 
 
 def delete(reader: Reader) -> Delete:
     """Read a statement that begins with ``DELETE``."""
     reader.need("DELETE", "FROM")
-    name, alias, options = _target(reader)
-    where = _where(reader, name, alias, "DELETE")
+    name, alias, options = target(reader, "WHERE")
+    where = expression(reader, "DELETE") if reader.take("WHERE") else None
     reader.finish()
-    return Delete(name, where, options)
+    return Delete(name, where, options, alias)
 
 
 def update(reader: Reader) -> Update:
     """Read a statement that begins with ``UPDATE``."""
     reader.need("UPDATE")
-    name, alias, options = _target(reader)
+    name, alias, options = target(reader, "SET", "WHERE")
     reader.need("SET", why=" behind the table")
-    values: dict[str, str] = {}
+    values = assignments(reader, name, alias, "UPDATE", stop=("WHERE",))
+    where = expression(reader, "UPDATE") if reader.take("WHERE") else None
+    reader.finish()
+    return Update(name, values, where, options, alias)
+
+
+def assignments(
+    reader: Reader,
+    name: TableName,
+    alias: str | None,
+    what: str,
+    *,
+    stop: Sequence[str],
+    places: dict[str, int] | None = None,
+) -> dict[str, Query]:
+    """Read ``column = expression, ...`` up to a word of `stop`; `places` gets the columns'."""
+    values: dict[str, Query] = {}
     while True:
         start = reader.place
-        column = _column(reader, name, alias)
-        if column in values:
+        column = column_of(reader, name, alias)
+        if column.casefold() in {c.casefold() for c in values}:
             raise reader.fault(f"Column '{column}' is set twice.", start=start)
+        if places is not None:
+            places[column] = start
         reader.need("=", why=" behind the column")
-        values[column] = _expression(reader, name, alias, "UPDATE", stop=(",", "WHERE"))
+        values[column] = expression(reader, what, stop=(",", *stop))
         if not reader.take(","):
-            break
-    where = _where(reader, name, alias, "UPDATE")
-    reader.finish()
-    return Update(name, values, where, options)
+            return values
 
 
-def merge(reader: Reader) -> NoReturn:
-    """Refuse MERGE."""
-    raise reader.refusal(
-        "MERGE is not covered yet: INSERT INTO a table with a primary key replaces rows by their"
-        " key, UPDATE and DELETE change those that match.",
-        kind="sql_row_level",
-    )
-
-
-def _target(reader: Reader) -> tuple[TableName, str, dict[str, str]]:
+def target(reader: Reader, *behind: str) -> tuple[TableName, str | None, dict[str, str]]:
+    """Read a table with its options and its alias, if any, before a word of `behind`."""
     name = reader.table_name()
     options = reader.options() if reader.take("WITH") else {}
-    alias = name.parts[-1]
     said = reader.take("AS")
-    if said or not (reader.word is None or reader.sees("WHERE") or reader.sees("SET")):
-        alias = reader.name("alias")
-    return name, alias, options
+    if said or not (reader.word is None or any(reader.sees(word) for word in behind)):
+        return name, reader.name("alias"), options
+    return name, None, options
 
 
-def _column(reader: Reader, name: TableName, alias: str) -> str:
+def column_of(reader: Reader, name: TableName, alias: str | None) -> str:
+    """Read a column of the table that is changed, with its qualifier or without."""
     start = reader.place
     parts = [reader.name("column")]
     while reader.take("."):
@@ -98,87 +95,46 @@ def _column(reader: Reader, name: TableName, alias: str) -> str:
     return parts[-1]
 
 
-def _where(reader: Reader, name: TableName, alias: str, what: str) -> str | None:
-    return _expression(reader, name, alias, what, stop=()) if reader.take("WHERE") else None
+def expression(
+    reader: Reader, what: str, *, stop: Sequence[str] = (), is_query: bool = False
+) -> Query:
+    """Read up to a word of `stop` outside parentheses and CASE.
 
-
-def _expression(
-    reader: Reader, name: TableName, alias: str, what: str, *, stop: Sequence[str]
-) -> str:
-    """What stands before a word of `stop` outside parentheses, without qualifiers."""
+    Parameters
+    ----------
+    reader : Reader
+        At its first word.
+    what : str
+        The statement, for messages.
+    stop : sequence of str
+        Words and signs.
+    is_query : bool
+        Whether it is a query in parentheses, where all words may stand.
+    """
     start, first = reader.place, reader.index
-    depth = 0
+    depth = cases = 0
     while (word := reader.word) is not None:
-        if depth == 0 and word.upper in stop:
-            break
-        if depth == 0 and (word.upper in _BEHIND or word.text.startswith("|>")):
-            raise reader.refusal(
-                f"{what} takes nothing behind its condition: name the rows in WHERE. A column of"
-                f" that name is written `{word.text}`.",
-                kind="sql_row_level",
-            )
-        if word.upper in {"SELECT", "WITH"} and reader.index > first:
-            before = reader.words[reader.index - 1]
-            if before.upper == "(":
-                raise reader.refusal(_SUBQUERIES.format(what), kind="sql_row_level")
+        is_plain = reader.index == first or reader.words[reader.index - 1].text != "."
+        if depth == 0 and is_plain:
+            if word.upper in stop and not (cases and word.upper in _OF_CASE):
+                break
+            if not is_query and (word.upper in _BEHIND or word.text.startswith("|>")):
+                raise reader.refusal(
+                    f"{what} takes nothing behind its condition: name the rows in WHERE. A column"
+                    f" of that name is written `{word.text}`.",
+                    kind="sql_row_level",
+                )
+            cases += (word.upper == "CASE") - (word.upper == "END" and cases > 0)
         depth += (word.upper in {"(", "["}) - (word.upper in {")", "]"})
         reader.index += 1
-    words = reader.words[first : reader.index]
-    if not words:
+    if reader.index == first:
         raise reader.fault("An expression is missing here.", start=start)
-    return _without_qualifiers(reader.text, words, _qualifiers(name, alias))
+    return Query(reader.text, start, reader.end)
 
 
-def _qualifiers(name: TableName, alias: str) -> set[tuple[str, ...]]:
+def _qualifiers(name: TableName, alias: str | None) -> set[tuple[str, ...]]:
     """What may stand before a column: the alias, or the name's last parts."""
-    if alias != name.parts[-1]:
+    if alias is not None:
         return {(alias.casefold(),)}
     parts = tuple(p.casefold() for p in name.parts)
     return {parts[number:] for number in range(len(parts))}
-
-
-def _without_qualifiers(text: str, words: Sequence[Word], qualifiers: set[tuple[str, ...]]) -> str:
-    pieces: list[str] = []
-    at = words[0].start
-    number = 0
-    while number < len(words):
-        behind_dot = number > 0 and words[number - 1].upper == "."
-        length = 0 if behind_dot else _qualifier_length(words[number:], qualifiers)
-        if length:
-            pieces.append(text[at : words[number].start])
-            number += length
-            at = words[number].start
-        else:
-            number += 1
-    return "".join((*pieces, text[at : words[-1].end]))
-
-
-def _qualifier_length(words: Sequence[Word], qualifiers: set[tuple[str, ...]]) -> int:
-    """How many words a qualifier takes with its dots; 0 where there is none."""
-    for qualifier in qualifiers:
-        length = 2 * len(qualifier)
-        if len(words) <= length:
-            continue
-        names, dots = words[0:length:2], words[1:length:2]
-        if all(d.upper == "." for d in dots) and qualifier == tuple(
-            n.text.casefold() if n.is_name else "" for n in names
-        ):
-            return length
-    return 0
-
-
-def condition_filter(condition: str, fields: Sequence[DataField]) -> Predicate | None:
-    """A condition as a filter of the kernel, where that is surely the same; None otherwise.
-
-    Examples
-    --------
-    >>> from tidelake.types import parse_type
-    >>> fields = [DataField(0, "id", parse_type("INT"))]
-    >>> print(condition_filter("id > 3 AND id IS NOT NULL", fields))
-    id > 3 AND id IS NOT NULL
-    >>> condition_filter("abs(id) > 3", fields) is None
-    True
-    """
-    text = f"SELECT 1 FROM rows_of_one_table WHERE {condition}"
-    parsed = read_query(Query(text, 0, len(text)))
-    return whole_filter(parsed, parsed.references[0], fields)

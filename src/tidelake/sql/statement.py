@@ -27,6 +27,9 @@ __all__ = [
     "DropTable",
     "DropView",
     "Insert",
+    "Merge",
+    "MergeClause",
+    "NamedQuery",
     "Query",
     "Refresh",
     "SetOption",
@@ -40,6 +43,7 @@ __all__ = [
     "Update",
     "Use",
     "Watermark",
+    "WithQueries",
 ]
 
 NO_OPTIONS: Mapping[str, str] = {}
@@ -308,11 +312,12 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """DELETE FROM; `where` is Spark's condition on the columns, None for all rows."""
+    """DELETE FROM; `where` is Spark's condition, None for all rows."""
 
     name: TableName
-    where: str | None = None
+    where: Query | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    alias: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,9 +325,81 @@ class Update:
     """UPDATE; `values` are Spark's expressions by columns."""
 
     name: TableName
-    values: Mapping[str, str]
-    where: str | None = None
+    values: Mapping[str, Query]
+    where: Query | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClause:
+    """One WHEN of a MERGE.
+
+    Parameters
+    ----------
+    when : {'matched', 'not_matched', 'not_matched_by_source'}
+        Of which rows.
+    action : {'update', 'delete', 'insert'}
+        What becomes of them.
+    condition : Query, optional
+        Which of them; all by default.
+    values : mapping of str to Query, optional
+        Expressions by columns; None for ``*``, and of a delete.
+    start : int
+        Where the action stands.
+    places : mapping of str to int
+        Where the columns of `values` stand.
+    """
+
+    when: Literal["matched", "not_matched", "not_matched_by_source"]
+    action: Literal["update", "delete", "insert"]
+    condition: Query | None = None
+    values: Mapping[str, Query] | None = None
+    start: int = 0
+    places: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """MERGE INTO.
+
+    Parameters
+    ----------
+    source : Query
+        A table, or a query in parentheses, with its alias: what may stand behind FROM.
+    on : Query
+        The condition.
+    clauses : tuple of MergeClause
+        As they were written; of each kind the first that fits counts.
+    evolves : bool
+        Whether the table gets the columns that the source has more.
+    """
+
+    name: TableName
+    source: Query
+    on: Query
+    clauses: tuple[MergeClause, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+    alias: str | None = None
+    evolves: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NamedQuery:
+    """One ``name (columns) AS (query)`` of WITH."""
+
+    name: str
+    columns: tuple[str, ...]
+    query: Query
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WithQueries:
+    """WITH before a statement that changes rows."""
+
+    queries: tuple[NamedQuery, ...]
+    statement: Delete | Merge | Update
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +455,7 @@ Statement: TypeAlias = (
     | DropTable
     | DropView
     | Insert
+    | Merge
     | Query
     | Refresh
     | SetOption
@@ -389,4 +467,5 @@ Statement: TypeAlias = (
     | Truncate
     | Update
     | Use
+    | WithQueries
 )

@@ -27,7 +27,7 @@ from tidelake.table.handle import TableHandle
 from tidelake.types import TableSchema
 from tidelake.types.schema_change import SchemaChange
 
-__all__ = ["alter_table"]
+__all__ = ["alter_table", "with_newest_schema"]
 
 TRIES_MAX = 100
 """Schemas that others may publish while one is being made."""
@@ -86,6 +86,21 @@ def alter_table(handle: TableHandle, changes: Sequence[SchemaChange]) -> TableHa
         " altered here: try again."
     )
     raise ConflictError(message, kind="alter_lost", table=handle.identifier)
+
+
+def with_newest_schema(handle: TableHandle) -> TableHandle:
+    """The table as it was altered since it was opened; options of this use stay so.
+
+    Raises
+    ------
+    NotFoundError
+        It was dropped.
+    """
+    opened = handle.schemas.check_same(handle.schema, table=handle.identifier)
+    latest = handle.schemas.latest()
+    if latest is None:
+        raise dropped(handle.identifier)
+    return handle if latest.id == handle.schema.id else _with_schema(handle, opened, latest)
 
 
 def _published(handle: TableHandle, new: TableSchema) -> bool:

@@ -22,14 +22,11 @@ UPDATE t SET s.c2 = 'a_new' WHERE s.c1 = 1;
 DELETE FROM m WHERE id = 1;
 --! setup:
 CREATE TABLE target (a INT, b INT, c STRING) TBLPROPERTIES ('primary-key' = 'a'); CREATE TABLE source (a INT, b INT, c STRING) TBLPROPERTIES ('primary-key' = 'a');
---! refused: MERGE is not covered yet
 MERGE INTO target USING source ON target.a = source.a WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *;
---! refused: MERGE is not covered yet
 MERGE INTO target USING source ON target.a = source.a WHEN MATCHED AND target.a = 5 THEN UPDATE SET b = source.b + target.b WHEN MATCHED AND source.c > 'c2' THEN UPDATE SET * WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND c > 'c9' THEN INSERT (a, b, c) VALUES (a, b * 1.1, c) WHEN NOT MATCHED THEN INSERT *;
 SET `spark.paimon.write.merge-schema` = true;
 CREATE TABLE ms (a INT, b STRING);
 INSERT INTO ms VALUES (1, '1'), (2, '2');
---! refused: 'c'
 INSERT INTO ms BY NAME SELECT 3 AS a, '3' AS b, 3 AS c;
 --! refused: COPY INTO
 COPY INTO default.m FROM '/data/csv_files/' FILE_FORMAT = (TYPE = CSV);

@@ -55,8 +55,10 @@ OF_ENGINES = {
     "scan.infer-parallelism",
     "scan.parallelism",
     "sink.parallelism",
+    "write.merge-schema",
+    "write.merge-schema.explicit-cast",
 }
-"""Options that Paimon 1.3.1 declares in ``FlinkConnectorOptions`` and that count here too."""
+"""Options of Paimon 1.3.1's connectors for Flink and Spark that count here too."""
 
 OF_OLDER_PAIMON = {"write-mode"}
 """Options that Paimon had before 1.0."""

@@ -355,26 +355,37 @@ def test_text_is_text():
 
 
 @pytest.mark.parametrize(
-    ("text", "where"),
+    ("text", "alias", "where"),
     [
-        ("DELETE FROM a.t", None),
-        ("DELETE FROM a.t WHERE id = 1 AND x", "id = 1 AND x"),
-        ("DELETE FROM a.t AS o WHERE o.id = 1 AND f(o.x.y)", "id = 1 AND f(x.y)"),
-        ("DELETE FROM a.t o WHERE O.`id`=1 OR t.x", "`id`=1 OR t.x"),
-        ("DELETE FROM a.t WHERE t.id = a.t.x OR s.t.y", "id = x OR s.t.y"),
+        ("DELETE FROM a.t", None, None),
+        ("DELETE FROM a.t WHERE id = 1 AND x", None, "id = 1 AND x"),
+        ("DELETE FROM a.t AS o WHERE o.id = 1 AND f(o.x.y)", "o", "o.id = 1 AND f(o.x.y)"),
+        ("DELETE FROM a.t o WHERE O.`id`=1 OR t.x", "o", "O.`id`=1 OR t.x"),
+        (
+            "DELETE FROM a.t WHERE id IN (SELECT u.id FROM u JOIN v USING (id) LIMIT 3) -- all",
+            None,
+            "id IN (SELECT u.id FROM u JOIN v USING (id) LIMIT 3)",
+        ),
     ],
 )
-def test_delete(text, where):
-    assert one(text) == s.Delete(TableName(("a", "t"), 12), where)
+def test_delete(text, alias, where):
+    found = one(text)
+    assert (found.name, found.alias) == (TableName(("a", "t"), 12), alias)
+    assert (None if found.where is None else found.where.sql) == where
 
 
 def test_update():
     found = one(
         "UPDATE t /*+ OPTIONS('a'='b') */ AS o SET o.x = o.x + f(o.y, 1), `y` = CASE WHEN o.z THEN"
-        " 'a,b' END WHERE o.id IN (1, 2)"
+        " 'a,b' END, z = (SELECT max(z), 1 FROM u WHERE u.id = o.id) WHERE o.id IN (1, 2)"
     )
-    assert found.values == {"x": "x + f(y, 1)", "y": "CASE WHEN z THEN 'a,b' END"}
-    assert (found.where, found.options) == ("id IN (1, 2)", {"a": "b"})
+    assert {column: value.sql for column, value in found.values.items()} == {
+        "x": "o.x + f(o.y, 1)",
+        "y": "CASE WHEN o.z THEN 'a,b' END",
+        "z": "(SELECT max(z), 1 FROM u WHERE u.id = o.id)",
+    }
+    assert found.where is not None
+    assert (found.where.sql, found.options, found.alias) == ("o.id IN (1, 2)", {"a": "b"}, "o")
 
 
 @pytest.mark.parametrize(
@@ -387,9 +398,8 @@ def test_update():
         ("UPDATE t SET a = 1, a = 2", InvalidInputError, "set twice"),
         ("UPDATE t SET a", InvalidInputError, "'=' must stand here"),
         ("UPDATE t SET a.b = 1", UnsupportedError, "field inside a column"),
-        ("DELETE FROM t WHERE id IN (SELECT id FROM u)", UnsupportedError, "subquery in DELETE"),
-        ("UPDATE t SET a = (SELECT max(b) FROM u)", UnsupportedError, "subquery in UPDATE"),
-        ("MERGE INTO t USING u ON t.a = u.a", UnsupportedError, "MERGE is not covered yet"),
+        ("UPDATE t SET a = 1, A = 2", InvalidInputError, "'A' is set twice"),
+        ("UPDATE t SET a = , b = 1", InvalidInputError, "expression is missing"),
     ],
 )
 def test_row_level_statements_that_are_wrong_or_not_covered(text, error, message):
@@ -419,4 +429,31 @@ def test_nothing_stands_behind_the_condition_of_a_delete_or_an_update(what, behi
 def test_a_condition_may_hold_such_words_inside():
     for condition in ("a IS DISTINCT FROM 3", "`limit` > 3", "b = 'LIMIT 1'"):
         [statement] = parse(f"DELETE FROM t WHERE {condition}")
-        assert statement.where == condition
+        assert statement.where.sql == condition
+
+
+def test_with_stands_before_changes_of_rows():
+    found = one("WITH a (x) AS (SELECT 1 LIMIT 1), b AS ((SELECT 2)) DELETE FROM t WHERE id = 1")
+    assert [(q.name, q.columns, q.query.sql) for q in found.queries] == [
+        ("a", ("x",), "SELECT 1 LIMIT 1"),
+        ("b", (), "(SELECT 2)"),
+    ]
+    assert isinstance(found.statement, s.Delete)
+    for text in (
+        "WITH a AS (SELECT 1) SELECT x AS delete FROM a",
+        "WITH a (x) AS (SELECT 1), b (SELECT 2) SELECT (x) update FROM a",
+    ):
+        assert isinstance(one(text), s.Query)
+    assert isinstance(one("WITH a (x) (SELECT 1), b (SELECT 2) UPDATE t SET x = 1"), s.WithQueries)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("WITH a AS (SELECT 1), A AS (SELECT 2) DELETE FROM t", "Two queries are named 'A'"),
+        ("WITH RECURSIVE a AS (SELECT 1) DELETE FROM t", "RECURSIVE is not covered"),
+    ],
+)
+def test_queries_before_a_change_that_are_wrong(text, message):
+    with pytest.raises((InvalidInputError, UnsupportedError), match=message):
+        one(text)

@@ -29,6 +29,8 @@ __all__ = [
     "WRITE_BUFFER_SPILLABLE",
     "WRITE_BUFFER_SPILL_MAX_DISK_SIZE",
     "WRITE_MAX_WRITERS_TO_SPILL",
+    "WRITE_MERGE_SCHEMA",
+    "WRITE_MERGE_SCHEMA_EXPLICIT_CAST",
     "WRITE_ONLY",
 ]
 
@@ -74,6 +76,18 @@ WRITE_ONLY: Final = boolean(
     "Whether writers leave compaction and expiry to a job of their own. True: faster commits, "
     "slower reads until that job runs.",
     fallback_keys=("write.compaction-skip",),
+)
+WRITE_MERGE_SCHEMA: Final = boolean(
+    "write.merge-schema",
+    False,
+    "Whether a write on Spark may bring new columns and wider types along: the table's schema is "
+    "changed before the rows are written, and columns that the rows have not are null.",
+)
+WRITE_MERGE_SCHEMA_EXPLICIT_CAST: Final = boolean(
+    "write.merge-schema.explicit-cast",
+    False,
+    "Whether write.merge-schema may also give a column a type into which its values can only be "
+    "cast, perhaps losing something.",
 )
 LOCAL_MERGE_BUFFER_SIZE: Final = memory_size(
     "local-merge-buffer-size",

@@ -1,0 +1,77 @@
+"""Expressions of a statement as Spark's columns, with what their subqueries read.
+
+A column can be had from text alone, and text names tables. So each table in a subquery becomes a
+view of the session, under a name of its own, for as long as the statement runs; the view reads the
+columns that the subquery looks at and the rows that its filters leave, as of the newest snapshot
+when it is made.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidelake.spark.expression import quoted
+from tidelake.sql.expression import Expression, RowsQualified
+from tidelake.sql.query import ParsedQuery, Reference
+
+__all__ = ["Reading", "StatementExpressions"]
+
+Reading: TypeAlias = "Callable[[], DataFrame]"
+_NUMBERS = itertools.count()
+_VIEW = "__tidelake_subquery_"
+
+
+class StatementExpressions:
+    """Expressions of one statement; a context that lets its views go at its end.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where they are evaluated.
+    subqueries : callable
+        Gives how the tables in an expression are read.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        subqueries: Callable[[ParsedQuery], Mapping[Reference, Reading]],
+    ) -> None:
+        self._spark = spark
+        self._subqueries = subqueries
+        self._views: dict[str, Reading] = {}
+
+    def __enter__(self) -> StatementExpressions:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in self._views:
+            self._spark.catalog.dropTempView(name)
+
+    def column(self, expression: Expression, *, qualified: RowsQualified = None) -> Column:
+        """The expression as a column; it is resolved where it is used, by views of that moment.
+
+        Parameters
+        ----------
+        expression : Expression
+            It.
+        qualified : optional
+            As of :meth:`tidelake.sql.expression.Expression.rewritten`.
+        """
+        relations: dict[Reference, str] = {}
+        for reference, read in self._subqueries(expression.parsed).items():
+            name = f"{_VIEW}{next(_NUMBERS)}"
+            self._views[name] = read
+            relations[reference] = quoted(name)
+        self.fresh()
+        return F.expr(expression.rewritten(relations, qualified=qualified))
+
+    def fresh(self) -> None:
+        """Read the tables of all subqueries as they are now."""
+        for name, read in self._views.items():
+            read().createOrReplaceTempView(name)

@@ -486,3 +486,21 @@ def test_a_default_is_kept_as_paimon_keeps_it_and_is_written(lake):
     (shown,) = lake.sql("SHOW CREATE TABLE t").collect()[0]
     assert "`b` STRING DEFAULT 'it''s'" in shown
     assert "`c` INT DEFAULT 5" in shown
+
+
+def test_a_value_that_does_not_fit_is_refused_in_our_words(lake):
+    lake.sql("CREATE TABLE t (a TINYINT, d DATE)")
+    for values in ("SELECT 300, NULL", "SELECT 300 + id, NULL FROM range(2)"):
+        with pytest.raises(InvalidInputError, match="TINYINT") as raised:
+            lake.sql(f"INSERT INTO t {values}")
+        assert "SQLSTATE" not in str(raised.value)
+    with pytest.raises(InvalidInputError, match="Division by zero"):
+        lake.sql("CREATE TABLE u AS SELECT 1 / (id - id) AS x FROM range(2)")
+    assert rows(lake, "SELECT count(*) FROM t") == [(0,)]
+    assert lake.catalog.list_tables("default") == ["t"]
+
+
+def test_columns_of_a_new_table_may_be_null_inside_too(lake):
+    lake.sql("CREATE TABLE t AS SELECT array(1) AS a, map('k', 1) AS m, named_struct('x', 1) AS s")
+    types = [str(f.type) for f in lake.catalog.table("default.t").table_schema.fields]
+    assert types == ["ARRAY<INT>", "MAP<STRING NOT NULL, INT>", "ROW<`x` INT>"]

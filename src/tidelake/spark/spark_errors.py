@@ -8,9 +8,14 @@ from contextlib import contextmanager
 
 from pyspark.errors import (
     AnalysisException,
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
     IllegalArgumentException,
+    NumberFormatException,
     ParseException,
     PySparkException,
+    SparkRuntimeException,
 )
 from pyspark.logger import PySparkLogger
 
@@ -19,6 +24,18 @@ from tidelake.sql.statement import Query
 from tidelake.sql.words import fault
 
 __all__ = ["in_our_words", "our_error"]
+
+_REFUSALS = (
+    AnalysisException,
+    IllegalArgumentException,
+    ParseException,
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    NumberFormatException,
+    SparkRuntimeException,
+)
+"""What Spark says of a query, or of a value that the query makes something of."""
 
 _CONDITION = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*")
 _TAIL = re.compile(r"\s*(SQLSTATE: \w+.*|; line \d+ pos \d+.*|;\s*\n.*|\n==.*)$", re.DOTALL)
@@ -41,14 +58,14 @@ def in_our_words(query: Query, columns: Sequence[str] = ()) -> Iterator[None]:
     Raises
     ------
     InvalidInputError
-        Spark's analysis or parser refused the query.
+        Spark's analysis or parser refused the query, or a value does not fit what it does.
     """
     # by Spark's own class: whoever asks first for a logger decides of which class it is
     logger = PySparkLogger.getLogger(_LOGGER)
     was_disabled, logger.disabled = logger.disabled, True  # it would print the stack
     try:
         yield
-    except (AnalysisException, IllegalArgumentException, ParseException) as error:
+    except _REFUSALS as error:
         raise our_error(error, query, columns) from error
     finally:
         logger.disabled = was_disabled

@@ -316,5 +316,17 @@ def _matching(
 
 
 def _nullable(schema: st.StructType) -> st.StructType:
-    """Columns that may be null, whatever a literal or a count promises."""
-    return st.StructType([st.StructField(f.name, f.dataType, metadata=f.metadata) for f in schema])
+    """Columns that may be null, whatever a literal or a count promises, and what is in them."""
+    return st.StructType(
+        [st.StructField(f.name, _nullable_inside(f.dataType), metadata=f.metadata) for f in schema]
+    )
+
+
+def _nullable_inside(data_type: st.DataType) -> st.DataType:
+    if isinstance(data_type, st.StructType):
+        return _nullable(data_type)
+    if isinstance(data_type, st.ArrayType):
+        return st.ArrayType(_nullable_inside(data_type.elementType))
+    if isinstance(data_type, st.MapType):
+        return st.MapType(data_type.keyType, _nullable_inside(data_type.valueType))
+    return data_type

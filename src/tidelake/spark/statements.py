@@ -216,7 +216,8 @@ class Statements:
         if isinstance(statement, Query):
             return self._query(statement, args)
         if isinstance(statement, Insert):
-            self.writes.insert(statement, args)
+            with in_our_words(statement.query):
+                self.writes.insert(statement, args)
             return self._nothing()
         if isinstance(statement, WithQueries):
             return self._with(statement, args, text)
@@ -229,7 +230,8 @@ class Statements:
                 self.writes.merge(statement, text)
             return self._nothing()
         if isinstance(statement, CreateTable) and statement.query is not None:
-            self.writes.create_as(statement, statement.query, args)
+            with in_our_words(statement.query):
+                self.writes.create_as(statement, statement.query, args)
             return self._nothing()
         if isinstance(statement, CreateView):
             self._check_view(statement)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidelake.errors import InvalidInputError, shortened
+from tidelake.errors import InvalidInputError, NotFoundError, shortened
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.table.arguments import column_names, whole_number
@@ -102,7 +102,7 @@ def changes_between(
         handle.schema.field(name)
     context = handle.read_context()
     if source == "diff":
-        before = handle.time_travel.at(start)
+        before = _before(handle, start)
         after = handle.snapshots.latest() if end is None else handle.time_travel.at(end)
         _check_forward(handle, _id_of(before), _id_of(after), start, end)
         return TableChanges(handle, before, after, NetRows(context, columns, predicate))
@@ -141,4 +141,14 @@ def _told_id(handle: TableHandle, moment: Moment, *, is_start: bool = False) -> 
         told = handle.snapshots.is_told
         if told(number) or (is_start and told(number + 1)):
             return number
-    return _id_of(handle.time_travel.at(moment))
+    return _id_of(_before(handle, moment) if is_start else handle.time_travel.at(moment))
+
+
+def _before(handle: TableHandle, start: Moment) -> Snapshot | None:
+    """The state at the start: that of a time before the first snapshot of all is the empty one."""
+    try:
+        return handle.time_travel.at(start)
+    except NotFoundError as error:
+        if error.kind != "before_first_snapshot" or handle.snapshots.earliest_id() != 1:
+            raise  # what came before is not known any more
+        return None

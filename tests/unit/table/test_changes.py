@@ -83,6 +83,17 @@ def test_changes_by_tag_and_time_with_columns_and_filter(keyed):
     assert [r[0] for r in changed(keyed, 1, "t1")] == []
 
 
+@pytest.mark.parametrize("mode", ["diff", "delta"])
+def test_a_time_before_the_first_snapshot_begins_with_the_empty_table(keyed, mode):
+    keyed.write([{"k": 1, "v": "a", "n": 1}])
+    keyed.write([{"k": 2, "v": "b", "n": 2}])
+    long_ago = dt.datetime(2001, 1, 1, tzinfo=dt.UTC)
+    assert changed(keyed, long_ago, 1, mode=mode) == [("+I", 1, "a", 1)]
+    assert len(changed(keyed, long_ago, mode=mode)) == 2
+    with pytest.raises(NotFoundError, match="lies before snapshot 1"):
+        keyed.changes(0, long_ago, mode=mode)
+
+
 def test_wrong_moments_are_refused(keyed):
     keyed.write([{"k": 1, "v": "a", "n": 1}])
     keyed.write([{"k": 1, "v": "b", "n": 1}])

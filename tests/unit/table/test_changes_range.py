@@ -98,6 +98,12 @@ def test_a_state_is_gone_with_its_snapshot(expired: Table):
         expired.to_arrow(snapshot_id=2)
 
 
+@pytest.mark.parametrize("mode", ["diff", "changelog"])
+def test_a_time_before_an_expired_snapshot_is_no_beginning(expired: Table, mode):
+    with pytest.raises(NotFoundError, match="lies before snapshot 3"):
+        expired.changes("2001-01-01", mode=mode)
+
+
 def test_a_changelog_that_is_gone_too_is_told(expired: Table):
     expired.fileio.delete(expired.paths.changelog(1))
     assert expired.changes(1, 2, mode="changelog").num_rows

@@ -504,3 +504,17 @@ def test_columns_of_a_new_table_may_be_null_inside_too(lake):
     lake.sql("CREATE TABLE t AS SELECT array(1) AS a, map('k', 1) AS m, named_struct('x', 1) AS s")
     types = [str(f.type) for f in lake.catalog.table("default.t").table_schema.fields]
     assert types == ["ARRAY<INT>", "MAP<STRING NOT NULL, INT>", "ROW<`x` INT>"]
+
+
+def test_sparks_setting_says_what_an_overwrite_replaces(lake):
+    lake.sql("CREATE TABLE p (id INT, dt STRING) PARTITIONED BY (dt)")
+    lake.sql("INSERT INTO p VALUES (1, 'a'), (2, 'b')")
+    lake.sql("INSERT OVERWRITE p VALUES (3, 'a')")
+    assert rows(lake, "SELECT id FROM p ORDER BY 1") == [(2,), (3,)]
+    for mode, left in (("dynamic", [(2,), (4,)]), ("static", [(4,)])):
+        lake.sql(f"SET spark.sql.sources.partitionOverwriteMode = {mode}")
+        try:
+            lake.sql("INSERT OVERWRITE p VALUES (4, 'a')")
+        finally:
+            lake.sql("RESET spark.sql.sources.partitionOverwriteMode")
+        assert rows(lake, "SELECT id FROM p ORDER BY 1") == left

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tidelake.errors import InvalidInputError
-from tidelake.options import session_options
+from tidelake.options import declared, session_options
 from tidelake.spark.paimon_settings import paimon_options
 from tidelake.spark.read import frame_of, view_frame_of
 from tidelake.table import RowView, SystemTable, Table
@@ -16,6 +16,7 @@ from tidelake.table import RowView, SystemTable, Table
 __all__ = ["SESSION_PREFIX", "in_session", "table_frame"]
 
 SESSION_PREFIX = "spark.tidelake."
+OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 
 def in_session(
@@ -24,8 +25,15 @@ def in_session(
     """The table with the session's options, and over them those of one use."""
     conf = spark.conf.getAll
     own = session_options(conf, prefix=SESSION_PREFIX, table=table.identifier)
-    given = {**paimon_options(conf, table=table.identifier), **own, **(options or {})}
+    in_paimons_words = paimon_options(conf, table=table.identifier)
+    given = {**_overwrite_options(conf), **in_paimons_words, **own, **(options or {})}
     return table.with_options(given) if given else table
+
+
+def _overwrite_options(conf: Mapping[str, str]) -> dict[str, str]:
+    """What Spark's own setting says of an overwrite; unset, the table's option counts."""
+    is_static = conf.get(OVERWRITE_MODE, "").lower() == "static"
+    return {declared.DYNAMIC_PARTITION_OVERWRITE.key: "false"} if is_static else {}
 
 
 def table_frame(

@@ -1,0 +1,30 @@
+-- Merge engines.
+CREATE TABLE pu (k INT NOT NULL, a INT, b STRING, c DOUBLE) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1', 'merge-engine' = 'partial-update');
+INSERT INTO pu VALUES (1, 1, NULL, NULL), (2, 2, 'b', 2.5);
+INSERT INTO pu VALUES (1, NULL, 'x', NULL), (2, NULL, NULL, NULL);
+INSERT INTO pu (k, c) VALUES (1, 9.5), (3, 3);
+SELECT * FROM pu;
+CREATE TABLE pd (k INT NOT NULL, a INT, b STRING) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1', 'merge-engine' = 'partial-update', 'partial-update.remove-record-on-delete' = 'true');
+INSERT INTO pd VALUES (1, 1, NULL), (2, NULL, 'b');
+INSERT INTO pd VALUES (1, NULL, 'a');
+DELETE FROM pd WHERE k = 2;
+INSERT INTO pd VALUES (2, 22, NULL);
+--! differs: removed-values
+SELECT * FROM pd;
+CREATE TABLE sg (k INT NOT NULL, a INT, g1 INT, b INT, g2 INT) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1', 'merge-engine' = 'partial-update', 'fields.g1.sequence-group' = 'a', 'fields.g2.sequence-group' = 'b', 'fields.b.aggregate-function' = 'sum');
+INSERT INTO sg VALUES (1, 1, 1, 10, 1), (2, 2, 2, 20, 2);
+INSERT INTO sg VALUES (1, 9, 0, 5, 2), (2, NULL, 3, 7, NULL);
+SELECT * FROM sg;
+CREATE TABLE ag (k INT NOT NULL, s BIGINT, mx INT, mn INT, l STRING, f STRING, la STRING, o BOOLEAN) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1', 'merge-engine' = 'aggregation', 'fields.s.aggregate-function' = 'sum', 'fields.mx.aggregate-function' = 'max', 'fields.mn.aggregate-function' = 'min', 'fields.l.aggregate-function' = 'last_non_null_value', 'fields.f.aggregate-function' = 'first_value', 'fields.la.aggregate-function' = 'listagg', 'fields.o.aggregate-function' = 'bool_or');
+INSERT INTO ag VALUES (1, 1, 5, 5, 'l1', 'f1', 'x', false), (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO ag VALUES (1, 10, 3, 3, NULL, 'f2', 'y', true), (2, 7, 7, 7, 'l', 'f', 'z', false);
+SELECT * FROM ag;
+CALL sys.compact(table => '@db.ag');
+SELECT * FROM ag;
+CREATE TABLE fr (k INT NOT NULL, v STRING) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1', 'merge-engine' = 'first-row');
+INSERT INTO fr VALUES (1, 'first'), (2, 'second');
+INSERT INTO fr VALUES (1, 'later'), (3, 'third');
+INSERT OVERWRITE fr VALUES (1, 'over');
+SELECT * FROM fr;
+CREATE TABLE bad (k INT NOT NULL, v STRING) TBLPROPERTIES ('primary-key' = 'k', 'merge-engine' = 'nosuch');
+CREATE TABLE bad (k INT NOT NULL, v STRING) TBLPROPERTIES ('primary-key' = 'k', 'merge-engine' = 'aggregation', 'fields.v.aggregate-function' = 'nosuch');

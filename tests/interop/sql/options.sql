@@ -1,0 +1,37 @@
+-- Options, comments, and what SHOW and DESCRIBE say.
+CREATE TABLE t (k INT NOT NULL COMMENT 'the key', v STRING COMMENT 'a value') COMMENT 'what it is' TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1');
+--! differs: show-columns
+SHOW COLUMNS FROM t;
+SHOW TABLES;
+SHOW TABLES LIKE 't*';
+ALTER TABLE t SET TBLPROPERTIES ('snapshot.num-retained.min' = '2', 'write-buffer-size' = '64 mb');
+ALTER TABLE t UNSET TBLPROPERTIES ('write-buffer-size');
+ALTER TABLE t SET TBLPROPERTIES ('comment' = 'another');
+ALTER TABLE t UNSET TBLPROPERTIES ('comment');
+COMMENT ON TABLE t IS 'a third';
+SELECT key, value FROM `t$options` WHERE key <> 'owner';
+SELECT schema_id, partition_keys, primary_keys, comment FROM `t$schemas`;
+ALTER TABLE t SET TBLPROPERTIES ('bucket' = '4');
+ALTER TABLE t SET TBLPROPERTIES ('primary-key' = 'v');
+ALTER TABLE t SET TBLPROPERTIES ('merge-engine' = 'first-row');
+CREATE TABLE t (k INT);
+CREATE TABLE IF NOT EXISTS t (other STRING);
+CREATE TABLE IF NOT EXISTS u (a INT) TBLPROPERTIES ('file.compression' = 'zstd');
+CREATE TABLE nokey (k INT, v STRING) TBLPROPERTIES ('primary-key' = 'nowhere');
+CREATE TABLE nopart (k INT, v STRING) PARTITIONED BY (nowhere);
+CREATE TABLE nullable (k INT, v STRING) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1');
+INSERT INTO nullable VALUES (NULL, 'x');
+DROP TABLE u;
+DROP TABLE u;
+DROP TABLE IF EXISTS u;
+ALTER TABLE nowhere ADD COLUMN a INT;
+TRUNCATE TABLE nowhere;
+DESCRIBE nowhere;
+CREATE DATABASE IF NOT EXISTS @db;
+CREATE DATABASE @db;
+CREATE DATABASE another_of_@db;
+SHOW DATABASES LIKE 'another_of_@db';
+DROP DATABASE another_of_@db;
+DROP DATABASE another_of_@db;
+DROP DATABASE IF EXISTS another_of_@db;
+DROP DATABASE @db;

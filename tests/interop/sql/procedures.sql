@@ -1,0 +1,32 @@
+-- CALL.
+CREATE TABLE t (k INT NOT NULL, v STRING) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1', 'write-only' = 'true');
+INSERT INTO t VALUES (1, 'a');
+INSERT INTO t VALUES (2, 'b');
+INSERT INTO t VALUES (1, 'A');
+CALL sys.compact(table => '@db.t');
+CALL sys.compact(table => '@db.t');
+INSERT INTO t VALUES (3, 'c');
+CALL sys.compact(table => '@db.t', compact_strategy => 'minor');
+CALL sys.compact_manifest(table => '@db.t');
+SELECT * FROM t;
+CREATE TABLE a (id INT, dt STRING) PARTITIONED BY (dt) TBLPROPERTIES ('compaction.min.file-num' = '2');
+INSERT INTO a VALUES (1, 'x');
+INSERT INTO a VALUES (2, 'x');
+INSERT INTO a VALUES (3, 'y');
+INSERT INTO a VALUES (4, 'y');
+CALL sys.compact(table => '@db.a', partitions => 'dt=x');
+SELECT `partition`, count(*) FROM `a$files` GROUP BY `partition`;
+CALL sys.compact(table => '@db.a', where => "dt = 'y'");
+SELECT `partition`, count(*) FROM `a$files` GROUP BY `partition`;
+CALL sys.mark_partition_done(table => '@db.a', partitions => 'dt=x');
+CREATE TABLE r (k INT NOT NULL, v STRING) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1');
+INSERT INTO r SELECT cast(id AS INT), 'v' FROM range(10);
+--! differs: rescale
+CALL sys.rescale(table => '@db.r', bucket_num => 2);
+SELECT count(*) FROM r;
+CALL sys.purge_files(table => '@db.a');
+SELECT count(*) FROM a;
+CALL sys.nosuch(table => '@db.t');
+CALL sys.compact(table => '@db.nowhere');
+CALL sys.compact(tabel => '@db.t');
+CALL sys.compact();

@@ -1,0 +1,30 @@
+-- What neither takes.
+CREATE TABLE t (k INT NOT NULL, v STRING, n INT) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1');
+INSERT INTO t VALUES (1, 'a', 1);
+INSERT INTO t VALUES (1, 2);
+INSERT INTO t VALUES (1, 'a', 1, 1);
+INSERT INTO t (k, nowhere) VALUES (1, 2);
+INSERT INTO t VALUES (NULL, 'a', 1);
+INSERT INTO t (v) VALUES ('no key');
+INSERT INTO nowhere VALUES (1);
+INSERT INTO t SELECT * FROM nowhere;
+UPDATE t SET k = 5 WHERE k = 1;
+UPDATE t SET nowhere = 5;
+UPDATE nowhere SET a = 1;
+DELETE FROM t WHERE nowhere = 1;
+DELETE FROM nowhere;
+INSERT OVERWRITE t PARTITION (v = 'x') VALUES (1, 1);
+ALTER TABLE t DROP PARTITION (v = 'x');
+TRUNCATE TABLE t PARTITION (v = 'x');
+SHOW PARTITIONS t;
+SELEC * FROM t;
+SELECT * FROM t WHERE nosuchfunction(k);
+SELECT * FROM t VERSION AS OF 'x' WHERE k = 1;
+ALTER TABLE t ADD COLUMN v INT;
+ALTER TABLE t ADD COLUMN z INT AFTER nowhere;
+ALTER TABLE t ALTER COLUMN v TYPE ARRAY<INT>;
+CREATE TABLE x (a INT, a STRING);
+CREATE TABLE x (a NOSUCHTYPE);
+CREATE TABLE x (a INT) TBLPROPERTIES ('bucket' = 'many');
+--! differs: databases
+CREATE TABLE nodb.x (a INT);

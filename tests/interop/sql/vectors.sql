@@ -1,0 +1,23 @@
+-- Deletion vectors, with a key and without one.
+CREATE TABLE a (id INT, v STRING) TBLPROPERTIES ('deletion-vectors.enabled' = 'true');
+INSERT INTO a SELECT id, cast(id AS STRING) FROM range(20);
+DELETE FROM a WHERE id % 5 = 0;
+UPDATE a SET v = 'u' WHERE id IN (1, 2);
+SELECT * FROM a WHERE id < 4;
+DELETE FROM a WHERE v = 'u';
+SELECT count(*) FROM a;
+CALL sys.compact(table => '@db.a');
+SELECT count(*), min(id) FROM a;
+CREATE TABLE k (k INT NOT NULL, v STRING) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1', 'deletion-vectors.enabled' = 'true');
+INSERT INTO k SELECT cast(id AS INT), concat('v', id) FROM range(4000);
+INSERT INTO k VALUES (2, 'B'), (4004, 'd');
+SELECT * FROM k WHERE k < 4 OR k > 3998;
+UPDATE k SET v = 'u' WHERE k = 3;
+DELETE FROM k WHERE k = 1;
+SELECT * FROM k WHERE k < 5;
+SELECT count(*) FROM k VERSION AS OF 2;
+CREATE TABLE p (id INT, v STRING, dt STRING) PARTITIONED BY (dt) TBLPROPERTIES ('deletion-vectors.enabled' = 'true');
+INSERT INTO p VALUES (1, 'a', 'x'), (2, 'b', 'x'), (3, 'c', 'y');
+DELETE FROM p WHERE dt = 'x' AND id = 1;
+DELETE FROM p WHERE dt = 'y';
+SELECT * FROM p;

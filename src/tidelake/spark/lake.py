@@ -21,6 +21,7 @@ from pyspark.sql import types as st
 from tidelake.catalog import Catalog, open_catalog
 from tidelake.errors import InvalidInputError
 from tidelake.spark._optional import statements_of
+from tidelake.spark.catalog import register
 from tidelake.spark.change import delete_on_spark, update_on_spark
 from tidelake.spark.changes import changes_frame
 from tidelake.spark.compaction import compact_on_spark
@@ -54,6 +55,7 @@ def attach(
     catalog: str = DEFAULT_CATALOG,
     options: Mapping[str, object] | None = None,
     memory: int | str | None = None,
+    spark_sql: bool = True,
 ) -> Lake:
     """Open a warehouse on a Spark session.
 
@@ -67,16 +69,26 @@ def attach(
     warehouse : str or Path
         A directory that the driver and all executors see under this path.
     catalog : str
-        The name that statements of :meth:`Lake.sql` call it by.
+        The name that statements of :meth:`Lake.sql`, and of ``spark.sql``, call it by.
     options : mapping, optional
         Of the catalog; see :func:`tidelake.open`.
     memory : int or str, optional
         What the driver's process, and each Python process of an executor, may take for Tidelake's
         own work; see :func:`tidelake.open`. Spark's own settings bound the JVM.
+    spark_sql : bool
+        Whether ``spark.sql``, ``spark.table`` and ``frame.writeTo`` of this session know the
+        tables, too, as ``<catalog>.<database>.<table>``. On Spark Connect they never do.
+
+    Raises
+    ------
+    InvalidInputError
+        The session has a catalog of that name that is not Tidelake's.
     """
     prepare(spark)
     spark.dataSource.register(TidelakeSource)
     opened = open_catalog(warehouse, options=options, memory=memory)
+    if spark_sql:
+        register(spark, opened, name=catalog)
     return Lake(spark, opened, catalog_name=catalog)
 
 

@@ -1,0 +1,156 @@
+"""The border to the JVM: values that Java's interfaces want, and objects that implement them.
+
+Java's interfaces are implemented by Python objects (py4j's proxies). Three things differ from Java:
+
+1. A **default method** is not there: Spark's call reaches Python, so each must be written here, too
+   (a test compares the classes with the interfaces by reflection).
+2. An int is given as a Java ``int``, a Python list as nothing at all: what is not a string, a truth
+   or a proxy is made by Java (arrays, ``OptionalLong``, maps).
+3. An exception is a text, unless it is a Java exception that Python raises: see
+   :mod:`tidelake.spark.catalog.refusal`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import py4j.java_gateway
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
+
+from tidelake.spark.catalog.refusal import guarded
+
+__all__ = ["CONNECTOR", "Gateway", "JavaObject", "Proxy", "struct_of", "type_of"]
+
+JavaObject: TypeAlias = Any
+CONNECTOR = "org.apache.spark.sql.connector"
+# the options of a read that Spark carries out itself, and the settings that name them
+_TIME_TRAVEL = {
+    "spark.sql.timeTravelVersionKey": "versionAsOf",
+    "spark.sql.timeTravelTimestampKey": "timestampAsOf",
+}
+
+
+class Gateway:
+    """Makes Java's values in a session's JVM.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic one.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self._gateway = spark.sparkContext._gateway
+
+    def java(self, name: str) -> JavaObject:
+        """A class by its full name."""
+        return getattr(self._gateway.jvm, name)
+
+    def connector(self, name: str) -> JavaObject:
+        """A class of Spark's connector interfaces: ``"catalog.Identifier"``."""
+        return self.java(f"{CONNECTOR}.{name}")
+
+    def array(self, name: str, values: Sequence[object]) -> JavaObject:
+        """An array of a class."""
+        made = self._gateway.new_array(self.java(name), len(values))
+        for place, value in enumerate(values):
+            made[place] = value
+        return made
+
+    def strings(self, values: Sequence[str]) -> JavaObject:
+        """An array of strings."""
+        return self.array("java.lang.String", values)
+
+    def mapping(self, values: Mapping[str, str]) -> JavaObject:
+        """A ``java.util.Map``."""
+        made = self.java("java.util.HashMap")()
+        for key, value in values.items():
+            made.put(key, value)
+        return made
+
+    def set(self, values: Iterable[object]) -> JavaObject:
+        """A ``java.util.Set``."""
+        made = self.java("java.util.HashSet")()
+        for value in values:
+            made.add(value)
+        return made
+
+    def constants(self, name: str, *names: str) -> JavaObject:
+        """A set of some values of an enum."""
+        return self.set(getattr(self.connector(name), one) for one in names)
+
+    def optional_long(self, value: int | None) -> JavaObject:
+        """An ``OptionalLong``; Python's own int would not do."""
+        kind = self.java("java.util.OptionalLong")
+        return kind.empty() if value is None else kind.of(value)
+
+    def schema(self, struct: st.StructType) -> JavaObject:
+        """A ``StructType`` of Spark's."""
+        return self.spark._jsparkSession.parseDataType(struct.json())
+
+    def options(self, given: JavaObject) -> dict[str, str]:
+        """The options of a statement (``CaseInsensitiveStringMap``), without Spark's own."""
+        spark = {self.spark.conf.get(key, name).lower() for key, name in _TIME_TRAVEL.items()}
+        return {
+            key: value
+            for key, value in dict(given.asCaseSensitiveMap()).items()
+            if key.lower() not in spark and not key.startswith("__")
+        }
+
+    def frame(self, dataset: JavaObject) -> DataFrame:
+        """A Java ``Dataset`` as a DataFrame."""
+        return DataFrame(dataset, self.spark)
+
+
+def struct_of(schema: JavaObject) -> st.StructType:
+    """Python's schema of a Java ``StructType``."""
+    return st.StructType.fromJson(json.loads(schema.json()))
+
+
+def type_of(data_type: JavaObject) -> st.DataType:
+    """Python's type of a Java ``DataType``."""
+    field = {"name": "c", "type": json.loads(data_type.json()), "nullable": True, "metadata": {}}
+    return st.StructType.fromJson({"type": "struct", "fields": [field]}).fields[0].dataType
+
+
+class Proxy:
+    """What implements Java interfaces: ``class X(Proxy, implements=("some.Interface",))``.
+
+    Every public method may be called by the JVM, on any thread; its errors reach the user as in
+    :mod:`tidelake.spark.catalog.refusal`.
+
+    Parameters
+    ----------
+    gateway : Gateway
+        The session's JVM.
+    """
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+
+    Java: SimpleNamespace  # where py4j looks for the interfaces
+
+    def __init_subclass__(cls, *, implements: Sequence[str] = ()) -> None:
+        for name, method in list(vars(cls).items()):
+            if callable(method) and not name.startswith("_"):
+                setattr(cls, name, guarded(method))
+        if implements:
+            cls.Java = SimpleNamespace(implements=tuple(implements))
+
+    def toString(self) -> str:
+        """How it is shown, and what tells it from others."""
+        return f"{type(self).__name__}@{id(self):x}"
+
+    def hashCode(self) -> int:
+        """Alike where :meth:`equals` is."""
+        return hash(self.toString()) & 0x7FFFFFFF
+
+    def equals(self, other: JavaObject) -> bool:
+        """Whether the other is this one. It arrives as Java's object, never as Python's."""
+        is_object = isinstance(other, py4j.java_gateway.JavaObject)
+        return is_object and bool(other.toString() == self.toString())

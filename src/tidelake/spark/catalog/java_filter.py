@@ -1,0 +1,181 @@
+"""Filters of Spark's connector interfaces as predicates of the kernel.
+
+They serve to read less: Spark applies all of its filters once more, so at the top a part that has
+no counterpart may be left out. Below NOT and OR nothing may be: there it is exact, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+from py4j.java_gateway import JavaObject
+
+from tidelake.types import DataField, DataType, TypeRoot
+from tidelake.types.predicate import (
+    And,
+    Compare,
+    In,
+    IsNull,
+    Not,
+    NotNull,
+    Or,
+    Predicate,
+    StartsWith,
+    conjoin,
+)
+
+__all__ = ["from_java_filters", "literal_of"]
+
+_COMPARED = {
+    "EqualTo": "==",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+}
+_PLAIN = (bool, int, float, str)
+# compared by Spark exactly as by the kernel, whatever the session says
+_COMPARABLE = frozenset(
+    {
+        TypeRoot.BOOLEAN,
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.FLOAT,
+        TypeRoot.DOUBLE,
+        TypeRoot.DECIMAL,
+        TypeRoot.CHAR,
+        TypeRoot.VARCHAR,
+        TypeRoot.DATE,
+        TypeRoot.TIMESTAMP,
+        TypeRoot.TIMESTAMP_LTZ,
+    }
+)
+
+
+class _InexpressibleError(Exception):
+    """The kernel has no predicate that keeps the same rows."""
+
+
+def from_java_filters(filters: Sequence[Any], fields: Sequence[DataField]) -> Predicate | None:
+    """Give filters as one predicate, not yet bound; it keeps at least the rows that they keep.
+
+    Parameters
+    ----------
+    filters : sequence of JavaObject
+        Of ``org.apache.spark.sql.sources``; all must hold.
+    fields : sequence of DataField
+        The columns.
+    """
+    types = {f.name: f.type for f in fields}
+    parts = []
+    for one in filters:
+        try:
+            parts.append(_predicate(one, types, exact=False))
+        except _InexpressibleError:
+            continue
+    return conjoin(parts)
+
+
+def _predicate(given: Any, types: Mapping[str, DataType], *, exact: bool) -> Predicate:
+    """Exact: nulls count, because NOT or OR looks at the answer."""
+    kind = given.getClass().getSimpleName()
+    if kind in {"And", "Or"}:
+        sides = (
+            _predicate(given.left(), types, exact=True),
+            _predicate(given.right(), types, exact=True),
+        )
+        return And(sides) if kind == "And" else Or(sides)
+    if kind == "Not":
+        return Not(_predicate(given.child(), types, exact=True))
+    make = _MAKERS.get(kind)
+    if make is None:
+        raise _InexpressibleError
+    name = str(given.attribute())
+    if name not in types:
+        name = name.removeprefix("`").removesuffix("`")
+    if name not in types or types[name].root not in _COMPARABLE:
+        raise _InexpressibleError
+    return make(given, kind, name, types[name], exact)
+
+
+def _compare(given: Any, kind: str, name: str, data_type: DataType, _exact: bool) -> Predicate:  # noqa: FBT001
+    return Compare(_COMPARED[kind], name, literal_of(given.value(), data_type))
+
+
+def _null_safe(given: Any, _kind: str, name: str, data_type: DataType, exact: bool) -> Predicate:  # noqa: FBT001
+    if given.value() is None:
+        return IsNull(name)
+    if exact:  # false where the column is null, and an equality says nothing there
+        raise _InexpressibleError
+    return Compare("==", name, literal_of(given.value(), data_type))
+
+
+def _is_in(given: Any, _kind: str, name: str, data_type: DataType, exact: bool) -> Predicate:  # noqa: FBT001
+    values = list(given.values())
+    if exact and None in values:
+        raise _InexpressibleError
+    return In(name, tuple(literal_of(v, data_type) for v in values if v is not None))
+
+
+def _starts(given: Any, _kind: str, name: str, _type: DataType, _exact: bool) -> Predicate:  # noqa: FBT001
+    return StartsWith(name, given.value())
+
+
+def _null(_given: Any, kind: str, name: str, _type: DataType, _exact: bool) -> Predicate:  # noqa: FBT001
+    return IsNull(name) if kind == "IsNull" else NotNull(name)
+
+
+_MAKERS: Mapping[str, Callable[[Any, str, str, DataType, bool], Predicate]] = {
+    **dict.fromkeys(_COMPARED, _compare),
+    "EqualNullSafe": _null_safe,
+    "In": _is_in,
+    "StringStartsWith": _starts,
+    "IsNull": _null,
+    "IsNotNull": _null,
+}
+
+
+def literal_of(value: Any, data_type: DataType) -> object:
+    """A literal of Java's as Python's, of the column's type."""
+    root = data_type.root
+    if isinstance(value, _PLAIN):
+        return value
+    if root is TypeRoot.DECIMAL and isinstance(value, Decimal):
+        return value
+    if not isinstance(value, JavaObject):
+        raise _InexpressibleError
+    made = _moment(value, value.getClass().getName())
+    wanted = {
+        TypeRoot.DATE: type(made) is date,
+        TypeRoot.TIMESTAMP: isinstance(made, datetime) and made.tzinfo is None,
+        TypeRoot.TIMESTAMP_LTZ: isinstance(made, datetime) and made.tzinfo is not None,
+    }
+    if not wanted.get(root, False):
+        raise _InexpressibleError
+    return made
+
+
+def _moment(value: Any, kind: str) -> date | datetime | None:
+    try:
+        if kind == "java.sql.Date":
+            return date.fromisoformat(value.toLocalDate().toString())
+        if kind == "java.time.LocalDate":
+            return date.fromisoformat(value.toString())
+        if kind == "java.time.LocalDateTime":
+            return datetime.fromisoformat(value.toString())
+        if kind == "java.sql.Timestamp":
+            return _instant(value.getTime() // 1000, value.getNanos())
+        if kind == "java.time.Instant":
+            return _instant(value.getEpochSecond(), value.getNano())
+    except (ValueError, OverflowError) as error:  # a year that Python does not count
+        raise _InexpressibleError from error
+    return None
+
+
+def _instant(seconds: int, nanos: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=nanos // 1000)

@@ -1,0 +1,278 @@
+"""What CREATE TABLE and ALTER TABLE of Spark's parser say, as the kernel takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from py4j.java_collections import JavaArray
+from pyspark.sql import types as st
+
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.spark.catalog.gateway import Gateway, JavaObject, struct_of, type_of
+from tidelake.spark.types import fields_from_spark
+from tidelake.types import DataField, DataType
+from tidelake.types.schema_change import (
+    AddColumn,
+    ColumnPath,
+    DropColumn,
+    Position,
+    RemoveOption,
+    RenameColumn,
+    SchemaChange,
+    SetOption,
+    UpdateColumnComment,
+    UpdateColumnNullability,
+    UpdateColumnPosition,
+    UpdateColumnType,
+    UpdateComment,
+)
+
+__all__ = ["NewTable", "schema_changes"]
+
+PRIMARY_KEY = "primary-key"
+PARTITION = "partition"
+COMMENT = "comment"
+OWN_PROVIDERS = frozenset({"tidelake", "paimon"})
+PROVIDER_DEFAULT = "spark.sql.sources.default"
+# what Spark writes among the properties on its own account
+_OF_SPARK = ("owner", "external", "is_managed_location", "collation", "table_type")
+_OPTION_PREFIX = "option."
+
+
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """A table to be made; arguments as of :meth:`tidelake.catalog.Catalog.create_table`."""
+
+    fields: tuple[DataField, ...]
+    primary_keys: tuple[str, ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+
+    @classmethod
+    def of(cls, gateway: Gateway, name: str, asked: Sequence[JavaObject]) -> NewTable:
+        """Take what ``createTable`` is given.
+
+        Parameters
+        ----------
+        gateway : Gateway
+            The session's JVM.
+        name : str
+            The table, for messages.
+        asked : sequence of JavaObject
+            A ``TableInfo``; or columns (or a schema), transforms and properties.
+        """
+        constraints: Sequence[JavaObject] = ()
+        if len(asked) == 1:
+            (info,) = asked
+            columns, transforms, properties = info.columns(), info.partitions(), info.properties()
+            constraints = info.constraints() or ()
+        else:
+            columns, transforms, properties = asked
+        schema = columns
+        if isinstance(columns, JavaArray):
+            util = gateway.connector("catalog.CatalogV2Util")
+            schema = util.v2ColumnsToStructType(columns)
+        options = dict(properties)
+        _check_provider(gateway, options.pop("provider", None), name)
+        if "location" in options:
+            message = (
+                f"Table '{name}' cannot have a LOCATION: its directory is"
+                " <warehouse>/<database>.db/<table>."
+            )
+            raise UnsupportedError(message, kind="sql_clause", table=name)
+        for key in list(options):
+            if key in _OF_SPARK or key.startswith(_OPTION_PREFIX):
+                del options[key]
+        comment = options.pop(COMMENT, None)
+        keys = _names(options.pop(PRIMARY_KEY, "")) or _primary_key(constraints, name)
+        partition = _names(options.pop(PARTITION, "")) or _partition(transforms, name)
+        return cls(
+            fields_from_spark(_plain(struct_of(schema)), table=name),
+            keys,
+            partition,
+            options,
+            comment,
+        )
+
+
+def _plain(struct: st.StructType) -> st.StructType:
+    """The schema with CHAR(n) and VARCHAR(n) where Spark hides them in the metadata."""
+    fields = []
+    for one in struct.fields:
+        hidden = one.metadata.get("__CHAR_VARCHAR_TYPE_STRING")
+        data_type = one.dataType
+        if hidden is not None and hidden.startswith(("char(", "varchar(")):
+            length = int(hidden[hidden.index("(") + 1 : -1])
+            kind = st.CharType if hidden.startswith("char") else st.VarcharType
+            data_type = kind(length)
+        fields.append(st.StructField(one.name, data_type, one.nullable, one.metadata))
+    return st.StructType(fields)
+
+
+def _check_provider(gateway: Gateway, provider: str | None, name: str) -> None:
+    # DataFrameWriter.saveAsTable says Spark's default format where the user says none
+    default = str(gateway.spark.conf.get(PROVIDER_DEFAULT, "parquet"))
+    if provider is None or provider.lower() in {*OWN_PROVIDERS, default.lower()}:
+        return
+    message = (
+        f"Table '{name}' cannot be made USING {provider}: tables of this catalog are"
+        " tidelake's. USING tidelake, or none; the option 'file.format' says how files are stored."
+    )
+    raise UnsupportedError(message, kind="sql_clause", table=name)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _primary_key(constraints: Sequence[JavaObject], name: str) -> tuple[str, ...]:
+    keys: tuple[str, ...] = ()
+    for one in constraints:
+        if one.getClass().getSimpleName() != "PrimaryKey" or one.enforced():
+            message = (
+                f"Table '{name}' cannot have the constraint {one.toDDL()}: only PRIMARY KEY (...)"
+                " NOT ENFORCED is known."
+            )
+            raise UnsupportedError(message, kind="sql_clause", table=name)
+        keys = tuple(_only(reference, name) for reference in one.columns())
+    return keys
+
+
+def _partition(transforms: Sequence[JavaObject], name: str) -> tuple[str, ...]:
+    keys = []
+    for one in transforms:
+        if one.name() != "identity":
+            message = (
+                f"Table '{name}' cannot be partitioned by {one.toString()}: a partition is a"
+                " column; buckets are the options 'bucket' and 'bucket-key'."
+            )
+            raise UnsupportedError(message, kind="sql_clause", table=name)
+        keys.append(_only(one.references()[0], name))
+    return tuple(keys)
+
+
+def _only(reference: JavaObject, name: str) -> str:
+    names = [str(part) for part in reference.fieldNames()]
+    if len(names) != 1:
+        message = f"Table '{name}': '{'.'.join(names)}' lies inside another column, and is no key."
+        raise InvalidInputError(message, kind="bad_key", table=name)
+    return names[0]
+
+
+# ---- ALTER TABLE
+
+
+def schema_changes(changes: Sequence[JavaObject], *, table: str) -> list[SchemaChange]:
+    """Give what ALTER TABLE says as changes of the kernel's.
+
+    Parameters
+    ----------
+    changes : sequence of JavaObject
+        ``TableChange`` of Spark's.
+    table : str
+        The table, for messages.
+
+    Raises
+    ------
+    UnsupportedError
+        The kernel has no such change.
+    """
+    made: list[SchemaChange] = []
+    for change in changes:
+        kind = change.getClass().getSimpleName()
+        maker = _CHANGES.get(kind)
+        if maker is None:
+            message = (
+                f"Table '{table}' cannot be altered by {change.toString()}: tl.sql(\"ALTER TABLE"
+                ' ...") lists what there is.'
+            )
+            raise UnsupportedError(message, kind="sql_clause", table=table)
+        made.extend(maker(change, table))
+    return made
+
+
+def _path(change: JavaObject) -> ColumnPath:
+    names = tuple(str(name) for name in change.fieldNames())
+    return names[0] if len(names) == 1 else names
+
+
+def _type(data_type: JavaObject, *, nullable: bool, table: str) -> DataType:
+    struct = st.StructType([st.StructField("c", type_of(data_type), nullable)])
+    return fields_from_spark(_plain(struct), table=table)[0].type
+
+
+def _position(given: JavaObject | None) -> Position | None:
+    if given is None:
+        return None
+    if given.getClass().getSimpleName() == "First":
+        return Position.first()
+    return Position.after(str(given.column()))
+
+
+def _add(change: JavaObject, table: str) -> list[SchemaChange]:
+    if change.defaultValue() is not None:
+        message = (
+            f"Table '{table}': a column with a DEFAULT is added by tl.sql(\"ALTER TABLE ...\")."
+        )
+        raise UnsupportedError(message, kind="sql_clause", table=table)
+    data_type = _type(change.dataType(), nullable=change.isNullable(), table=table)
+    return [AddColumn(_path(change), data_type, change.comment(), _position(change.position()))]
+
+
+def _drop(change: JavaObject, _table: str) -> list[SchemaChange]:
+    return [DropColumn(_path(change))]
+
+
+def _rename(change: JavaObject, _table: str) -> list[SchemaChange]:
+    return [RenameColumn(_path(change), str(change.newName()))]
+
+
+def _retype(change: JavaObject, table: str) -> list[SchemaChange]:
+    return [
+        UpdateColumnType(_path(change), _type(change.newDataType(), nullable=True, table=table))
+    ]
+
+
+def _nullability(change: JavaObject, _table: str) -> list[SchemaChange]:
+    return [UpdateColumnNullability(_path(change), bool(change.nullable()))]
+
+
+def _column_comment(change: JavaObject, _table: str) -> list[SchemaChange]:
+    return [UpdateColumnComment(_path(change), change.newComment())]
+
+
+def _move(change: JavaObject, table: str) -> list[SchemaChange]:
+    path = _path(change)
+    position: Any = _position(change.position())
+    if not isinstance(path, str):
+        message = (
+            f"Table '{table}': '{'.'.join(path)}' lies inside another column, and stays there."
+        )
+        raise UnsupportedError(message, kind="sql_clause", table=table)
+    return [UpdateColumnPosition(path, position)]
+
+
+def _set(change: JavaObject, _table: str) -> list[SchemaChange]:
+    key, value = str(change.property()), str(change.value())
+    return [UpdateComment(value) if key == COMMENT else SetOption(key, value)]
+
+
+def _remove(change: JavaObject, _table: str) -> list[SchemaChange]:
+    key = str(change.property())
+    return [UpdateComment(None) if key == COMMENT else RemoveOption(key)]
+
+
+_CHANGES = {
+    "AddColumn": _add,
+    "DeleteColumn": _drop,
+    "RenameColumn": _rename,
+    "UpdateColumnType": _retype,
+    "UpdateColumnNullability": _nullability,
+    "UpdateColumnComment": _column_comment,
+    "UpdateColumnPosition": _move,
+    "SetProperty": _set,
+    "RemoveProperty": _remove,
+}

@@ -1,0 +1,92 @@
+"""Puts a catalog of ours into a session of Spark's.
+
+Spark makes catalogs from class names in its settings (``spark.sql.catalog.<name>``), and a Python
+object has none. A session keeps the catalogs it has made in a map; ours is put into that map. It is
+private, so it is reached by reflection: Spark 4.3's ``DefaultCatalogManager.catalogs``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
+
+from tidelake.catalog import Catalog
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.spark.catalog.gateway import Gateway
+from tidelake.spark.catalog.refusal import let_refusals_through
+from tidelake.spark.catalog.table_catalog import CATALOG_SHOWN, LakeCatalog
+
+__all__ = ["register"]
+
+RESERVED = frozenset({"spark_catalog", "system", "session", "builtin", "global_temp"})
+MAP_FIELD = "catalogs"
+
+
+def register(spark: SparkSession, catalog: Catalog, *, name: str) -> bool:
+    """Have ``spark.sql`` and ``spark.table`` know the tables of a warehouse.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Of this session alone: ``newSession()`` does not know it.
+    catalog : Catalog
+        The warehouse.
+    name : str
+        What statements call it. A warehouse that had the name before gives way.
+
+    Returns
+    -------
+    bool
+        Whether it was done: on Spark Connect there is no JVM at hand, and nothing is.
+
+    Raises
+    ------
+    InvalidInputError
+        The name is Spark's, or that of a catalog in the session's settings.
+    UnsupportedError
+        This version of Spark keeps its catalogs elsewhere.
+    """
+    if is_remote() or not hasattr(spark, "_jsparkSession"):
+        return False
+    setting = f"spark.sql.catalog.{name}"
+    if name.lower() in RESERVED or spark.conf.get(setting, None) is not None:
+        owner = "Spark's own" if name.lower() in RESERVED else f"set by '{setting}'"
+        message = (
+            f"'{name}' is a catalog of this session already ({owner}): choose another name,"
+            f" attach(spark, warehouse, catalog='...'), or leave spark.sql out with"
+            " spark_sql=False."
+        )
+        raise InvalidInputError(message, kind="catalog_name", name=name)
+    made = _catalogs(spark)
+    known = made.get(name)
+    if known.isDefined() and not str(known.get().toString()).startswith(CATALOG_SHOWN):
+        message = (
+            f"'{name}' is a catalog of this session already: choose another name,"
+            f" attach(spark, warehouse, catalog='...'), or leave spark.sql out with"
+            " spark_sql=False."
+        )
+        raise InvalidInputError(message, kind="catalog_name", name=name)
+    ensure_callback_server_started(spark.sparkContext._gateway)
+    let_refusals_through(spark)
+    made.put(name, LakeCatalog(Gateway(spark), catalog, name=name))
+    return True
+
+
+def _catalogs(spark: SparkSession) -> Any:
+    """The session's map of the catalogs that it has made."""
+    manager = spark._jsparkSession.sessionState().catalogManager()
+    kind = manager.getClass()
+    while kind is not None:
+        for field in kind.getDeclaredFields():
+            if field.getName().endswith(MAP_FIELD):
+                field.setAccessible(True)
+                return field.get(manager)
+        kind = kind.getSuperclass()
+    message = (
+        f"Spark {spark.version} does not keep its catalogs where 4.3 does: use tl.sql and tl.table,"
+        " and attach(..., spark_sql=False)."
+    )
+    raise UnsupportedError(message, kind="spark_version")

@@ -1,0 +1,254 @@
+"""Tables as Spark's connector interfaces see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidelake.errors import UnsupportedError
+from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+from tidelake.spark.catalog.scan import LakeScanBuilder, RowsScanBuilder
+from tidelake.spark.catalog.writing import LakeWriteBuilder, WriteOptions
+from tidelake.spark.table_frame import in_session, table_frame
+from tidelake.spark.types import spark_schema
+from tidelake.table import RowView, SystemTable, Table
+from tidelake.table.time_travel import option_moment
+
+__all__ = ["CATALOG", "PROVIDER", "LakeTable", "Relation", "SystemRelation"]
+
+PROVIDER = "tidelake"
+CATALOG = f"{CONNECTOR}.catalog"
+
+
+class Relation(Proxy):
+    """What all tables have.
+
+    Parameters
+    ----------
+    gateway : Gateway
+        The session's JVM.
+    name : str
+        With the catalog and the database.
+    """
+
+    def __init__(self, gateway: Gateway, name: str) -> None:
+        super().__init__(gateway)
+        self._name = name
+
+    def name(self) -> str:
+        """What messages call it."""
+        return self._name
+
+    def id(self) -> None:
+        """None: a table that was made anew is not told from the old one."""
+
+    def version(self) -> None:
+        """None: Spark is not to load the table again between analysis and execution."""
+
+    def currentVersion(self) -> None:
+        """None, as :meth:`version`."""
+
+    def partitioning(self) -> JavaObject:
+        """The partition columns."""
+        return self.gateway.array(f"{CONNECTOR}.expressions.Transform", ())
+
+    def constraints(self) -> JavaObject:
+        """The primary key."""
+        return self.gateway.array(f"{CATALOG}.constraints.Constraint", ())
+
+    def _columns_of(self, struct: Any) -> JavaObject:
+        util = self.gateway.connector("catalog.CatalogV2Util")
+        by_default = getattr(util, "structTypeToV2Columns$default$2")()
+        return util.structTypeToV2Columns(self.gateway.schema(struct), by_default)
+
+
+class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead",)):
+    """A system table: it is read, no more.
+
+    Parameters
+    ----------
+    gateway, name
+        As of every table.
+    table : SystemTable
+        The table.
+    moment : mapping
+        The moment to read, if one was asked for.
+    """
+
+    def __init__(
+        self, gateway: Gateway, name: str, table: SystemTable, moment: Mapping[str, Any]
+    ) -> None:
+        super().__init__(gateway, name)
+        self._table = table
+        self._moment = moment
+        if isinstance(table, RowView):
+            fields = table.scan(**moment).rows.fields
+            self._struct = spark_schema(fields, table=name)
+        else:
+            self._struct = gateway.spark.createDataFrame(table.schema.empty_table()).schema
+
+    def schema(self) -> JavaObject:
+        """The columns."""
+        return self.gateway.schema(self._struct)
+
+    def columns(self) -> JavaObject:
+        """The columns."""
+        return self._columns_of(self._struct)
+
+    def properties(self) -> JavaObject:
+        """None of its own."""
+        return self.gateway.mapping({"provider": PROVIDER})
+
+    def capabilities(self) -> JavaObject:
+        """Reads."""
+        return self.gateway.constants("catalog.TableCapability", "BATCH_READ")
+
+    def newScanBuilder(self, _options: JavaObject) -> JavaObject:
+        """Begin a read."""
+        return RowsScanBuilder(
+            self.gateway,
+            lambda columns: table_frame(
+                self.gateway.spark,
+                self._table,
+                self._name,
+                columns=list(columns),
+                moment=self._moment,
+            ),
+            self._struct,
+            self._name,
+        )
+
+
+class LakeTable(
+    Relation,
+    implements=(
+        f"{CATALOG}.SupportsRead",
+        f"{CATALOG}.SupportsWrite",
+        f"{CATALOG}.TruncatableTable",
+        f"{CATALOG}.SupportsRowLevelOperations",
+    ),
+):
+    """A table of the warehouse.
+
+    Parameters
+    ----------
+    gateway, name
+        As of every table.
+    table : Table
+        The table.
+    moment : mapping
+        The moment to read, if one was asked for.
+    options : mapping
+        Options of this use.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        name: str,
+        table: Table,
+        moment: Mapping[str, Any],
+        options: Mapping[str, object],
+    ) -> None:
+        super().__init__(gateway, name)
+        self._table = table
+        self._moment = dict(moment)
+        self._options = dict(options)
+        opened = in_session(gateway.spark, table, self._options)
+        self._fields = opened.table_schema.fields
+        if self._moment or option_moment(opened.options, table=table.identifier):
+            snapshot = opened.handle.time_travel.resolve(**self._moment, default=opened.options)
+            self._fields = opened.handle.read_context(snapshot).schema.fields
+        self._struct = spark_schema(self._fields, table=table.identifier)
+        self._state = (
+            f"{table.paths.location}, schema {table.table_schema.id},"
+            f" snapshot {table.latest_snapshot_id}, {self._moment}, {self._options}"
+        )
+
+    def toString(self) -> str:
+        """The state that was loaded: what is cached of the same state is found again."""
+        return self._state
+
+    def schema(self) -> JavaObject:
+        """The columns."""
+        return self.gateway.schema(self._struct)
+
+    def columns(self) -> JavaObject:
+        """The columns; nullable, as in every scan: what may not be null, the write refuses."""
+        return self._columns_of(self._struct)
+
+    def partitioning(self) -> JavaObject:
+        """The partition columns."""
+        expressions = self.gateway.connector("expressions.Expressions")
+        made = [expressions.identity(f"`{name}`") for name in self._table.partition_keys]
+        return self.gateway.array(f"{CONNECTOR}.expressions.Transform", made)
+
+    def constraints(self) -> JavaObject:
+        """The primary key."""
+        keys = self._table.primary_keys
+        made = []
+        if keys:
+            expressions = self.gateway.connector("expressions.Expressions")
+            references = self.gateway.array(
+                f"{CONNECTOR}.expressions.NamedReference",
+                [expressions.column(f"`{name}`") for name in keys],
+            )
+            constraint = self.gateway.connector("catalog.constraints.Constraint")
+            made.append(constraint.primaryKey("primary_key", references).enforced(False).build())
+        return self.gateway.array(f"{CATALOG}.constraints.Constraint", made)
+
+    def properties(self) -> JavaObject:
+        """The options that are stored, and what Spark knows by names of its own."""
+        schema = self._table.table_schema
+        shown = dict(schema.options)
+        shown["provider"] = PROVIDER
+        shown["location"] = self._table.paths.location
+        if schema.comment:
+            shown["comment"] = schema.comment
+        return self.gateway.mapping(shown)
+
+    def capabilities(self) -> JavaObject:
+        """What may be asked of it."""
+        return self.gateway.constants(
+            "catalog.TableCapability",
+            "BATCH_READ",
+            "BATCH_WRITE",
+            "V1_BATCH_WRITE",
+            "TRUNCATE",
+            "OVERWRITE_BY_FILTER",
+            "OVERWRITE_DYNAMIC",
+        )
+
+    def newScanBuilder(self, options: JavaObject) -> JavaObject:
+        """Begin a read."""
+        given = {**self._options, **self.gateway.options(options)}
+        opened = in_session(self.gateway.spark, self._table, given)
+        return LakeScanBuilder(self.gateway, opened, self._fields, self._moment, self._name)
+
+    def newWriteBuilder(self, info: JavaObject) -> JavaObject:
+        """Begin a write."""
+        given = {**self._options, **self.gateway.options(info.options())}
+        options = WriteOptions.of(self.gateway.spark, self._table, given)
+        return LakeWriteBuilder(self.gateway, options, self._name)
+
+    def truncateTable(self, *_options: JavaObject) -> bool:
+        """TRUNCATE TABLE, and DELETE without a condition: by metadata alone."""
+        in_session(self.gateway.spark, self._table, self._options).truncate()
+        return True
+
+    def supportedCustomMetrics(self) -> JavaObject:
+        """None of our own."""
+        return self.gateway.array(f"{CONNECTOR}.metric.CustomMetric", ())
+
+    def reportDriverMetrics(self) -> JavaObject:
+        """None of our own."""
+        return self.gateway.array(f"{CONNECTOR}.metric.CustomTaskMetric", ())
+
+    def newRowLevelOperationBuilder(self, info: JavaObject) -> JavaObject:
+        """DELETE, UPDATE and MERGE by Spark are refused."""
+        word = str(info.command().toString())
+        message = (
+            f"{word} on table '{self._name}' is not carried out by spark.sql: run the same"
+            f' statement by tl.sql("{word} ...").'
+        )
+        raise UnsupportedError(message, kind="row_level", table=self._name)

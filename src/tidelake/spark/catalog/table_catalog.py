@@ -1,0 +1,339 @@
+"""The warehouse as Spark's catalog: names of databases and tables, definitions, moments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from tidelake.catalog import Catalog
+from tidelake.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    NotFoundError,
+    UnsupportedError,
+)
+from tidelake.options import declared
+from tidelake.spark.catalog.changelog import TableChangelog
+from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+from tidelake.spark.catalog.new_table import NewTable, schema_changes
+from tidelake.spark.catalog.refusal import JavaRefusal
+from tidelake.spark.catalog.staged import StagedTable
+from tidelake.spark.catalog.table import LakeTable, SystemRelation
+from tidelake.table import SystemTable, Table
+
+__all__ = ["CATALOG_SHOWN", "LakeCatalog"]
+
+CATALOG = f"{CONNECTOR}.catalog"
+ANALYSIS = "org.apache.spark.sql.catalyst.analysis"
+CATALOG_SHOWN = "tidelake catalog"
+DEFAULT_DATABASE = "default"
+MICROS_PER_MS = 1000
+MOMENT_KEYS = (
+    declared.SCAN_SNAPSHOT_ID.key,
+    declared.SCAN_TAG_NAME.key,
+    declared.SCAN_TIMESTAMP_MILLIS.key,
+    declared.SCAN_TIMESTAMP.key,
+    declared.SCAN_MODE.key,
+)
+_NO_TABLE = frozenset({"table_not_found", "database_not_found"})
+
+
+class LakeCatalog(
+    Proxy, implements=(f"{CATALOG}.StagingTableCatalog", f"{CATALOG}.SupportsNamespaces")
+):
+    """A warehouse as a catalog of Spark's.
+
+    Parameters
+    ----------
+    gateway : Gateway
+        The session's JVM.
+    catalog : Catalog
+        The warehouse.
+    name : str
+        What statements call it.
+    """
+
+    def __init__(self, gateway: Gateway, catalog: Catalog, *, name: str) -> None:
+        super().__init__(gateway)
+        self._catalog = catalog
+        self._name = name
+
+    def toString(self) -> str:
+        """How it is shown."""
+        return f"{CATALOG_SHOWN} '{self._name}' of {self._catalog.warehouse}"
+
+    # ---- the catalog itself
+
+    def initialize(self, _name: str, _options: JavaObject) -> None:
+        """Nothing: it was made ready by ``attach``."""
+
+    def name(self) -> str:
+        """What statements call it."""
+        return self._name
+
+    def defaultNamespace(self) -> JavaObject:
+        """The database of ``USE <catalog>``."""
+        return self.gateway.strings([DEFAULT_DATABASE])
+
+    def capabilities(self) -> JavaObject:
+        """A primary key may be declared."""
+        return self.gateway.constants("catalog.TableCatalogCapability", "SUPPORT_TABLE_CONSTRAINT")
+
+    def tableStateOptionKeys(self) -> JavaObject:
+        """Options that say which moment is loaded: its columns are those of then."""
+        return self.gateway.set(MOMENT_KEYS)
+
+    def changelogStateOptionKeys(self) -> JavaObject:
+        """None."""
+        return self.gateway.set(())
+
+    def useNullableQuerySchema(self) -> bool:
+        """Columns of CREATE TABLE ... AS may be null, whatever a literal promises."""
+        return True
+
+    # ---- tables
+
+    def listTables(self, namespace: JavaObject) -> JavaObject:
+        """The tables of a database."""
+        database = self._database(namespace)
+        names = self._catalog.list_tables(database) if self._holds(database) else []
+        identifier = self.gateway.connector("catalog.Identifier")
+        made = [identifier.of(namespace, name) for name in names]
+        return self.gateway.array(f"{CATALOG}.Identifier", made)
+
+    def listTableSummaries(self, namespace: JavaObject) -> JavaObject:
+        """The tables of a database, with their kind."""
+        summary = self.gateway.connector("catalog.TableSummary")
+        made = [summary.of(one, "MANAGED") for one in self.listTables(namespace)]
+        return self.gateway.array(f"{CATALOG}.TableSummary", made)
+
+    def loadTable(self, identifier: JavaObject, *how: Any) -> JavaObject:
+        """Open a table, at a moment if one is asked for."""
+        moment: Any = None
+        options: Mapping[str, object] = {}
+        if len(how) == 2:
+            context, given = how
+            options = self.gateway.options(given)
+            travel = context.timeTravel()
+            if travel.isPresent():
+                asked = travel.get()
+                by_version = asked.getClass().getSimpleName() == "AsOfVersion"
+                moment = str(asked.version()) if by_version else int(asked.micros())
+        elif how and isinstance(how[0], str | int):
+            moment = how[0]
+        found = self._open(identifier)
+        name = self._shown(identifier)
+        if isinstance(found, SystemTable):
+            return SystemRelation(self.gateway, name, found, _moment(moment, found))
+        return LakeTable(self.gateway, name, found, _moment(moment, found), options)
+
+    def _open(self, identifier: JavaObject) -> Table | SystemTable:
+        try:
+            return self._catalog.table(self._path(identifier))
+        except NotFoundError as error:
+            if error.kind not in _NO_TABLE:
+                raise
+            raise self._analysis("NoSuchTableException", identifier, error.message) from error
+
+    def loadChangelog(
+        self, identifier: JavaObject, context: JavaObject, *_options: JavaObject
+    ) -> JavaObject:
+        """CHANGES."""
+        table = self._data_table(identifier)
+        return TableChangelog(self.gateway, self._shown(identifier), table, context)
+
+    def invalidateTable(self, _identifier: JavaObject) -> None:
+        """Nothing is kept."""
+
+    def tableExists(self, identifier: JavaObject) -> bool:
+        """Whether there is such a table."""
+        try:
+            self._catalog.table(self._path(identifier))
+        except (NotFoundError, InvalidInputError):
+            return False
+        return True
+
+    def createTable(self, identifier: JavaObject, *asked: JavaObject) -> JavaObject:
+        """CREATE TABLE."""
+        staged = self._staged(identifier, asked)
+        if self.tableExists(identifier):
+            text = f"There is a table '{self._shown(identifier)}'."
+            raise self._analysis("TableAlreadyExistsException", identifier, text)
+        staged.commitStagedChanges()
+        return self.loadTable(identifier)
+
+    def stageCreate(self, identifier: JavaObject, *asked: JavaObject) -> JavaObject:
+        """CREATE TABLE ... AS: check what the table is to be."""
+        if self.tableExists(identifier):
+            text = f"There is a table '{self._shown(identifier)}'."
+            raise self._analysis("TableAlreadyExistsException", identifier, text)
+        return self._staged(identifier, asked)
+
+    def stageReplace(self, identifier: JavaObject, *asked: JavaObject) -> JavaObject:
+        """REPLACE TABLE: the same, of a table that is there."""
+        self._data_table(identifier)
+        return self._staged(identifier, asked)
+
+    def stageCreateOrReplace(self, identifier: JavaObject, *asked: JavaObject) -> JavaObject:
+        """CREATE OR REPLACE TABLE."""
+        return self._staged(identifier, asked)
+
+    def supportedCustomMetrics(self) -> JavaObject:
+        """None of our own."""
+        return self.gateway.array(f"{CONNECTOR}.metric.CustomMetric", ())
+
+    def _staged(self, identifier: JavaObject, asked: tuple[JavaObject, ...]) -> StagedTable:
+        path, name = self._path(identifier), self._shown(identifier)
+        if "$" in path:
+            message = f"'{name}' is the name of a system table: choose one without '$'."
+            raise InvalidInputError(message, kind="system_table", table=name)
+        new = NewTable.of(self.gateway, name, asked)
+        self._check_database(path.partition(".")[0], identifier.namespace())
+        return StagedTable(self.gateway, name, catalog=self._catalog, path=path, new=new)
+
+    def createTableLike(self, identifier: JavaObject, *_how: JavaObject) -> NoReturn:
+        """CREATE TABLE ... LIKE is refused."""
+        message = (
+            f"CREATE TABLE {self._shown(identifier)} LIKE is not carried out by spark.sql: run the"
+            " same statement by tl.sql."
+        )
+        raise UnsupportedError(message, kind="sql_clause")
+
+    def alterTable(self, identifier: JavaObject, changes: JavaObject) -> JavaObject:
+        """ALTER TABLE: all of it or nothing."""
+        table, name = self._data_table(identifier), self._shown(identifier)
+        return LakeTable(
+            self.gateway, name, table.alter(*schema_changes(changes, table=name)), {}, {}
+        )
+
+    def dropTable(self, identifier: JavaObject) -> bool:
+        """DROP TABLE."""
+        if not self.tableExists(identifier):
+            return False
+        self._data_table(identifier)
+        self._catalog.drop_table(self._path(identifier))
+        return True
+
+    def purgeTable(self, identifier: JavaObject) -> bool:
+        """DROP TABLE ... PURGE: no other than DROP TABLE."""
+        return bool(self.dropTable(identifier))
+
+    def renameTable(self, old: JavaObject, new: JavaObject) -> NoReturn:
+        """ALTER TABLE ... RENAME TO is refused."""
+        message = (
+            f"Table '{self._shown(old)}' cannot be renamed: its directory is its name. CREATE TABLE"
+            f" {self._shown(new)} AS SELECT * FROM {self._shown(old)}, then DROP the old one."
+        )
+        raise UnsupportedError(message, kind="rename_table", table=self._shown(old))
+
+    # ---- databases
+
+    def listNamespaces(self, *below: JavaObject) -> JavaObject:
+        """The databases; there is nothing below them."""
+        if below and len(below[0]):
+            self._check_database(self._database(below[0]), below[0])
+            return self.gateway._gateway.new_array(self.gateway.java("java.lang.String"), 0, 0)
+        names = self._catalog.list_databases()
+        made = self.gateway._gateway.new_array(self.gateway.java("java.lang.String"), len(names), 1)
+        for place, name in enumerate(names):
+            made[place][0] = name
+        return made
+
+    def namespaceExists(self, namespace: JavaObject) -> bool:
+        """Whether there is such a database; ``default`` is, though it may hold nothing yet."""
+        names = list(namespace)
+        if len(names) != 1:
+            return False
+        return names[0] == DEFAULT_DATABASE or self._holds(names[0])
+
+    def loadNamespaceMetadata(self, namespace: JavaObject) -> JavaObject:
+        """Where a database is."""
+        database = self._database(namespace)
+        self._check_database(database, namespace)
+        return self.gateway.mapping({"location": f"{self._catalog.warehouse}/{database}.db"})
+
+    def createNamespace(self, namespace: JavaObject, properties: JavaObject) -> None:
+        """CREATE DATABASE."""
+        kept = sorted(set(dict(properties)) - {"owner"})
+        if kept:
+            message = (
+                f"Database '{'.'.join(namespace)}' cannot keep {', '.join(kept)}: it is a directory"
+                " and has only a name."
+            )
+            raise UnsupportedError(message, kind="sql_clause")
+        try:
+            self._catalog.create_database(self._database(namespace))
+        except AlreadyExistsError as error:
+            raise self._analysis(
+                "NamespaceAlreadyExistsException", namespace, error.message
+            ) from error
+
+    def alterNamespace(self, namespace: JavaObject, _changes: JavaObject) -> NoReturn:
+        """ALTER DATABASE is refused."""
+        message = (
+            f"Database '{'.'.join(namespace)}' cannot be altered: it is a directory and has only a"
+            " name."
+        )
+        raise UnsupportedError(message, kind="sql_clause")
+
+    def dropNamespace(self, namespace: JavaObject, cascade: bool) -> bool:  # noqa: FBT001
+        """DROP DATABASE."""
+        database = self._database(namespace)
+        if not self._holds(database):
+            return False
+        if not cascade and self._catalog.list_tables(database):
+            text = f"Database '{database}' holds tables."
+            raise self._analysis("NonEmptyNamespaceException", namespace, text)
+        self._catalog.drop_database(database, cascade=bool(cascade))
+        return True
+
+    # ---- names
+
+    def _database(self, namespace: JavaObject) -> str:
+        names = list(namespace)
+        if len(names) != 1:
+            raise self._analysis("NoSuchNamespaceException", namespace, ".".join(names))
+        return str(names[0])
+
+    def _holds(self, database: str) -> bool:
+        return database in self._catalog.list_databases()
+
+    def _check_database(self, database: str, namespace: JavaObject) -> None:
+        if database != DEFAULT_DATABASE and not self._holds(database):
+            text = f"There is no database '{database}'."
+            raise self._analysis("NoSuchNamespaceException", namespace, text)
+
+    def _path(self, identifier: JavaObject) -> str:
+        namespace = list(identifier.namespace())
+        if len(namespace) != 1 or "." in namespace[0] or "." in identifier.name():
+            raise self._analysis("NoSuchTableException", identifier, "No such table.")
+        return f"{namespace[0]}.{identifier.name()}"
+
+    def _shown(self, identifier: JavaObject) -> str:
+        return ".".join([self._name, *identifier.namespace(), identifier.name()])
+
+    def _data_table(self, identifier: JavaObject) -> Table:
+        found = self._open(identifier)
+        if isinstance(found, SystemTable):
+            message = (
+                f"'{self._shown(identifier)}' is a system table: it is read, and neither"
+                " altered nor dropped, nor asked for changes."
+            )
+            raise InvalidInputError(message, kind="system_table", table=self._shown(identifier))
+        return found
+
+    def _analysis(self, kind: str, what: JavaObject, text: str) -> JavaRefusal:
+        """An exception that the interface's methods declare."""
+        return JavaRefusal(self.gateway.java(f"{ANALYSIS}.{kind}")(what), text)
+
+
+def _moment(asked: str | int | None, found: Table | SystemTable) -> dict[str, Any]:
+    """What VERSION AS OF (text) or TIMESTAMP AS OF (microseconds) names."""
+    if asked is None:
+        return {}
+    if isinstance(asked, int):
+        return {"timestamp": asked // MICROS_PER_MS}
+    tags = found.handle.tags.names() if hasattr(found, "handle") else ()
+    if asked.isdecimal() and asked not in tags:
+        return {"snapshot_id": int(asked)}
+    return {"tag": asked}

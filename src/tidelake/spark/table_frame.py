@@ -11,6 +11,7 @@ from tidelake.errors import InvalidInputError
 from tidelake.options import declared, session_options
 from tidelake.spark.paimon_settings import paimon_options
 from tidelake.spark.read import frame_of, view_frame_of
+from tidelake.spark.session import settings
 from tidelake.table import RowView, SystemTable, Table
 
 __all__ = ["SESSION_PREFIX", "in_session", "table_frame"]
@@ -23,7 +24,7 @@ def in_session(
     spark: SparkSession, table: Table, options: Mapping[str, object] | None = None
 ) -> Table:
     """The table with the session's options, and over them those of one use."""
-    conf = spark.conf.getAll
+    conf = settings(spark)
     own = session_options(conf, prefix=SESSION_PREFIX, table=table.identifier)
     in_paimons_words = paimon_options(conf, table=table.identifier)
     given = {**_overwrite_options(conf), **in_paimons_words, **own, **(options or {})}

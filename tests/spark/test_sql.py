@@ -5,9 +5,10 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
 import tidelake.spark
+from tidelake.catalog.staging import STAGING_DIRECTORY
 from tidelake.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -15,6 +16,7 @@ from tidelake.errors import (
     TidelakeError,
     UnsupportedError,
 )
+from tidelake.maintenance.procedures import PROCEDURES
 
 
 def rows(lake, text, args=None):
@@ -329,12 +331,30 @@ def test_create_table_as_and_replace(shop):
     shop.sql("CREATE TABLE IF NOT EXISTS best AS SELECT 1 AS x")
     shop.sql("CREATE OR REPLACE TABLE best AS SELECT item FROM orders WHERE id = 3")
     assert rows(shop, "SELECT * FROM best") == [("nut",)]
-    with pytest.raises(UnsupportedError, match="before the query reads it"):
-        shop.sql("CREATE OR REPLACE TABLE best AS SELECT * FROM orders JOIN best USING (item)")
+    # a query may read the table that it replaces: that one is there until the new one is written
+    shop.sql("CREATE OR REPLACE TABLE best AS SELECT * FROM orders JOIN best USING (item)")
+    assert rows(shop, "SELECT item, id, price FROM best") == [("nut", 3, 5.0)]
     shop.sql("CREATE TEMPORARY VIEW of_best AS SELECT * FROM default.best$audit_log")
-    with pytest.raises(UnsupportedError, match="before the query reads it"):
-        shop.sql("CREATE OR REPLACE TABLE best AS SELECT item FROM of_best")
+    shop.sql("CREATE OR REPLACE TABLE best AS SELECT item FROM of_best")
     assert rows(shop, "SELECT * FROM best") == [("nut",)]
+    for failing in (
+        "SELECT item, CAST(raise_error('no') AS INT) AS x FROM orders",
+        "SELECT CAST(item AS INT) AS n FROM orders",
+    ):
+        with pytest.raises((PySparkException, TidelakeError)):
+            shop.sql(f"CREATE OR REPLACE TABLE best AS {failing}")
+        assert rows(shop, "SELECT * FROM best") == [("nut",)]
+    with pytest.raises(InvalidInputError, match="null"):
+        shop.sql(
+            "CREATE OR REPLACE TABLE best TBLPROPERTIES ('primary-key' = 'k') AS SELECT NULL ::"
+            " INT AS k"
+        )
+    assert rows(shop, "SELECT * FROM best") == [("nut",)]
+    with pytest.raises(NotFoundError):
+        shop.sql("REPLACE TABLE worst AS SELECT 1 AS x")
+    shop.sql("CREATE OR REPLACE TABLE worst AS SELECT 1 AS x")
+    assert rows(shop, "SELECT x FROM worst") == [(1,)]
+    assert list((Path(shop.catalog.warehouse) / STAGING_DIRECTORY).iterdir()) == []
     with pytest.raises(InvalidInputError, match="two columns 'id'"):
         shop.sql("CREATE TABLE two AS SELECT a.id, b.id FROM orders a JOIN orders b USING (item)")
     with pytest.raises(InvalidInputError, match="null"):
@@ -526,3 +546,96 @@ def test_hints_that_nobody_knows_are_refused_and_those_of_spark_pass(lake):
     assert sorted(rows(lake, both)) == [(1,), (2,)]
     with pytest.raises(InvalidInputError, match=r"no hint 'OPTION'\. Did you mean 'OPTIONS'"):
         lake.sql("SELECT * FROM t /*+ OPTION('scan.snapshot-id' = '1') */")
+
+
+def test_long_statements(shop, lake):
+    many = " OR ".join(f"o.id = {n}" for n in range(900))
+    assert rows(shop, f"SELECT count(*) FROM orders o WHERE {many}") == [(3,)]
+    mixed = " OR ".join(f"o.id = {n} OR o.price = {n}" for n in range(10, 460))
+    assert rows(shop, f"SELECT count(*) FROM orders o WHERE {mixed}") == [(0,)]
+    every = " AND ".join(f"o.id <> {n}" for n in range(2, 900))
+    assert rows(shop, f"SELECT id FROM orders o WHERE {every}") == [(1,)]
+    lake.sql("CREATE TABLE many (id INT, v STRING)")
+    lake.sql("INSERT INTO many VALUES " + ", ".join(f"({n}, 'FROM {n}')" for n in range(2000)))
+    assert rows(lake, "SELECT count(*), max(id) FROM many") == [(2000, 1999)]
+
+
+def test_each_procedure_by_position_and_by_name(lake):
+    lake.sql("CREATE TABLE t (k INT, v INT, PRIMARY KEY (k) NOT ENFORCED) WITH ('bucket' = '1')")
+    table = lake.catalog.table("default.t")
+    for v in (1, 2, 3):
+        table.write([{"k": 1, "v": v}])
+    lake.sql("CREATE TABLE days (k INT, day STRING) PARTITIONED BY (day)")
+    days = lake.catalog.table("default.days")
+    days.write([{"k": n, "day": f"2024-01-0{n}"} for n in (1, 2, 3, 4)])
+    first_ms = round(table.history().column("commit_time")[0].as_py().timestamp() * 1000)
+    done, success = [(True,)], [("Success",)]
+    calls = {
+        "create_tag('t', 'v1', 1)": done,
+        "create_tag(`table` => 'default.t', tag => 'v2', snapshot => 2)": done,
+        f"create_tag_from_timestamp('t', 'v0', {first_ms})": [("v0", 1, first_ms, "null")],
+        f"create_tag_from_timestamp(tag => 'v', `table` => 't', `timestamp` => {first_ms})": [
+            ("v", 1, first_ms, "null")
+        ],
+        "rename_tag('t', 'v', 'w')": done,
+        "rename_tag(`table` => 't', tag => 'w', target_tag => 'x')": done,
+        "replace_tag('t', 'x', 2)": done,
+        "replace_tag(`table` => 't', tag => 'x', snapshot => 3)": done,
+        "delete_tag('t', 'x')": done,
+        "delete_tag(tag => 'v0', `table` => 't')": done,
+        "compact('t')": done,
+        "compact(`table` => 't', compact_strategy => 'full')": done,
+        "compact_manifest('t')": done,
+        "compact_manifest(`table` => 'tidelake.default.t')": done,
+        "drop_partition('days', 'day=2024-01-01')": success,
+        "drop_partition(partitions => 'day=2024-01-02', `table` => 'days')": success,
+        "mark_partition_done('days', 'day=2024-01-03')": done,
+        "mark_partition_done(`table` => 'days', partitions => 'day=2024-01-04')": done,
+        "rescale('t', 2)": done,
+        "rescale(`table` => 't', bucket_num => 3)": done,
+        "purge_files(`table` => 'days', dry_run => true)": None,
+        "purge_files('days')": success,
+    }
+    for text, answer in calls.items():
+        found = rows(lake, f"CALL sys.{text}")
+        assert answer is None or found == answer, text
+    assert [name for (name,) in rows(lake, "SHOW TAGS t")] == ["v1", "v2"]
+    assert rows(lake, "SELECT v FROM t") == [(3,)]
+    assert rows(lake, "SELECT count(*) FROM days") == [(0,)]
+    latest = table.latest_snapshot_id
+    later_ms = 4102444800000
+    assert rows(lake, f"CALL sys.rollback_to_timestamp('t', {later_ms})") == [(latest, latest)]
+    back = f"CALL sys.rollback_to_timestamp(`table` => 't', `timestamp` => '{later_ms}')"
+    assert rows(lake, back) == [(latest, latest)]
+    for text in ("'t', 5", "`table` => 't', watermark => 5"):
+        with pytest.raises(NotFoundError, match="no snapshot with a watermark of 5"):
+            lake.sql(f"CALL sys.rollback_to_watermark({text})")
+    assert rows(lake, "CALL sys.rollback('t', '2')") == [(latest, 2)]
+    assert rows(lake, "CALL sys.rollback(`table` => 't', tag => 'v1')") == [(2, 1)]
+    assert rows(lake, "SELECT v FROM t") == [(1,)]
+    named = {text.partition("(")[0] for text in calls}
+    others = {"rollback", "rollback_to_timestamp", "rollback_to_watermark"}
+    assert named | others == set(PROCEDURES)
+
+
+@pytest.mark.parametrize("name", PROCEDURES)
+def test_wrong_arguments_of_a_procedure_are_refused(shop, name):
+    required = [p for p in PROCEDURES[name].parameters if p.is_required]
+    for arguments, message in (
+        ("", f"'{name}' needs 'table'"),
+        ("tabel => 'orders'", r"no parameter 'tabel'\. Did you mean 'table'"),
+        ("'orders', `table` => 'orders'", "'table' given twice"),
+        (", ".join(["'orders'"] * 12), "arguments, and 12 are given"),
+        ("7", "needs '" if len(required) > 1 else "'table' as table name, not 7"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            shop.sql(f"CALL sys.{name}({arguments})")
+    with pytest.raises(InvalidInputError, match="Arguments by position come before"):
+        shop.sql(f"CALL sys.{name}(`table` => 'orders', 1)")
+
+
+def test_a_procedure_that_is_none_is_refused(shop):
+    with pytest.raises(NotFoundError, match="Did you mean 'compact'"):
+        shop.sql("CALL sys.compct('orders')")
+    with pytest.raises(UnsupportedError, match="nothing expires yet"):
+        shop.sql("CALL sys.expire_snapshots('orders')")

@@ -195,6 +195,11 @@ class FaultyFileIO:
         self._remember(path)
         self._call("delete_dir", path, lambda: self._inner.delete_dir(path))
 
+    def move_dir(self, source: str, target: str) -> None:
+        """Give a directory another name."""
+        self._remember(source)
+        self._call("move_dir", source, lambda: self._inner.move_dir(source, target))
+
     def make_dirs(self, path: str) -> None:
         """Make a directory and its parents."""
         self._remember(path)

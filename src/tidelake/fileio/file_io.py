@@ -138,6 +138,13 @@ class FileIO(Protocol):
         """Delete a directory and all in it; nothing happens where it is missing."""
         ...
 
+    def move_dir(self, source: str, target: str) -> None:
+        """Give a directory another name, with all in it, at once and durably.
+
+        ``NotFoundError`` where it is missing, ``AlreadyExistsError`` where the new name is taken.
+        """
+        ...
+
     def make_dirs(self, path: str) -> None:
         """Make a directory and its parents; nothing happens where it exists."""
         ...

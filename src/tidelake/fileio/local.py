@@ -204,6 +204,21 @@ class LocalFileIO:
         except OSError as error:
             raise _translated(error, path, "delete") from error
 
+    def move_dir(self, source: str, target: str) -> None:
+        """Rename a directory; both names are durable when this returns."""
+        check_path(source)
+        try:
+            _make_dirs(parent_of(check_path(target)))
+            if not os.path.isdir(source):
+                raise file_missing(source)
+            if os.path.lexists(target):  # an empty directory would be written over
+                raise name_taken(target)
+            os.rename(source, target)
+            _sync_dir(parent_of(target))
+            _sync_dir(parent_of(source))
+        except OSError as error:
+            raise _translated(error, source, "move") from error
+
     def make_dirs(self, path: str) -> None:
         """Make a directory and its parents, durably."""
         try:

@@ -141,6 +141,22 @@ class MemoryFileIO:
                 del self._dirs[plain]
                 del self._dirs[parent_of(plain)][_name(plain)]
 
+    def move_dir(self, source: str, target: str) -> None:
+        """Give a directory another name."""
+        old, new = _plain(source), _plain(target)
+        with self._lock:
+            if old not in self._dirs:
+                raise file_missing(source)
+            if new in self._dirs or new in self._files:
+                raise name_taken(target)
+            self.make_dirs(parent_of(new))
+            inside = f"{old}/"
+            for known in (self._files, self._dirs):
+                for path in [p for p in known if p == old or p.startswith(inside)]:
+                    known[new + path[len(old) :]] = known.pop(path)  # type: ignore[assignment]
+            del self._dirs[parent_of(old)][_name(old)]
+            self._dirs[parent_of(new)][_name(new)] = None
+
     def make_dirs(self, path: str) -> None:
         """Make a directory and its parents."""
         plain = _plain(path)

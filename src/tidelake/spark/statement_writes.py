@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
+from tidelake.catalog.staging import discard, put_in_place
 from tidelake.errors import (
     InvalidInputError,
     OutcomeUnknownError,
@@ -29,11 +30,10 @@ from tidelake.spark.table_frame import in_session
 from tidelake.spark.types import fields_from_spark, to_spark_type
 from tidelake.spark.write import write_frame
 from tidelake.sql.expression import RowsOf, read_condition, read_expression
-from tidelake.sql.new_table import create_empty
-from tidelake.sql.query import ParsedQuery, Reference, read_query
-from tidelake.sql.session import CONNECTOR, OWN_CONNECTORS, PathTable, SqlSession, View
+from tidelake.sql.new_table import create_empty, create_staged
+from tidelake.sql.query import ParsedQuery, Reference
+from tidelake.sql.session import CONNECTOR, OWN_CONNECTORS, SqlSession
 from tidelake.sql.statement import CreateTable, Delete, Insert, Merge, Query, Update
-from tidelake.sql.words import fault
 from tidelake.table import Table
 from tidelake.table.handle import TableHandle
 from tidelake.table.write import CommitIdentity
@@ -222,21 +222,16 @@ class StatementWrites:
         if twice:
             message = f"The query gives two columns '{twice[0]}': name them apart with AS."
             raise InvalidInputError(message, kind="column_twice", column=twice[0])
-        if statement.if_exists == "replace":
-            self._check_not_read(statement, query)
         fields = fields_from_spark(_nullable(rows.schema), table=str(statement.name))
-        table = create_empty(replace(statement, fields=fields, query=None), self.session)
+        empty = replace(statement, fields=fields, query=None)
+        if statement.if_exists == "replace":
+            self._replace(empty, rows)
+            return
+        table = create_empty(empty, self.session)
         if table is None:
             return  # IF NOT EXISTS, and there it is
         try:
-            write_frame(
-                table.handle,
-                rows,
-                mode="append",
-                partition=None,
-                identity=CommitIdentity.of(table.handle, None, None),
-                tasks=None,
-            )
+            _fill(table, rows)
         except OutcomeUnknownError:
             raise  # the rows may be there
         except BaseException:
@@ -245,36 +240,26 @@ class StatementWrites:
             catalog.drop_table(place.identifier, if_missing="ignore")
             raise
 
-    def _check_not_read(self, statement: CreateTable, query: Query) -> None:
-        """Refuse to drop a table that the query reads, be it through a view."""
-        place = self.session.place(statement.name)
-        location = self.session.catalog_named(place.catalog_name).location(place.identifier)
-        if location in self._locations(query, self.session.catalog_name, self.session.database):
-            message = (
-                f"Table '{statement.name}' would be dropped before the query reads it: INSERT"
-                " OVERWRITE it, or write into another table."
-            )
-            raise fault(
-                query.text, query.start, message, kind="sql_replace", error=UnsupportedError
-            )
+    def _replace(self, statement: CreateTable, rows: DataFrame) -> None:
+        """Write the new table out of sight, then put it in the old one's place."""
+        catalog, staged = create_staged(statement, self.session)
+        try:
+            _fill(staged, rows)
+        except BaseException:
+            discard(catalog, staged)
+            raise
+        put_in_place(catalog, staged)
 
-    def _locations(self, query: Query, catalog_name: str, database: str) -> Iterator[str]:
-        """Where the tables are that a query reads."""
-        for reference in read_query(query).references:
-            parts = reference.name.parts
-            temporary = self.session.temporary.get(parts[0].partition("$")[0])
-            if len(parts) == 1 and isinstance(temporary, View):
-                inner = temporary.definition.query
-                yield from self._locations(inner, temporary.catalog_name, temporary.database)
-            elif len(parts) == 1 and isinstance(temporary, PathTable):
-                yield temporary.location
-            else:
-                missing = (catalog_name, database)[: 3 - len(parts)]
-                owner, inside, table = (*missing, *parts)
-                base = table.partition("$")[0]
-                with suppress(InvalidInputError):  # a file that Spark reads by its path
-                    if owner in self.session.catalogs:
-                        yield self.session.catalogs[owner].location(f"{inside}.{base}")
+
+def _fill(table: Table, rows: DataFrame) -> None:
+    write_frame(
+        table.handle,
+        rows,
+        mode="append",
+        partition=None,
+        identity=CommitIdentity.of(table.handle, None, None),
+        tasks=None,
+    )
 
 
 def _brought(

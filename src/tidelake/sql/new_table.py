@@ -1,4 +1,4 @@
-"""Carries out CREATE TABLE: an empty table."""
+"""Carries out CREATE TABLE: an empty table, or one filled before it takes another's place."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidelake.catalog import Catalog
+from tidelake.catalog.staging import staged_table
 from tidelake.sql.session import CONNECTOR, OWN_CONNECTORS, SqlSession
 from tidelake.sql.statement import CreateTable
 from tidelake.sql.watermark import watermark_options
 from tidelake.table import Table
 
-__all__ = ["create_empty"]
+__all__ = ["create_empty", "create_staged"]
 
 PRIMARY_KEY, PARTITION = "primary-key", "partition"
 
@@ -58,6 +59,22 @@ def create_empty(statement: CreateTable, session: SqlSession) -> Table | None:
         options=asked.options,
         comment=statement.comment,
     )
+
+
+def create_staged(statement: CreateTable, session: SqlSession) -> tuple[Catalog, Table]:
+    """Make the table of CREATE OR REPLACE TABLE out of sight, and say whose it will be."""
+    asked = _asked(statement, session)
+    _check_there(statement, asked)
+    staged = staged_table(
+        asked.catalog,
+        asked.identifier,
+        statement.fields,
+        primary_keys=asked.primary_keys,
+        partition_keys=asked.partition_keys,
+        options=asked.options,
+        comment=statement.comment,
+    )
+    return asked.catalog, staged
 
 
 def _asked(statement: CreateTable, session: SqlSession) -> _Asked:

@@ -113,6 +113,25 @@ class FileIOContract:
         with pytest.raises(StorageError):
             files.delete(f"{root}/d")
 
+    def test_move_dir_takes_all_below_and_writes_over_nothing(self, files, root):
+        files.write_once(f"{root}/d/a", b"1")
+        files.write_once(f"{root}/d/e/b", b"22")
+        files.write_once(f"{root}/de", b"beside")
+        files.make_dirs(f"{root}/taken")
+        with pytest.raises(AlreadyExistsError):
+            files.move_dir(f"{root}/d", f"{root}/taken")
+        with pytest.raises(NotFoundError):
+            files.move_dir(f"{root}/none", f"{root}/x")
+        assert files.read_bytes(f"{root}/d/e/b") == b"22"
+        files.move_dir(f"{root}/d", f"{root}/new/place")
+        assert not files.exists(f"{root}/d")
+        assert sorted(s.name for s in files.list_dir(f"{root}/new/place")) == ["a", "e"]
+        assert files.read_bytes(f"{root}/new/place/e/b") == b"22"
+        assert files.read_bytes(f"{root}/de") == b"beside"
+        files.move_dir(f"{root}/new/place", f"{root}/d")
+        assert sorted(s.name for s in files.list_dir(root)) == ["d", "de", "new", "taken"]
+        assert files.list_dir(f"{root}/new") == []
+
     def test_delete_dir_takes_all_below(self, files, root):
         files.write_once(f"{root}/d/e/f", b"1")
         files.write_once(f"{root}/keep", b"1")

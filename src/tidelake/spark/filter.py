@@ -12,9 +12,9 @@ read less: Spark applies all of them once more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import reduce
+from operator import and_, or_
 
 from pyspark.sql import Column
 from pyspark.sql import datasource as ds
@@ -88,7 +88,8 @@ def _column(predicate: Predicate, types: Mapping[str, DataType]) -> Column:
         case In(name, values):
             if values and None not in values and types[name].root in _AS_THEY_ARE:
                 return F.col(quoted(name)).isin(list(values))
-            return _any([_compare("==", name, value, types[name]) for value in values])
+            parts = [_compare("==", name, value, types[name]) for value in values]
+            return _halved(parts, or_, empty=False)
         case IsNull(name):
             return F.col(quoted(name)).isNull()
         case NotNull(name):
@@ -96,9 +97,9 @@ def _column(predicate: Predicate, types: Mapping[str, DataType]) -> Column:
         case StartsWith(name, prefix):
             return F.startswith(F.col(quoted(name)), F.lit(prefix))
         case And(parts):
-            return reduce(lambda a, b: a & b, [_column(p, types) for p in parts], F.lit(True))
+            return _halved([_column(p, types) for p in parts], and_, empty=True)
         case Or(parts):
-            return _any([_column(p, types) for p in parts])
+            return _halved([_column(p, types) for p in parts], or_, empty=False)
         case Not(part):
             return ~_column(part, types)
         case Always(value):
@@ -107,12 +108,15 @@ def _column(predicate: Predicate, types: Mapping[str, DataType]) -> Column:
             raise _InexpressibleError
 
 
-def _any(parts: Sequence[Column]) -> Column:
-    """OR, halved again and again: what Spark walks through must not be as deep as it is long."""
+def _halved(
+    parts: Sequence[Column], join: Callable[[Column, Column], Column], *, empty: bool
+) -> Column:
+    """AND or OR, halved again and again: Spark's stack is as deep as a condition is."""
     if len(parts) <= 1:
-        return parts[0] if parts else F.lit(False)
+        return parts[0] if parts else F.lit(empty)
     middle = len(parts) // 2
-    return _any(parts[:middle]) | _any(parts[middle:])
+    left, right = (_halved(half, join, empty=empty) for half in (parts[:middle], parts[middle:]))
+    return join(left, right)
 
 
 def _compare(op: str, name: str, value: object, data_type: DataType) -> Column:

@@ -31,6 +31,12 @@ AGGREGATES = [
 ]
 TICKS = os.sysconf("SC_CLK_TCK")
 LOOK_SECONDS = 0.5
+MERGE = """
+    MERGE INTO {} AS t USING changes AS s ON t.k = s.k
+    WHEN MATCHED AND s._row_kind = '-D' THEN DELETE
+    WHEN MATCHED THEN UPDATE SET *
+    WHEN NOT MATCHED AND s._row_kind = '+I' THEN INSERT *
+"""
 
 
 class TreeCpu:
@@ -90,6 +96,10 @@ class Common:
     def upsert_rows(self, number: int):
         return self.spark.read.parquet(str(DATA / f"upsert-{number}"))
 
+    def changes(self, number: int) -> None:
+        """What is merged, as a view of the session."""
+        self.upsert_rows(number).createOrReplaceTempView("changes")
+
     def sort_write(self) -> None:
         out = WORK / "sorted"
         shutil.rmtree(out, ignore_errors=True)
@@ -131,6 +141,10 @@ class Tidelake(Common):
 
     def upsert(self, number: int) -> None:
         self.lake.write(self.upsert_rows(number), self.name)
+
+    def merge(self, number: int) -> None:
+        self.changes(number)
+        self.lake.sql(MERGE.format(self.name))
 
     def scan(self) -> list[str]:
         return self.aggregate(self.lake.table(self.name, columns=["k", "i", "s20", "d", "m", "t"]))
@@ -183,6 +197,10 @@ class Paimon(Common):
         rows.filter("_row_kind = '-D'").createOrReplaceTempView("dels")
         self.spark.sql(f"INSERT INTO {self.name} SELECT * FROM ups")
         self.spark.sql(f"DELETE FROM {self.name} WHERE k IN (SELECT k FROM dels)")
+
+    def merge(self, number: int) -> None:
+        self.changes(number)
+        self.spark.sql(MERGE.format(self.name))
 
     def scan(self) -> list[str]:
         return self.aggregate(self.spark.table(self.name))

@@ -21,6 +21,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 import engines  # noqa: E402  (the path comes first)
 import indexes  # noqa: E402
 import kernel  # noqa: E402
+import merging  # noqa: E402
 import peers  # noqa: E402
 import pipeline  # noqa: E402
 import planning  # noqa: E402
@@ -39,6 +40,7 @@ QUESTIONS = {
     "scale": scale.lines,
     "peers": peers.lines,
     "pipeline": pipeline.lines,
+    "merging": merging.lines,
 }
 PACKAGES = ("tidelake", "pyarrow", "numpy", "pyspark", "fastavro")
 

@@ -178,7 +178,7 @@ def _scan_line(
             return [pq.read_table(file, columns=wanted) for file in files]
 
         # read_table's page faults take 0.1 to 1.5 s of the kernel's time, as they fall: many rounds
-        measured = paired(streamed, decode, rounds=3 * size.rounds)
+        measured = paired(streamed, decode, rounds=4 * size.rounds + 1)
     against = "read_table of the same files"
     return Line("W4", f"scan, {what}, 1 + {RUNS} runs", against, measured, target)
 

@@ -61,6 +61,9 @@ def _our_session() -> Iterator[SparkSession]:
     before = {key: spark.conf.get(key, None) for key in QUICK}
     for key, value in QUICK.items():
         spark.conf.set(key, value)
+    for view in spark.catalog.listTables():
+        if view.isTemporary:  # one of another test would hide a table of its name
+            spark.catalog.dropTempView(view.name)
     try:
         yield spark
     finally:

@@ -268,3 +268,14 @@ def test_the_layers_hold():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 0 broken" in done.stdout
+
+
+def test_decisions_have_numbers_of_their_own_and_are_in_the_pages():
+    found = sorted(path.name for path in (ROOT / "docs" / "adr").glob("[0-9]*.md"))
+    found.remove("0000-template.md")
+    assert len({name[:4] for name in found}) == len(found)
+    pages = (ROOT / "mkdocs.yml").read_text()
+    assert [name for name in found if f"adr/{name}" not in pages] == []
+    for name in found:
+        title = (ROOT / "docs" / "adr" / name).read_text().splitlines()[0]
+        assert title.startswith(f"# {int(name[:4])}. ")

@@ -344,26 +344,28 @@ def test_overwrites_the_partitions_that_rows_come_for(spark, warehouse, made):
     assert set(made("SELECT * FROM here.new.t")) == {(2, "a"), (10, "b"), (11, "b"), (12, "b")}
 
 
-def test_a_table_that_cannot_be_replaced_stays(spark, warehouse, made):
+def test_a_table_is_replaced_by_a_whole_one_or_stays(spark, warehouse, made):
     made("""
         CREATE TABLE here.new.t (id bigint, PRIMARY KEY (id) NOT ENFORCED)
         TBLPROPERTIES ('bucket' = '1')
     """)
     made("INSERT INTO here.new.t SELECT id FROM range(5)")
     made("INSERT INTO here.new.t SELECT id + 3 FROM range(5)")
-    for frame in (
-        spark.table("here.new.t").where("id > 1"),
-        spark.range(1).join(spark.table("here.new.t"), "id"),
-        spark.sql("SELECT id FROM range(9) WHERE id IN (SELECT id FROM here.new.t)"),
-        warehouse.table("new.t"),
+    for text in (
+        "SELECT raise_error('no') AS id",
+        "SELECT if(id < 6, id, raise_error('no')) AS id FROM here.new.t",
     ):
-        with pytest.raises(UnsupportedOperationException, match="before the query reads it"):
-            frame.write.mode("overwrite").saveAsTable("here.new.t")
+        with pytest.raises(Exception, match="no"):
+            made(f"CREATE OR REPLACE TABLE here.new.t AS {text}")
+        assert made("SELECT count(*), max(id) FROM here.new.t") == [(8, 7)]
     with pytest.raises(IllegalArgumentException, match="Did you mean 'bucket'"):
         made("CREATE OR REPLACE TABLE here.new.t (a int) TBLPROPERTIES ('bukcet' = '1')")
     assert made("SELECT count(*), max(id) FROM here.new.t") == [(8, 7)]
+    spark.table("here.new.t").where("id > 5").write.mode("overwrite").saveAsTable("here.new.t")
+    assert sorted(made("SELECT id FROM here.new.t")) == [(6,), (7,)]  # the query read the old one
     made("CREATE OR REPLACE TABLE here.new.t AS SELECT 1 AS a")
     assert made("SELECT * FROM here.new.t") == [(1,)]
+    assert warehouse.catalog.list_tables("new") == ["t"]
     made("REPLACE TABLE here.new.t (b string)")
     assert warehouse.catalog.table("new.t").table_schema.field_names == ("b",)
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):

@@ -1,18 +1,21 @@
 """Tables that a statement makes and fills: CREATE [OR REPLACE] TABLE, with AS or without.
 
 1. What the statement says is checked while the old table, if there is one, is as it was.
-2. A query that reads the table which it replaces is refused: its files would be gone before.
-3. The old table is dropped, the new one made, the rows are written in one commit.
-4. Where that fails the new table is dropped, unless its rows may be visible.
+2. Where a table is replaced, the new one is written out of sight and takes its place when it is
+   whole (:mod:`tidelake.catalog.staging`): a query that fails leaves the old one as it is, and may
+   read it. Else it is made under its name.
+3. The rows are written in one commit. Where that fails the new table goes, unless it is the only
+   one of the name and its rows may be visible.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from functools import partial
 from typing import NoReturn
 
 from tidelake.catalog import Catalog
+from tidelake.catalog.staging import discard, put_in_place, staged_table
 from tidelake.errors import OutcomeUnknownError, UnsupportedError
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.new_table import NewTable
@@ -24,7 +27,6 @@ from tidelake.table import Table
 __all__ = ["StagedTable"]
 
 WRITE = f"{CONNECTOR}.write"
-_OF_A_CATALOG = re.compile(r"RelationV2\[.*\] (.+)$", re.MULTILINE)
 
 
 class StagedTable(Relation, implements=(f"{CATALOG}.SupportsWrite", f"{CATALOG}.StagedTable")):
@@ -40,12 +42,22 @@ class StagedTable(Relation, implements=(f"{CATALOG}.SupportsWrite", f"{CATALOG}.
         The table's name in it.
     new : NewTable
         What it is to be.
+    replaces : bool
+        Whether it takes the place of a table of its name, if there is one.
     """
 
     def __init__(
-        self, gateway: Gateway, name: str, *, catalog: Catalog, path: str, new: NewTable
+        self,
+        gateway: Gateway,
+        name: str,
+        *,
+        catalog: Catalog,
+        path: str,
+        new: NewTable,
+        replaces: bool,
     ) -> None:
         super().__init__(gateway, name)
+        self._replaces = replaces
         self._catalog = catalog
         self._path = path
         self._new = new
@@ -84,13 +96,18 @@ class StagedTable(Relation, implements=(f"{CATALOG}.SupportsWrite", f"{CATALOG}.
         return _StagedWriteBuilder(self.gateway, self, self.gateway.options(info.options()))
 
     def commitStagedChanges(self) -> None:
-        """Make the table, where no rows did."""
-        if self._made is None:
-            self._make()
+        """Make the table, where no rows did, and put it into the place of the old one."""
+        made = self._make() if self._made is None else self._made
+        if self._replaces:
+            put_in_place(self._catalog, made)
 
     def abortStagedChanges(self) -> None:
         """Leave nothing of it, unless its rows may be visible."""
-        if self._made is not None and not self._is_kept:
+        if self._made is None:
+            return
+        if self._replaces:
+            discard(self._catalog, self._made)
+        elif not self._is_kept:
             self._catalog.drop_table(self._path, if_missing="ignore")
 
     def reportDriverMetrics(self) -> JavaObject:
@@ -98,41 +115,27 @@ class StagedTable(Relation, implements=(f"{CATALOG}.SupportsWrite", f"{CATALOG}.
         return self.gateway.array(f"{CONNECTOR}.metric.CustomTaskMetric", ())
 
     def _make(self) -> Table:
-        self._catalog.drop_table(self._path, if_missing="ignore")
-        self._made = self._catalog.create_table(
+        new = self._new
+        make = (
+            partial(staged_table, self._catalog) if self._replaces else self._catalog.create_table
+        )
+        self._made = make(
             self._path,
-            self._new.fields,
-            primary_keys=self._new.primary_keys,
-            partition_keys=self._new.partition_keys,
-            options=self._new.options,
-            comment=self._new.comment,
+            new.fields,
+            primary_keys=new.primary_keys,
+            partition_keys=new.partition_keys,
+            options=new.options,
+            comment=new.comment,
         )
         return self._made
 
     def _fill(self, rows: JavaObject, options: Mapping[str, object]) -> None:
-        self._check_not_read(rows)
         given = WriteOptions.of(self.gateway.spark, self._make(), options)
         try:
             write_rows(self.gateway, given, rows)
         except OutcomeUnknownError:
             self._is_kept = True
             raise
-
-    def _check_not_read(self, rows: JavaObject) -> None:
-        location = self._catalog.location(self._path)
-        plan = str(rows.queryExecution().optimizedPlan().toString())
-        named = [line.replace("`", "").split() for line in _OF_A_CATALOG.findall(plan)]
-        files = rows.inputFiles()
-        if (
-            any(self._name in words for words in named)
-            or f"read {location}(" in plan
-            or any(f"{location}/" in str(file) for file in files)
-        ):
-            message = (
-                f"Table '{self._name}' would be dropped before the query reads it: INSERT"
-                " OVERWRITE it, or write into another table."
-            )
-            raise UnsupportedError(message, kind="sql_replace", table=self._name)
 
 
 class _StagedWriteBuilder(Proxy, implements=(f"{WRITE}.SupportsTruncate",)):

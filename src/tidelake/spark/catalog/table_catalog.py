@@ -172,24 +172,28 @@ class LakeCatalog(
     def stageReplace(self, identifier: JavaObject, *asked: JavaObject) -> JavaObject:
         """REPLACE TABLE: the same, of a table that is there."""
         self._data_table(identifier)
-        return self._staged(identifier, asked)
+        return self._staged(identifier, asked, replaces=True)
 
     def stageCreateOrReplace(self, identifier: JavaObject, *asked: JavaObject) -> JavaObject:
         """CREATE OR REPLACE TABLE."""
-        return self._staged(identifier, asked)
+        return self._staged(identifier, asked, replaces=True)
 
     def supportedCustomMetrics(self) -> JavaObject:
         """None of our own."""
         return self.gateway.array(f"{CONNECTOR}.metric.CustomMetric", ())
 
-    def _staged(self, identifier: JavaObject, asked: tuple[JavaObject, ...]) -> StagedTable:
+    def _staged(
+        self, identifier: JavaObject, asked: tuple[JavaObject, ...], *, replaces: bool = False
+    ) -> StagedTable:
         path, name = self._path(identifier), self._shown(identifier)
         if "$" in path:
             message = f"'{name}' is the name of a system table: choose one without '$'."
             raise InvalidInputError(message, kind="system_table", table=name)
         new = NewTable.of(self.gateway, name, asked)
         self._check_database(path.partition(".")[0], identifier.namespace())
-        return StagedTable(self.gateway, name, catalog=self._catalog, path=path, new=new)
+        return StagedTable(
+            self.gateway, name, catalog=self._catalog, path=path, new=new, replaces=replaces
+        )
 
     def createTableLike(self, identifier: JavaObject, *_how: JavaObject) -> NoReturn:
         """CREATE TABLE ... LIKE is refused."""

@@ -155,7 +155,9 @@ class Engine:
             side = spark_side_class()
             self._notify("Spark starts ...")
             began = perf_counter()
-            self._spark = side(self.session, master=self._master, conf=self._conf)
+            self._spark = side(
+                self.session, master=self._master, conf=self._conf, notify=self._notify
+            )
             self._notify(f"Spark {self._spark.version} runs ({perf_counter() - began:.1f} s).")
         return self._spark
 

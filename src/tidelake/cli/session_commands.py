@@ -17,8 +17,7 @@ COMMAND_WORDS = {
 }
 KEYS = {
     "Tab": "completes keywords, catalogs, databases, tables, columns and procedures",
-    "Ctrl-C": "cancels the statement that runs (again, where Spark had still been planning it), or"
-    " forgets the one that is typed",
+    "Ctrl-C": "cancels the statement that runs, or forgets the one that is typed",
     "Ctrl-R": "searches the lines of before",
 }
 

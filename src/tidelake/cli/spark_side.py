@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO
 
@@ -19,6 +19,7 @@ from tidelake.catalog import Catalog
 from tidelake.errors import NotFoundError, TidelakeError
 from tidelake.maintenance.procedure import Runner
 from tidelake.spark.collected import collected
+from tidelake.spark.interruptible import interruptible
 from tidelake.spark.lake import Lake
 from tidelake.spark.run_errors import run_in_our_words
 from tidelake.spark.session import is_running, prepare
@@ -44,6 +45,8 @@ class SparkSide:
         Where Spark runs.
     conf : mapping of str to str
         Settings of Spark.
+    notify : callable
+        Takes a line about what happened beside an answer.
 
     Raises
     ------
@@ -51,7 +54,14 @@ class SparkSide:
         Spark did not start.
     """
 
-    def __init__(self, session: SqlSession, *, master: str | None, conf: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        session: SqlSession,
+        *,
+        master: str | None,
+        conf: Mapping[str, str],
+        notify: Callable[[str], None],
+    ) -> None:
         self._is_ours = not is_running()
         with tempfile.TemporaryFile() as log, _written_to(log):
             try:
@@ -61,6 +71,7 @@ class SparkSide:
                 raise _with_log(error, log) from error
         prepare(self._spark)
         self._statements = Statements(self._spark, session)
+        self._notify = notify
 
     @property
     def version(self) -> str:
@@ -75,13 +86,20 @@ class SparkSide:
     def answer(self, statement: Statement, text: str) -> pa.RecordBatchReader | None:
         """Run a statement, and bring its rows here; None where it has none."""
         whole = statement if isinstance(statement, Query) else Query(text, 0, len(text))
-        with run_in_our_words(whole):
-            frame = self._statements.answer(statement, text)
-            return collected(frame).to_reader() if frame.columns else None
+
+        def answered() -> pa.RecordBatchReader | None:
+            with run_in_our_words(whole):
+                frame = self._statements.answer(statement, text)
+                return collected(frame).to_reader() if frame.columns else None
+
+        return interruptible(self._spark, answered, name=APP, finished=self._finished)
 
     def runner_of(self, catalog: Catalog) -> Runner:
         """What compacts the tables of a catalog on the executors."""
         return Lake(self._spark, catalog)
+
+    def _finished(self) -> None:
+        self._notify("The statement ended before it could be cancelled; what it wrote is kept.")
 
     def stop(self) -> None:
         """End the session, if it began here."""

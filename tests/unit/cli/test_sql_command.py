@@ -133,7 +133,7 @@ def test_spark_starts_with_the_session_as_it_is(lake):
     class Side:
         version, zone = "0", "UTC"
 
-        def __init__(self, session, *, master, conf):
+        def __init__(self, session, *, master, conf, notify):
             started.append((session.database, master, dict(conf)))
 
         def answer(self, statement, text):

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 import tidelake.spark
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError, UnsupportedError
 from tidelake.fileio import LocalFileIO
-from tidelake.spark import merge, row_changes, statements
+from tidelake.spark import merge, row_changes, table_sources
 
 DV = {"deletion-vectors.enabled": "true"}
 COLUMNS = ["p", "k", "v", "w"]
@@ -190,13 +190,13 @@ def test_sources_of_all_kinds_and_names_of_all_lengths(lake, monkeypatch):
     lake.sql("INSERT INTO o.stock VALUES (1, 10, 'add', 'z'), (4, 40, 'new', 'z')")
     lake.sql("INSERT INTO o.stock VALUES (9, 90, 'late', 'z')")
     read = []
-    frame_of = statements.table_frame
+    frame_of = table_sources.table_frame
 
     def frame(spark, found, name, **given):
         read.append((name, given["columns"]))
         return frame_of(spark, found, name, **given)
 
-    monkeypatch.setattr(statements, "table_frame", frame)
+    monkeypatch.setattr(table_sources, "table_frame", frame)
     lake.sql(
         "MERGE INTO default.stock USING o.stock VERSION AS OF 1 AS s ON default.stock.id = s.id"
         " WHEN MATCHED THEN UPDATE SET stock.n = default.stock.n + s.n"

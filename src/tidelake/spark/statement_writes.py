@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -24,14 +23,14 @@ from tidelake.spark.change import Matching, delete_on_spark, update_on_spark
 from tidelake.spark.expression import quoted
 from tidelake.spark.schema_merging import merges_schema, with_merged_schema
 from tidelake.spark.spark_errors import in_our_words
-from tidelake.spark.statement_expressions import Reading, StatementExpressions
-from tidelake.spark.statement_merge import SourceQuery, merge_by_statement
+from tidelake.spark.statement_expressions import StatementExpressions
+from tidelake.spark.statement_merge import merge_by_statement
+from tidelake.spark.statement_queries import Args, StatementQueries
 from tidelake.spark.table_frame import in_session
 from tidelake.spark.types import fields_from_spark, to_spark_type
 from tidelake.spark.write import write_frame
 from tidelake.sql.expression import RowsOf, read_condition, read_expression
 from tidelake.sql.new_table import create_empty, create_staged
-from tidelake.sql.query import ParsedQuery, Reference
 from tidelake.sql.session import CONNECTOR, OWN_CONNECTORS, SqlSession
 from tidelake.sql.statement import CreateTable, Delete, Insert, Merge, Query, Update
 from tidelake.table import Table
@@ -40,9 +39,7 @@ from tidelake.table.write import CommitIdentity
 from tidelake.types import DataField
 from tidelake.types.predicate import bind
 
-__all__ = ["Args", "StatementWrites"]
-
-Args: TypeAlias = "Mapping[str, object] | Sequence[object] | None"
+__all__ = ["StatementWrites"]
 
 
 class StatementWrites:
@@ -54,27 +51,14 @@ class StatementWrites:
         Where they run.
     session : SqlSession
         Catalogs, and what is temporary.
-    query : callable
-        Gives the DataFrame of a query and its arguments.
-    subqueries : callable
-        Gives how the tables in an expression are read.
-    source : callable
-        Gives the rows of what is merged.
+    queries : StatementQueries
+        What gives the rows of queries and of what is merged.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        session: SqlSession,
-        query: Callable[[Query, Args], DataFrame],
-        subqueries: Callable[[ParsedQuery], Mapping[Reference, Reading]],
-        source: SourceQuery,
-    ) -> None:
+    def __init__(self, spark: SparkSession, session: SqlSession, queries: StatementQueries) -> None:
         self.spark = spark
         self.session = session
-        self._query = query
-        self._subqueries = subqueries
-        self._source = source
+        self._queries = queries
 
     def insert(self, statement: Insert, args: Args) -> None:
         """Carry out INSERT."""
@@ -83,7 +67,7 @@ class StatementWrites:
         written = in_session(self.spark, table, dict(statement.options)).handle
         fixed = statement.partition
         self._check_partition(statement, table)
-        rows = self._query(statement.query, args)
+        rows = self._queries.frame(statement.query, args)
         columns = list(statement.columns)
         if statement.by_name:
             columns = list(rows.columns)
@@ -187,7 +171,7 @@ class StatementWrites:
                 statement,
                 text,
                 table,
-                source=self._source,
+                source=self._queries.merge_source,
                 expressions=expressions,
             )
 
@@ -197,7 +181,7 @@ class StatementWrites:
         columns = [f.name for f in table.table_schema.fields]
         with (
             in_our_words(Query(text, 0, len(text)), columns),
-            StatementExpressions(self.spark, self._subqueries) as expressions,
+            StatementExpressions(self.spark, self._queries.subqueries) as expressions,
         ):
             yield expressions
 
@@ -217,7 +201,7 @@ class StatementWrites:
                 " declares it."
             )
             raise UnsupportedError(message, kind="sql_connector", connector=connector)
-        rows = self._query(query, args)
+        rows = self._queries.frame(query, args)
         twice = [c for c in rows.columns if rows.columns.count(c) > 1]
         if twice:
             message = f"The query gives two columns '{twice[0]}': name them apart with AS."

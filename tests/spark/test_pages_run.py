@@ -44,3 +44,19 @@ def test_the_sql_of_the_readme_runs_on_the_command_line(spark, tmp_path, capsys)
     assert expected
     for answer in expected:
         assert answer.replace(", ", ",") in shown.out.splitlines()
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "sql").glob("*.md")), ids=lambda p: p.stem)
+def test_the_sql_of_a_page_runs(page, spark, tmp_path, capsys):
+    """All its blocks in turn; each answer that it shows, `--> row`, in its order."""
+    assert spark.version  # the program adopts the session of these tests
+    script = "".join(SQL.findall(page.read_text(encoding="utf-8")))
+    script = script.replace("{place}", str(tmp_path))
+    code = main(["sql", "-w", str(tmp_path / "lake"), "--format", "csv", "-c", script])
+    shown = capsys.readouterr()
+    assert code == 0, shown.err
+    expected = [row.replace(", ", ",") for row in re.findall(r"^--> (.*)$", script, re.MULTILINE)]
+    assert expected
+    rows = iter(shown.out.splitlines())
+    for row in expected:
+        assert row in rows, (row, shown.out)

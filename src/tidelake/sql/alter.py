@@ -11,7 +11,8 @@ from tidelake.sql.name import TableName
 from tidelake.sql.reader import Reader
 from tidelake.sql.statement import AlterTable, AlterTag, DropPartitions, Watermark
 from tidelake.sql.types import Spelling, read_type
-from tidelake.sql.watermark import WATERMARK_KEYS, watermark_options
+from tidelake.sql.watermark import watermark_options
+from tidelake.table.watermark import WATERMARK_KEYS
 from tidelake.types.schema_change import (
     AddColumn,
     ColumnPath,

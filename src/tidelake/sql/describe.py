@@ -8,8 +8,9 @@ from datetime import date, timedelta
 
 from tidelake.errors import InvalidInputError, near_names
 from tidelake.sql.name import quoted_name
-from tidelake.sql.watermark import WATERMARK_KEYS, stored_watermark
+from tidelake.sql.watermark import stored_watermark
 from tidelake.table import SystemTable, Table
+from tidelake.table.watermark import WATERMARK_KEYS
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.default_value import default_scalar
 

@@ -58,7 +58,7 @@ from tidelake.sql.statement import (
     Truncate,
     Use,
 )
-from tidelake.sql.watermark import DATA_TYPE, ROWTIME, check_watermark
+from tidelake.table.watermark import DATA_TYPE, ROWTIME
 from tidelake.types.schema_change import SchemaChange
 from tidelake.types.schema_change import SetOption as SetTableOption
 
@@ -176,7 +176,6 @@ def _alter_table(statement: AlterTable, session: SqlSession) -> None:
         if statement.if_missing == "ignore":
             return
         raise
-    check_watermark(table.table_schema.options, statement.changes, table=str(statement.name))
     changes: list[SchemaChange] = []
     for change in statement.changes:
         changes.append(change)

@@ -10,11 +10,13 @@
    ``disable-explicit-type-casting`` only if none is lost. NOT NULL is taken on only with
    ``alter-column-null-to-not-null.disabled = false``.
 6. Once the table has a snapshot, options that say how files are laid out or merged stay.
-7. What comes out obeys :mod:`tidelake.table.schema_rules`, as a new table does.
+7. A column that the watermark names is neither renamed nor dropped.
+8. What comes out obeys :mod:`tidelake.table.schema_rules`, as a new table does.
 
-Source: Paimon's ``SchemaManager.generateTableSchema`` and ``SchemaValidation`` (1.3.1). Two things
-go further than there: names changed twice in one call are followed, and setting an option to what
-it is already is allowed. Nothing is read or written here.
+Source: Paimon's ``SchemaManager.generateTableSchema`` and ``SchemaValidation`` (1.3.1). Three
+things go further than there: names changed twice in one call are followed, setting an option to
+what it is already is allowed, and columns of the watermark stay, without which Flink opens no
+table. Nothing is read or written here.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from tidelake.table.engine_options import check_engine_options
 from tidelake.table.option_change import check_option_change, renamed_in_options
 from tidelake.table.schema_rules import check_columns, check_layout, check_types
 from tidelake.table.time_travel import option_moment
+from tidelake.table.watermark import check_watermark
 from tidelake.types import DataField, DataType, TableSchema, parse_type
 from tidelake.types.arrow import fields_from_arrow
 from tidelake.types.cast import can_cast
@@ -107,6 +110,7 @@ def evolved_schema(
     InvalidInputError, UnsupportedError
         A change is not allowed; which one, and why.
     """
+    check_watermark(schema.options, changes, table=table)
     draft = _Draft(schema, table, has_snapshots=has_snapshots)
     for change in changes:
         _check_change(change, table)

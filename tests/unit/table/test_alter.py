@@ -195,6 +195,21 @@ def test_nullability_comments_and_defaults(table):
     assert (table.table_schema.comment, field.description, field.default_value) == (None,) * 3
 
 
+def test_a_column_of_the_watermark_stays(catalog):
+    """Without it Flink opens the table no more."""
+    options = {
+        "schema.watermark.0.rowtime": "at",
+        "schema.watermark.0.strategy.expr": "`at` - INTERVAL '5' SECOND",
+    }
+    columns = pa.schema({"id": pa.int64(), "at": pa.timestamp("ms")})
+    table = catalog.create_table("d.watched", columns, options=options)
+    for change in (DropColumn("at"), RenameColumn("at", "time")):
+        with pytest.raises(InvalidInputError, match="'at' of table 'd.watched' is named by its"):
+            table.alter(change)
+    table.alter(*(RemoveOption(key) for key in options), RenameColumn("at", "time"))
+    assert table.schema.names == ["id", "time"]
+
+
 def test_a_default_stands_in_for_every_null_that_is_written_later(table):
     table.set_default("a", "'42'").set_default("b", "none")
     table.write([{**ROW, "k": 2, "a": None, "b": None}, {**ROW, "k": 3}])

@@ -204,7 +204,7 @@ def test_a_column_of_the_watermark_stays(catalog):
     columns = pa.schema({"id": pa.int64(), "at": pa.timestamp("ms")})
     table = catalog.create_table("d.watched", columns, options=options)
     for change in (DropColumn("at"), RenameColumn("at", "time")):
-        with pytest.raises(InvalidInputError, match="'at' of table 'd.watched' is named by its"):
+        with pytest.raises(InvalidInputError, match=r"'at' of table 'd\.watched' is named by its"):
             table.alter(change)
     table.alter(*(RemoveOption(key) for key in options), RenameColumn("at", "time"))
     assert table.schema.names == ["id", "time"]

@@ -1,6 +1,6 @@
 """One engine's side of the Spark benchmark: takes commands on stdin, answers in JSON on stdout.
 
-Usage: python pipeline_worker.py {tidelake,paimon} WORK_DIR DATA_DIR [PAIMON_JAR]
+Usage: python pipeline_worker.py {tidelake,paimon,delta,iceberg,hudi} WORK_DIR DATA_DIR [JAR ...]
 
 The driver (`pipeline.py`) starts one worker per engine, each in its own virtualenv, and gives
 them commands in turn, so that both engines are measured side by side on the same rows. Every
@@ -10,109 +10,16 @@ answer holds CPU seconds of the JVM and its Python workers, wall seconds, and th
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import sys
-import threading
 import time
 from pathlib import Path
 
+from merging_peers import PEERS
+from plain_spark import BUCKETS, MERGE, Common
+from tree_cpu import TreeCpu
+
 ENGINE, WORK, DATA = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-BUCKETS = 8
 EXTENSIONS = "org.apache.paimon.spark.extensions"
-AGGREGATES = [
-    "count(*)",
-    "sum(k)",
-    "sum(cast(i as bigint))",
-    "max(s20)",
-    "sum(d)",
-    "sum(m)",
-    "max(t)",
-]
-TICKS = os.sysconf("SC_CLK_TCK")
-LOOK_SECONDS = 0.5
-MERGE = """
-    MERGE INTO {} AS t USING changes AS s ON t.k = s.k
-    WHEN MATCHED AND s._row_kind = '-D' THEN DELETE
-    WHEN MATCHED THEN UPDATE SET *
-    WHEN NOT MATCHED AND s._row_kind = '+I' THEN INSERT *
-"""
-
-
-class TreeCpu:
-    """CPU seconds of this process and all that descend from it, those that have ended included.
-
-    PySpark's daemon ignores SIGCHLD, so the time of a Python worker that ends (Spark ends idle ones
-    after a minute) is in nobody's account: a thread looks again and again and remembers.
-    """
-
-    def __init__(self) -> None:
-        self.used: dict[int, float] = {}
-        self.lock = threading.Lock()
-        threading.Thread(target=self._watch, daemon=True).start()
-
-    def seconds(self) -> float:
-        """Used up to now."""
-        with self.lock:
-            self._look()
-            return sum(self.used.values())
-
-    def _watch(self) -> None:
-        while True:
-            time.sleep(LOOK_SECONDS)
-            self.seconds()
-
-    def _look(self) -> None:
-        parents: dict[int, int] = {}
-        used: dict[int, float] = {}
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit():
-                continue
-            try:
-                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-            except (OSError, IndexError):
-                continue
-            parents[int(entry.name)] = int(fields[1])
-            used[int(entry.name)] = (int(fields[11]) + int(fields[12])) / TICKS
-        mine = {os.getpid()}
-        grown = True
-        while grown:
-            more = {pid for pid, parent in parents.items() if parent in mine} - mine
-            grown = bool(more)
-            mine |= more
-        for pid in mine:
-            self.used[pid] = max(used.get(pid, 0.0), self.used.get(pid, 0.0))
-
-
-class Common:
-    """What both engines do alike: Spark's own write and read, the limits."""
-
-    def __init__(self, spark) -> None:
-        self.spark = spark
-
-    def base(self):
-        return self.spark.read.parquet(str(DATA / "base"))
-
-    def upsert_rows(self, number: int):
-        return self.spark.read.parquet(str(DATA / f"upsert-{number}"))
-
-    def changes(self, number: int) -> None:
-        """What is merged, as a view of the session."""
-        self.upsert_rows(number).createOrReplaceTempView("changes")
-
-    def sort_write(self) -> None:
-        out = WORK / "sorted"
-        shutil.rmtree(out, ignore_errors=True)
-        frame = self.base().repartition(BUCKETS, "k").sortWithinPartitions("k")
-        frame.write.option("compression", "zstd").parquet(str(out))
-
-    def aggregate(self, frame) -> list[str]:
-        return [str(v) for v in frame.selectExpr(*AGGREGATES).first()]
-
-    def scan_plain(self, files: list[str]) -> list[str]:
-        """Spark's own scan of the table's files, merging nothing."""
-        columns = ["k", "i", "s20", "d", "m", "t"]
-        return self.aggregate(self.spark.read.parquet(*files).select(*columns))
 
 
 class Tidelake(Common):
@@ -126,7 +33,9 @@ class Tidelake(Common):
                 "bench",
                 master="local[2]",
                 conf={"spark.driver.memory": "6g", "spark.sql.shuffle.partitions": str(BUCKETS)},
-            )
+            ),
+            WORK,
+            DATA,
         )
         self.lake = ts.attach(self.spark, str(WORK / "tidelake"))
         self.name = ""
@@ -175,7 +84,7 @@ class Paimon(Common):
             "spark.sql.catalog.p.cache-enabled": "false",
         }.items():
             builder = builder.config(key, value)
-        super().__init__(builder.getOrCreate())
+        super().__init__(builder.getOrCreate(), WORK, DATA)
         self.spark.sql("CREATE DATABASE IF NOT EXISTS p.db")
         self.name = ""
 
@@ -219,7 +128,10 @@ class Paimon(Common):
 def main() -> None:
     """Answer commands until stdin ends."""
     tree = TreeCpu()
-    engine = Tidelake() if ENGINE == "tidelake" else Paimon()
+    if ENGINE in PEERS:
+        engine = PEERS[ENGINE](WORK, DATA, sys.argv[4:])
+    else:
+        engine = Tidelake() if ENGINE == "tidelake" else Paimon()
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         name, *arguments = json.loads(line)

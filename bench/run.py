@@ -26,6 +26,7 @@ import peers  # noqa: E402
 import pipeline  # noqa: E402
 import planning  # noqa: E402
 import scale  # noqa: E402
+import sql  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
@@ -41,6 +42,8 @@ QUESTIONS = {
     "peers": peers.lines,
     "pipeline": pipeline.lines,
     "merging": merging.lines,
+    "merging-others": merging.other_lines,
+    "sql": sql.lines,
 }
 PACKAGES = ("tidelake", "pyarrow", "numpy", "pyspark", "fastavro")
 

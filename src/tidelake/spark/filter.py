@@ -141,6 +141,8 @@ def _literal(value: object, data_type: DataType) -> Column:
         return F.lit(str(from_storage(value, data_type))).cast(to_spark_type(data_type))
     if root is TypeRoot.TIME:
         raise _InexpressibleError
+    if root in _AS_THEY_ARE:
+        return F.lit(value)  # a cast is seven calls to the JVM
     return F.lit(value).cast(to_spark_type(data_type))
 
 

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as st
 
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.spark.expression import quoted
@@ -147,8 +146,8 @@ class StatementQueries:
             not split.raw or split.live_row_count is None for split in scan.plan.splits
         ):
             return None
-        schema = st.StructType([st.StructField(name, st.LongType(), nullable=False)])
-        return self.spark.createDataFrame([(scan.count(),)], schema)
+        # literals: rows that are handed to Spark are a job to collect
+        return self.spark.sql(f"SELECT * FROM VALUES ({scan.count()}L) AS t({quoted(name)})")
 
     def _source(self, reference: Reference, query: Query, depth: int) -> Source | None:
         """What a reference is; None for what Spark knows and we do not."""

@@ -105,14 +105,14 @@ class Statements:
 
     def run(self, text: str, args: Args = None) -> DataFrame:
         """Run all statements of a text; see :meth:`tidelake.spark.Lake.sql`."""
-        answer = self._nothing()
         statements = parse(text)
         if args and len(statements) > 1:
             message = "args= go with one statement: run them one after the other."
             raise InvalidInputError(message, kind="sql_args")
+        answer: DataFrame | None = None
         for statement in statements:
             answer = self.answer(statement, text, args)
-        return answer
+        return self._nothing() if answer is None else answer
 
     def answer(self, statement: Statement, text: str, args: Args = None) -> DataFrame:
         """Run one statement of a text; errors show where in the text it is."""

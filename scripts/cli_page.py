@@ -28,11 +28,13 @@ command line, a file or a pipe, and writes answers that programs read:
 $ export TIDELAKE_WAREHOUSE=/tmp/cli-warehouse
 $ tidelake sql -c "CREATE TABLE orders (id INT, item STRING, PRIMARY KEY (id) NOT ENFORCED)"
 $ tidelake sql -c "INSERT INTO orders VALUES (1, 'tea'), (2, 'rye')"
-Spark starts ...
-Spark 4.3.0 runs (5.2 s).
 $ tidelake sql --format json -c "SELECT * FROM orders"
 {"id":1,"item":"tea"}
 {"id":2,"item":"rye"}
+$ tidelake sql --format json -c "SELECT max(item) AS last FROM orders"
+Spark starts ...
+Spark 4.3.0 runs (5.2 s).
+{"last":"tea"}
 $ tidelake sql -f nightly.sql --echo --timing
 ```
 
@@ -42,8 +44,11 @@ Spark starts when a statement first needs it, and says so on the standard error.
 `SHOW`, `DESCRIBE`, `CREATE`, `ALTER`, `DROP` and all else that changes no rows, `CALL` (a
 compaction works in this process then, on the executors where Spark runs), and queries of one table
 or [system table](system-tables.md): its columns or `count(*)`, a `WHERE` that compares them with
-literals, `LIMIT`. Once Spark runs it answers all queries. `--no-spark` refuses what needs it, and
-`pip install 'tidelake[cli]'` is enough then.
+literals, `LIMIT`. So does `INSERT INTO t [(columns)] VALUES` of plain literals: numbers, strings
+without a backslash, `TRUE`, `NULL`, `DATE`, `TIMESTAMP`, `TIMESTAMP_NTZ` and `TIMESTAMP_LTZ '...'`,
+and `CAST` of them, that their columns hold to the last digit; the same rows, types and refusals as
+on Spark. Once Spark runs it answers all queries, and inserts. `--no-spark` refuses what needs it,
+and `pip install 'tidelake[cli]'` is enough then.
 
 Settings of Spark are given by `--conf`, or by `SET 'key' = 'value'`. What Spark logs is not shown;
 a failure's reason is.

@@ -1,8 +1,9 @@
 """Runs one statement after the other: in this process where that is enough, else on Spark.
 
 1. Statements on catalogs and tables (DDL, SHOW, CALL, ...) run in this process.
-2. Queries that the kernel can answer alone do too (:mod:`tidelake.sql.kernel_query`), until Spark
-   runs: then Spark answers all queries, by its own views and settings.
+2. Queries that the kernel can answer alone do too (:mod:`tidelake.sql.kernel_query`), and INSERT
+   of literals (:mod:`tidelake.sql.kernel_insert`), until Spark runs: then Spark answers all
+   queries, by its own views and settings.
 3. Everything else starts Spark, once, with the session as it is: its catalogs, its current
    database, its temporary tables.
 """
@@ -22,11 +23,12 @@ from tidelake.cli._optional import spark_side_class
 from tidelake.errors import UnsupportedError
 from tidelake.maintenance.procedure import Runner
 from tidelake.sql.execute import execute, needs_spark
+from tidelake.sql.kernel_insert import kernel_insert
 from tidelake.sql.kernel_query import kernel_answer
 from tidelake.sql.moment import TIME_ZONE, named_zone
 from tidelake.sql.placed import placed
 from tidelake.sql.session import DEFAULT_DATABASE, SqlSession
-from tidelake.sql.statement import Query, SetOption, Statement
+from tidelake.sql.statement import Insert, Query, SetOption, Statement
 from tidelake.telemetry.env import local_zone
 
 if TYPE_CHECKING:
@@ -133,6 +135,11 @@ class Engine:
             reader = kernel_answer(statement, self.session, conf=self._conf)
             if reader is not None:
                 return reader
+        if self._spark is None and isinstance(statement, Insert):
+            with placed(text, statement):
+                zone = named_zone(self.zone)
+                if kernel_insert(statement, self.session, conf=self._conf, zone=zone):
+                    return None
         return self._on_spark(statement).answer(statement, text)
 
     def close(self) -> None:
@@ -148,8 +155,9 @@ class Engine:
                 said = "This query" if isinstance(statement, Query) else f"A statement {what}"
                 message = (
                     f"{said} needs Spark, and --no-spark forbids to start it. Without Spark there"
-                    " are SHOW, DESCRIBE, CREATE, ALTER, DROP, CALL, and SELECT of columns or"
-                    " count(*) from one table, with WHERE on its columns, and LIMIT."
+                    " are SHOW, DESCRIBE, CREATE, ALTER, DROP, CALL, INSERT INTO of plain literals,"
+                    " and SELECT of columns or count(*) from one table, with WHERE on its columns,"
+                    " and LIMIT."
                 )
                 raise UnsupportedError(message, kind="sql_needs_spark")
             side = spark_side_class()

@@ -13,55 +13,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from tidelake.errors import InvalidInputError, near_names
 from tidelake.spark.expression import quoted
 from tidelake.spark.types import to_spark_type
+from tidelake.sql.insert_columns import check_count, wrong_type
 from tidelake.types import DataField
 
-__all__ = ["assigned", "goes_into", "target_columns"]
+__all__ = ["assigned", "goes_into"]
 
 _DATES = (st.DateType, st.TimestampType, st.TimestampNTZType)
-
-
-def target_columns(
-    given: Sequence[str], fields: Sequence[DataField], fixed: Sequence[str], *, table: str
-) -> list[DataField]:
-    """The columns that a query's columns go to, in the query's order.
-
-    Parameters
-    ----------
-    given : sequence of str
-        The list behind the table's name; empty for all columns.
-    fields : sequence of DataField
-        The table's.
-    fixed : sequence of str
-        Columns whose value PARTITION gives.
-    table : str
-        For messages.
-
-    Raises
-    ------
-    InvalidInputError
-        A name is unknown, there twice, or has a value already.
-    """
-    by_key = {f.name.casefold(): f for f in fields}
-    taken = {name.casefold() for name in fixed}
-    if not given:
-        return [f for f in fields if f.name.casefold() not in taken]
-    found: list[DataField] = []
-    for name in given:
-        field = by_key.get(name.casefold())
-        if field is None:
-            message = (
-                f"Table '{table}' has no column '{name}'."
-                f"{near_names(name, [f.name for f in fields])}"
-            )
-            raise InvalidInputError(message, kind="column_not_found", table=table, column=name)
-        if field in found or field.name.casefold() in taken:
-            message = f"Column '{name}' of table '{table}' is given twice."
-            raise InvalidInputError(message, kind="column_twice", table=table, column=name)
-        found.append(field)
-    return found
 
 
 def assigned(frame: DataFrame, targets: Sequence[DataField], *, table: str) -> DataFrame:
@@ -72,23 +31,19 @@ def assigned(frame: DataFrame, targets: Sequence[DataField], *, table: str) -> D
     InvalidInputError
         Columns are too few or too many, or a type does not go into another.
     """
-    if len(frame.columns) != len(targets):
-        message = (
-            f"The query gives {len(frame.columns)} columns, table '{table}' takes {len(targets)}:"
-            f" {', '.join(f.name for f in targets)}."
-        )
-        raise InvalidInputError(message, kind="column_count", table=table)
+    check_count(len(frame.columns), targets, table=table)
     places = [f"c{number}" for number in range(len(targets))]
     columns: list[Column] = []
     types = [field.dataType for field in frame.schema.fields]
     for place, source, target in zip(places, types, targets, strict=True):
         wanted = to_spark_type(target.type, column=target.name, table=table)
         if not goes_into(source, wanted):
-            message = (
-                f"Column '{target.name}' of table '{table}' is {target.type}, the query gives"
-                f" {source.simpleString()}: write CAST(... AS {wanted.simpleString().upper()})."
+            raise wrong_type(
+                target,
+                given=source.simpleString(),
+                cast_to=wanted.simpleString().upper(),
+                table=table,
             )
-            raise InvalidInputError(message, kind="column_type", table=table, column=target.name)
         column = F.col(place)
         columns.append((column if source == wanted else column.cast(wanted)).alias(target.name))
     return frame.toDF(*places).select(*columns)

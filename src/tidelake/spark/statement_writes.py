@@ -18,7 +18,7 @@ from tidelake.errors import (
     near_names,
 )
 from tidelake.options import declared
-from tidelake.spark.assignment import assigned, target_columns
+from tidelake.spark.assignment import assigned
 from tidelake.spark.change import Matching, delete_on_spark, update_on_spark
 from tidelake.spark.expression import quoted
 from tidelake.spark.schema_merging import merges_schema, with_merged_schema
@@ -30,6 +30,7 @@ from tidelake.spark.table_frame import in_session
 from tidelake.spark.types import fields_from_spark, to_spark_type
 from tidelake.spark.write import write_frame
 from tidelake.sql.expression import RowsOf, read_condition, read_expression
+from tidelake.sql.insert_columns import target_columns
 from tidelake.sql.new_table import create_empty, create_staged
 from tidelake.sql.session import CONNECTOR, OWN_CONNECTORS, SqlSession
 from tidelake.sql.statement import CreateTable, Delete, Insert, Merge, Query, Update

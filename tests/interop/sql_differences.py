@@ -16,6 +16,10 @@ REASONS: dict[str, str] = {
     "explicit-casts": "Text can become a number by `ALTER COLUMN ... TYPE`, as by Flink; Spark"
     " refuses before Java is asked.",
     "later-columns": "System tables have the columns of Paimon 1.3.1; 2.1 has more.",
+    "merge-nothing": "A `MERGE` that changes no row makes no snapshot; Java writes the files anew"
+    " in which a row matched.",
+    "merge-twice": "Several rows of the source may match one row of the table where conditions let"
+    " one of them change it, or where it is only deleted; Java refuses.",
     "no-changelog": "A snapshot without a changelog says 0 rows, as Paimon 1.3.1 does; 2.1 leaves"
     " the count out.",
     "overwrite-mode": "`INSERT OVERWRITE` that names no partition replaces those that rows come"

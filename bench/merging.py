@@ -67,13 +67,21 @@ def expected(data: Path, merges: int) -> list[str]:
 
 
 def run(workers: dict[str, Worker], data: Path, size: Size) -> dict[str, Tape]:
-    """A load, then the merges; the engines in turn."""
+    """A load, then the merges; the engines in turn. A peer that fails is left out, and said so."""
     tapes = {name: Tape() for name in workers}
 
     def take(step: str, *command: object, counted: bool = True) -> dict[str, object]:
         answers = {}
-        for engine, worker in workers.items():
-            figures = worker.do(*command)
+        for engine, worker in list(workers.items()):
+            try:
+                figures = worker.do(*command)
+            except (RuntimeError, BrokenPipeError) as error:
+                if engine == OURS:
+                    raise
+                print(f"  {engine} takes no further part: {error}", file=sys.stderr, flush=True)
+                workers.pop(engine).close()
+                del tapes[engine]
+                continue
             if counted:
                 tapes[engine].add(step, figures)
             answers[engine] = figures["answer"]

@@ -41,7 +41,7 @@ JARS = {
 TITLES = {
     "delta": "Delta 4.4 on Spark 4.1",
     "iceberg": "Iceberg 1.12 on Spark 4.1",
-    "hudi": "Hudi 1.2 on Spark 3.5",
+    "hudi": "Hudi 1.2 on Spark 3.5 (its upsert)",
 }
 FETCH_SECONDS_MAX = 600
 

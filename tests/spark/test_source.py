@@ -144,7 +144,9 @@ def test_a_path_that_is_no_table_says_what_is_wanted(spark, tmp_path):
         spark.read.format("tidelake").load()
 
 
-def test_spark_finds_the_source_in_a_session_that_never_met_it(spark, place):
+@pytest.mark.parametrize("pushes", ["true", "false"])
+def test_spark_finds_the_source_in_a_session_that_never_met_it(spark, place, pushes):
     fresh = spark.newSession()
-    fresh.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    assert fresh.read.format("tidelake").load(place).count() == 60
+    fresh.conf.set("spark.sql.python.filterPushdown.enabled", pushes)  # false is Spark's default
+    frame = fresh.read.format("tidelake").load(place)
+    assert (frame.count(), frame.where("k < 7").count()) == (60, 7)

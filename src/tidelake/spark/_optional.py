@@ -34,7 +34,9 @@ def statements_of(
     """
     try:
         module = importlib.import_module("tidelake.spark.statements")
-    except ImportError as error:
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "sqlglot":
+            raise
         message = "tl.sql needs the library 'sqlglot': pip install 'tidelake[sql]'."
         raise UnsupportedError(message, kind="library_missing", library="sqlglot") from error
     made: Statements = module.Statements.on(

@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from tidelake.catalog import Catalog, open_catalog
-from tidelake.errors import InvalidInputError
+from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.spark._optional import statements_of
 from tidelake.spark.catalog import register
 from tidelake.spark.change import delete_on_spark, update_on_spark
@@ -55,7 +55,7 @@ def attach(
     catalog: str = DEFAULT_CATALOG,
     options: Mapping[str, object] | None = None,
     memory: int | str | None = None,
-    spark_sql: bool = True,
+    spark_sql: bool | None = None,
 ) -> Lake:
     """Open a warehouse on a Spark session.
 
@@ -75,20 +75,29 @@ def attach(
     memory : int or str, optional
         What the driver's process, and each Python process of an executor, may take for Tidelake's
         own work; see :func:`tidelake.open`. Spark's own settings bound the JVM.
-    spark_sql : bool
+    spark_sql : bool, optional
         Whether ``spark.sql``, ``spark.table`` and ``frame.writeTo`` of this session know the
-        tables, too, as ``<catalog>.<database>.<table>``. On Spark Connect they never do.
+        tables, too, as ``<catalog>.<database>.<table>``; by default where they can. Through Spark
+        Connect they cannot.
 
     Raises
     ------
     InvalidInputError
         The session has a catalog of that name that is not Tidelake's.
+    UnsupportedError
+        `spark_sql` is true, and the session is one of Spark Connect.
     """
     prepare(spark)
     spark.dataSource.register(TidelakeSource)
     opened = open_catalog(warehouse, options=options, memory=memory)
-    if spark_sql:
-        register(spark, opened, name=catalog)
+    known = spark_sql is not False and register(spark, opened, name=catalog)
+    if spark_sql and not known:
+        message = (
+            "spark.sql cannot know the tables of a warehouse through Spark Connect, where this"
+            " process has no JVM to put a catalog into: leave spark_sql out, and use tl.sql,"
+            f" tl.table and tl.write of tl = attach(spark, '{warehouse}')."
+        )
+        raise UnsupportedError(message, kind="spark_connect")
     return Lake(spark, opened, catalog_name=catalog)
 
 

@@ -9,6 +9,7 @@ Python), a Java that was looked for (:mod:`tidelake.spark.jvm`), no web page, an
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -52,6 +53,8 @@ _LOCAL_CONF: Mapping[str, str] = MappingProxyType(
 PYTHON_VARIABLE = "PYSPARK_PYTHON"
 JAVA_VARIABLE = "JAVA_HOME"
 PARALLELISM_UNKNOWN = 8
+_OF_SIZE = ("spark.master", "spark.executor.instances", "spark.executor.cores")
+_LOCAL = re.compile(r"local\[(\d+)(?:,\s*\d+)?\]")
 _BETWEEN_SETTINGS, _ARROW = "\x01", " -> "
 """How Scala writes the pairs of a map."""
 
@@ -140,8 +143,29 @@ def settings(spark: SparkSession) -> Mapping[str, str]:
 def parallelism(spark: SparkSession) -> int:
     """How many tasks run at once, as far as this side knows."""
     if is_remote():
-        return PARALLELISM_UNKNOWN
+        return _told_parallelism({key: spark.conf.get(key, None) for key in _OF_SIZE})
     return max(1, int(spark.sparkContext.defaultParallelism))
+
+
+def _told_parallelism(conf: Mapping[str, str | None]) -> int:
+    """How many tasks run at once by the settings of a server.
+
+    Examples
+    --------
+    >>> _told_parallelism({"spark.master": "local[2]"})
+    2
+    >>> _told_parallelism({"spark.executor.instances": "3", "spark.executor.cores": "4"})
+    12
+    >>> _told_parallelism({"spark.master": "yarn"})
+    8
+    """
+    told = _LOCAL.fullmatch(conf.get(_OF_SIZE[0]) or "")
+    if told is not None:
+        return max(1, int(told[1]))
+    counts = [conf.get(key) or "" for key in _OF_SIZE[1:]]
+    if not all(count.isdecimal() for count in counts):
+        return PARALLELISM_UNKNOWN
+    return max(1, int(counts[0]) * int(counts[1]))
 
 
 def _adopt(spark: SparkSession, *, master: str | None, conf: Mapping[str, str]) -> SparkSession:

@@ -111,6 +111,29 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         return TidelakeWriter(handle, overwrite=overwrite, identity=identity)
 
 
+class FilterTaker:
+    """What Spark calls to push filters, in sessions that do and in those that do not.
+
+    Pushing is off by default, and Spark then refuses readers with a ``pushFilters`` of their own,
+    instead of not calling it. It knows them by the function behind the method, so this shows the
+    function of the interface: a session that nobody prepared reads all rows, and filters them.
+
+    Parameters
+    ----------
+    taken : list of Filter
+        Where the filters go.
+    """
+
+    def __init__(self, taken: list[Filter]) -> None:
+        self._taken = taken
+        self.__func__ = DataSourceReader.pushFilters
+
+    def __call__(self, filters: list[Filter]) -> Iterator[Filter]:
+        """Take the filters."""
+        self._taken[:] = filters
+        return iter(filters)
+
+
 @dataclass
 class SplitPartition(InputPartition):  # type: ignore[misc]  # pyspark carries no types here
     """One task of a read: a split as bytes."""
@@ -136,10 +159,10 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
         self._scan: TableScan | None = None
         self._task: SplitTask | None = None
 
-    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
+    @property
+    def pushFilters(self) -> FilterTaker:
         """Take filters to read less; all are given back, so that Spark applies them too."""
-        self._filters = list(filters)
-        yield from filters
+        return FilterTaker(self._filters)
 
     def partitions(self) -> Sequence[InputPartition]:
         """One per split."""
@@ -193,10 +216,10 @@ class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries 
         self._changes: PlannedChanges | None = None
         self._task: ChangeTask | None = None
 
-    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
+    @property
+    def pushFilters(self) -> FilterTaker:
         """Take filters to read less; all are given back, so that Spark applies them too."""
-        self._filters = list(filters)
-        yield from filters
+        return FilterTaker(self._filters)
 
     def partitions(self) -> Sequence[InputPartition]:
         """One per part."""

@@ -1,0 +1,212 @@
+"""A session of Spark Connect: a client without a JVM, its server in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from tidelake.spark.jvm import java_home
+
+pytest.importorskip("grpc_status", reason="needs pyspark[connect]")
+
+SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+START_S = 60
+SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "1g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    # to compile costs more than these few rows
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.session.timeZone": "America/New_York",
+    "spark.log.level": "OFF",
+}
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def environment():
+    """Of server and client: our packages, this interpreter, no session of the tests around."""
+    given = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+    for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYSPARK_GATEWAY_PORT"):
+        given.pop(name, None)
+    return given | {
+        "PYSPARK_PYTHON": sys.executable,
+        "JAVA_HOME": str(java_home()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+    }
+
+
+@pytest.fixture(scope="module")
+def server(environment, tmp_path_factory):
+    """The address of a small server."""
+    port = free_port()
+    settings = SETTINGS | {"spark.connect.grpc.binding.port": str(port)}
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    command = [str(submit), "--class", SERVER]
+    for key, value in settings.items():
+        command += ["--conf", f"{key}={value}"]
+    work = tmp_path_factory.mktemp("server")
+    log = work / "log"
+    with log.open("w") as out:
+        running = subprocess.Popen(
+            [*command, "spark-internal"], stdout=out, stderr=out, cwd=work, env=environment
+        )
+    try:
+        _wait(running, port, log)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        running.terminate()
+        running.wait(timeout=30)
+
+
+def _wait(running, port, log):
+    until = time.monotonic() + START_S
+    while time.monotonic() < until:
+        assert running.poll() is None, log.read_text()[-4000:]
+        with socket.socket() as tried:
+            if tried.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    pytest.fail(f"no server within {START_S} s: {log.read_text()[-4000:]}")
+
+
+@pytest.fixture(scope="module")
+def seen(server, environment, tmp_path_factory):
+    """What the scenarios of connect_program.py saw."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(Path(__file__).with_name("connect_program.py")),
+            str(tmp_path_factory.mktemp("connect")),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment | {"SPARK_REMOTE": server},
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout.splitlines()[-1]) | {"noise": done.stderr}
+
+
+def test_the_data_source_is_found_by_its_name_in_a_session_that_nobody_prepared(seen):
+    found = seen["unregistered"]
+    assert found == [[1, "a"], [2, "b"], [3, "new"], [4, "new"]], found
+
+
+def test_session_gives_the_one_of_connect(seen):
+    assert seen["session"] is True, seen["session"]
+
+
+def test_definitions(seen):
+    tables, columns = seen["definitions"]
+    assert {"items", "log", "orders"} <= set(tables)
+    assert columns[:3] == ["item", "n", "note"]
+
+
+def test_inserts_write_on_the_servers_executors(seen):
+    orders, items, log = seen["inserts"]
+    assert orders == [
+        [1, "mon", "1.50", "2026-11-21 10:00:00"],
+        [2, "mon", "2.50", None],
+        [3, "tue", "3.50", "2026-11-21 12:00:00"],
+        [20, "wed", "9.00", None],
+    ]
+    assert items == [["oil", 2, None], ["rye", 3, None], ["tea", 1, None]]
+    assert log == [[100, 4950]]
+
+
+def test_queries_join_travel_and_see_the_sessions_views(seen):
+    joined, travelled, hinted, named, system, mixed, view = seen["queries"]
+    assert joined == [[1, "tea", "line 1"], [3, "rye", "line 3"]]
+    assert (travelled, hinted, named) == ([[3]], [[1], [2]], [["oil"]])
+    assert [kind for _, kind in system][:2] == ["APPEND", "COMPACT"]
+    assert (mixed, view) == ([["x", "tue"]], [[1], [2]])
+
+
+def test_updates_and_deletes(seen):
+    orders, items, log = seen["changes_rows"]
+    assert orders == [[1, "2.50"], [2, "2.50"], [3, "3.50"]]
+    assert items == [["oil", 2, "few"], ["rye", 3, None], ["tea", 1, "few"]]
+    assert log == [[0, "line 0"], [10, "LINE 10"], [20, "LINE 20"], [30, "line 30"]]
+
+
+def test_merges_by_statement_and_by_frame(seen):
+    items, log, ambiguous = seen["merges"]
+    assert items == [["fig", 7, None], ["oil", 9, "alone"], ["tea", 51, "few"]]
+    assert log == [
+        [0, "line 0"], [2, "oil"], [7, "fig"], [10, "LINE 10"], [20, "LINE 20"], [30, "line 30"],
+        [40, "line 40"], [50, "line 50"], [51, "tea"],
+    ]  # fmt: skip
+    assert ambiguous["kind"] == "merge_row_twice"
+
+
+def test_procedures_run(seen):
+    kinds, tagged, orders = seen["procedures"]
+    assert kinds == [["APPEND"], ["COMPACT"], ["OVERWRITE"]]
+    assert tagged == [[3]]
+    assert orders == [[1, "2.50"], [2, "2.50"], [3, "3.50"]]
+
+
+def test_frames_are_written_read_and_changed(seen):
+    wide, count, changes, read, copied = seen["frames"]
+    assert wide == [[1, "new"], [3, "new!"], [5, "new"], [7, "new"]]
+    assert count == 500
+    assert changes == [["+U", 5], ["-U", 5]]
+    assert read == [[1, "mon"], [2, "mon"], [3, "tue"], [7, "sun"]]
+    assert copied == [[13]]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("table", "table_not_found", "Did you mean 'orders'? At line 1, column 15:"),
+        ("column", "sql_analysis", "no column `prize`. Did you mean 'price'? At line 1, column 8:"),
+        ("token", "sql_syntax", "At line 1, column 16:"),
+        ("type", "column_type", "write CAST(... AS TINYINT)"),
+        ("null", "null_value", "Column 'id' of table 'shop.strict' is NOT NULL"),
+        ("width", "sql_analysis", 'The value 300 of the type "INT" cannot be cast to "TINYINT"'),
+        ("arity", "column_count", "The query gives 1 columns, table 'strict' takes 2: id, n."),
+        ("value", "spark", 'cannot be cast to "INT"'),
+        ("procedure", "procedure_not_found", "Did you mean 'compact'?"),
+        ("source option", "spark", "no option 'colums'. Did you mean 'columns'?"),
+        ("source table", "spark", "'ordersx'"),
+        ("source write", "spark", "price"),
+        ("frame", "column_missing", "lacks the column 'placed' of table 'shop.orders'"),
+    ],
+)
+def test_what_is_wrong_is_said_in_words_of_ours(seen, name, kind, words):
+    said = seen["errors"][name]
+    assert words in said["text"], said
+    assert said["kind"] == kind, said
+    assert "org.apache" not in said["text"]
+
+
+def test_a_refused_row_leaves_nothing(seen):
+    assert seen["errors"]["strict"]["text"] == "[]"
+
+
+def test_what_connect_cannot_is_refused_with_what_to_do(seen):
+    asked = seen["plain_sql"]["asked"]
+    assert asked["kind"] == "spark_connect"
+    assert "use tl.sql" in asked["text"]
+    assert seen["plain_sql"]["not asked"]["class"] == "none"
+    assert seen["plain_sql"]["sql"]["class"] == "AnalysisException"

@@ -29,7 +29,6 @@ REASONS: dict[str, str] = {
     " Spark give them buckets at once.",
     "removed-values": "With `partial-update.remove-record-on-delete` a key that was deleted begins"
     " anew, as in Paimon 1.3.1; 2.1 keeps old values of columns that its next row leaves null.",
-    "rename": "`RENAME TO` is refused here.",
     "replaced-history": "`REPLACE TABLE` drops the table and makes it anew; Java keeps its"
     " snapshots.",
     "replaced-tag": "`REPLACE TAG` of a tag that is not there is refused; Java makes it.",

@@ -152,6 +152,25 @@ def test_names_of_the_session(spark, warehouse, said, made):
 # ---- definitions
 
 
+def test_tables_get_other_names(spark, warehouse, made):
+    made("CREATE TABLE here.new.a (k INT, v STRING) TBLPROPERTIES ('bucket' = '-1')")
+    made("INSERT INTO here.new.a VALUES (1, 'x')")
+    made("CACHE TABLE here.new.a")
+    made("ALTER TABLE here.new.a RENAME TO b")  # a name alone stays in the database
+    assert made("SELECT * FROM here.new.b") == [(1, "x")]
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        made("SELECT * FROM here.new.a")
+    made("INSERT INTO here.new.b VALUES (2, 'y')")
+    made("ALTER TABLE here.new.b RENAME TO new.c")
+    made("ALTER TABLE here.new.c RENAME TO here.new.d")
+    assert made("SELECT * FROM here.new.d") == [(1, "x"), (2, "y")]
+    assert warehouse.sql("SELECT count(*) FROM new.d").first()[0] == 2
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        made("ALTER TABLE here.new.d RENAME TO db.t")
+    warehouse.sql("ALTER TABLE new.d RENAME TO e")
+    assert [row[1] for row in made("SHOW TABLES IN here.new")] == ["e"]
+
+
 def test_creates_describes_alters_drops(spark, warehouse, made):
     made("""
         CREATE TABLE here.new.t (
@@ -264,7 +283,6 @@ def test_frames_write_by_name(spark, warehouse, made):
         ),
         ("CREATE NAMESPACE here.db", AnalysisException, "ALREADY_EXISTS"),
         ("DROP NAMESPACE here.db", AnalysisException, "NOT_EMPTY"),
-        ("ALTER TABLE here.db.t RENAME TO here.db.u", UnsupportedOperationException, "renamed"),
         ("ALTER TABLE here.db.t DROP COLUMN k", UnsupportedOperationException, "'k'"),
         ("DELETE FROM here.db.t WHERE k = 1", UnsupportedOperationException, "tl.sql"),
         ("UPDATE here.db.t SET x = 1", UnsupportedOperationException, "tl.sql"),

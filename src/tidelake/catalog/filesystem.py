@@ -20,6 +20,7 @@ from tidelake.errors import (
     AlreadyExistsError,
     InvalidInputError,
     NotFoundError,
+    UnsupportedError,
     near_names,
     shortened,
 )
@@ -28,7 +29,7 @@ from tidelake.fileio.name import validate_name
 from tidelake.metadata.manifest_cache import ManifestCache
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.schema_log import SchemaLog
-from tidelake.options import Options, memory_bytes, table_defaults
+from tidelake.options import Options, declared, memory_bytes, table_defaults
 from tidelake.table import SystemTable, Table, TableHandle
 from tidelake.table.arguments import check_location
 from tidelake.telemetry import MEMORY_BYTES_MIN, Env, Memory
@@ -391,6 +392,71 @@ class Catalog:
         database, name = _split(identifier)
         given = changes if isinstance(changes, Sequence) else [changes]
         return self._load(database, name).alter(*given)
+
+    def rename_table(
+        self, identifier: str, new_identifier: str, *, if_missing: str = "error"
+    ) -> Table | None:
+        """Give a table another name, in this database or in another of the warehouse.
+
+        Parameters
+        ----------
+        identifier, new_identifier : str
+            ``"database.table"``; the new database is made where it is missing.
+        if_missing : {'error', 'ignore'}
+            What to do where there is no such table; ``'ignore'`` gives None.
+
+        Returns
+        -------
+        Table or None
+            The table under its new name. One that was opened under the old name is of no more use:
+            its reads find no files and its writes are refused.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such table.
+        AlreadyExistsError
+            The new name is taken.
+        InvalidInputError, UnsupportedError
+            It is no name of a table; the table has an option ``path``; the storage cannot rename a
+            directory at once. Nothing was changed.
+
+        Notes
+        -----
+        A table is its directory: one rename of it, which other processes see whole or not at all.
+        A commit that is on its way under the old name is refused, and must be made anew under the
+        new one.
+        """
+        _check_choice(if_missing, "if_missing")
+        (database, name), (new_database, new_name) = _split(identifier), _split(new_identifier)
+        place = self._table_path(database, name)
+        target = self._table_path(new_database, new_name)
+        if if_missing == "ignore" and not self._holds_table(place):
+            return None
+        options = self._load(database, name).options
+        if options.get(declared.PATH) is not None:
+            message = (
+                f"Table '{identifier}' has the option 'path', which says where it is, so it cannot"
+                f" be renamed: CREATE TABLE {new_identifier} AS SELECT * FROM {identifier}."
+            )
+            raise UnsupportedError(message, kind="rename_table", table=identifier)
+        if place == target or self.fileio.exists(target):
+            raise self._taken(new_database, new_name)
+        try:
+            self.fileio.move_dir(place, target)
+        except NotFoundError as error:  # another was faster
+            raise self._no_table(database, name) from error
+        except AlreadyExistsError as error:
+            raise self._taken(new_database, new_name) from error
+        return self._load(new_database, new_name)
+
+    def _taken(self, database: str, name: str) -> AlreadyExistsError:
+        """The error for a new name that is that of a table, or of what is left of one."""
+        message = (
+            f"There is a table '{database}.{name}', or what is left of one: choose another name, or"
+            " drop it first."
+        )
+        return AlreadyExistsError(message, kind="table_exists", table=f"{database}.{name}")
 
     def drop_table(self, identifier: str, *, if_missing: str = "error") -> None:
         """Remove a table with all its data and history. This cannot be undone."""

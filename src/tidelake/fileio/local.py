@@ -21,7 +21,7 @@ import stat
 
 import pyarrow as pa
 
-from tidelake.errors import ClosedError, StorageError, TidelakeError
+from tidelake.errors import ClosedError, StorageError, TidelakeError, UnsupportedError
 from tidelake.fileio.file_io import (
     FileStatus,
     check_path,
@@ -217,6 +217,13 @@ class LocalFileIO:
             _sync_dir(parent_of(target))
             _sync_dir(parent_of(source))
         except OSError as error:
+            if error.errno == errno.EXDEV:
+                message = (
+                    f"{source} and {target} are on two file systems, and no directory moves from"
+                    " one to the other at once: copy the table (CREATE TABLE ... AS SELECT) and"
+                    " drop the old one."
+                )
+                raise UnsupportedError(message, kind="no_atomic_move", path=source) from error
             raise _translated(error, source, "move") from error
 
     def make_dirs(self, path: str) -> None:

@@ -138,7 +138,7 @@ def check_same_table(stored: TableSchema, opened: TableSchema, *, table: str) ->
 
 def dropped(table: str) -> NotFoundError:
     """The error for a table without schemas."""
-    message = f"Table '{table}' has no schema any more: it was dropped meanwhile."
+    message = f"Table '{table}' has no schema any more: it was dropped or renamed meanwhile."
     return NotFoundError(message, kind="table_not_found", table=table)
 
 

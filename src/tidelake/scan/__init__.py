@@ -11,6 +11,12 @@ from tidelake.scan.live_files import (
     live_files,
     read_buckets,
 )
+from tidelake.scan.metadata_columns import (
+    LocatedRows,
+    check_located,
+    hidden_columns,
+    metadata_fields,
+)
 from tidelake.scan.plan import ScanPlan, plan_scan
 from tidelake.scan.pruned_files import PrunedFile
 from tidelake.scan.read import deleted_rows, read_changes, read_file, read_split
@@ -19,6 +25,7 @@ from tidelake.scan.split_wire import split_from_bytes, split_to_bytes
 
 __all__ = [
     "BucketFiles",
+    "LocatedRows",
     "PrunedFile",
     "ReadContext",
     "ScanPlan",
@@ -26,12 +33,15 @@ __all__ = [
     "Split",
     "UnusedIndex",
     "bucket_starts",
+    "check_located",
     "deleted_rows",
     "file_sections",
     "grouped",
+    "hidden_columns",
     "live_buckets",
     "live_deletions",
     "live_files",
+    "metadata_fields",
     "plan_scan",
     "read_buckets",
     "read_changes",

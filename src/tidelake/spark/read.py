@@ -26,7 +26,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tidelake.options import Options, declared
-from tidelake.scan import ReadContext, Split, read_split, split_from_bytes, split_to_bytes
+from tidelake.scan import (
+    LocatedRows,
+    ReadContext,
+    Split,
+    check_located,
+    read_split,
+    split_from_bytes,
+    split_to_bytes,
+)
 from tidelake.spark.expression import quoted
 from tidelake.spark.filter import to_column
 from tidelake.spark.halves import Halves, part
@@ -42,6 +50,7 @@ __all__ = [
     "SplitTask",
     "Weighed",
     "frame_of",
+    "located_frame_of",
     "pack_tasks",
     "packed_splits",
     "read_task",
@@ -167,6 +176,32 @@ def frame_of(spark: SparkSession, scan: TableScan, *, table: str) -> DataFrame:
     most = _tasks_asked(spark, scan.context.options)
     # what Spark scans itself it cuts by its own settings; too many parts are put together
     return frame if most is None else frame.coalesce(most)
+
+
+def located_frame_of(
+    spark: SparkSession, scan: TableScan, columns: Sequence[str], *, table: str
+) -> DataFrame:
+    """Give a planned read with metadata columns as a DataFrame: executors read its splits.
+
+    Parameters
+    ----------
+    spark, scan, table
+        As of :func:`frame_of`; the scan's own columns do not count.
+    columns : sequence of str
+        The columns wanted, in order: the table's, and those of
+        :mod:`tidelake.scan.metadata_columns`.
+
+    Raises
+    ------
+    UnsupportedError
+        A file or a row's place in it is asked for, and rows are merged.
+    """
+    check_located(scan.plan.splits, columns, table=table)
+    rows = LocatedRows(scan.context, tuple(columns), scan.predicate)
+    schema = spark_schema(rows.fields, table=table)
+    if not scan.plan.splits:
+        return spark.createDataFrame([], schema)
+    return _merged(spark, rows, scan.plan.splits, schema)
 
 
 def view_frame_of(spark: SparkSession, scan: ViewScan, *, table: str) -> DataFrame:

@@ -19,6 +19,7 @@ from tidelake.spark.spark_errors import in_our_words
 from tidelake.spark.statement_expressions import Reading
 from tidelake.spark.table_sources import Source, TableSources, selected
 from tidelake.sql.clause import Clause
+from tidelake.sql.hidden import hidden_named, without_hidden
 from tidelake.sql.kernel_query import count_alone
 from tidelake.sql.merge_terms import SOURCE_HEAD
 from tidelake.sql.name import TableName
@@ -94,10 +95,15 @@ class StatementQueries:
                 return counted
         relations: dict[Reference, str] = {}
         frames: dict[str, DataFrame] = {}
-        for number, (reference, read) in enumerate(_reads(parsed, ours, names).items()):
+        hidden = {r: hidden_named(parsed, r, s.hidden) for r, s in ours.items()}
+        for number, (reference, read) in enumerate(_reads(parsed, ours, names, hidden).items()):
             frames[f"tl_{number}"] = read()
             relations[reference] = f"{_MARK}tl_{number}{_MARK}"
-        text = query.explain + head + parsed.rewritten(relations)
+        text = (
+            query.explain
+            + head
+            + parsed.rewritten(relations, before=without_hidden(parsed, hidden))
+        )
         if frames:
             text = text.replace("{", "{{").replace("}", "}}")
             for name in frames:
@@ -264,10 +270,12 @@ def _reads(
     parsed: ParsedQuery,
     sources: Mapping[Reference, Source],
     names: frozenset[str] | None = None,
+    hidden: Mapping[Reference, tuple[str, ...]] | None = None,
 ) -> dict[Reference, Reading]:
     """Reads of what a query looks at and its filters leave.
 
     With `names` nobody looks at other columns of a table whose rows are the query's own.
+    Of `hidden` columns those are read that are given.
     """
     columns = {r: s.columns for r, s in sources.items()}
 
@@ -275,7 +283,7 @@ def _reads(
         wanted = parsed.needed(reference, source.columns)
         if names is not None and _is_alone(parsed, reference):
             wanted = [c for c in wanted if c.casefold() in names]
-        wanted = wanted or [_cheapest(source)]
+        wanted = [*wanted, *(hidden or {}).get(reference, ())] or [_cheapest(source)]
         known = pushed(parsed, reference, source.fields, columns) if source.fields else None
         return lambda: source.frame(wanted, known)
 

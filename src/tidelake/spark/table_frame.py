@@ -9,10 +9,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidelake.errors import InvalidInputError
 from tidelake.options import declared, session_options
+from tidelake.scan import metadata_fields
 from tidelake.spark.paimon_settings import paimon_options
-from tidelake.spark.read import frame_of, view_frame_of
+from tidelake.spark.read import frame_of, located_frame_of, view_frame_of
 from tidelake.spark.session import settings
 from tidelake.table import RowView, SystemTable, Table
+from tidelake.table.arguments import column_names
 
 __all__ = ["SESSION_PREFIX", "in_session", "table_frame"]
 
@@ -58,7 +60,7 @@ def table_frame(
     name : str
         What messages call it.
     columns, filter
-        As of :meth:`tidelake.spark.Lake.table`.
+        As of :meth:`tidelake.spark.Lake.table`; of a table also its metadata columns.
     moment : mapping, optional
         ``snapshot_id``, ``timestamp`` and ``tag``.
     options : mapping, optional
@@ -73,5 +75,12 @@ def table_frame(
     if columns is not None and not list(columns):
         message = f"columns=[] leaves nothing of table '{name}' to read: name at least one column."
         raise InvalidInputError(message, kind="no_columns", table=name)
-    scan = in_session(spark, found, options).scan(columns=columns, filter=filter, **when)
+    opened = in_session(spark, found, options)
+    metadata = metadata_fields(opened.table_schema)
+    wanted = column_names(columns, (), table=name)
+    if not metadata.keys().isdisjoint(wanted):
+        own = [c for c in wanted if c not in metadata]
+        scan = opened.scan(columns=own, filter=filter, **when)
+        return located_frame_of(spark, scan, wanted, table=name)
+    scan = opened.scan(columns=columns, filter=filter, **when)
     return frame_of(spark, scan, table=name)

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from tidelake.errors import InvalidInputError
 from tidelake.options import declared
+from tidelake.scan import hidden_columns
 from tidelake.spark.changes import changes_frame
 from tidelake.spark.expression import quoted
 from tidelake.spark.table_frame import in_session, table_frame
@@ -50,6 +51,10 @@ class Source:
         From the columns wanted and the filter to the DataFrame.
     table : Table, optional
         Whose rows these are, as they are: what ``count(*)`` asks.
+    moment : mapping, optional
+        Of these rows.
+    hidden : tuple of str
+        Columns that it has where they are named.
     """
 
     columns: tuple[str, ...]
@@ -57,6 +62,7 @@ class Source:
     frame: Callable[[list[str], object], DataFrame]
     table: Table | None = None
     moment: Mapping[str, Any] | None = None
+    hidden: tuple[str, ...] = ()
 
 
 class TableSources:
@@ -109,7 +115,8 @@ class TableSources:
 
         names = tuple(f.name for f in fields)
         plain = function is None
-        return Source(names, fields, frame, table if plain else None, moment)
+        hidden = hidden_columns(names) if plain else ()
+        return Source(names, fields, frame, table if plain else None, moment, hidden)
 
     def _changes_source(
         self, found: Table, between: tuple[Any, Any], options: dict[str, object], name: str

@@ -9,7 +9,7 @@ from tidelake.sql.create import column_of, default_of, watermark_of
 from tidelake.sql.literal import partition_of
 from tidelake.sql.name import TableName
 from tidelake.sql.reader import Reader
-from tidelake.sql.statement import AlterTable, AlterTag, DropPartitions, Watermark
+from tidelake.sql.statement import AlterTable, AlterTag, DropPartitions, RenameTable, Watermark
 from tidelake.sql.types import Spelling, read_type
 from tidelake.sql.watermark import watermark_options
 from tidelake.table.watermark import WATERMARK_KEYS
@@ -34,13 +34,17 @@ __all__ = ["alter_table", "comment_on"]
 
 _RETENTION_UNITS = ("DAYS", "DAY", "HOURS", "HOUR", "MINUTES", "MINUTE")
 
-Altered: TypeAlias = AlterTable | AlterTag | DropPartitions
+Altered: TypeAlias = AlterTable | AlterTag | DropPartitions | RenameTable
 
 
 def alter_table(reader: Reader) -> Altered:
     """Read what stands behind ``ALTER TABLE``."""
     if_missing: Literal["error", "ignore"] = "ignore" if reader.take("IF", "EXISTS") else "error"
     name = reader.table_name()
+    if reader.take("RENAME", "TO"):
+        new_name = reader.table_name()
+        reader.finish()
+        return RenameTable(name, new_name, if_missing)
     for keyword, read in _OTHERS.items():
         if reader.sees(*keyword):
             reader.index += len(keyword)
@@ -136,13 +140,6 @@ def _rename(reader: Reader) -> list[SchemaChange]:
     column = _path(reader)
     reader.need("TO", why=" between the old name and the new one")
     return [RenameColumn(column, reader.name("new name"))]
-
-
-def _rename_table(reader: Reader) -> list[SchemaChange]:
-    raise reader.refusal(
-        "Tables cannot be renamed: CREATE TABLE new AS SELECT * FROM old, and DROP the old one.",
-        start=reader.words[reader.index - 2].start,
-    )
 
 
 def _alter(reader: Reader) -> list[SchemaChange]:
@@ -252,7 +249,6 @@ _CHANGES: dict[tuple[str, ...], Callable[[Reader], list[SchemaChange]]] = {
     ("DROP", "WATERMARK"): _drop_watermark,
     ("DROP",): _drop,
     ("RENAME", "COLUMN"): _rename,
-    ("RENAME", "TO"): _rename_table,
     ("RENAME",): _rename,
     ("ALTER", "COLUMN"): _alter,
     ("ALTER",): _alter,

@@ -48,6 +48,7 @@ from tidelake.sql.statement import (
     DropTable,
     DropView,
     Refresh,
+    RenameTable,
     SetOption,
     ShowColumns,
     ShowCreate,
@@ -183,6 +184,29 @@ def _alter_table(statement: AlterTable, session: SqlSession) -> None:
             field = table.table_schema.field(str(change.value))
             changes.append(SetTableOption(DATA_TYPE, str(field.type.as_nullable())))
     table.alter(*changes)
+
+
+def _rename_table(statement: RenameTable, session: SqlSession) -> None:
+    if session.temporary_of(statement.name) is not None:
+        message = (
+            f"'{statement.name}' is temporary and cannot be renamed: DROP it and make it anew under"
+            " the other name."
+        )
+        raise UnsupportedError(message, kind="rename_table", table=str(statement.name))
+    place = session.place(statement.name)
+    *before, name = statement.new_name.parts
+    if len(before) > 2 or (len(before) == 2 and before[0] != place.catalog_name):
+        message = (
+            f"'{statement.name}' cannot be renamed into another catalog, as"
+            f" '{statement.new_name}': CREATE TABLE {statement.new_name} AS SELECT * FROM"
+            f" {statement.name}, then DROP the old one."
+        )
+        raise UnsupportedError(message, kind="rename_table", table=str(statement.name))
+    database = before[-1] if before else place.database  # a name alone stays where the table is
+    catalog = session.catalog_named(place.catalog_name)
+    if statement.if_missing == "ignore" and place.database not in catalog.list_databases():
+        return
+    catalog.rename_table(place.identifier, f"{database}.{name}", if_missing=statement.if_missing)
 
 
 def _drop_partitions(statement: DropPartitions, session: SqlSession) -> None:
@@ -480,6 +504,7 @@ _RUN: dict[type[Any], Callable[[Any, SqlSession], pa.Table | None]] = {
     DropTable: _drop_table,
     DropView: _drop_view,
     Refresh: _refresh,
+    RenameTable: _rename_table,
     SetOption: _set,
     ShowColumns: _show_columns,
     ShowCreate: _show_create,

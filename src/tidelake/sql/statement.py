@@ -32,6 +32,7 @@ __all__ = [
     "NamedQuery",
     "Query",
     "Refresh",
+    "RenameTable",
     "SetOption",
     "ShowColumns",
     "ShowCreate",
@@ -154,6 +155,15 @@ class AlterTable:
 
     name: TableName
     changes: tuple[SchemaChange, ...]
+    if_missing: Literal["error", "ignore"] = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """ALTER TABLE ... RENAME TO."""
+
+    name: TableName
+    new_name: TableName
     if_missing: Literal["error", "ignore"] = "error"
 
 
@@ -458,6 +468,7 @@ Statement: TypeAlias = (
     | Merge
     | Query
     | Refresh
+    | RenameTable
     | SetOption
     | ShowColumns
     | ShowCreate

@@ -25,5 +25,9 @@ CREATE OR REPLACE TABLE replaced TBLPROPERTIES ('primary-key' = 'id', 'bucket' =
 SELECT * FROM replaced;
 REPLACE TABLE nowhere (id INT);
 CREATE TABLE twin LIKE source;
---! differs: rename
 ALTER TABLE plain RENAME TO renamed;
+SELECT * FROM renamed;
+SELECT * FROM plain;
+ALTER TABLE renamed RENAME TO twin;
+INSERT INTO renamed SELECT * FROM renamed;
+SELECT * FROM renamed;

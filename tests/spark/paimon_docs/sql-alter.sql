@@ -7,11 +7,10 @@ ALTER TABLE m SET TBLPROPERTIES ('comment' = 'table comment');
 ALTER TABLE m UNSET TBLPROPERTIES ('comment');
 --! setup:
 CREATE TABLE old (a INT); CREATE TABLE test1 (a INT);
---! refused: Tables cannot be renamed
 ALTER TABLE old RENAME TO new;
---! refused: Tables cannot be renamed
 ALTER TABLE tidelake.default.test1 RENAME to default.test2;
---! refused: Tables cannot be renamed
+--! setup:
+CREATE TABLE test1 (a INT); DROP TABLE test2;
 ALTER TABLE tidelake.default.test1 RENAME to tidelake.default.test2;
 ALTER TABLE m ADD COLUMNS (c1 INT, c2 STRING);
 --! setup:

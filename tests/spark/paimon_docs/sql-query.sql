@@ -2,7 +2,6 @@
 --! setup:
 CREATE TABLE t (k INT NOT NULL, v STRING) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1'); INSERT INTO t VALUES (1, 'a'); INSERT INTO t VALUES (2, 'b'); ALTER TABLE t CREATE TAG `my-tag`;
 SELECT * FROM t;
---! refused: __paimon_file_path
 SELECT *, __paimon_file_path, __paimon_partition, __paimon_bucket, __paimon_row_index FROM t;
 SELECT * FROM t VERSION AS OF 1;
 SELECT * FROM t TIMESTAMP AS OF '2100-06-01 00:00:00.123';

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tidelake
-from tidelake import AlreadyExistsError, InvalidInputError, NotFoundError
+from tidelake import AlreadyExistsError, InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.fileio import MemoryFileIO
 from tidelake.merge import SpillStack
 from tidelake.scan import plan_size
@@ -278,3 +278,100 @@ def test_a_table_has_a_location_before_it_is_there(tmp_path):
     assert made.paths.location == location
     with pytest.raises(InvalidInputError):
         catalog.location("db.a/b")
+
+
+# ---- new names
+
+
+def test_a_renamed_table_has_its_rows_history_and_tags(catalog):
+    table = catalog.create_table("db.t", SCHEMA, primary_keys=["k"], options={"bucket": 1})
+    table.write([{"k": 1, "v": "a"}])
+    table.create_tag("first")
+    table.write([{"k": 1, "v": "b"}])
+    renamed = catalog.rename_table("db.t", "db.u")
+    assert renamed.identifier == "db.u"
+    assert catalog.list_tables("db") == ["u"]
+    found = catalog.table("db.u")
+    assert found.to_arrow().to_pylist() == [{"k": 1, "v": "b"}]
+    assert found.to_arrow(tag="first").to_pylist() == [{"k": 1, "v": "a"}]
+    found.write([{"k": 2, "v": "c"}])
+    assert found.count() == 2
+    with pytest.raises(NotFoundError, match=r"Table 't' does not exist in database 'db'\."):
+        catalog.table("db.t")
+
+
+def test_a_name_that_was_given_up_may_be_taken_again(catalog):
+    first = catalog.create_table("db.t", SCHEMA, primary_keys=["k"], options={"bucket": 1})
+    first.write([{"k": 1, "v": "old"}])
+    assert first.count() == 1
+    catalog.rename_table("db.t", "db.u")
+    second = catalog.create_table("db.t", SCHEMA, primary_keys=["k"], options={"bucket": 1})
+    second.write([{"k": 2, "v": "new"}])
+    assert second.to_arrow().to_pylist() == [{"k": 2, "v": "new"}]
+    assert catalog.table("db.u").to_arrow().to_pylist() == [{"k": 1, "v": "old"}]
+
+
+def test_a_table_moves_to_another_database_which_is_made(catalog):
+    catalog.create_table("db.t", SCHEMA)
+    catalog.rename_table("db.t", "other.t")
+    assert (catalog.list_tables("db"), catalog.list_tables("other")) == ([], ["t"])
+
+
+def test_a_taken_name_is_no_new_name(catalog):
+    catalog.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    catalog.create_table("db.u", SCHEMA).write([{"k": 2, "v": "b"}])
+    for taken in ("db.u", "db.t"):
+        with pytest.raises(AlreadyExistsError, match=f"There is a table '{taken}'"):
+            catalog.rename_table("db.t", taken)
+    assert catalog.table("db.u").to_arrow().to_pylist() == [{"k": 2, "v": "b"}]
+    assert catalog.table("db.t").to_arrow().to_pylist() == [{"k": 1, "v": "a"}]
+
+
+def test_only_what_is_there_can_be_renamed(catalog):
+    catalog.create_table("db.near", SCHEMA)
+    with pytest.raises(NotFoundError, match="near"):
+        catalog.rename_table("db.neer", "db.x")
+    assert catalog.rename_table("db.neer", "db.x", if_missing="ignore") is None
+    for name in ("db.x$files", "x", "sys.x", "db.a/b"):
+        with pytest.raises(InvalidInputError):
+            catalog.rename_table("db.near", name)
+    with pytest.raises(InvalidInputError):
+        catalog.rename_table("db.near$files", "db.x")
+    assert catalog.list_tables("db") == ["near"]
+
+
+def test_what_was_opened_under_the_old_name_writes_nothing(catalog):
+    table = catalog.create_table("db.t", SCHEMA, primary_keys=["k"], options={"bucket": 1})
+    table.write([{"k": 1, "v": "a"}])
+    with table.writer() as writer:
+        writer.write([{"k": 2, "v": "b"}])
+        catalog.rename_table("db.t", "db.u")
+        with pytest.raises(NotFoundError, match="dropped or renamed"):
+            writer.commit()
+    with pytest.raises(NotFoundError, match="dropped or renamed"):
+        table.write([{"k": 3, "v": "c"}])
+    assert catalog.list_tables("db") == ["u"]
+    assert catalog.table("db.u").to_arrow().to_pylist() == [{"k": 1, "v": "a"}]
+
+
+def test_a_table_that_says_where_it_is_stays_there(tmp_path):
+    catalog = tidelake.open(tmp_path / "w")
+    place = tmp_path / "w/db.db/t"
+    catalog.create_table("db.t", SCHEMA, options={"path": str(place)})
+    with pytest.raises(UnsupportedError, match="option 'path'"):
+        catalog.rename_table("db.t", "db.u")
+    assert catalog.list_tables("db") == ["t"]
+
+
+def test_of_two_that_rename_one_table_one_is_told_so():
+    class Late(MemoryFileIO):
+        """Another renames just before."""
+
+        def move_dir(self, source, target):
+            super().move_dir(source, "/w/db.db/other")
+            super().move_dir(source, target)
+
+    catalog = tidelake.open("/w", fileio=Late())
+    catalog.create_table("db.t", SCHEMA)
+    with pytest.raises(NotFoundError, match="There are: other"):
+        catalog.rename_table("db.t", "db.u")

@@ -198,6 +198,34 @@ def test_partitions_tags_and_truncate(session, run):
     assert table.count() == 0
 
 
+def test_tables_get_other_names(session, run):
+    run("CREATE TABLE a (x INT); CREATE TABLE d.b (x INT); ALTER TABLE a RENAME TO c")
+    assert session.catalog.list_tables("default") == ["c"]
+    run("ALTER TABLE d.b RENAME TO e")  # a name alone stays in the table's database
+    assert session.catalog.list_tables("d") == ["e"]
+    run("ALTER TABLE d.e RENAME TO default.b; ALTER TABLE lake.default.b RENAME TO lake.d.`f`")
+    assert session.catalog.list_tables("d") == ["f"]
+    run("ALTER TABLE IF EXISTS nowhere.t RENAME TO u; ALTER TABLE IF EXISTS t RENAME TO u")
+    with pytest.raises(AlreadyExistsError, match=r"There is a table 'd\.f'"):
+        run("ALTER TABLE c RENAME TO d.f")
+    with pytest.raises(NotFoundError, match="Did you mean 'c'"):
+        run("ALTER TABLE cc RENAME TO e")
+    with pytest.raises(InvalidInputError, match=r"contains '\$'"):
+        run("ALTER TABLE c RENAME TO `x$files`")
+
+
+def test_what_cannot_get_another_name(session, run, tmp_path):
+    run(f"CREATE CATALOG other WITH ('type'='paimon', 'warehouse'='{tmp_path}/other')")
+    run("CREATE TABLE t (x INT)")
+    with pytest.raises(UnsupportedError, match="into another catalog"):
+        run("ALTER TABLE t RENAME TO other.default.t")
+    place = f"{session.catalog.warehouse}/default.db/t"
+    run(f"CREATE TEMPORARY TABLE tmp WITH ('connector'='paimon', 'path'='{place}')")
+    with pytest.raises(UnsupportedError, match="'tmp' is temporary"):
+        run("ALTER TABLE tmp RENAME TO u")
+    assert session.catalog.list_tables("default") == ["t"]
+
+
 def test_procedures_and_analyze(session, run, tmp_path):
     run("CREATE TABLE t (a INT)")
     table = session.catalog.table("default.t")

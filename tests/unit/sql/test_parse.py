@@ -134,7 +134,6 @@ def test_a_wrong_create_table_is_shown(text, message):
         ("CREATE TABLE t LIKE u PARTITIONED BY (a)", "behind LIKE"),
         ("CREATE OR REPLACE TABLE t LIKE u", "DROP the old table"),
         ("CREATE TABLE t (LIKE u)", "CREATE TABLE t LIKE other"),
-        ("ALTER TABLE t RENAME TO u", "CREATE TABLE new AS SELECT"),
         ("ALTER TABLE t ADD PARTITION (dt='1')", "INSERT INTO"),
         ("ALTER TABLE t ADD CONSTRAINT k PRIMARY KEY (id)", "make a new table"),
         ("ALTER DATABASE d SET DBPROPERTIES ('a'='b')", "tables"),

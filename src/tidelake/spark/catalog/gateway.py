@@ -62,6 +62,14 @@ class Gateway:
             made[place] = value
         return made
 
+    def proxies(self, name: str, values: Sequence[Proxy]) -> JavaObject:
+        """An array of objects of Python's that implement an interface."""
+        made = self._gateway.new_array(self.java(name), len(values))
+        for place, value in enumerate(values):
+            # an assignment would take values of Java's alone
+            self.java("java.lang.reflect.Array").set(made, place, value)
+        return made
+
     def strings(self, values: Sequence[str]) -> JavaObject:
         """An array of strings."""
         return self.array("java.lang.String", values)

@@ -19,10 +19,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as st
 
 from tidelake.errors import UnsupportedError
+from tidelake.scan import check_located, metadata_fields
 from tidelake.spark.catalog.frame_relation import frame_relation
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy, struct_of
 from tidelake.spark.catalog.java_filter import from_java_filters
-from tidelake.spark.read import frame_of
+from tidelake.spark.read import frame_of, located_frame_of
 from tidelake.spark.types import spark_schema
 from tidelake.table import Table
 from tidelake.table.read import TableScan
@@ -310,8 +311,9 @@ class LakeScanBuilder(
 
     def _scan(self) -> TableScan:
         moment: dict[str, object] = dict(self._moment)
+        own = {f.name for f in self._fields}
         return self._table.scan(
-            columns=self._columns,
+            columns=[c for c in self._columns if c in own],
             filter=self._predicate,
             limit=self._limit,
             **moment,  # type: ignore[arg-type]
@@ -325,12 +327,23 @@ class LakeScanBuilder(
         scan = self._scan()
         plan = scan.plan
         shown += f", snapshot {plan.snapshot_id}, {plan.files_read} files"
-        wanted = scan.context.fields(scan.columns)
+        columns, spark = self._columns, self.gateway.spark
+        metadata = metadata_fields(scan.context.schema)
+        wanted = [metadata.get(c) or scan.context.schema.field(c) for c in columns]
         all_fields = spark_schema(self._fields, table=self._name)
         schema = spark_schema(wanted, table=self._name)
+        is_located = not metadata.keys().isdisjoint(columns)
+        if is_located:
+            check_located(plan.splits, columns, table=self._name)
+
+        def rows() -> DataFrame:
+            if is_located:
+                return located_frame_of(spark, scan, columns, table=self._name)
+            return frame_of(spark, scan, table=self._name)
+
         return FrameScan(
             self.gateway,
-            lambda: frame_of(self.gateway.spark, scan, table=self._name),
+            rows,
             schema,
             shown,
             row_count=sum(split.row_count for split in plan.splits),

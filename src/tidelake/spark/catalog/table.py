@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark.sql import types as st
+
 from tidelake.errors import UnsupportedError
+from tidelake.scan import metadata_fields
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.scan import LakeScanBuilder, RowsScanBuilder
 from tidelake.spark.catalog.writing import LakeWriteBuilder, WriteOptions
@@ -119,10 +122,40 @@ class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead",)):
         )
 
 
+class _MetadataColumn(Proxy, implements=(f"{CATALOG}.MetadataColumn",)):
+    """A column that a table has beside those of ``SELECT *``."""
+
+    def __init__(self, gateway: Gateway, field: st.StructField) -> None:
+        super().__init__(gateway)
+        self._field = field
+
+    def name(self) -> str:
+        """Its name."""
+        return self._field.name
+
+    def dataType(self) -> JavaObject:
+        """Its type."""
+        return self.gateway.schema(st.StructType([self._field])).apply(0).dataType()
+
+    def isNullable(self) -> bool:
+        """As all columns of a scan."""
+        return True
+
+    def comment(self) -> None:
+        """None."""
+
+    def transform(self) -> None:
+        """None."""
+
+    def metadataInJSON(self) -> None:
+        """None: no statement of Spark's own updates rows."""
+
+
 class LakeTable(
     Relation,
     implements=(
         f"{CATALOG}.SupportsRead",
+        f"{CATALOG}.SupportsMetadataColumns",
         f"{CATALOG}.SupportsWrite",
         f"{CATALOG}.TruncatableTable",
         f"{CATALOG}.SupportsRowLevelOperations",
@@ -156,6 +189,7 @@ class LakeTable(
         self._options = dict(options)
         opened = in_session(gateway.spark, table, self._options)
         self._fields = opened.table_schema.fields
+        self._metadata = metadata_fields(opened.table_schema)
         if self._moment or option_moment(opened.options, table=table.identifier):
             snapshot = opened.handle.time_travel.resolve(**self._moment, default=opened.options)
             self._fields = opened.handle.read_context(snapshot).schema.fields
@@ -176,6 +210,16 @@ class LakeTable(
     def columns(self) -> JavaObject:
         """The columns; nullable, as in every scan: what may not be null, the write refuses."""
         return self._columns_of(self._struct)
+
+    def metadataColumns(self) -> JavaObject:
+        """Where a row lies: ``__paimon_file_path`` and the like."""
+        struct = spark_schema(tuple(self._metadata.values()), table=self._table.identifier)
+        made = [_MetadataColumn(self.gateway, field) for field in struct.fields]
+        return self.gateway.proxies(f"{CATALOG}.MetadataColumn", made)
+
+    def canRenameConflictingMetadataColumns(self) -> bool:
+        """No: a column of the table hides the metadata column of its name."""
+        return False
 
     def partitioning(self) -> JavaObject:
         """The partition columns."""

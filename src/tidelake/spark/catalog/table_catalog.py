@@ -222,13 +222,20 @@ class LakeCatalog(
         """DROP TABLE ... PURGE: no other than DROP TABLE."""
         return bool(self.dropTable(identifier))
 
-    def renameTable(self, old: JavaObject, new: JavaObject) -> NoReturn:
-        """ALTER TABLE ... RENAME TO is refused."""
-        message = (
-            f"Table '{self._shown(old)}' cannot be renamed: its directory is its name. CREATE TABLE"
-            f" {self._shown(new)} AS SELECT * FROM {self._shown(old)}, then DROP the old one."
-        )
-        raise UnsupportedError(message, kind="rename_table", table=self._shown(old))
+    def renameTable(self, old: JavaObject, new: JavaObject) -> None:
+        """ALTER TABLE ... RENAME TO; a name alone stays in the table's database."""
+        self._data_table(old)
+        namespace = self._namespace(new)
+        if len(namespace) != 1:
+            message = (
+                f"'{self._shown(old)}' cannot be renamed into another catalog: CREATE TABLE ... AS"
+                " SELECT, then DROP the old one."
+            )
+            raise UnsupportedError(message, kind="rename_table", table=self._shown(old))
+        try:
+            self._catalog.rename_table(self._path(old), f"{namespace[0]}.{new.name()}")
+        except AlreadyExistsError as error:
+            raise self._analysis("TableAlreadyExistsException", new, error.message) from error
 
     # ---- databases
 
@@ -308,13 +315,18 @@ class LakeCatalog(
             raise self._analysis("NoSuchNamespaceException", namespace, text)
 
     def _path(self, identifier: JavaObject) -> str:
-        namespace = list(identifier.namespace())
+        namespace = self._namespace(identifier)
         if len(namespace) != 1 or "." in namespace[0] or "." in identifier.name():
             raise self._analysis("NoSuchTableException", identifier, "No such table.")
         return f"{namespace[0]}.{identifier.name()}"
 
+    def _namespace(self, identifier: JavaObject) -> list[str]:
+        """Where a table is; behind RENAME TO Spark takes the catalog for a part of it."""
+        names = list(identifier.namespace())
+        return names[1:] if len(names) > 1 and names[0] == self._name else names
+
     def _shown(self, identifier: JavaObject) -> str:
-        return ".".join([self._name, *identifier.namespace(), identifier.name()])
+        return ".".join([self._name, *self._namespace(identifier), identifier.name()])
 
     def _data_table(self, identifier: JavaObject) -> Table:
         found = self._open(identifier)

@@ -16,9 +16,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from tidelake.errors import InvalidInputError, TidelakeError, near_names
+from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError, near_names
 from tidelake.spark.assignment import goes_into
 from tidelake.spark.expression import quoted
+from tidelake.spark.field_values import FieldColumn, with_fields
 from tidelake.spark.schema_merging import with_drafted_schema, with_merged_schema
 from tidelake.spark.types import spark_schema, to_spark_type
 from tidelake.table.delete import check_deletes_count
@@ -62,6 +63,8 @@ class MergeClause:
         By columns; None for the source's columns of the same names, and of a delete.
     plain : mapping of str to str
         Of `values` those that are a column of the source as it is, by the target's columns.
+    inside : mapping of str to sequence of FieldColumn
+        Of columns of which fields alone get new values: these.
     """
 
     when: When
@@ -69,6 +72,7 @@ class MergeClause:
     condition: Column | None = None
     values: Mapping[str, Column] | None = None
     plain: Mapping[str, str] = field(default_factory=dict)
+    inside: Mapping[str, Sequence[FieldColumn]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +253,7 @@ def resolved(spark: SparkSession, handle: TableHandle, merge: MergeInto) -> Reso
         values = None
         if given is not None:
             values = _typed(handle, given, sides[clause.when], types, number)
+            values |= _inside(handle, clause, number, merge, sides[clause.when])
         if clause.action == "insert":
             assert values is not None, "an insert has values"
             values = _with_defaults(handle, values, types)
@@ -355,14 +360,7 @@ def _named(
             plain[name] = source[key]
     else:
         for name, value in clause.values.items():
-            known = fields.get(name.casefold())
-            if known is None:
-                message = (
-                    f"Table '{handle.identifier}' has no column '{name}'."
-                    f"{near_names(name, list(fields.values()))}"
-                )
-                raise _fault(handle, message, "column_not_found", number, name)
-            values[known] = value
+            values[_known(handle, name, fields, number)] = value
         plain = {
             fields[name.casefold()]: source.get(said.casefold(), said)
             for name, said in clause.plain.items()
@@ -383,6 +381,37 @@ def _named(
         )
         raise _fault(handle, message, "update_key", number, key)
     return values, plain
+
+
+def _inside(
+    handle: TableHandle, clause: MergeClause, number: int, merge: MergeInto, rows: DataFrame
+) -> dict[str, Column]:
+    """The columns of which a clause sets fields alone, as a whole."""
+    fields = {f.name.casefold(): f for f in handle.schema.fields}
+    values: dict[str, Column] = {}
+    for name, given in clause.inside.items():
+        known = _known(handle, name, {key: f.name for key, f in fields.items()}, number)
+        old = F.col(f"{quoted(merge.alias)}.{quoted(known)}")
+        try:
+            values[known] = with_fields(
+                rows, old, fields[name.casefold()], given, table=handle.identifier
+            )
+        except (InvalidInputError, UnsupportedError) as error:
+            context = {**error.context, "clause": number, "column": name}
+            raise type(error)(error.message, kind=error.kind, **context) from error
+    return values
+
+
+def _known(handle: TableHandle, name: str, fields: Mapping[str, str], number: int) -> str:
+    """A column's own name."""
+    known = fields.get(name.casefold())
+    if known is None:
+        message = (
+            f"Table '{handle.identifier}' has no column '{name}'."
+            f"{near_names(name, list(fields.values()))}"
+        )
+        raise _fault(handle, message, "column_not_found", number, name)
+    return known
 
 
 def _typed(

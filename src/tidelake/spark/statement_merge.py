@@ -14,6 +14,7 @@ from tidelake.spark.merge_clauses import MergeClause, MergeInto, resolved, with_
 from tidelake.spark.schema_merging import merges_schema
 from tidelake.spark.spark_errors import in_our_words
 from tidelake.spark.statement_expressions import StatementExpressions
+from tidelake.spark.value_errors import naming_columns, values_of
 from tidelake.sql.expression import RowsOf
 from tidelake.sql.merge_terms import MergeTerms, source_rows
 from tidelake.sql.statement import Merge, Query
@@ -62,11 +63,14 @@ def merge_by_statement(
     for clause in statement.clauses:
         said += [clause.condition] if clause.condition is not None else []
         said += (clause.values or {}).values()
+        said += (one.value for inside in clause.inside.values() for one in inside)
     evolves = statement.evolves or merges_schema(table.handle)
     whole_rows = any(c.values is None and c.action != "delete" for c in statement.clauses)
     sides = (RowsOf(statement.name, statement.alias), source_rows(statement.source))
     terms = MergeTerms(*sides, fields, ())
     looked_at = terms.looked_at(*said)
+    # of a column of which fields are set the others are kept
+    looked_at |= {name.casefold() for clause in statement.clauses for name in clause.inside}
     names: frozenset[str] | None = looked_at
     if whole_rows:
         names = None if evolves else looked_at | {f.name.casefold() for f in fields}
@@ -89,13 +93,14 @@ def merge_by_statement(
         with _placed(text, statement):
             handle = with_source_columns(spark, table.handle, merge)
             known = resolved(spark, handle, merge)
-        merge_on_spark(
-            spark,
-            handle,
-            known,
-            identity=CommitIdentity.of(handle, None, None),
-            tasks=None,
-        )
+        with naming_columns(text, table.identifier, values_of(statement)):
+            merge_on_spark(
+                spark,
+                handle,
+                known,
+                identity=CommitIdentity.of(handle, None, None),
+                tasks=None,
+            )
 
 
 def _clause(said: SaidClause, terms: MergeTerms, expressions: StatementExpressions) -> MergeClause:
@@ -111,7 +116,11 @@ def _clause(said: SaidClause, terms: MergeTerms, expressions: StatementExpressio
         values = {name: column(words) for name, words in said.values.items()}
         plain = terms.plain({name: terms.read(words) for name, words in said.values.items()})
     condition = None if said.condition is None else column(said.condition)
-    return MergeClause(said.when, said.action, condition, values, plain)
+    inside = {
+        name: [(one.path, column(one.value)) for one in given]
+        for name, given in said.inside.items()
+    }
+    return MergeClause(said.when, said.action, condition, values, plain, inside)
 
 
 @contextmanager

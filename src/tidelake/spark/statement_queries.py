@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import tzinfo
 from typing import Any, TypeAlias
 
 from pyspark.errors import PySparkException
@@ -18,11 +19,14 @@ from tidelake.spark.expression import quoted
 from tidelake.spark.spark_errors import in_our_words
 from tidelake.spark.statement_expressions import Reading
 from tidelake.spark.table_sources import Source, TableSources, selected
+from tidelake.sql.char_padding import padded_comparisons
 from tidelake.sql.clause import Clause
 from tidelake.sql.hidden import hidden_named, without_hidden
 from tidelake.sql.kernel_query import count_alone
+from tidelake.sql.max_pt import with_max_pt
 from tidelake.sql.merge_terms import SOURCE_HEAD
 from tidelake.sql.name import TableName
+from tidelake.sql.parser import exp
 from tidelake.sql.placed import is_file_format, unknown_table
 from tidelake.sql.pushdown import pushed
 from tidelake.sql.query import BEFORE, ParsedQuery, Reference, read_query
@@ -87,6 +91,7 @@ class StatementQueries:
         DataFrame
             Of Spark, planned and not run.
         """
+        query = with_max_pt(query, self.session)
         parsed = read_query(query, head=head)
         ours = self._sources(parsed, query, depth)
         if not query.explain:
@@ -96,13 +101,14 @@ class StatementQueries:
         relations: dict[Reference, str] = {}
         frames: dict[str, DataFrame] = {}
         hidden = {r: hidden_named(parsed, r, s.hidden) for r, s in ours.items()}
-        for number, (reference, read) in enumerate(_reads(parsed, ours, names, hidden).items()):
+        reads = _reads(parsed, ours, names, hidden, zone=self._zone_for(ours))
+        for number, (reference, read) in enumerate(reads.items()):
             frames[f"tl_{number}"] = read()
             relations[reference] = f"{_MARK}tl_{number}{_MARK}"
         text = (
             query.explain
             + head
-            + parsed.rewritten(relations, before=without_hidden(parsed, hidden))
+            + parsed.rewritten(relations, before=self._written(parsed, ours, hidden))
         )
         if frames:
             text = text.replace("{", "{{").replace("}", "}}")
@@ -137,7 +143,30 @@ class StatementQueries:
 
     def subqueries(self, parsed: ParsedQuery) -> dict[Reference, Reading]:
         """How the tables in an expression's subqueries are read."""
-        return _reads(parsed, self._sources(parsed, parsed.query))
+        sources = self._sources(parsed, parsed.query)
+        return _reads(parsed, sources, zone=self._zone_for(sources))
+
+    def _written(
+        self,
+        parsed: ParsedQuery,
+        ours: Mapping[Reference, Source],
+        hidden: Mapping[Reference, tuple[str, ...]],
+    ) -> dict[int, str]:
+        """What is written into a query beside our tables, by the places."""
+        words = without_hidden(parsed, hidden)
+        is_only = len(parsed.references) == 1 and not parsed.tree.find(exp.Subquery, exp.CTE)
+        for reference, source in ours.items():
+            for place, padding in padded_comparisons(
+                parsed, reference, source.fields, is_only=is_only
+            ):
+                words[place] = words.get(place, "") + padding
+        return words
+
+    def _zone_for(self, sources: Mapping[Reference, Source]) -> tzinfo | None:
+        """The zone of instants in filters, where a table has instants."""
+        fields = (f for source in sources.values() for f in source.fields)
+        has_instants = any(f.type.root is TypeRoot.TIMESTAMP_LTZ for f in fields)
+        return self.session.zone() if has_instants else None
 
     def _counted(self, parsed: ParsedQuery, ours: Mapping[Reference, Source]) -> DataFrame | None:
         """The answer of ``SELECT count(*) FROM t``, where metadata alone gives it."""
@@ -271,11 +300,13 @@ def _reads(
     sources: Mapping[Reference, Source],
     names: frozenset[str] | None = None,
     hidden: Mapping[Reference, tuple[str, ...]] | None = None,
+    *,
+    zone: tzinfo | None = None,
 ) -> dict[Reference, Reading]:
     """Reads of what a query looks at and its filters leave.
 
     With `names` nobody looks at other columns of a table whose rows are the query's own.
-    Of `hidden` columns those are read that are given.
+    Of `hidden` columns those are read that are given. Instants in filters are in `zone`.
     """
     columns = {r: s.columns for r, s in sources.items()}
 
@@ -284,7 +315,9 @@ def _reads(
         if names is not None and _is_alone(parsed, reference):
             wanted = [c for c in wanted if c.casefold() in names]
         wanted = [*wanted, *(hidden or {}).get(reference, ())] or [_cheapest(source)]
-        known = pushed(parsed, reference, source.fields, columns) if source.fields else None
+        known = None
+        if source.fields:
+            known = pushed(parsed, reference, source.fields, columns, zone=zone)
         return lambda: source.frame(wanted, known)
 
     return {reference: reading(reference, source) for reference, source in sources.items()}

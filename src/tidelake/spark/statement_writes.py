@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
@@ -21,19 +21,22 @@ from tidelake.options import declared
 from tidelake.spark.assignment import assigned
 from tidelake.spark.change import Matching, delete_on_spark, update_on_spark
 from tidelake.spark.expression import quoted
+from tidelake.spark.field_values import with_fields
 from tidelake.spark.schema_merging import merges_schema, with_merged_schema
 from tidelake.spark.spark_errors import in_our_words
 from tidelake.spark.statement_expressions import StatementExpressions
 from tidelake.spark.statement_merge import merge_by_statement
 from tidelake.spark.statement_queries import Args, StatementQueries
 from tidelake.spark.table_frame import in_session
-from tidelake.spark.types import fields_from_spark, to_spark_type
+from tidelake.spark.types import fields_from_spark, spark_schema, to_spark_type
+from tidelake.spark.value_errors import naming_columns, values_of
 from tidelake.spark.write import write_frame
 from tidelake.sql.expression import RowsOf, read_condition, read_expression
 from tidelake.sql.insert_columns import target_columns
 from tidelake.sql.new_table import create_empty, create_staged
 from tidelake.sql.session import CONNECTOR, OWN_CONNECTORS, SqlSession
 from tidelake.sql.statement import CreateTable, Delete, Insert, Merge, Query, Update
+from tidelake.sql.words import fault
 from tidelake.table import Table
 from tidelake.table.handle import TableHandle
 from tidelake.table.write import CommitIdentity
@@ -149,19 +152,57 @@ class StatementWrites:
         """Carry out UPDATE."""
         table = self._changed(statement)
         names = {f.name.casefold(): f.name for f in table.table_schema.fields}
-        with self._expressions(text, table) as expressions:
+        with (
+            self._expressions(text, table) as expressions,
+            naming_columns(text, table.identifier, values_of(statement)),
+        ):
             rows = RowsOf(statement.name, statement.alias)
+            values = {
+                names.get(c.casefold(), c): expressions.column(read_expression(value, rows))
+                for c, value in statement.values.items()
+            }
+            values |= self._inside(statement, table, rows, expressions, text)
             update_on_spark(
                 self.spark,
                 table.handle,
-                {
-                    names.get(c.casefold(), c): expressions.column(read_expression(value, rows))
-                    for c, value in statement.values.items()
-                },
+                values,
                 _matching(statement.where, rows, table, expressions),
                 identity=CommitIdentity.of(table.handle, None, None),
                 tasks=None,
             )
+
+    def _inside(
+        self,
+        statement: Update,
+        table: Table,
+        rows: RowsOf,
+        expressions: StatementExpressions,
+        text: str,
+    ) -> dict[str, Column]:
+        """The columns of which an update sets fields alone."""
+        fields = {f.name.casefold(): f for f in table.table_schema.fields}
+        values: dict[str, Column] = {}
+        struct = spark_schema(table.table_schema.fields, table=table.identifier)
+        for column, inside in statement.inside.items():
+            place = statement.places[column]
+            field = fields.get(column.casefold())
+            if field is None:
+                shown = [f.name for f in fields.values()]
+                message = f"Table '{statement.name}' has no column '{column}'."
+                raise fault(text, place, f"{message}{near_names(column, shown)}")
+            given = [
+                (one.path, expressions.column(read_expression(one.value, rows))) for one in inside
+            ]
+            empty = self.spark.createDataFrame([], struct).alias(rows.shown)
+            try:
+                values[field.name] = with_fields(
+                    empty, F.col(quoted(field.name)), field, given, table=str(statement.name)
+                )
+            except (InvalidInputError, UnsupportedError) as error:
+                raise fault(
+                    text, place, error.message, kind=error.kind, error=type(error), **error.context
+                ) from error
+        return values
 
     def merge(self, statement: Merge, text: str) -> None:
         """Carry out MERGE."""

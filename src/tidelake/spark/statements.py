@@ -26,7 +26,9 @@ from tidelake.spark.statement_expressions import StatementExpressions
 from tidelake.spark.statement_queries import Args, StatementQueries
 from tidelake.spark.statement_writes import StatementWrites
 from tidelake.sql.execute import execute, is_known_setting
+from tidelake.sql.max_pt import with_max_pt_text
 from tidelake.sql.moment import TIME_ZONE, named_zone
+from tidelake.sql.parameters import with_literals
 from tidelake.sql.parse import parse
 from tidelake.sql.placed import placed
 from tidelake.sql.session import SqlSession
@@ -110,6 +112,9 @@ class Statements:
             message = "args= go with one statement: run them one after the other."
             raise InvalidInputError(message, kind="sql_args")
         answer: DataFrame | None = None
+        if len(statements) == 1 and _is_changing(statements[0]):
+            text = with_max_pt_text(with_literals(text, args) if args else text, self.session)
+            statements, args = parse(text), None
         for statement in statements:
             answer = self.answer(statement, text, args)
         return self._nothing() if answer is None else answer
@@ -204,3 +209,8 @@ class Statements:
                 f"View '{name}' names {len(columns)} columns, its query gives {len(frame.columns)}."
             )
             raise InvalidInputError(message, kind="column_count", name=name)
+
+
+def _is_changing(statement: Statement) -> bool:
+    """Whether a statement's expressions reach Spark in pieces, not as a query with parameters."""
+    return isinstance(statement, Delete | Merge | Update | WithQueries)

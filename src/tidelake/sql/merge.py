@@ -100,9 +100,8 @@ def _clause(reader: Reader, when: When, name: TableName, alias: str | None) -> M
             raise reader.fault("These rows are in no row of the source: name columns and values.")
         reader.take("*")
         return MergeClause(when, "update", condition, None, start)
-    places: dict[str, int] = {}
-    values = assignments(reader, name, alias, "MERGE", stop=_WHEN, places=places)
-    return MergeClause(when, "update", condition, values, start, places)
+    given = assignments(reader, name, alias, "MERGE", stop=_WHEN)
+    return MergeClause(when, "update", condition, given.values, start, given.places, given.inside)
 
 
 def _insert(

@@ -58,7 +58,7 @@ _PARTS: Mapping[type[exp.Expr], tuple[str, ...]] = {
 }
 """What the nodes of conditions may say; others have two sides."""
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_TIME = re.compile(r"(19|20)\d\d-\d\d-\d\d( \d\d:\d\d:\d\d(\.(\d{3}|\d{6}))?)?")
+_TIME = re.compile(r"(19|20)\d\d-\d\d-\d\d( \d\d:\d\d:\d\d(\.(\d{3}|\d{6}))?Z?)?")
 """Of days since which zones have whole offsets, mostly."""
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _LOCAL = frozenset({exp.DataType.Type.TIMESTAMPNTZ})
@@ -379,6 +379,8 @@ def _time(node: exp.Expr, field: DataField, zone: tzinfo | None) -> datetime | N
     digits = field.type.precision or 0
     if time.microsecond % 10 ** max(0, MICRO_DIGITS - digits):
         return None  # finer than the column
+    if time.tzinfo is not None:
+        return time if is_instant else None
     # of two instants that a clock shows Spark takes the first, as Python does
     return time.replace(tzinfo=zone) if is_instant else time
 

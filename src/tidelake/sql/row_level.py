@@ -6,13 +6,14 @@ into it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tidelake.sql.name import TableName
 from tidelake.sql.reader import Reader
-from tidelake.sql.statement import Delete, Query, Update
+from tidelake.sql.statement import Delete, FieldValue, Query, Update
 
-__all__ = ["assignments", "column_of", "delete", "expression", "target", "update"]
+__all__ = ["Assignments", "assignments", "column_of", "delete", "expression", "target", "update"]
 
 _BEHIND = frozenset(
     {
@@ -39,34 +40,65 @@ def update(reader: Reader) -> Update:
     reader.need("UPDATE")
     name, alias, options = target(reader, "SET", "WHERE")
     reader.need("SET", why=" behind the table")
-    values = assignments(reader, name, alias, "UPDATE", stop=("WHERE",))
+    given = assignments(reader, name, alias, "UPDATE", stop=("WHERE",))
     where = expression(reader, "UPDATE") if reader.take("WHERE") else None
     reader.finish()
-    return Update(name, values, where, options, alias)
+    return Update(name, given.values, where, options, alias, given.inside, given.places)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignments:
+    """What SET says.
+
+    Parameters
+    ----------
+    values : mapping of str to Query
+        New values of columns.
+    inside : mapping of str to tuple of FieldValue
+        New values of fields, by their columns.
+    places : mapping of str to int
+        Where the columns first stand.
+    """
+
+    values: Mapping[str, Query]
+    inside: Mapping[str, tuple[FieldValue, ...]]
+    places: Mapping[str, int]
 
 
 def assignments(
-    reader: Reader,
-    name: TableName,
-    alias: str | None,
-    what: str,
-    *,
-    stop: Sequence[str],
-    places: dict[str, int] | None = None,
-) -> dict[str, Query]:
-    """Read ``column = expression, ...`` up to a word of `stop`; `places` gets the columns'."""
+    reader: Reader, name: TableName, alias: str | None, what: str, *, stop: Sequence[str]
+) -> Assignments:
+    """Read ``column = expression, column.field = expression, ...`` up to a word of `stop`."""
     values: dict[str, Query] = {}
+    inside: dict[str, list[FieldValue]] = {}
+    places: dict[str, int] = {}
+    names: dict[str, str] = {}
+    taken: list[tuple[str, ...]] = []
     while True:
         start = reader.place
-        column = column_of(reader, name, alias)
-        if column.casefold() in {c.casefold() for c in values}:
-            raise reader.fault(f"Column '{column}' is set twice.", start=start)
-        if places is not None:
-            places[column] = start
+        column, *path = _target_of(reader, name, alias)
+        key = tuple(part.casefold() for part in (column, *path))
+        other = next((t for t in taken if t[: len(key)] == key or key[: len(t)] == t), None)
+        if other == key:
+            shown = ".".join((column, *path))
+            what_it_is = "Field" if path else "Column"
+            raise reader.fault(f"{what_it_is} '{shown}' is set twice.", start=start)
+        if other is not None:
+            message = (
+                f"'{'.'.join(key)}' and '{'.'.join(other)}' are both set: one holds the other."
+            )
+            raise reader.fault(message, start=start)
+        taken.append(key)
+        column = names.setdefault(column.casefold(), column)
+        places.setdefault(column, start)
         reader.need("=", why=" behind the column")
-        values[column] = expression(reader, what, stop=(",", *stop))
+        value = expression(reader, what, stop=(",", *stop))
+        if path:
+            inside.setdefault(column, []).append(FieldValue(tuple(path), value))
+        else:
+            values[column] = value
         if not reader.take(","):
-            return values
+            return Assignments(values, {c: tuple(f) for c, f in inside.items()}, places)
 
 
 def target(reader: Reader, *behind: str) -> tuple[TableName, str | None, dict[str, str]]:
@@ -82,17 +114,25 @@ def target(reader: Reader, *behind: str) -> tuple[TableName, str | None, dict[st
 def column_of(reader: Reader, name: TableName, alias: str | None) -> str:
     """Read a column of the table that is changed, with its qualifier or without."""
     start = reader.place
+    column, *path = _target_of(reader, name, alias)
+    if path:
+        raise reader.refusal(
+            "A row that is added has no field to be set alone: give the column, as with struct(...)"
+            " or named_struct(...).",
+            start=start,
+        )
+    return column
+
+
+def _target_of(reader: Reader, name: TableName, alias: str | None) -> list[str]:
+    """Read a column, and fields below it, behind the longest qualifier that is the table's."""
     parts = [reader.name("column")]
     while reader.take("."):
         parts.append(reader.name("column"))
-    qualifier = tuple(p.casefold() for p in parts[:-1])
-    if qualifier and qualifier not in _qualifiers(name, alias):
-        raise reader.refusal(
-            "A field inside a column is not set alone: set the column, as with struct(...) or"
-            " named_struct(...).",
-            start=start,
-        )
-    return parts[-1]
+    known = _qualifiers(name, alias)
+    keys = tuple(p.casefold() for p in parts)
+    depth = max((d for d in range(1, len(parts)) if keys[:d] in known), default=0)
+    return parts[depth:]
 
 
 def expression(

@@ -168,6 +168,13 @@ class SqlSession:
         at_ms = timestamp_ms(given, zone=self._time_zone())  # type: ignore[arg-type]
         return EPOCH + timedelta(milliseconds=at_ms)
 
+    def zone(self) -> tzinfo | None:
+        """The zone of times that name none; None where it is not known here."""
+        try:
+            return self._time_zone()
+        except InvalidInputError:
+            return None
+
     def place(self, name: TableName) -> InCatalog:
         """Where a name points, temporary tables and views left aside.
 

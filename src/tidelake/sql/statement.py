@@ -26,6 +26,7 @@ __all__ = [
     "DropPartitions",
     "DropTable",
     "DropView",
+    "FieldValue",
     "Insert",
     "Merge",
     "MergeClause",
@@ -331,14 +332,32 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
+class FieldValue:
+    """A new value of a field inside a column: ``SET place.city.name = ...``.
+
+    Parameters
+    ----------
+    path : tuple of str
+        The fields' names below the column: ``("city", "name")``.
+    value : Query
+        The expression.
+    """
+
+    path: tuple[str, ...]
+    value: Query
+
+
+@dataclass(frozen=True, slots=True)
 class Update:
-    """UPDATE; `values` are Spark's expressions by columns."""
+    """UPDATE; `values` are Spark's expressions by columns, `inside` those of fields in columns."""
 
     name: TableName
     values: Mapping[str, Query]
     where: Query | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     alias: str | None = None
+    inside: Mapping[str, tuple[FieldValue, ...]] = field(default_factory=dict)
+    places: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +377,9 @@ class MergeClause:
     start : int
         Where the action stands.
     places : mapping of str to int
-        Where the columns of `values` stand.
+        Where the columns of `values` and `inside` stand.
+    inside : mapping of str to tuple of FieldValue
+        New values of fields, by their columns.
     """
 
     when: Literal["matched", "not_matched", "not_matched_by_source"]
@@ -367,6 +388,7 @@ class MergeClause:
     values: Mapping[str, Query] | None = None
     start: int = 0
     places: Mapping[str, int] = field(default_factory=dict)
+    inside: Mapping[str, tuple[FieldValue, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

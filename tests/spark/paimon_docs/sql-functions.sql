@@ -1,9 +1,7 @@
 --! page: SQL Functions
 --! setup:
 CREATE TABLE t (a STRING, content STRING, pt STRING) PARTITIONED BY (pt); INSERT INTO t VALUES ('a', 'x', '20250101');
---! refused: sys.max_pt
 SELECT sys.max_pt('t');
---! refused: sys.max_pt
 SELECT * FROM t where pt = sys.max_pt('t');
 --! refused: sys.path_to_descriptor
 INSERT INTO t VALUES ('1', sys.path_to_descriptor('file:///path/to/blob_file'), 'p');

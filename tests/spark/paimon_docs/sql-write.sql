@@ -17,7 +17,6 @@ TRUNCATE TABLE m;
 TRUNCATE TABLE m PARTITION (pt = '2025-01-01');
 CREATE TABLE t (id INT, s STRUCT<c1: INT, c2: STRING>, name STRING) TBLPROPERTIES ('primary-key' = 'id', 'merge-engine' = 'deduplicate');
 UPDATE t SET name = 'a_new' WHERE id = 1;
---! refused: A field inside a column is not set alone
 UPDATE t SET s.c2 = 'a_new' WHERE s.c1 = 1;
 DELETE FROM m WHERE id = 1;
 --! setup:

@@ -396,7 +396,9 @@ def test_update():
         ("UPDATE t WHERE x", InvalidInputError, "'SET' must stand here"),
         ("UPDATE t SET a = 1, a = 2", InvalidInputError, "set twice"),
         ("UPDATE t SET a", InvalidInputError, "'=' must stand here"),
-        ("UPDATE t SET a.b = 1", UnsupportedError, "field inside a column"),
+        ("UPDATE t SET a.b = 1, x = 2, A.B = 3", InvalidInputError, r"Field 'A\.B' is set twice"),
+        ("UPDATE t SET a.b.c = 1, a.b = 3", InvalidInputError, "one holds the other"),
+        ("UPDATE t SET a = 1, t.a.b = 3", InvalidInputError, "one holds the other"),
         ("UPDATE t SET a = 1, A = 2", InvalidInputError, "'A' is set twice"),
         ("UPDATE t SET a = , b = 1", InvalidInputError, "expression is missing"),
     ],
@@ -405,6 +407,17 @@ def test_row_level_statements_that_are_wrong_or_not_covered(text, error, message
     with pytest.raises(error, match=message) as raised:
         parse(text)
     assert "At line 1, column " in str(raised.value)
+
+
+def test_fields_inside_columns_are_set():
+    found = one("UPDATE d.t SET a.b.c = x + 1, d.t.a.d = 2, t.e = 3, A.f = 4 WHERE x > 1")
+    inside = {c: [(f.path, f.value.sql) for f in fields] for c, fields in found.inside.items()}
+    assert inside == {"a": [(("b", "c"), "x + 1"), (("d",), "2"), (("f",), "4")]}
+    assert {c: v.sql for c, v in found.values.items()} == {"e": "3"}
+    found = one("MERGE INTO t AS x USING s ON x.k = s.k WHEN MATCHED THEN UPDATE SET x.a.b = s.v")
+    (clause,) = found.clauses
+    assert clause.values == {}
+    assert [(f.path, f.value.sql) for f in clause.inside["a"]] == [(("b",), "s.v")]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-from datetime import datetime
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -266,11 +266,14 @@ def test_times_are_compared_with_timestamps_of_the_same_kind():
         aware = local.replace(tzinfo=new_york)
         assert found(f"seen < {literal}", new_york) == Compare("<", "seen", aware)
         assert found(f"seen < {literal}") is None
+    of_utc = Compare("<", "seen", datetime(2026, 3, 1, 10, tzinfo=UTC))
+    assert found("seen < TIMESTAMP_LTZ '2026-03-01 10:00:00Z'", new_york) == of_utc
     day = found("at = TIMESTAMP_NTZ '2026-03-01'")
     assert day == Compare("==", "at", datetime(2026, 3, 1))
     for other in (
         "at = TIMESTAMP '2026-03-01 10:00:00'",  # an instant
         "seen = TIMESTAMP_NTZ '2026-03-01 10:00:00'",
+        "at = TIMESTAMP_NTZ '2026-03-01 10:00:00Z'",
         "at = TIMESTAMP_NTZ '2026-03-01 10:00:00+01:00'",
         "seen = '2026-03-01 10:00:00'",  # settings decide what text is cast to
         "at = TIMESTAMP_NTZ '2026-03-01 10:00:00.123456'",  # finer than the column

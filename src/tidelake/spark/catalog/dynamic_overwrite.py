@@ -9,11 +9,9 @@ and there the query of the running statement is written by
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NoReturn
-
 from tidelake.errors import UnsupportedError
-from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+from tidelake.spark.catalog.gateway import CONNECTOR, JavaObject
+from tidelake.spark.catalog.rows_write import InsertingProxy, WriteOfRows
 
 __all__ = ["DynamicOverwrite"]
 
@@ -23,23 +21,8 @@ EXECUTION_ID = "spark.sql.execution.id"
 COMMAND = "OverwritePartitionsDynamic"
 
 
-class DynamicOverwrite(Proxy, implements=(f"{WRITE}.Write",)):
-    """A dynamic overwrite.
-
-    Parameters
-    ----------
-    gateway : Gateway
-        The session's JVM.
-    insert : callable
-        Writes a Java ``Dataset``.
-    name : str
-        What messages call the table.
-    """
-
-    def __init__(self, gateway: Gateway, insert: Callable[[JavaObject], None], name: str) -> None:
-        super().__init__(gateway)
-        self._insert = insert
-        self._name = name
+class DynamicOverwrite(WriteOfRows, implements=(f"{WRITE}.Write",)):
+    """A dynamic overwrite."""
 
     def description(self) -> str:
         """What EXPLAIN says."""
@@ -49,27 +32,9 @@ class DynamicOverwrite(Proxy, implements=(f"{WRITE}.Write",)):
         """What carries it out."""
         return _BatchWrite(self.gateway, self._insert, self._name)
 
-    def toStreaming(self) -> NoReturn:
-        """No stream."""
-        message = f"Table '{self._name}' takes no streaming write by name."
-        raise UnsupportedError(message, kind="spark_write", table=self._name)
 
-    def supportedCustomMetrics(self) -> JavaObject:
-        """None of our own."""
-        return self.gateway.array(f"{CONNECTOR}.metric.CustomMetric", ())
-
-    def reportDriverMetrics(self) -> JavaObject:
-        """None of our own."""
-        return self.gateway.array(f"{CONNECTOR}.metric.CustomTaskMetric", ())
-
-
-class _BatchWrite(Proxy, implements=(f"{WRITE}.BatchWrite",)):
+class _BatchWrite(InsertingProxy, implements=(f"{WRITE}.BatchWrite",)):
     """Tasks that write nothing, and a commit that does."""
-
-    def __init__(self, gateway: Gateway, insert: Callable[[JavaObject], None], name: str) -> None:
-        super().__init__(gateway)
-        self._insert = insert
-        self._name = name
 
     def createBatchWriterFactory(self, _info: JavaObject) -> JavaObject:
         """Spark's own writers into nothing."""

@@ -48,7 +48,6 @@ _COMPARABLE = frozenset(
         TypeRoot.FLOAT,
         TypeRoot.DOUBLE,
         TypeRoot.DECIMAL,
-        TypeRoot.CHAR,
         TypeRoot.VARCHAR,
         TypeRoot.DATE,
         TypeRoot.TIMESTAMP,

@@ -8,7 +8,7 @@ clustering (one bucket, one task), nor for the look-up of dynamic buckets. Its o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -19,6 +19,7 @@ from tidelake.options import declared
 from tidelake.spark.catalog.dynamic_overwrite import DynamicOverwrite
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.java_filter import literal_of
+from tidelake.spark.catalog.rows_write import InsertingProxy, WriteOfRows, no_stream
 from tidelake.spark.table_frame import in_session
 from tidelake.spark.write import write_frame
 from tidelake.table import Table
@@ -165,7 +166,7 @@ class LakeWriteBuilder(
 
     def buildForStreaming(self) -> NoReturn:
         """No stream."""
-        raise _no_stream(self._name)
+        raise no_stream(self._name)
 
 
 def _number(text: str) -> int:
@@ -180,35 +181,12 @@ def _no_tasks(name: str) -> UnsupportedError:
     return UnsupportedError(message, kind="spark_write", table=name)
 
 
-def _no_stream(name: str) -> UnsupportedError:
-    message = (
-        f"Table '{name}' takes no streaming write by name: write each batch with tl.write in"
-        " foreachBatch."
-    )
-    return UnsupportedError(message, kind="spark_write", table=name)
-
-
-class RowsWrite(Proxy, implements=(f"{WRITE}.V1Write",)):
-    """A write that Spark carries out by a callback.
-
-    Parameters
-    ----------
-    gateway : Gateway
-        The session's JVM.
-    insert : callable
-        Writes a Java ``Dataset``.
-    name : str
-        What messages call the table.
-    """
-
-    def __init__(self, gateway: Gateway, insert: Callable[[JavaObject], None], name: str) -> None:
-        super().__init__(gateway)
-        self._insert = insert
-        self._name = name
+class RowsWrite(WriteOfRows, implements=(f"{WRITE}.V1Write",)):
+    """A write that Spark carries out by a callback."""
 
     def toInsertableRelation(self) -> JavaObject:
         """What takes the rows."""
-        return _Insertable(self.gateway, self._insert)
+        return _Insertable(self.gateway, self._insert, self._name)
 
     def description(self) -> str:
         """What EXPLAIN says."""
@@ -218,25 +196,9 @@ class RowsWrite(Proxy, implements=(f"{WRITE}.V1Write",)):
         """Not the way in."""
         raise _no_tasks(self._name)
 
-    def toStreaming(self) -> NoReturn:
-        """No stream."""
-        raise _no_stream(self._name)
 
-    def supportedCustomMetrics(self) -> JavaObject:
-        """None of our own."""
-        return self.gateway.array(f"{CONNECTOR}.metric.CustomMetric", ())
-
-    def reportDriverMetrics(self) -> JavaObject:
-        """None of our own."""
-        return self.gateway.array(f"{CONNECTOR}.metric.CustomTaskMetric", ())
-
-
-class _Insertable(Proxy, implements=("org.apache.spark.sql.sources.InsertableRelation",)):
+class _Insertable(InsertingProxy, implements=("org.apache.spark.sql.sources.InsertableRelation",)):
     """Takes the rows of a write."""
-
-    def __init__(self, gateway: Gateway, insert: Callable[[JavaObject], None]) -> None:
-        super().__init__(gateway)
-        self._insert = insert
 
     def insert(self, rows: JavaObject, _overwrite: bool) -> None:  # noqa: FBT001
         """Write a Java ``Dataset`` in one commit."""

@@ -1,0 +1,54 @@
+"""What every write of Spark's is that ends in rows handed back: where they go, and its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidelake.errors import UnsupportedError
+from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+
+__all__ = ["InsertingProxy", "WriteOfRows", "no_stream"]
+
+
+class InsertingProxy(Proxy):
+    """An object of a write.
+
+    Parameters
+    ----------
+    gateway : Gateway
+        The session's JVM.
+    insert : callable
+        Writes a Java ``Dataset``.
+    name : str
+        What messages call the table.
+    """
+
+    def __init__(self, gateway: Gateway, insert: Callable[[JavaObject], None], name: str) -> None:
+        super().__init__(gateway)
+        self._insert = insert
+        self._name = name
+
+
+class WriteOfRows(InsertingProxy):
+    """A ``Write``: what of it is the same for all."""
+
+    def supportedCustomMetrics(self) -> JavaObject:
+        """None of our own."""
+        return self.gateway.array(f"{CONNECTOR}.metric.CustomMetric", ())
+
+    def reportDriverMetrics(self) -> JavaObject:
+        """None of our own."""
+        return self.gateway.array(f"{CONNECTOR}.metric.CustomTaskMetric", ())
+
+    def toStreaming(self) -> JavaObject:
+        """No stream."""
+        raise no_stream(self._name)
+
+
+def no_stream(name: str) -> UnsupportedError:
+    """The error for a stream into a table by name."""
+    message = (
+        f"Table '{name}' takes no streaming write by name: write each batch with tl.write in"
+        " foreachBatch."
+    )
+    return UnsupportedError(message, kind="spark_write", table=name)

@@ -23,10 +23,10 @@ def pytest_collection_modifyitems(items):
     """
     here = Path(__file__).parent
     for item in items:
-        folder, *_ = item.path.relative_to(here).parts
-        if folder in ("spark", "interop"):
-            name = folder if folder == "interop" else item.path.name
-            item.add_marker(pytest.mark.xdist_group(name))
+        if here / "interop" in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("interop"))
+        elif here / "spark" in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
 @pytest.fixture(scope="session")

@@ -424,8 +424,9 @@ class Catalog:
         Notes
         -----
         A table is its directory: one rename of it, which other processes see whole or not at all.
-        A commit that is on its way under the old name is refused, and must be made anew under the
-        new one.
+        **Stop writers first**, as before a rollback: a commit under the old name is refused
+        afterwards, but one that publishes in that very moment may be told that it is there, and be
+        left in a directory of the old name that holds nothing else.
         """
         _check_choice(if_missing, "if_missing")
         (database, name), (new_database, new_name) = _split(identifier), _split(new_identifier)

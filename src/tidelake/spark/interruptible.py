@@ -15,11 +15,13 @@ from typing import TypeVar
 from pyspark import inheritable_thread_target
 from pyspark.sql import SparkSession
 
+from tidelake.errors import OutcomeUnknownError
+
 __all__ = ["interruptible"]
 
 T = TypeVar("T")
 
-BETWEEN_CANCELS = 0.2
+BETWEEN_CANCELS_S = 0.2
 
 
 def interruptible(
@@ -48,6 +50,8 @@ def interruptible(
     ------
     KeyboardInterrupt
         After Ctrl-C, when the work has ended; after a second one at once.
+    OutcomeUnknownError
+        Also after Ctrl-C: whether a commit is there could not be found out.
     """
 
     def in_group() -> T:
@@ -60,8 +64,12 @@ def interruptible(
     try:
         return outcome.result()
     except KeyboardInterrupt:
-        while wait([outcome], BETWEEN_CANCELS).not_done:
+        # without a bound but the user's: a second Ctrl-C ends the waiting
+        while wait([outcome], BETWEEN_CANCELS_S).not_done:
             spark.sparkContext.cancelJobGroup(name)  # those too that came in the meantime
-        if outcome.exception() is None:
+        error = outcome.exception()
+        if isinstance(error, OutcomeUnknownError):
+            raise error from None  # what was cancelled may be there
+        if error is None:
             finished()
         raise

@@ -19,14 +19,12 @@ from tidelake.spark.expression import quoted
 from tidelake.spark.spark_errors import in_our_words
 from tidelake.spark.statement_expressions import Reading
 from tidelake.spark.table_sources import Source, TableSources, selected
-from tidelake.sql.char_padding import padded_comparisons
 from tidelake.sql.clause import Clause
 from tidelake.sql.hidden import hidden_named, without_hidden
 from tidelake.sql.kernel_query import count_alone
 from tidelake.sql.max_pt import with_max_pt
 from tidelake.sql.merge_terms import SOURCE_HEAD
 from tidelake.sql.name import TableName
-from tidelake.sql.parser import exp
 from tidelake.sql.placed import is_file_format, unknown_table
 from tidelake.sql.pushdown import pushed
 from tidelake.sql.query import BEFORE, ParsedQuery, Reference, read_query
@@ -108,7 +106,7 @@ class StatementQueries:
         text = (
             query.explain
             + head
-            + parsed.rewritten(relations, before=self._written(parsed, ours, hidden))
+            + parsed.rewritten(relations, before=without_hidden(parsed, hidden))
         )
         if frames:
             text = text.replace("{", "{{").replace("}", "}}")
@@ -145,22 +143,6 @@ class StatementQueries:
         """How the tables in an expression's subqueries are read."""
         sources = self._sources(parsed, parsed.query)
         return _reads(parsed, sources, zone=self._zone_for(sources))
-
-    def _written(
-        self,
-        parsed: ParsedQuery,
-        ours: Mapping[Reference, Source],
-        hidden: Mapping[Reference, tuple[str, ...]],
-    ) -> dict[int, str]:
-        """What is written into a query beside our tables, by the places."""
-        words = without_hidden(parsed, hidden)
-        is_only = len(parsed.references) == 1 and not parsed.tree.find(exp.Subquery, exp.CTE)
-        for reference, source in ours.items():
-            for place, padding in padded_comparisons(
-                parsed, reference, source.fields, is_only=is_only
-            ):
-                words[place] = words.get(place, "") + padding
-        return words
 
     def _zone_for(self, sources: Mapping[Reference, Source]) -> tzinfo | None:
         """The zone of instants in filters, where a table has instants."""

@@ -18,7 +18,6 @@ from tidelake.errors import (
     InvalidInputError,
 )
 from tidelake.maintenance.procedure import Runner
-from tidelake.options import declared
 from tidelake.spark.merge_builder import MergeBuilder
 from tidelake.spark.paimon_settings import check_paimon_setting
 from tidelake.spark.spark_errors import in_our_words
@@ -29,7 +28,7 @@ from tidelake.sql.execute import execute, is_known_setting
 from tidelake.sql.max_pt import with_max_pt_text
 from tidelake.sql.moment import TIME_ZONE, named_zone
 from tidelake.sql.parameters import with_literals
-from tidelake.sql.parse import parse
+from tidelake.sql.parse import own_text, parse
 from tidelake.sql.placed import placed
 from tidelake.sql.session import SqlSession
 from tidelake.sql.statement import (
@@ -45,17 +44,8 @@ from tidelake.sql.statement import (
     WithQueries,
 )
 from tidelake.table import Table
-from tidelake.types import TypeRoot
 
 __all__ = ["Statements"]
-
-INCREMENTAL = declared.INCREMENTAL_BETWEEN.key
-INCREMENTAL_TIMES = declared.INCREMENTAL_BETWEEN_TIMESTAMP.key
-INCREMENTAL_MODE = declared.INCREMENTAL_BETWEEN_SCAN_MODE.key
-ROW_KIND = "rowkind"
-_MARK = "\x00"
-_NARROW = (TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DATE, TypeRoot.SMALLINT, TypeRoot.TINYINT)
-VIEWS_DEEP_MAX = 32
 
 
 class Statements:
@@ -112,15 +102,18 @@ class Statements:
             message = "args= go with one statement: run them one after the other."
             raise InvalidInputError(message, kind="sql_args")
         answer: DataFrame | None = None
-        if len(statements) == 1 and _is_changing(statements[0]):
-            text = with_max_pt_text(with_literals(text, args) if args else text, self.session)
-            statements, args = parse(text), None
         for statement in statements:
             answer = self.answer(statement, text, args)
         return self._nothing() if answer is None else answer
 
     def answer(self, statement: Statement, text: str, args: Args = None) -> DataFrame:
         """Run one statement of a text; errors show where in the text it is."""
+        if isinstance(statement, Delete | Merge | Update | WithQueries):
+            # their expressions reach Spark in pieces, not as a query with parameters
+            own = own_text(text, statement)
+            given = with_max_pt_text(with_literals(own, args) if args else own, self.session)
+            if given != own:
+                (statement,), text, args = parse(given), given, None
         with placed(text, statement):
             return self._run(statement, args, text)
 
@@ -209,8 +202,3 @@ class Statements:
                 f"View '{name}' names {len(columns)} columns, its query gives {len(frame.columns)}."
             )
             raise InvalidInputError(message, kind="column_count", name=name)
-
-
-def _is_changing(statement: Statement) -> bool:
-    """Whether a statement's expressions reach Spark in pieces, not as a query with parameters."""
-    return isinstance(statement, Delete | Merge | Update | WithQueries)

@@ -62,11 +62,15 @@ def naming_columns(text: str, table: str, values: Mapping[str, Sequence[Query]])
         fragment = _FRAGMENT.search(shown)
         words = fragment[1].strip() if fragment else ""
         found = [(c, q) for c, given in values.items() for q in given if words and words in q.sql]
-        columns = list(dict.fromkeys(c for c, _ in found)) or list(values)
+        # words of none of the values are of a condition, or of a source
+        columns = list(dict.fromkeys(c for c, _ in found)) or ([] if words else list(values))
         reason = _ADVICE.sub("", " ".join(said[2].split()))
+        what = f"{_named(columns)} of table '{table}' cannot take a new value"
+        if not columns:
+            what = f"An expression of this statement on table '{table}' has no value"
         message = (
-            f"{_named(columns)} of table '{table}' cannot take a new value: {reason.rstrip('. ')}."
-            " Change the expression, or leave out rows by a condition."
+            f"{what}: {reason.rstrip('. ')}. Change the expression, or leave out rows by a"
+            " condition."
         )
         context: dict[str, Any] = {"table": table}
         if len(columns) == 1:
@@ -82,7 +86,7 @@ def _named(columns: Sequence[str]) -> str:
     if len(columns) == 1:
         return f"Column '{columns[0]}'"
     shown = ", ".join(f"'{c}'" for c in columns)
-    return f"One of the columns {shown}" if columns else "A condition on rows"
+    return f"One of the columns {shown}"
 
 
 def values_of(statement: Merge | Update) -> dict[str, list[Query]]:

@@ -176,8 +176,9 @@ class _Reader:
         raise _OtherError
 
     def _string(self, word: Word) -> str:
-        if word.kind is not Kind.STRING or "\\" in self.text[word.start : word.end]:
-            raise _OtherError
+        shown = self.text[word.start : word.end]
+        if word.kind is not Kind.STRING or "\\" in shown or "$" in shown:
+            raise _OtherError  # Spark has escapes, and replaces ${...}
         if self.index < len(self.words) and self.words[self.index].kind is Kind.STRING:
             raise _OtherError  # both together are one
         return word.text
@@ -251,9 +252,18 @@ def fits_decimal(value: Decimal, precision: int, scale: int) -> bool:
     --------
     >>> fits_decimal(Decimal("12.50"), 3, 1), fits_decimal(Decimal("12.55"), 3, 1)
     (True, False)
+    >>> fits_decimal(Decimal("1234567890123456789.12345678901"), 38, 10)
+    False
     """
-    units = value.scaleb(scale)
-    return units == units.to_integral_value() and abs(units) < 10**precision
+    # by digits: arithmetic of decimals rounds to its context's 28
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int), "a literal is finite"
+    shown = "".join(str(digit) for digit in digits).lstrip("0")
+    whole = shown.rstrip("0")
+    if not whole:
+        return True
+    exponent += len(shown) - len(whole)
+    return -exponent <= scale and len(whole) + exponent <= precision - scale
 
 
 def _day(text: str) -> date:

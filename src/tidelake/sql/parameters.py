@@ -4,8 +4,10 @@ Spark takes the parameters of a query itself. Statements that change rows are ca
 their expressions in pieces; so literals are put where the parameters stand before the statement is
 read, and filters on them prune files as any others.
 
-A literal is written so that no setting of the session gives it another meaning: text with a quote,
-a backslash or a sign that cannot be seen goes as its bytes.
+A literal is written so that neither a setting of the session nor what stands before it gives it
+another meaning: text with a quote, a backslash, a dollar (Spark replaces ``${...}`` in what it is
+given) or a sign that cannot be seen goes as its bytes, and a negative number in parentheses (two
+minuses begin a comment).
 """
 
 from __future__ import annotations
@@ -116,14 +118,19 @@ def literal_text(value: object, what: str) -> str:
     >>> literal_text("it's", "v")
     "CAST(X'69742773' AS STRING)"
     """
+    if isinstance(value, (np.datetime64, np.timedelta64)) and _is_fine(value):
+        value = value.astype(f"{value.dtype.kind}8[us]")  # Python would make a whole number of it
     if isinstance(value, np.generic):
         value = value.item()
+    if hasattr(value, "to_pydatetime"):  # pandas' own times know zones otherwise
+        value = value.to_pydatetime(warn=False)
     if value is None or isinstance(value, bool):
         return "NULL" if value is None else str(value).upper()
     if isinstance(value, (int, float, Decimal)):
-        return _number(value, what)
+        text = _number(value, what)
+        return f"({text})" if text.startswith("-") else text
     if isinstance(value, str):
-        is_plain = value.isprintable() and not any(sign in value for sign in "'\\")
+        is_plain = value.isprintable() and not any(sign in value for sign in "'\\$")
         return f"'{value}'" if is_plain else f"CAST(X'{value.encode().hex()}' AS STRING)"
     if isinstance(value, (bytes, bytearray)):
         return f"X'{bytes(value).hex()}'"
@@ -141,11 +148,16 @@ def literal_text(value: object, what: str) -> str:
     raise UnsupportedError(message, kind="sql_args")
 
 
+def _is_fine(value: np.datetime64 | np.timedelta64) -> bool:
+    """Whether a time is of nanoseconds, or finer."""
+    return np.datetime_data(value.dtype)[0] in {"ns", "ps", "fs", "as"}
+
+
 def _number(value: float | Decimal, what: str) -> str:
     if isinstance(value, int):
         if -_INT_MAX <= value < _INT_MAX:
             return str(value)
-        if -_LONG_MAX < value < _LONG_MAX:
+        if -_LONG_MAX <= value < _LONG_MAX:
             return f"{value}L"
         message = f"{what} is {shortened(str(value))}, more than a BIGINT: give a Decimal."
         raise InvalidInputError(message, kind="sql_args")

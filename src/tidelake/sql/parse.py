@@ -43,7 +43,7 @@ from tidelake.sql.statement import (
 )
 from tidelake.sql.words import split_statements, words_of
 
-__all__ = ["parse"]
+__all__ = ["own_text", "parse"]
 
 _STREAMS = (
     "Streaming statements are not covered yet: run the INSERT as a batch, and repeat it as new rows"
@@ -85,6 +85,22 @@ is_temporary=False)]
     if not statements:
         raise InvalidInputError("The text holds no statement.", kind="sql_syntax")
     return statements
+
+
+def own_text(text: str, statement: Delete | Merge | Update | WithQueries) -> str:
+    """The words of a statement that changes rows, out of a text of several.
+
+    Examples
+    --------
+    >>> text = "DELETE FROM a; DELETE FROM b WHERE x = 1"
+    >>> own_text(text, parse(text)[1])
+    'DELETE FROM b WHERE x = 1'
+    """
+    inner = statement.statement if isinstance(statement, WithQueries) else statement
+    for words in split_statements(words_of(text)):
+        if words[0].start <= inner.name.start < words[-1].end:
+            return text[words[0].start : words[-1].end]
+    return text
 
 
 def _statement(reader: Reader) -> Statement:

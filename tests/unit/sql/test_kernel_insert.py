@@ -146,6 +146,7 @@ def test_an_unknown_table_is_not_found(session):
         "INSERT INTO t (id) VALUES (1.5)",
         "INSERT INTO t (id, d) VALUES (1, 1.255)",
         "INSERT INTO t (id, d) VALUES (1, 1e1)",
+        "INSERT INTO t (id, s) VALUES (1, '${spark.app.name}')",
         "INSERT INTO t (id, x) VALUES (1, 0.12345678901234567)",
         "INSERT INTO t (id, f) VALUES (1, 0.12345678)",
         "INSERT INTO t (id, day) VALUES (1, DATE '2026-13-01')",

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError
@@ -16,6 +17,12 @@ from tidelake.sql.parameters import literal_text, with_literals
     ("text", "args", "wanted"),
     [
         ("UPDATE t SET a = :a, b=-:b", {"a": 1, "b": 2}, "UPDATE t SET a = 1, b=-2"),
+        # without parentheses the minuses would begin a comment, and the condition be gone
+        (
+            "UPDATE t SET b=-:b WHERE a=1-:a",
+            {"a": Decimal("-1"), "b": -2},
+            "UPDATE t SET b=-(-2) WHERE a=1-(-1BD)",
+        ),
         (
             "DELETE FROM t WHERE a BETWEEN :x AND :x",
             {"x": 1},
@@ -40,7 +47,11 @@ def test_values_stand_where_the_parameters_stood(text, args, wanted):
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [
-        (-(2**31), "-2147483648"),
+        (-(2**31), "(-2147483648)"),
+        (-(2**63), "(-9223372036854775808L)"),
+        (-0.5, "(-0.5D)"),
+        ("${env:HOME}", "CAST(X'247b656e763a484f4d457d' AS STRING)"),
+        (np.datetime64("2026-01-02T03:04:05", "D"), "DATE '2026-01-02'"),
         (2**31, "2147483648L"),
         (np.int16(7), "7"),
         (float("nan"), "double('nan')"),
@@ -83,3 +94,16 @@ def test_what_has_no_value_is_refused(text, args, error, message):
     with pytest.raises(error, match=message) as caught:
         with_literals(text, args)
     assert isinstance(caught.value, TidelakeError)
+
+
+def test_times_of_numpy_and_pandas_are_times():
+    wanted = literal_text(datetime(2026, 1, 2, 3, 4, 5), "v")
+    assert wanted.startswith("TIMESTAMP_LTZ '2026-01-0")
+    for value in (
+        np.datetime64("2026-01-02T03:04:05", "ns"),
+        np.datetime64("2026-01-02T03:04:05", "s"),
+        pd.Timestamp("2026-01-02T03:04:05"),
+    ):
+        assert literal_text(value, "v") == wanted
+    interval = literal_text(timedelta(seconds=3), "v")
+    assert literal_text(np.timedelta64(3_000_000_000, "ns"), "v") == interval

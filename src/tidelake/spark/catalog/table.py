@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import types as st
@@ -16,7 +16,6 @@ from tidelake.spark.table_frame import in_session, table_frame
 from tidelake.spark.types import spark_schema
 from tidelake.table import RowView, SystemTable, Table
 from tidelake.table.time_travel import option_moment
-from tidelake.types import DataField, TypeRoot
 
 __all__ = ["CATALOG", "PROVIDER", "LakeTable", "Relation", "SystemRelation"]
 
@@ -123,18 +122,6 @@ class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead",)):
         )
 
 
-def _with_chars(struct: st.StructType, fields: Sequence[DataField]) -> st.StructType:
-    """Columns of fixed length as what they are: Spark fills up what they are compared with."""
-    return st.StructType(
-        [
-            st.StructField(own.name, st.CharType(field.type.length or 1), metadata=own.metadata)
-            if field.type.root is TypeRoot.CHAR
-            else own
-            for own, field in zip(struct.fields, fields, strict=True)
-        ]
-    )
-
-
 class _MetadataColumn(Proxy, implements=(f"{CATALOG}.MetadataColumn",)):
     """A column that a table has beside those of ``SELECT *``."""
 
@@ -206,7 +193,7 @@ class LakeTable(
         if self._moment or option_moment(opened.options, table=table.identifier):
             snapshot = opened.handle.time_travel.resolve(**self._moment, default=opened.options)
             self._fields = opened.handle.read_context(snapshot).schema.fields
-        self._struct = _with_chars(spark_schema(self._fields, table=table.identifier), self._fields)
+        self._struct = spark_schema(self._fields, table=table.identifier)
         self._state = (
             f"{table.paths.location}, schema {table.table_schema.id},"
             f" snapshot {table.latest_snapshot_id}, {self._moment}, {self._options}"

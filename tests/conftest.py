@@ -16,19 +16,6 @@ settings.register_profile("no deadline", deadline=None, derandomize="CI" in os.e
 settings.load_profile("no deadline")
 
 
-def pytest_collection_modifyitems(items):
-    """What stays together where two processes share the tests (`--dist loadgroup`).
-
-    Files of Spark tests, whose fixtures are made once for each; all that makes Java Paimon ready.
-    """
-    here = Path(__file__).parent
-    for item in items:
-        if here / "interop" in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("interop"))
-        elif here / "spark" in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
-
-
 @pytest.fixture(scope="session")
 def oracle_dir() -> Path:
     """The real Paimon's jar, programs and fixture tables, beside the checkout."""

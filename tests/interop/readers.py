@@ -15,6 +15,7 @@ reader          what it is
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.util
 import os
@@ -100,7 +101,14 @@ class Reader:
     title = ""
 
     def prepare(self) -> None:
-        """Make it ready; ``AbsentError`` says why that cannot be."""
+        """Make it ready; ``AbsentError`` says why that cannot be. One process at a time does."""
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with (CACHE / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.make_ready()
+
+    def make_ready(self) -> None:
+        """What :meth:`prepare` does."""
         raise NotImplementedError
 
     def command(self, requests: Path, answers: Path, scratch: Path) -> list[str]:
@@ -150,7 +158,7 @@ class JavaCore(Reader):
     def is_cached(self) -> bool:
         return (self.jars / "paimon-bundle-1.3.1.jar").is_file()
 
-    def prepare(self) -> None:
+    def make_ready(self) -> None:
         _tool("java")
         spark = importlib.util.find_spec("pyspark")
         if spark is None or spark.origin is None:
@@ -197,7 +205,7 @@ class JavaOnSpark(Reader):
     def is_cached(self) -> bool:
         return (CACHE / "spark41" / ".ready").is_file()
 
-    def prepare(self) -> None:
+    def make_ready(self) -> None:
         if not SPARK_JAR.is_file():
             message = f"the oracle's jar is not beside this checkout ({SPARK_JAR.name})"
             raise AbsentError(message)
@@ -221,7 +229,7 @@ class Pypaimon(Reader):
     def is_cached(self) -> bool:
         return (CACHE / "pypaimon" / ".ready").is_file()
 
-    def prepare(self) -> None:
+    def make_ready(self) -> None:
         self.python = _environment("pypaimon", "pypaimon==2.1.0")
 
     def command(self, requests: Path, answers: Path, scratch: Path) -> list[str]:

@@ -18,7 +18,7 @@ from tidelake.spark.jvm import java_home
 pytest.importorskip("grpc_status", reason="needs pyspark[connect]")
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
-START_S = 60
+START_S = 180
 SETTINGS = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",

@@ -14,9 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from tidelake.catalog import Catalog
-from tidelake.errors import (
-    InvalidInputError,
-)
+from tidelake.errors import InvalidInputError
 from tidelake.maintenance.procedure import Runner
 from tidelake.spark.merge_builder import MergeBuilder
 from tidelake.spark.paimon_settings import check_paimon_setting

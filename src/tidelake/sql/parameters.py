@@ -124,6 +124,8 @@ def literal_text(value: object, what: str) -> str:
         value = value.item()
     if hasattr(value, "to_pydatetime"):  # pandas' own times know zones otherwise
         value = value.to_pydatetime(warn=False)
+    if isinstance(value, datetime) and str(value) == "NaT":  # how pandas says that there is none
+        value = None
     if value is None or isinstance(value, bool):
         return "NULL" if value is None else str(value).upper()
     if isinstance(value, (int, float, Decimal)):

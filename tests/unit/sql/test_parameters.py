@@ -105,5 +105,6 @@ def test_times_of_numpy_and_pandas_are_times():
         pd.Timestamp("2026-01-02T03:04:05"),
     ):
         assert literal_text(value, "v") == wanted
+    assert literal_text(pd.NaT, "v") == literal_text(np.datetime64("NaT", "ns"), "v") == "NULL"
     interval = literal_text(timedelta(seconds=3), "v")
     assert literal_text(np.timedelta64(3_000_000_000, "ns"), "v") == interval

@@ -48,6 +48,7 @@ _COMPARABLE = frozenset(
         TypeRoot.FLOAT,
         TypeRoot.DOUBLE,
         TypeRoot.DECIMAL,
+        TypeRoot.CHAR,
         TypeRoot.VARCHAR,
         TypeRoot.DATE,
         TypeRoot.TIMESTAMP,

@@ -49,6 +49,8 @@ from tidelake.types.schema_change import (
 )
 from tidelake.types.variant import variant_objects, variants
 
+__version__ = "0.1.0"
+
 __all__ = [
     "AddColumn",
     "AlreadyExistsError",
@@ -77,6 +79,7 @@ __all__ = [
     "UpdateColumnType",
     "UpdateComment",
     "WriteResult",
+    "__version__",
     "col",
     "open",
     "variant_objects",

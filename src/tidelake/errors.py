@@ -5,12 +5,21 @@ else, give up), ``kind`` says which case it was, and ``context`` names the table
 column or option concerned. Messages end with what to do.
 
 ``kind`` values are append-only: a kind once released keeps its meaning.
+
+In a notebook an error that says what the caller did wrong is shown with the caller's own lines
+only: the message is the answer, and a hundred lines of our frames above it hide it.
 """
 
 from __future__ import annotations
 
+import copy
 import difflib
+import sys
+import sysconfig
+import traceback
 from collections.abc import Iterable
+from types import TracebackType
+from typing import Any
 
 __all__ = [
     "TEXT_SHOWN_MAX",
@@ -45,6 +54,8 @@ class TidelakeError(Exception):
     """
 
     default_kind = "error"
+    shows_own_frames = True
+    """Whether a notebook shows the frames inside of Tidelake: not of a caller's own mistake."""
 
     def __init__(self, message: str, *, kind: str | None = None, **context: object) -> None:
         super().__init__(message)
@@ -59,11 +70,62 @@ class TidelakeError(Exception):
         # Errors travel from Spark executors by pickle; keyword-only arguments need help.
         return (_rebuild, (type(self), self.message, self.kind, self.context))
 
+    def _render_traceback_(self) -> list[str]:
+        """Say what IPython, and so Jupyter, shows of this error; its protocol for exceptions.
+
+        ``%xmode Verbose`` shows all frames and causes of any error.
+        """
+        shell = _notebook_shell()
+        frames = self.__traceback__
+        if self.shows_own_frames or (shell is not None and shell.InteractiveTB.mode == "Verbose"):
+            return _formatted(shell, self, frames)
+        # a copy has neither cause nor context: those are ours too, and the message says it all
+        return _formatted(shell, copy.copy(self), _callers_frames(frames))
+
 
 def _rebuild(
     cls: type[TidelakeError], message: str, kind: str, context: dict[str, object]
 ) -> TidelakeError:
     return cls(message, kind=kind, **context)
+
+
+def _notebook_shell() -> Any:
+    """The IPython shell that runs, if one does; asked of modules that are loaded already."""
+    ipython = sys.modules.get("IPython")
+    return None if ipython is None else ipython.get_ipython()
+
+
+def _formatted(
+    shell: Any,
+    error: BaseException,
+    frames: TracebackType | None,
+) -> list[str]:
+    if shell is None:
+        return traceback.format_exception(type(error), error, frames)
+    # the first frame is the shell's own, which calls the cell
+    lines: list[str] = shell.InteractiveTB.structured_traceback(
+        type(error), error, frames, tb_offset=1
+    )
+    return lines
+
+
+def _callers_frames(frames: TracebackType | None) -> TracebackType | None:
+    """Leave out our frames, and those of libraries that we called."""
+    paths = sysconfig.get_paths()
+    libraries = tuple(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    kept: list[TracebackType] = []
+    within = False
+    while frames is not None:
+        frame = frames.tb_frame
+        ours = str(frame.f_globals.get("__name__")).partition(".")[0] == "tidelake"
+        within = within or ours
+        if not ours and not (within and frame.f_code.co_filename.startswith(libraries)):
+            kept.append(frames)
+        frames = frames.tb_next
+    rest: TracebackType | None = None
+    for part in reversed(kept):
+        rest = TracebackType(rest, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return rest
 
 
 class ConflictError(TidelakeError):
@@ -76,24 +138,28 @@ class NotFoundError(TidelakeError, KeyError):
     """A database, table, snapshot, tag, column or file that is not there."""
 
     default_kind = "not_found"
+    shows_own_frames = False
 
 
 class AlreadyExistsError(TidelakeError):
     """Something of that name is already there."""
 
     default_kind = "already_exists"
+    shows_own_frames = False
 
 
 class InvalidInputError(TidelakeError, ValueError):
     """The caller's data, name, option or argument is wrong; nothing was written."""
 
     default_kind = "invalid_input"
+    shows_own_frames = False
 
 
 class UnsupportedError(TidelakeError):
     """A valid Paimon feature that this version does not cover; nothing was written or read."""
 
     default_kind = "unsupported"
+    shows_own_frames = False
 
 
 class CorruptError(TidelakeError):
@@ -128,6 +194,7 @@ class ClosedError(TidelakeError):
     """A writer, reader or session was used after it was closed."""
 
     default_kind = "closed"
+    shows_own_frames = False
 
 
 def not_enough_memory(path: str, reason: object) -> NotEnoughMemoryError:

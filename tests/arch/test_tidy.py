@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import tidelake
 from tidelake.options import Support, declared
 
 ROOT = Path(__file__).parents[2]
@@ -257,6 +258,11 @@ def test_the_extra_spark_brings_what_pyspark_asks_of_mapinarrow():
     needed = {"pandas", "pyarrow"}
     named = {re.split(r"[^\w-]", text)[0] for text in [*spark, *project["dependencies"]]}
     assert needed <= named
+
+
+def test_the_package_knows_its_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert tidelake.__version__ == project["version"]
 
 
 def test_the_layers_hold():

@@ -19,13 +19,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tidelake.merge.segments import Segments
 
-__all__ = ["Action", "Actions", "Events", "Layout", "layout_of"]
+__all__ = ["Action", "Actions", "Events", "Layout", "Ranked", "layout_of"]
 
 Actions = npt.NDArray[np.int8]
 """One :class:`Action` per row of a :class:`Layout`."""
@@ -79,6 +80,57 @@ class Events:
 
 
 @dataclass(frozen=True, slots=True)
+class Ranked:
+    """A layout's rows rank after rank: all oldest rows, then all second ones, and so on.
+
+    What a column has at :attr:`rows` is folded by operations on neighbours in memory, without
+    positions: the way of columns to which every row adds.
+
+    Parameters
+    ----------
+    places : int64 array [n]
+        Places in the layout.
+    rows : int64 array [n]
+        Row positions.
+    slices : tuple of slice
+        Along both, the ranks. A rank has the first so many segments, as many or fewer than the one
+        before it.
+    """
+
+    places: Positions
+    rows: Positions
+    slices: tuple[slice, ...]
+
+    def sums(self, terms: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Add up each segment, from its oldest row to its newest [s].
+
+        Parameters
+        ----------
+        terms : array [n]
+            Rank after rank; all partial sums must fit its type.
+        """
+        sums = terms[self.slices[0]].copy()
+        for rank in self.slices[1:]:
+            own = terms[rank]
+            sums[: len(own)] += own
+        return sums
+
+    def some(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Whether a segment has one of these rows [s].
+
+        Parameters
+        ----------
+        mask : bool array [n]
+            Rank after rank.
+        """
+        some = mask[self.slices[0]].copy()
+        for rank in self.slices[1:]:
+            own = mask[rank]
+            some[: len(own)] |= own
+        return some
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """Rows of keys with several rows; the keys with the most rows first.
 
@@ -92,12 +144,15 @@ class Layout:
         Rows of each segment, at least two; falling.
     keys : int64 array [s]
         Which of all keys, in key order, each segment is.
+    by_rank : Ranked, optional
+        The rows rank after rank, where the layout :attr:`is_flat`.
     """
 
     rows: Positions
     starts: Positions
     lengths: Positions
     keys: Positions
+    by_rank: Ranked | None = None
 
     @property
     def segment(self) -> Positions:
@@ -112,7 +167,11 @@ class Layout:
     @property
     def is_flat(self) -> bool:
         """Whether keys have so few rows that a step per rank is the cheapest way through."""
-        return len(self.lengths) > 0 and int(self.lengths[0]) <= FLAT_ROWS_MAX
+        return self.by_rank is not None
+
+    def if_all_add(self, actions: Actions) -> Ranked | None:
+        """Give the rows rank after rank, where there are few ranks and every row adds."""
+        return self.by_rank if bool((actions == Action.ADD).all()) else None
 
     def ranks(self) -> Iterator[tuple[int, Positions]]:
         """Go through the rows rank by rank.
@@ -124,13 +183,12 @@ class Layout:
         at : int64 array [active]
             The places of these rows.
         """
-        if len(self.starts) == 0:
+        if self.by_rank is not None:
+            for rank in self.by_rank.slices:
+                yield rank.stop - rank.start, self.by_rank.places[rank]
             return
-        counts = np.bincount(self.lengths)  # how many segments end after so many rows
-        active = len(self.starts)
-        for rank in range(int(self.lengths[0])):
-            active -= int(counts[rank])
-            yield active, self.starts[:active] + rank
+        for number, active in enumerate(_active(self.lengths)):
+            yield active, self.starts[:active] + number
 
     def events(self, mask: npt.NDArray[np.bool_]) -> Events:
         """Give the rows of a mask [n]."""
@@ -191,4 +249,23 @@ def layout_of(segments: Segments) -> Layout:
     own = lengths[keys]
     own_starts = np.cumsum(own) - own
     places = np.repeat(starts[keys] - own_starts, own) + np.arange(int(own.sum()))
-    return Layout(segments.order[places], own_starts, own, keys)
+    rows = segments.order[places]
+    return Layout(rows, own_starts, own, keys, _by_rank(rows, own_starts, own))
+
+
+def _active(lengths: Positions) -> list[int]:
+    """How many segments have a row of each rank, by falling lengths."""
+    if len(lengths) == 0:
+        return []
+    ended = np.cumsum(np.bincount(lengths)[:-1])  # segments that end before a rank
+    return (len(lengths) - ended).tolist()
+
+
+def _by_rank(rows: Positions, starts: Positions, lengths: Positions) -> Ranked | None:
+    if len(lengths) == 0 or int(lengths[0]) > FLAT_ROWS_MAX:
+        return None
+    active = _active(lengths)
+    places = np.concatenate([starts[:count] + rank for rank, count in enumerate(active)])
+    ends = np.cumsum(active).tolist()
+    slices = tuple(slice(end - count, end) for end, count in zip(ends, active, strict=True))
+    return Ranked(places, rows[places], slices)

@@ -1,6 +1,7 @@
 """Keys with several rows, laid out: both ways through them give the same."""
 
 import decimal
+import math
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from tidelake.merge.functions import ColumnFunction, fold
 from tidelake.merge.layout import Action, layout_of
 from tidelake.merge.segments import Segments
 from tidelake.types import parse_type
+from tidelake.types.arrow import to_arrow_type
 
 
 def drawn_layout(seed, *, longest=6, keys=40):
@@ -116,3 +118,71 @@ def decimals(values, type_):
     digits = 9 if "(9" in type_ else 38
     with decimal.localcontext(prec=60):
         return pa.array([decimal.Decimal(v).scaleb(-2) for v in values], pa.decimal128(digits, 2))
+
+
+def python_fold(name, values):
+    """The function over one key's values, oldest first; none of them retracts."""
+    known = [value for value in values if value is not None]
+    match name:
+        case "last_value":
+            return values[-1]
+        case "last_non_null_value":
+            return known[-1] if known else None
+        case "first_non_null_value":
+            return known[0] if known else None
+    if not known:
+        return None
+    match name:
+        case "sum":
+            total = known[0]
+            for value in known[1:]:
+                total += value
+            return total
+        case "bool_or":
+            return any(known)
+        case "bool_and":
+            return all(known)
+    order = [(value != value, value, math.copysign(1, value)) for value in known]
+    return known[order.index(max(order) if name == "max" else min(order))]
+
+
+ADDED = [
+    *[(name, "INT", [3, -1, 7, 2**30]) for name in ("max", "min", "sum")],
+    *[(name, "DATE", [3, -1, 7]) for name in ("max", "min")],
+    *[(name, "DOUBLE", [0.0, -0.0, 0.1, 0.7, -2.5, 1e300]) for name in ("max", "min", "sum")],
+    *[(name, "DOUBLE", [math.inf, math.nan, 0.5]) for name in ("max", "min")],
+    *[(name, "FLOAT", [0.5, -0.25, 8.0]) for name in ("max", "min", "sum")],
+    *[
+        (name, "DECIMAL(9, 2)", [decimal.Decimal("-1.50"), decimal.Decimal("2.25")])
+        for name in ("max", "min", "sum")
+    ],
+    *[(name, "BOOLEAN", [True, False]) for name in ("bool_or", "bool_and")],
+    *[
+        (name, "STRING", ["a", "b", ""])
+        for name in ("last_value", "last_non_null_value", "first_non_null_value")
+    ],
+]
+
+
+@pytest.mark.parametrize("nulls", [True, False])
+@pytest.mark.parametrize("ranked", [True, False])
+@pytest.mark.parametrize(("name", "type_", "values"), ADDED)
+def test_rows_that_all_add(name, type_, values, ranked, nulls, monkeypatch):
+    monkeypatch.setattr(layouts, "FLAT_ROWS_MAX", 32 if ranked else 1)
+    layout, rng = drawn_layout(7, longest=5, keys=200)
+    actions = np.full(len(layout.rows), Action.ADD, np.int8)
+    assert (layout.if_all_add(actions) is not None) == ranked
+    if type_ == "INT" and name == "sum":
+        values = values[:-1]
+    given = [*values, None, None] if nulls else values
+    arrow_type = to_arrow_type(parse_type(type_))
+    rows = [given[at] for at in rng.integers(0, len(given), int(layout.rows.max()) + 1)]
+    column = pa.array(rows, arrow_type)
+    rows = column.to_pylist() if type_ != "DATE" else rows
+    folded = fold(ColumnFunction("c", name, parse_type(type_)), layout, actions, column)
+    if isinstance(folded, np.ndarray):
+        found = [None if at < 0 else rows[at] for at in folded]
+    else:
+        found = folded.to_pylist()
+    wanted = [python_fold(name, [rows[layout.rows[at]] for at in span]) for span in spans(layout)]
+    assert [repr(value) for value in found] == [repr(value) for value in wanted]

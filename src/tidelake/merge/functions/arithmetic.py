@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from tidelake.codec.arrow_memory import fixed_values, valid_rows
 from tidelake.errors import InvalidInputError
-from tidelake.merge.layout import Action, Actions, Events, Layout
+from tidelake.merge.layout import Action, Actions, Events, Layout, Ranked
 from tidelake.types import DataType, TypeRoot
 from tidelake.types.arrow import to_arrow_type
 
@@ -75,6 +75,11 @@ def total(
     words = _words(column, data_type, len(layout.rows))
     if words is not None:
         return _word_sums(layout, actions, words, column, data_type, overflow)
+    ranked = layout.if_all_add(actions)
+    if ranked is not None and data_type.root in FLOATS:
+        floats = fixed_values(column, FLOATS[data_type.root])
+        sums, unknown = _ranked_float_sums(ranked, floats, valid_rows(column))
+        return pa.array(sums, to_arrow_type(data_type), unknown)
     events = _events(layout, actions, column)
     values = column.take(pa.array(layout.rows[events.at]))
     minus = actions[events.at] == Action.RETRACT
@@ -116,11 +121,16 @@ def _word_sums(
     data_type: DataType,
     overflow: Overflow,
 ) -> pa.Array:
-    used = _used(layout, actions, column)
-    terms = np.where(used, words[layout.rows], 0).astype(np.int64, copy=False)
-    np.negative(terms, out=terms, where=actions == Action.RETRACT)
-    sums = layout.sums(terms)
-    unknown = layout.sums(used.astype(np.int64)) == 0
+    unknown: npt.NDArray[np.bool_] | None
+    ranked = layout.if_all_add(actions)
+    if ranked is not None:
+        sums, unknown = _ranked_sums(ranked, words, valid_rows(column))
+    else:
+        used = _used(layout, actions, column)
+        terms = np.where(used, words[layout.rows], 0).astype(np.int64, copy=False)
+        np.negative(terms, out=terms, where=actions == Action.RETRACT)
+        sums = layout.sums(terms)
+        unknown = layout.sums(used.astype(np.int64)) == 0
     if data_type.root in INTEGERS:
         bounds = np.iinfo(INTEGERS[data_type.root])
         if ((sums < bounds.min) | (sums > bounds.max)).any():
@@ -129,9 +139,41 @@ def _word_sums(
     return _of_words(sums, unknown, data_type, overflow)
 
 
+def _ranked_sums(
+    ranked: Ranked, words: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
+    """The sums where every row adds, and which keys have no value; None if all have."""
+    terms = words[ranked.rows].astype(np.int64, copy=False)
+    if valid is None:
+        return ranked.sums(terms), None
+    own = valid[ranked.rows]
+    terms *= own
+    return ranked.sums(terms), ~ranked.some(own)
+
+
+def _ranked_float_sums(
+    ranked: Ranked, values: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
+    """The same for floats: a key's first value begins its sum, for 0.0 and -0.0 are 0.0."""
+    terms = values[ranked.rows]
+    with np.errstate(all="ignore"):  # infinities and NaN are values
+        if valid is None:
+            return ranked.sums(terms), None
+        own = valid[ranked.rows]
+        oldest, *newer = ranked.slices
+        sums, known = terms[oldest].copy(), own[oldest].copy()
+        for rank in newer:
+            term, has = terms[rank], own[rank]
+            before, begun = sums[: len(term)], known[: len(term)]
+            np.add(before, term, out=before, where=begun & has)
+            np.copyto(before, term, where=has & ~begun)
+            begun |= has
+    return sums, ~known
+
+
 def _of_words(
     sums: npt.NDArray[np.int64],
-    unknown: npt.NDArray[np.bool_],
+    unknown: npt.NDArray[np.bool_] | None,
     data_type: DataType,
     overflow: Overflow,
 ) -> pa.Array:
@@ -140,7 +182,7 @@ def _of_words(
     if (np.abs(sums) >= 10**arrow_type.precision).any():
         raise overflow()
     halves = np.stack([sums, sums >> (63)], axis=1)
-    valid = pa.array(~unknown).buffers()[1]
+    valid = None if unknown is None else pa.array(~unknown).buffers()[1]
     return pa.Array.from_buffers(arrow_type, len(sums), [valid, pa.py_buffer(halves)])
 
 

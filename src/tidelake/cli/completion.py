@@ -18,7 +18,7 @@ from tidelake.errors import TidelakeError
 from tidelake.maintenance import PROCEDURES
 from tidelake.sql.name import TableName, quoted_name
 from tidelake.sql.session import PathTable, SqlSession
-from tidelake.table.system_table import SYSTEM_TABLES
+from tidelake.table.system_table import SYSTEM_TABLE_NAMES
 
 __all__ = ["KEYWORDS", "completions"]
 
@@ -94,7 +94,7 @@ def _names(begun: str, session: SqlSession) -> Iterator[tuple[str, str]]:
     """Tables, databases and catalogs."""
     base, dollar, _ = begun.partition("$")
     if dollar:
-        yield from ((f"{base}${name}", "system table") for name in SYSTEM_TABLES)
+        yield from ((f"{base}${name}", "system table") for name in SYSTEM_TABLE_NAMES)
         return
     yield from ((name, "table") for name in session.temporary)
     yield from ((name, "table") for name in _tables(session.catalog, session.database))
@@ -118,7 +118,7 @@ def _behind(
             yield from ((column, "column") for column in _columns(name, session))
     base, dollar, _ = begun.partition("$")
     if dollar:
-        yield from ((f"{base}${name}", "system table") for name in SYSTEM_TABLES)
+        yield from ((f"{base}${name}", "system table") for name in SYSTEM_TABLE_NAMES)
         return
     if len(parts) == 1:
         yield from ((name, "table") for name in _tables(session.catalog, parts[0]))

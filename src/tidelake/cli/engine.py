@@ -28,7 +28,16 @@ from tidelake.sql.kernel_query import kernel_answer
 from tidelake.sql.moment import TIME_ZONE, named_zone
 from tidelake.sql.placed import placed
 from tidelake.sql.session import DEFAULT_DATABASE, SqlSession
-from tidelake.sql.statement import Insert, Query, SetOption, Statement
+from tidelake.sql.statement import (
+    Analyze,
+    Delete,
+    Insert,
+    Merge,
+    Query,
+    SetOption,
+    Statement,
+    Update,
+)
 from tidelake.telemetry.env import local_zone
 
 if TYPE_CHECKING:
@@ -151,13 +160,11 @@ class Engine:
     def _on_spark(self, statement: Statement) -> SparkSide:
         if self._spark is None:
             if not self._may_start:
-                what = type(statement).__name__
-                said = "This query" if isinstance(statement, Query) else f"A statement {what}"
                 message = (
-                    f"{said} needs Spark, and --no-spark forbids to start it. Without Spark there"
-                    " are SHOW, DESCRIBE, CREATE, ALTER, DROP, CALL, INSERT INTO of plain literals,"
-                    " and SELECT of columns or count(*) from one table, with WHERE on its columns,"
-                    " and LIMIT."
+                    f"{_named(statement)} needs Spark, and --no-spark forbids to start it. Without"
+                    " Spark there are SHOW, DESCRIBE, CREATE, ALTER, DROP, CALL, INSERT INTO of"
+                    " plain literals, and SELECT of columns or count(*) from one table, with WHERE"
+                    " on its columns, and LIMIT."
                 )
                 raise UnsupportedError(message, kind="sql_needs_spark")
             side = spark_side_class()
@@ -172,3 +179,12 @@ class Engine:
     def _runner_of(self, catalog: Catalog) -> Runner | None:
         """What compacts: Spark's executors where they are there, else this process."""
         return None if self._spark is None else self._spark.runner_of(catalog)
+
+
+def _named(statement: Statement) -> str:
+    """What a statement is called in a message."""
+    if isinstance(statement, Query):
+        return "This query"
+    if isinstance(statement, Insert | Update | Delete | Merge | Analyze):
+        return f"This {type(statement).__name__.upper()}"
+    return "This statement"

@@ -19,14 +19,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from tidelake.catalog import Catalog, open_catalog
-from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.errors import ClosedError, InvalidInputError, UnsupportedError
 from tidelake.spark._optional import statements_of
 from tidelake.spark.catalog import register
 from tidelake.spark.change import delete_on_spark, update_on_spark
 from tidelake.spark.changes import changes_frame
 from tidelake.spark.compaction import compact_on_spark
 from tidelake.spark.schema_merging import merges_schema, with_all_columns, with_merged_schema
-from tidelake.spark.session import prepare
+from tidelake.spark.session import is_stopped, prepare
 from tidelake.spark.source import TidelakeSource
 from tidelake.spark.table_frame import in_session, table_frame
 from tidelake.spark.types import fields_from_spark
@@ -121,13 +121,25 @@ class Lake:
     def __init__(
         self, spark: SparkSession, catalog: Catalog, *, catalog_name: str = DEFAULT_CATALOG
     ) -> None:
-        self.spark = spark
+        self._spark = spark
         self.catalog = catalog
         self.catalog_name = catalog_name
         self._statements: Statements | None = None
 
     def __repr__(self) -> str:
         return f"Lake('{self.catalog.warehouse}')"
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that reads and writes run on."""
+        if is_stopped(self._spark):
+            message = (
+                f"The Spark session of the warehouse {self.catalog.warehouse} was stopped: start"
+                " one, spark = tidelake.spark.session(), and attach it,"
+                " tl = tidelake.spark.attach(spark, ...)."
+            )
+            raise ClosedError(message, kind="spark_stopped")
+        return self._spark
 
     def sql(
         self, text: str, args: Mapping[str, object] | Sequence[object] | None = None
@@ -156,9 +168,10 @@ class Lake:
         return self._sql().run(text, args)
 
     def _sql(self) -> Statements:
+        spark = self.spark
         if self._statements is None:
             self._statements = statements_of(
-                self.spark,
+                spark,
                 self.catalog,
                 catalog_name=self.catalog_name,
                 runner_of=lambda catalog: Lake(self.spark, catalog),

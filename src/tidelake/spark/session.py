@@ -1,9 +1,9 @@
 """Starts a Spark session fit for Tidelake, or takes the one that runs.
 
 A session of our own gets: this interpreter for the Python workers (stock PySpark takes the system's
-Python), a Java that was looked for (:mod:`tidelake.spark.jvm`), no web page, and the settings of
-:data:`RUNTIME_CONF`. A session that runs keeps all that its owner set; only those of
-:data:`RUNTIME_CONF` that nobody set are added.
+Python), a Java that was looked for (:mod:`tidelake.spark.jvm`), no web page, a log of errors only
+(:mod:`tidelake.spark.log_output`), and the settings of :data:`RUNTIME_CONF`. A session that runs
+keeps all that its owner set; only those of :data:`RUNTIME_CONF` that nobody set are added.
 """
 
 from __future__ import annotations
@@ -14,14 +14,24 @@ import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from tidelake.errors import InvalidInputError, NotFoundError
 from tidelake.spark.jvm import java_home
+from tidelake.spark.log_output import leave_errors_to_exceptions, own_log4j_file
 
-__all__ = ["RUNTIME_CONF", "is_running", "parallelism", "prepare", "session", "settings"]
+__all__ = [
+    "RUNTIME_CONF",
+    "is_running",
+    "is_stopped",
+    "parallelism",
+    "prepare",
+    "session",
+    "settings",
+]
 
 RUNTIME_CONF: Mapping[str, str] = MappingProxyType(
     {
@@ -37,14 +47,14 @@ RUNTIME_CONF: Mapping[str, str] = MappingProxyType(
 
 # Arrow's checks of every single read from a buffer: a fifth of the JVM's side of a merged read
 _JVM_FLAGS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+_DRIVER_FLAGS = "spark.driver.defaultJavaOptions"
 _OWN_CONF: Mapping[str, str] = MappingProxyType(
     {
         # "default", not "extra": what the user sets is added, not replaced
-        "spark.driver.defaultJavaOptions": _JVM_FLAGS,
+        _DRIVER_FLAGS: _JVM_FLAGS,
         "spark.executor.defaultJavaOptions": _JVM_FLAGS,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
     }
 )
 _LOCAL_CONF: Mapping[str, str] = MappingProxyType(
@@ -95,7 +105,12 @@ def session(
     os.environ.setdefault(PYTHON_VARIABLE, sys.executable)
     if "SPARK_REMOTE" not in os.environ:
         os.environ[JAVA_VARIABLE] = str(java_home(environ=os.environ))
+        leave_errors_to_exceptions()
     settings = {**RUNTIME_CONF, **_OWN_CONF}
+    if SparkContext._gateway is not None:  # a JVM runs, with the log that it was started with
+        settings["spark.log.level"] = "ERROR"
+    elif (log4j_file := own_log4j_file(os.environ)) is not None:
+        settings[_DRIVER_FLAGS] += f" -Dlog4j2.configurationFile={log4j_file}"
     if master is None or master.startswith("local"):
         settings |= _LOCAL_CONF
     builder = SparkSession.builder.appName(app)
@@ -116,6 +131,13 @@ def session(
 def is_running() -> bool:
     """Whether this process has a Spark session, which :func:`session` would take."""
     return SparkSession.getActiveSession() is not None
+
+
+def is_stopped(spark: SparkSession) -> bool:
+    """Whether nothing can run on a session any more, as after ``spark.stop()``."""
+    if is_remote():
+        return bool(spark.is_stopped)
+    return spark.sparkContext._jsc is None
 
 
 def prepare(spark: SparkSession) -> None:

@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
 from tidelake.merge import MergeSpec, deletes_remove
 from tidelake.merge.spec import AGGREGATION, FIRST_ROW, PARTIAL_UPDATE
 from tidelake.options import declared
@@ -219,11 +219,34 @@ def _key_deletes(handle: TableHandle, keys: object) -> Batches:
     not_keys = frozenset(f.name for f in others)
     for batch in record_batches(keys, schema.fields, table=handle.identifier):
         own = batch.select([name for name in batch.schema.names if name not in not_keys])
+        _check_keys_given(handle, own.schema.names)
         rows = conform(own, key_fields, table=handle.identifier)
         if present:
             yield from _as_deletes(_present_rows(handle, rows, key_fields))
         else:
             yield from _as_deletes(iter([_with_nulls(rows, schema.fields)]))
+
+
+def _check_keys_given(handle: TableHandle, given: Sequence[str]) -> None:
+    schema = handle.schema
+    keys = schema.primary_keys
+    missing = [name for name in keys if name not in given]
+    unknown = [name for name in given if name not in keys]
+    if unknown:
+        shown = shortened(unknown[0])
+        wrong = f"'{shown}' is no column of the table.{near_names(unknown[0], keys)}"
+    elif missing:
+        wrong = f"'{missing[0]}' is missing."
+    else:
+        return
+    column = (unknown or missing)[0]
+    message = (
+        f"A delete by keys from table '{handle.identifier}' takes rows with the columns of its"
+        f" primary key: {', '.join(keys)}. {wrong} To delete by other"
+        ' columns give a condition, as in table.delete("v > 10").'
+    )
+    kind = "column_unknown" if unknown else "column_missing"
+    raise InvalidInputError(message, kind=kind, table=handle.identifier, column=column)
 
 
 def _with_nulls(rows: pa.RecordBatch, fields: Sequence[DataField]) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ from tidelake.types.predicate import Predicate
 __all__ = ["TableScan"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TableScan:
     """A planned read.
 
@@ -40,6 +40,14 @@ class TableScan:
     columns: tuple[str, ...]
     predicate: Predicate | None = None
     limit: int | None = None
+
+    def __repr__(self) -> str:
+        wanted = "" if self.limit is None else f", at most {self.limit} rows"
+        splits = "1 split" if len(self.plan.splits) == 1 else f"{len(self.plan.splits)} splits"
+        return (
+            f"TableScan of {self.context.paths.location}: {splits}, columns"
+            f" {', '.join(self.columns)}{wanted}; table(), batches(), reader() and count() read it"
+        )
 
     @property
     def schema(self) -> pa.Schema:

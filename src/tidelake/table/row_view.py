@@ -30,7 +30,7 @@ from tidelake.table.changes_range import changes_between
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import row_kind_names
 from tidelake.table.logged_changes import ChangesMode
-from tidelake.table.system_table import MetadataTable
+from tidelake.table.system_table import AUDIT_LOG, BINLOG, READ_OPTIMIZED, MetadataTable
 from tidelake.table.time_travel import Moment, Time, option_moment
 from tidelake.types import DataField, DataType, RowKind, TypeRoot, parse_type
 from tidelake.types.arrow import to_arrow_schema
@@ -46,7 +46,6 @@ from tidelake.types.predicate import (
 
 __all__ = ["AUDIT_LOG", "ROW_VIEWS", "RowView", "ViewRows", "ViewScan"]
 
-AUDIT_LOG, BINLOG, READ_OPTIMIZED = "audit_log", "binlog", "ro"
 ROW_VIEWS = frozenset({AUDIT_LOG, BINLOG, READ_OPTIMIZED})
 
 ROW_KIND = DataField(2**31 - 5, "rowkind", parse_type("STRING"))

@@ -167,7 +167,8 @@ def _check_default(field: DataField, table: str) -> None:
         default_scalar(field.default_value, field.type, zone="UTC")
     except (InvalidInputError, UnsupportedError) as error:
         raise invalid_schema(
-            f"has a default of column '{shortened(field.name)}' that cannot be: {error.message}",
+            f"has a default of column '{shortened(field.name)}' that cannot be:"
+            f" {error.message.removesuffix('.')}",
             "leave it out or give a text that is a value of the type",
             table,
             column=field.name,

@@ -68,7 +68,17 @@ from tidelake.table.time_travel import Time
 from tidelake.types.arrow import fields_from_arrow
 from tidelake.types.predicate import bind, evaluate, parse_filter
 
-__all__ = ["SYSTEM_TABLES", "MetadataTable", "SystemTable"]
+__all__ = [
+    "AUDIT_LOG",
+    "BINLOG",
+    "READ_OPTIMIZED",
+    "SYSTEM_TABLES",
+    "SYSTEM_TABLE_NAMES",
+    "MetadataTable",
+    "SystemTable",
+]
+
+AUDIT_LOG, BINLOG, READ_OPTIMIZED = "audit_log", "binlog", "ro"
 
 SHOWN_MAX = 20
 """Rows that a terminal shows."""
@@ -103,6 +113,10 @@ SYSTEM_TABLES: Mapping[str, tuple[pa.Schema, TableOf]] = {
     "statistics": (STATISTICS, statistics_table),
     "table_indexes": (TABLE_INDEXES, table_indexes_table),
 }
+"""Those made of metadata."""
+
+SYSTEM_TABLE_NAMES = (*SYSTEM_TABLES, AUDIT_LOG, BINLOG, READ_OPTIMIZED)
+"""All, with those that show the table's own rows."""
 
 
 class SystemTable(Conversions, abc.ABC):
@@ -274,13 +288,14 @@ class MetadataTable(SystemTable):
         if self.name in LATER_TABLES or self.name.startswith("branch_"):
             message = (
                 f"'{self.identifier}' is not covered by this version; there are:"
-                f" {', '.join(SYSTEM_TABLES)}."
+                f" {', '.join(SYSTEM_TABLE_NAMES)}."
             )
             raise UnsupportedError(message, kind="system_table", name=self.name)
         if self.name not in SYSTEM_TABLES:
             message = (
                 f"There is no system table '{self.name}' of '{self.handle.identifier}'."
-                f"{near_names(self.name, SYSTEM_TABLES)} There are: {', '.join(SYSTEM_TABLES)}."
+                f"{near_names(self.name, SYSTEM_TABLE_NAMES)} There are:"
+                f" {', '.join(SYSTEM_TABLE_NAMES)}."
             )
             raise NotFoundError(message, kind="system_table_not_found", name=self.name)
 

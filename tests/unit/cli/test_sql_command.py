@@ -89,8 +89,8 @@ def test_a_text_that_cannot_be_read_runs_not_at_all(lake, capsys):
     ("text", "words"),
     [
         ("SELECT sum(id) FROM orders", "This query needs Spark"),
-        ("INSERT INTO orders VALUES (3, upper('rye'), 1, NULL)", "Insert needs Spark"),
-        ("DELETE FROM orders WHERE id = 1", "Delete needs Spark"),
+        ("INSERT INTO orders VALUES (3, upper('rye'), 1, NULL)", "This INSERT needs Spark"),
+        ("DELETE FROM orders WHERE id = 1", "This DELETE needs Spark"),
         ("SET 'spark.sql.shuffle.partitions' = '2'", "needs Spark"),
     ],
 )

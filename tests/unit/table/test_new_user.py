@@ -14,6 +14,7 @@ import pytest
 
 import tidelake
 from tidelake import ClosedError, InvalidInputError, NotFoundError, col
+from tidelake.errors import near_names
 from tidelake.table.write import new_writer
 
 ROWS = [{"k": k, "v": f"v{k}", "n": k} for k in range(4)]
@@ -265,3 +266,48 @@ def test_a_writer_takes_batches_only(keyed):
     with pytest.raises(InvalidInputError, match="does not hold rows"):
         writer.write(ROWS)
     writer.abort()
+
+
+# ---- what is shown
+
+
+def test_a_delete_by_some_of_the_keys_is_told_which_are_missing(catalog):
+    columns = {"day": "STRING", "id": "INT", "v": "STRING"}
+    table = catalog.create_table(
+        "db.days", columns, primary_keys=["day", "id"], partition_keys=["day"]
+    )
+    with pytest.raises(InvalidInputError) as missing:
+        table.delete([{"id": 6}])
+    assert "primary key: day, id. 'day' is missing." in str(missing.value)
+    assert "nulls" not in str(missing.value)
+    with pytest.raises(InvalidInputError) as unknown:
+        table.delete([{"id": 6, "dai": "mon"}])
+    assert "'dai' is no column of the table. Did you mean 'day'?" in str(unknown.value)
+
+
+def test_a_scan_shows_itself_in_a_line(keyed):
+    keyed.write(ROWS)
+    shown = repr(keyed.scan(columns=["k"], limit=3))
+    assert "\n" not in shown
+    assert "columns k, at most 3 rows; table()" in shown
+
+
+def test_a_misspelt_system_table_is_told_of_all_of_them(keyed):
+    with pytest.raises(NotFoundError, match=r"Did you mean 'audit_log'\?.*snapshots.*binlog, ro\."):
+        keyed.system_table("audit_logs")
+
+
+def test_a_fault_of_a_type_reads_as_a_sentence(catalog):
+    with pytest.raises(InvalidInputError) as caught:
+        catalog.create_table("db.faulty", {"a": "INTT"})
+    assert "'INTT' is not a Paimon type, such as INT, STRING" in str(caught.value)
+    assert "TIMESTAMP(6): give a type as text" in str(caught.value)
+
+
+def test_near_names_are_named_once():
+    assert near_names("bukcet", ["bucket", "bucket"]) == " Did you mean 'bucket'?"
+
+
+def test_the_first_database_comes_with_the_first_table(catalog):
+    with pytest.raises(NotFoundError, match=r"There is none yet: create_table\(\) makes"):
+        catalog.table("shop.orders")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import tidelake
@@ -54,7 +55,8 @@ class Both:
 @contextmanager
 def _our_session() -> Iterator[SparkSession]:
     """The session of the other tests, where one runs, with settings of ours meanwhile."""
-    running = SparkSession.getActiveSession()
+    # not the active session: that is one of a thread, and may be none while others wait for theirs
+    running = SparkContext._active_spark_context is not None
     spark = tidelake.spark.session(
         "tidelake tests", master="local[2]", conf={} if running else START
     )
@@ -67,7 +69,7 @@ def _our_session() -> Iterator[SparkSession]:
     try:
         yield spark
     finally:
-        if running is None:
+        if not running:
             spark.stop()
         else:
             for key, text in before.items():

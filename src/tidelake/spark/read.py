@@ -123,7 +123,7 @@ class RowsOfSplits(Protocol):
         ...
 
 
-def frame_of(spark: SparkSession, scan: TableScan, *, table: str) -> DataFrame:
+def frame_of(spark: SparkSession, scan: TableScan, *, table: str, exact: bool = True) -> DataFrame:
     """Give a planned read as a DataFrame.
 
     Parameters
@@ -134,6 +134,10 @@ def frame_of(spark: SparkSession, scan: TableScan, *, table: str) -> DataFrame:
         Without a limit.
     table : str
         The table, for messages.
+    exact : bool
+        Rows that the scan's filter does not hold are left out. False where the caller filters the
+        frame again, as the WHERE does that the filter came from: what Spark scans itself it is
+        asked once then, and the columns wanted have those of the filter.
 
     Returns
     -------
@@ -151,9 +155,10 @@ def frame_of(spark: SparkSession, scan: TableScan, *, table: str) -> DataFrame:
     """
     wanted = scan.context.fields(scan.columns)
     schema = spark_schema(wanted, table=table)
-    needed = _needed(scan, wanted)
-    condition = None if scan.predicate is None else to_column(scan.predicate, needed)
-    if scan.predicate is None or condition is not None:
+    predicate = scan.predicate if exact else None
+    needed = wanted if predicate is None else _needed(scan, wanted)
+    condition = None if predicate is None else to_column(predicate, needed)
+    if predicate is None or condition is not None:
         halves = part(
             scan.context,
             scan.plan.splits,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import tzinfo
+from functools import cache
 from typing import Any, TypeAlias
 
 from pyspark.errors import PySparkException
@@ -16,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.spark.expression import quoted
+from tidelake.spark.session import settings
 from tidelake.spark.spark_errors import in_our_words
 from tidelake.spark.statement_expressions import Reading
 from tidelake.spark.table_sources import Source, TableSources, selected
@@ -120,7 +122,10 @@ class StatementQueries:
         self, parsed: ParsedQuery, query: Query, depth: int = 0
     ) -> dict[Reference, Source]:
         """What the references in a text are, without those that only Spark knows."""
-        sources = {r: self._source(r, query, depth) for r in parsed.references if r.start != BEFORE}
+        # asked for once: each table of a join would ask Spark for all of its settings
+        conf = cache(lambda: settings(self.spark))
+        references = [r for r in parsed.references if r.start != BEFORE]
+        sources = {r: self._source(r, query, depth, conf) for r in references}
         return {r: s for r, s in sources.items() if s is not None}
 
     def merge_source(self, words: Query, names: frozenset[str] | None) -> DataFrame:
@@ -166,7 +171,13 @@ class StatementQueries:
         # literals: rows that are handed to Spark are a job to collect
         return self.spark.sql(f"SELECT * FROM VALUES ({scan.count()}L) AS t({quoted(name)})")
 
-    def _source(self, reference: Reference, query: Query, depth: int) -> Source | None:
+    def _source(
+        self,
+        reference: Reference,
+        query: Query,
+        depth: int,
+        conf: Callable[[], Mapping[str, str]],
+    ) -> Source | None:
         """What a reference is; None for what Spark knows and we do not."""
         name, clause = reference.name, reference.clause
         named = self._named.get(name.parts[0].casefold()) if len(name.parts) == 1 else None
@@ -185,7 +196,7 @@ class StatementQueries:
         if found is None:
             return None
         if isinstance(found, Table):
-            return self._tables.of_table(reference, found)
+            return self._tables.of_table(reference, found, conf=conf())
         self._no_function(query, reference, "a system table")
         return self._tables.of_system_table(reference, found, self._whose(reference, query))
 

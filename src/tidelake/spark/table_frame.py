@@ -16,17 +16,24 @@ from tidelake.spark.session import settings
 from tidelake.table import RowView, SystemTable, Table
 from tidelake.table.arguments import column_names
 
-__all__ = ["SESSION_PREFIX", "in_session", "table_frame"]
+__all__ = ["SESSION_PREFIX", "in_session", "opened_frame", "table_frame"]
 
 SESSION_PREFIX = "spark.tidelake."
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 
 def in_session(
-    spark: SparkSession, table: Table, options: Mapping[str, object] | None = None
+    spark: SparkSession,
+    table: Table,
+    options: Mapping[str, object] | None = None,
+    *,
+    conf: Mapping[str, str] | None = None,
 ) -> Table:
-    """The table with the session's options, and over them those of one use."""
-    conf = settings(spark)
+    """The table with the session's options, and over them those of one use.
+
+    `conf` are the session's settings, where the caller has asked for them already.
+    """
+    conf = settings(spark) if conf is None else conf
     own = session_options(conf, prefix=SESSION_PREFIX, table=table.identifier)
     in_paimons_words = paimon_options(conf, table=table.identifier)
     given = {**_overwrite_options(conf), **in_paimons_words, **own, **(options or {})}
@@ -75,7 +82,36 @@ def table_frame(
     if columns is not None and not list(columns):
         message = f"columns=[] leaves nothing of table '{name}' to read: name at least one column."
         raise InvalidInputError(message, kind="no_columns", table=name)
-    opened = in_session(spark, found, options)
+    return opened_frame(
+        spark,
+        in_session(spark, found, options),
+        name,
+        columns=columns,
+        filter=filter,
+        moment=when,
+    )
+
+
+def opened_frame(
+    spark: SparkSession,
+    opened: Table,
+    name: str,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: object = None,
+    moment: Mapping[str, Any] | None = None,
+    exact: bool = True,
+) -> DataFrame:
+    """As :func:`table_frame`, of a table that has the session's options.
+
+    Parameters
+    ----------
+    opened : Table
+        As :func:`in_session` gives it.
+    exact : bool
+        As of :func:`~tidelake.spark.read.frame_of`.
+    """
+    when = moment or {}
     metadata = metadata_fields(opened.table_schema)
     wanted = column_names(columns, (), table=name)
     if not metadata.keys().isdisjoint(wanted):
@@ -83,4 +119,4 @@ def table_frame(
         scan = opened.scan(columns=own, filter=filter, **when)
         return located_frame_of(spark, scan, wanted, table=name)
     scan = opened.scan(columns=columns, filter=filter, **when)
-    return frame_of(spark, scan, table=name)
+    return frame_of(spark, scan, table=name, exact=exact)

@@ -18,7 +18,7 @@ from tidelake.options import declared
 from tidelake.scan import hidden_columns
 from tidelake.spark.changes import changes_frame
 from tidelake.spark.expression import quoted
-from tidelake.spark.table_frame import in_session, table_frame
+from tidelake.spark.table_frame import in_session, opened_frame, table_frame
 from tidelake.spark.windows import WINDOW_COLUMNS, windowed
 from tidelake.sql.moment import moment_of
 from tidelake.sql.query import Reference
@@ -80,8 +80,13 @@ class TableSources:
         self.spark = spark
         self.session = session
 
-    def of_table(self, reference: Reference, found: Table) -> Source:
-        """The rows of a table, or what changed between two moments."""
+    def of_table(
+        self, reference: Reference, found: Table, *, conf: Mapping[str, str] | None = None
+    ) -> Source:
+        """The rows of a table, or what changed between two moments.
+
+        `conf` are the settings of Spark's session, where the caller has asked for them.
+        """
         name = str(reference.name)
         options: dict[str, object] = dict(reference.clause.options)
         function = reference.function
@@ -94,20 +99,21 @@ class TableSources:
         if between is not None:
             return self._changes_source(found, between, options, name)
         moment = moment_of(reference.clause, found, self.session)
-        table = self._timed(found, options)
+        table = self._timed(found, options, conf)
         fields = _fields_at(table, moment)
 
         def frame(columns: list[str], row_filter: object) -> DataFrame:
             # a window adds its columns to those of the table
             own = [c for c in columns if c not in WINDOW_COLUMNS or c in names]
-            read = table_frame(
+            # the query has the WHERE that the filter came from
+            read = opened_frame(
                 self.spark,
-                found,
+                table,
                 name,
                 columns=own,
                 filter=row_filter,
                 moment=moment,
-                options=options,
+                exact=False,
             )
             if function is not None and function.window is not None:
                 return windowed(read, function.window, table=name)
@@ -182,9 +188,11 @@ class TableSources:
             lambda columns, _: table_frame(self.spark, found, name, columns=columns, moment=moment),
         )
 
-    def _timed(self, found: Table, options: dict[str, object]) -> Table:
+    def _timed(
+        self, found: Table, options: dict[str, object], conf: Mapping[str, str] | None = None
+    ) -> Table:
         """The table with the options of one use; a time among them says its zone from now on."""
-        table = in_session(self.spark, found, options)
+        table = in_session(self.spark, found, options, conf=conf)
         time = table.options.get(declared.SCAN_TIMESTAMP)
         if time is None:
             return table

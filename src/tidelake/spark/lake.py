@@ -25,6 +25,7 @@ from tidelake.spark.catalog import register
 from tidelake.spark.change import delete_on_spark, update_on_spark
 from tidelake.spark.changes import changes_frame
 from tidelake.spark.compaction import compact_on_spark
+from tidelake.spark.interruptible import interruptible
 from tidelake.spark.schema_merging import merges_schema, with_all_columns, with_merged_schema
 from tidelake.spark.session import is_stopped, prepare
 from tidelake.spark.source import TidelakeSource
@@ -392,13 +393,12 @@ class Lake:
         if merges_schema(handle):
             handle = with_merged_schema(handle, frame.schema)
             frame = with_all_columns(handle, frame)
-        return write_frame(
-            handle,
-            frame,
-            mode=mode,
-            partition=partition,
-            identity=CommitIdentity.of(handle, commit_user, commit_identifier),
-            tasks=tasks,
+        identity = CommitIdentity.of(handle, commit_user, commit_identifier)
+        return interruptible(
+            self.spark,
+            lambda: write_frame(
+                handle, frame, mode=mode, partition=partition, identity=identity, tasks=tasks
+            ),
         )
 
     def delete(
@@ -447,12 +447,12 @@ class Lake:
         """
         table = self._in_session(self._data_table(name, use="rows are deleted from"), options)
         _check_tasks(tasks, table=name)
-        return delete_on_spark(
+        identity = CommitIdentity.of(table.handle, commit_user, commit_identifier)
+        return interruptible(
             self.spark,
-            table.handle,
-            where,
-            identity=CommitIdentity.of(table.handle, commit_user, commit_identifier),
-            tasks=tasks,
+            lambda: delete_on_spark(
+                self.spark, table.handle, where, identity=identity, tasks=tasks
+            ),
         )
 
     def update(
@@ -501,13 +501,12 @@ class Lake:
         """
         table = self._in_session(self._data_table(name, use="rows are updated in"), options)
         _check_tasks(tasks, table=name)
-        return update_on_spark(
+        identity = CommitIdentity.of(table.handle, commit_user, commit_identifier)
+        return interruptible(
             self.spark,
-            table.handle,
-            set,
-            where,
-            identity=CommitIdentity.of(table.handle, commit_user, commit_identifier),
-            tasks=tasks,
+            lambda: update_on_spark(
+                self.spark, table.handle, set, where, identity=identity, tasks=tasks
+            ),
         )
 
     def merge(
@@ -600,7 +599,10 @@ class Lake:
         table = self._in_session(self._data_table(name), options)
         chosen = Chosen.of(table.handle, partitions, buckets)
         _check_tasks(tasks, table=name)
-        return compact_on_spark(self.spark, table.handle, chosen, full=full, tasks=tasks)
+        return interruptible(
+            self.spark,
+            lambda: compact_on_spark(self.spark, table.handle, chosen, full=full, tasks=tasks),
+        )
 
     def _in_session(self, table: Table, options: Mapping[str, object] | None) -> Table:
         """The table with the session's options, and over them those of one use."""

@@ -16,6 +16,7 @@ from pyspark.sql import types as st
 from tidelake.catalog import Catalog
 from tidelake.errors import InvalidInputError
 from tidelake.maintenance.procedure import Runner
+from tidelake.spark.interruptible import interruptible
 from tidelake.spark.merge_builder import MergeBuilder
 from tidelake.spark.paimon_settings import check_paimon_setting
 from tidelake.spark.spark_errors import in_our_words
@@ -113,7 +114,9 @@ class Statements:
             if given != own:
                 (statement,), text, args = parse(given), given, None
         with placed(text, statement):
-            return self._run(statement, args, text)
+            if isinstance(statement, Query | SetOption):
+                return self._run(statement, args, text)
+            return interruptible(self.spark, lambda: self._run(statement, args, text))
 
     def merge(
         self,

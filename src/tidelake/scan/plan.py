@@ -21,7 +21,7 @@ The live files of the newest plan's snapshot stay folded in the cache
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -148,6 +148,7 @@ def plan_scan(
     limit: int | None = None,
     mode: Literal["all", "delta"] = "all",
     level: int | None = None,
+    places: Collection[tuple[bytes, int]] | None = None,
 ) -> ScanPlan:
     """Plan a read.
 
@@ -168,6 +169,8 @@ def plan_scan(
         one per bucket, to be read with ``keep_kinds=True``).
     level : int, optional
         Only the files of this level.
+    places : collection of (bytes, int), optional
+        Only the files of these partitions and buckets.
 
     Returns
     -------
@@ -191,6 +194,8 @@ def plan_scan(
         entries = _live(context, snapshot, opened, parts.partition, manifests, tally)
     if level is not None:
         entries = entries.take(entries["level"] == level)
+    if places is not None:
+        entries = entries.take(_in_places(entries, places))
     chosen = in_buckets_named(context, entries, parts, tally)
     if mode == "delta":
         splits = [_delta_split(context, bucket) for bucket in grouped(chosen, snapshot.id)]
@@ -240,6 +245,17 @@ def _live(
     tally.add(others["file_name"], BY_PARTITION)
     found = EntryTable.fold([entries.take(matching)], where=where)
     return found.in_order(order_of(found, by_writing=not context.schema.primary_keys))
+
+
+def _in_places(entries: EntryTable, places: Collection[tuple[bytes, int]]) -> NDArray[np.bool_]:
+    """Which entries lie in some partitions and buckets."""
+    buckets_of: dict[int, list[int]] = {}
+    for partition, bucket in places:
+        buckets_of.setdefault(entries.partition_id(partition), []).append(bucket)
+    found = np.zeros(entries.num_rows, dtype=bool)
+    for number, buckets in buckets_of.items():
+        found |= (entries["partition_id"] == number) & np.isin(entries["bucket"], buckets)
+    return found
 
 
 def _splits(

@@ -30,14 +30,17 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from tidelake.errors import InvalidInputError, shortened
+from tidelake.errors import UnsupportedError
 from tidelake.merge.spec import DEDUPLICATE
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.scan import plan_scan
 from tidelake.spark.change import NEW_PREFIX, check_shown
 from tidelake.spark.expression import quoted
-from tidelake.spark.merge_clauses import ResolvedClause, ResolvedMerge
+from tidelake.spark.merge_by_bucket import by_bucket
+from tidelake.spark.merge_clauses import ResolvedMerge
+from tidelake.spark.merge_once import TOO_MANY_KEYS, KeysOnce, once_fault
+from tidelake.spark.merge_rows import CLAUSE, first_of, kind_of, kind_of_change, new_value
 from tidelake.spark.read import frame_of
 from tidelake.spark.row_changes import (
     ACTION_COLUMN,
@@ -60,8 +63,6 @@ __all__ = ["merge_on_spark"]
 
 SOURCE_ROW = "_tidelake_source_row"
 """The number of a source row; null where a target row has none."""
-CLAUSE = "_tidelake_clause"
-"""The number of the clause that a row falls under."""
 OLD_PREFIX = "_tidelake_old_"
 KEYS_LISTED_MAX = 1_000
 """Of a source of so few rows the values of equated columns are listed, of a larger one bounded."""
@@ -131,6 +132,8 @@ class _Attempt:
         if snapshot is not None and handle.schema.primary_keys:
             check_none_wait(handle, snapshot)
         merge.fresh()
+        if snapshot is not None and (done := self._by_bucket(snapshot)) is not None:
+            return done
         try:
             source = self._keep(
                 merge.source_rows().withColumn(SOURCE_ROW, F.monotonically_increasing_id())
@@ -159,14 +162,51 @@ class _Attempt:
         self.kept.append(frame.persist())
         return frame
 
-    # ---- the two kinds of tables
+    # ---- the kinds of tables
+
+    def _by_bucket(self, snapshot: Snapshot) -> WriteResult | None:
+        """Do it where the buckets are, if that can be."""
+        handle, merge = self.handle, self.merge
+        if not handle.schema.primary_keys:
+            return None
+        if merge.updates and ShownRows(handle, merge.set_columns).may_be_lost:
+            return None
+        rows = by_bucket(
+            self.spark,
+            handle,
+            merge,
+            snapshot,
+            columns=self._columns_read(),
+            tasks=self.tasks,
+        )
+        if rows is None:
+            return None
+        keys = [handle.schema.field(name) for name in handle.schema.primary_keys]
+        try:
+            return write_made_rows(
+                handle,
+                rows,
+                made_from=snapshot,
+                identity=self.identity,
+                tasks=self.tasks,
+                in_place=KeysOnce(handle.identifier, keys).through,
+            )
+        except UnsupportedError as error:
+            if error.kind != TOO_MANY_KEYS:
+                raise
+            return None
+
+    def _columns_read(self) -> tuple[str, ...]:
+        """The columns of a primary-key table that are looked at or kept."""
+        handle = self.handle
+        places = (*handle.schema.primary_keys, *handle.schema.partition_keys)
+        return self.merge.columns_read(places, whole_when_deleted=not _deletes_by_key(handle))
 
     def _keyed(self, source: DataFrame, facts: _Facts, snapshot: Snapshot) -> WriteResult:
         handle, merge = self.handle, self.merge
         shown = ShownRows(handle, merge.set_columns)
         keys = handle.schema.primary_keys
-        places = (*keys, *handle.schema.partition_keys)
-        columns = merge.columns_read(places, whole_when_deleted=not _deletes_by_key(handle))
+        columns = self._columns_read()
         if shown.may_be_lost and merge.updates:
             columns = handle.schema.field_names
         context = replace(handle.read_context(), is_of_all_rows=True)
@@ -182,9 +222,9 @@ class _Attempt:
             both = _old_and_new(handle, merge, changes)
             check_shown(handle, shown, both, handle.schema.field_names)
         names = [F.col(quoted(name)) for name in handle.schema.field_names]
-        rows = changes.select(*names, self._kind().alias(ROW_KIND_COLUMN)).unionAll(
-            inserts.select(*names, _kind_of(RowKind.INSERT).alias(ROW_KIND_COLUMN))
-        )
+        rows = changes.select(
+            *names, kind_of_change(merge.clauses).alias(ROW_KIND_COLUMN)
+        ).unionAll(inserts.select(*names, kind_of(RowKind.INSERT).alias(ROW_KIND_COLUMN)))
         return write_made_rows(
             handle, rows, made_from=snapshot, identity=self.identity, tasks=self.tasks
         )
@@ -202,9 +242,9 @@ class _Attempt:
             inserts = self._inserts(source, pairs)
             self._check_once(changes, inserts, places, facts)
             return changes.select(
-                *place_columns, self._kind().alias(ACTION_COLUMN), *names
+                *place_columns, kind_of_change(merge.clauses).alias(ACTION_COLUMN), *names
             ).unionAll(
-                inserts.select(*no_place, _kind_of(RowKind.INSERT).alias(ACTION_COLUMN), *names)
+                inserts.select(*no_place, kind_of(RowKind.INSERT).alias(ACTION_COLUMN), *names)
             )
 
         return change_once(
@@ -241,7 +281,7 @@ class _Attempt:
             for clause in merge.clauses
             if clause.when != "not_matched"
         ]
-        joined = joined.withColumn(CLAUSE, _first_of(tests))
+        joined = joined.withColumn(CLAUSE, first_of(tests))
         if by_source:
             joined = joined.where(matched | F.col(CLAUSE).isNotNull())
         held = {name.casefold() for name in target.columns}
@@ -251,7 +291,7 @@ class _Attempt:
             old = F.lit(None).cast(wanted)
             if field.name.casefold() in held:
                 old = F.col(f"{quoted(merge.alias)}.{quoted(field.name)}")
-            columns.append(_new_value(merge.updates, field.name, old).alias(field.name))
+            columns.append(new_value(merge.updates, field.name, old).alias(field.name))
             if with_old:
                 columns.append(old.alias(OLD_PREFIX + field.name))
         return self._keep(joined.select(*columns))
@@ -276,21 +316,13 @@ class _Attempt:
             source = source.join(matched, SOURCE_ROW, "left_anti")
         rows = source.alias(merge.source_alias)
         everything = F.expr("true")
-        rows = rows.withColumn(CLAUSE, _first_of([(c, everything) for c in clauses]))
+        rows = rows.withColumn(CLAUSE, first_of([(c, everything) for c in clauses]))
         rows = rows.where(F.col(CLAUSE).isNotNull())
         return rows.select(
             *(
-                _new_value(clauses, name, F.lit(None).cast(wanted)).alias(name)
+                new_value(clauses, name, F.lit(None).cast(wanted)).alias(name)
                 for name, wanted in merge.types.items()
             )
-        )
-
-    def _kind(self) -> Column:
-        deletes = [c.number for c in self.merge.clauses if c.action == "delete"]
-        if not deletes:
-            return _kind_of(RowKind.UPDATE_AFTER)
-        return F.when(F.col(CLAUSE).isin(deletes), _kind_of(RowKind.DELETE)).otherwise(
-            _kind_of(RowKind.UPDATE_AFTER)
         )
 
     # ---- checks
@@ -322,7 +354,8 @@ class _Attempt:
             .collect()
         )
         if found:
-            raise _once_fault(handle, found[0], identity)
+            keyed = {name: found[0][name] for name in identity} if keys else {}
+            raise once_fault(handle.identifier, keyed, changed_count=found[0]["changed"])
 
 
 def _deletes_by_key(handle: TableHandle) -> bool:
@@ -335,49 +368,6 @@ def _deletes_by_key(handle: TableHandle) -> bool:
         and not options.get(declared.SEQUENCE_FIELD)
         and all(f.type.nullable or f.name in kept for f in schema.fields)
     )
-
-
-def _once_fault(handle: TableHandle, row: st.Row, identity: Sequence[str]) -> InvalidInputError:
-    table = handle.identifier
-    key = ""
-    if handle.schema.primary_keys:
-        key = f" {shortened(str({name: row[name] for name in identity}))}"
-    if row["changed"] > 1:
-        message = (
-            f"{row['changed']} rows of the source match one row{key} of table '{table}', and all"
-            " of them would change it: make the source have one row for each, as by GROUP BY, or"
-            " let conditions of the clauses choose. Nothing was changed."
-        )
-        return InvalidInputError(message, kind="merge_row_twice", table=table)
-    message = (
-        f"The key{key} of table '{table}' would be inserted by one row of the source, and changed"
-        " for another row or for none: let ON compare the whole primary key, and nothing else."
-        " Nothing was changed."
-    )
-    return InvalidInputError(message, kind="merge_key_twice", table=table)
-
-
-def _kind_of(kind: RowKind) -> Column:
-    return F.lit(int(kind)).cast("tinyint")
-
-
-def _first_of(tests: Sequence[tuple[ResolvedClause, Column]]) -> Column:
-    """The number of the first clause that holds; null where none does."""
-    number = F.lit(None).cast("int")
-    for clause, test in reversed(tests):
-        held = test if clause.condition is None else test & clause.condition
-        number = F.when(held, F.lit(clause.number)).otherwise(number)
-    return number
-
-
-def _new_value(clauses: Sequence[ResolvedClause], name: str, old: Column) -> Column:
-    """What a column becomes under the clause of its row."""
-    value = old
-    for clause in clauses:
-        if clause.values is not None and name in clause.values:
-            said = F.col(CLAUSE) == F.lit(clause.number)
-            value = F.when(said, clause.values[name]).otherwise(value)
-    return value
 
 
 def _old_and_new(handle: TableHandle, merge: ResolvedMerge, changes: DataFrame) -> DataFrame:

@@ -39,7 +39,13 @@ from tidelake.spark.attempt import check_one_attempt, one_attempt
 from tidelake.spark.clustering import TASK_COLUMN, clustering_column, tasks_count
 from tidelake.spark.moves import moved_rows
 from tidelake.spark.types import to_spark_type
-from tidelake.spark.write_task import ANSWER_SCHEMA, TaskAnswer, WriteTask, write_task
+from tidelake.spark.write_task import (
+    ANSWER_SCHEMA,
+    TaskAnswer,
+    Through,
+    WriteTask,
+    write_task,
+)
 from tidelake.table.dynamic_buckets import is_dynamic
 from tidelake.table.full_compaction import full_compactions
 from tidelake.table.handle import TableHandle
@@ -57,7 +63,14 @@ from tidelake.types import RowKind
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate
 
-__all__ = ["check_columns", "publish", "result_of", "write_frame", "write_made_rows"]
+__all__ = [
+    "check_columns",
+    "clustered",
+    "publish",
+    "result_of",
+    "write_frame",
+    "write_made_rows",
+]
 
 KIND_UNKNOWN = 127
 
@@ -99,6 +112,7 @@ def write_made_rows(
     made_from: Snapshot,
     identity: CommitIdentity,
     tasks: int | None,
+    in_place: Through | None = None,
 ) -> WriteResult:
     """Write rows of a primary-key table that were made from older ones, in one commit.
 
@@ -110,9 +124,14 @@ def write_made_rows(
         What the older rows were read from: it is a conflict if others wrote to their keys since.
     handle, identity, tasks
         As of :func:`write_frame`.
+    in_place : callable, optional
+        Says that each row is in the partition that writes it, as by :func:`clustered`; the rows go
+        through it on the executors.
     """
     check_columns(handle, frame)
-    return _write_once(handle, frame, _Target(), identity, tasks, made_from=made_from)
+    return _write_once(
+        handle, frame, _Target(), identity, tasks, made_from=made_from, in_place=in_place
+    )
 
 
 def _write_once(
@@ -123,6 +142,7 @@ def _write_once(
     tasks: int | None,
     *,
     made_from: Snapshot | None = None,
+    in_place: Through | None = None,
 ) -> WriteResult:
     tasks = tasks or handle.options.get(declared.SINK_PARALLELISM)
     base_snapshot_id = handle.snapshots.latest_id() or 0
@@ -142,8 +162,8 @@ def _write_once(
     elif assigned:
         index_of = None if target.overwrite else base_snapshot_id
         rows = assigned_rows(handle, rows, tasks=tasks, base_snapshot_id=index_of)
-    else:
-        rows = _clustered(handle, rows, tasks)
+    elif in_place is None:
+        rows = clustered(handle, rows, tasks)
     task = WriteTask.of(
         handle,
         user=identity.user,
@@ -155,7 +175,7 @@ def _write_once(
         fills_defaults=made_from is None,
     )
     with one_attempt(table=handle.identifier) if assigned else nullcontext():
-        collected = rows.mapInArrow(write_task(task), ANSWER_SCHEMA).collect()
+        collected = rows.mapInArrow(write_task(task, through=in_place), ANSWER_SCHEMA).collect()
     answer = TaskAnswer.gather(collected)
     try:
         if answer.errors:
@@ -311,8 +331,8 @@ def _with_kind_bytes(frame: DataFrame) -> DataFrame:
     return frame.withColumn(ROW_KIND_COLUMN, number.otherwise(KIND_UNKNOWN).cast("tinyint"))
 
 
-def _clustered(handle: TableHandle, frame: DataFrame, tasks: int | None) -> DataFrame:
-    """The rows in the partitions that write them."""
+def clustered(handle: TableHandle, frame: DataFrame, tasks: int | None) -> DataFrame:
+    """The rows in the partitions that write them, by the columns that a bucket depends on."""
     buckets_count = handle.options.get(declared.BUCKET)
     if buckets_count <= 0:
         return frame if tasks is None else frame.repartition(tasks)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -30,10 +30,12 @@ from tidelake.types.predicate import Predicate
 __all__ = [
     "ANSWER_SCHEMA",
     "TaskAnswer",
+    "Through",
     "WriteTask",
     "answer_rows",
     "for_task",
     "in_task",
+    "worker_manifests",
     "write_batches",
     "write_task",
 ]
@@ -49,6 +51,9 @@ _ANSWER_ARROW = pa.schema(
     ]
 )
 MANIFEST_CACHE_BYTES = 64 << 20
+
+Through: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What rows go through before they are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +166,21 @@ class TaskAnswer:
 
 
 def write_task(
-    task: WriteTask,
+    task: WriteTask, *, through: Through | None = None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Give the function that runs on executors."""
+    """Give the function that runs on executors.
+
+    Parameters
+    ----------
+    through : callable, optional
+        Gives the rows on, and refuses them by an error: picklable.
+    """
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reader = NoteReader() if task.assigned else None
+        rows = batches if through is None else through(batches)
         try:
-            rows_count, messages = write_batches(task, batches, reader=reader)
+            rows_count, messages = write_batches(task, rows, reader=reader)
         except StorageError:
             raise
         except TidelakeError as error:

@@ -11,7 +11,7 @@ match lies in the bucket that the source row would be written to. So:
 4. The same task writes what comes out, and sees that no key is changed twice or changed and
    inserted (:mod:`tidelake.spark.merge_once`): all rows of a key are there.
 
-One job, whatever the source's size; the source is read once, and nothing is kept on the executors.
+One query, whatever the source's size; the source is read once, and nothing is kept on executors.
 Clauses see both sides under their aliases by a lateral join with one row, of which Spark's
 optimiser leaves nothing but the names.
 

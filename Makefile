@@ -48,7 +48,7 @@ demo-sql: setup ## the same year in SQL alone, by `tidelake sql`: examples/fligh
 .PHONY: test doctest golden spark interop interop-fuzz
 test: doctest ## all tests, with the small sizes of the reliability checks
 	$(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/spark --ignore tests/interop
-	$(BIN)/pytest tests/spark tests/interop
+	$(BIN)/pytest --numprocesses 2 --dist loadfile tests/spark tests/interop
 
 doctest: setup ## the examples in the docstrings
 	$(BIN)/pytest --doctest-modules --quiet src

@@ -150,3 +150,18 @@ def test_spark_finds_the_source_in_a_session_that_never_met_it(spark, place, pus
     fresh.conf.set("spark.sql.python.filterPushdown.enabled", pushes)  # false is Spark's default
     frame = fresh.read.format("tidelake").load(place)
     assert (frame.count(), frame.where("k < 7").count()) == (60, 7)
+
+
+@pytest.mark.parametrize(
+    ("direction", "word"), [("read", r"tl\.changes"), ("write", "foreachBatch")]
+)
+def test_a_stream_is_refused_with_what_to_do(spark, place, tmp_path, direction, word):
+    if direction == "read":
+        rows = spark.readStream.format("tidelake").load(place)
+        writer = rows.writeStream.format("noop")
+    else:
+        rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+        frame = rows.selectExpr("value AS k", "0L AS p", "1.0D AS x", "1L AS v")
+        writer = frame.writeStream.format("tidelake").option("path", place)
+    with pytest.raises(Exception, match=f"takes no streams yet: .*{word}"):
+        writer.option("checkpointLocation", str(tmp_path / "at")).start().awaitTermination(60)

@@ -284,6 +284,16 @@ def test_frames_write_by_name(spark, warehouse, made):
         ("CREATE NAMESPACE here.db", AnalysisException, "ALREADY_EXISTS"),
         ("DROP NAMESPACE here.db", AnalysisException, "NOT_EMPTY"),
         ("ALTER TABLE here.db.t DROP COLUMN k", UnsupportedOperationException, "'k'"),
+        (
+            "ALTER TABLE here.db.t SET TBLPROPERTIES ('bukcet' = '1')",
+            UnsupportedOperationException,
+            "Did you mean 'bucket'",
+        ),
+        (
+            "ALTER TABLE here.db.t SET TBLPROPERTIES ('bucket' = 'two')",
+            UnsupportedOperationException,
+            "'bucket'",
+        ),
         ("DELETE FROM here.db.t WHERE k = 1", UnsupportedOperationException, "tl.sql"),
         ("UPDATE here.db.t SET x = 1", UnsupportedOperationException, "tl.sql"),
         (

@@ -580,7 +580,9 @@ def _split(identifier: str) -> tuple[str, str]:
     """Take ``"database.table"`` apart."""
     if not isinstance(identifier, str) or identifier.count(".") != 1:
         shown = shortened(repr(identifier))
-        message = f"{shown} is no table name: write it as 'database.table'."
+        simple = isinstance(identifier, str) and identifier.isidentifier()
+        such = f", such as 'default.{identifier}', where SQL has its tables" if simple else ""
+        message = f"{shown} is no table name: write it as 'database.table'{such}."
         raise InvalidInputError(message, kind="bad_identifier", table=identifier)
     database, _, name = identifier.partition(".")
     return validate_name(database, "database"), validate_name(name, "table")

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import NoReturn, cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -109,6 +109,19 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         arrow = pyspark_arrow_schema(StructType(data), timezone="UTC")
         conform(arrow.empty_table(), handle.schema.fields, table=handle.identifier)
         return TidelakeWriter(handle, overwrite=overwrite, identity=identity)
+
+    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002 - Spark names it
+        """A stream is refused."""
+        raise _no_stream("read it as a batch, or what changed: tl.changes(name, start)")
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, FBT001
+        """A stream is refused."""
+        raise _no_stream("write each batch in foreachBatch: tl.write(batch, name)")
+
+
+def _no_stream(instead: str) -> UnsupportedError:
+    message = f"format('tidelake') takes no streams yet: {instead}."
+    return UnsupportedError(message, kind="source_stream")
 
 
 class FilterTaker:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from tidelake.sql.create import column_of, default_of, watermark_of
@@ -12,6 +12,7 @@ from tidelake.sql.reader import Reader
 from tidelake.sql.statement import AlterTable, AlterTag, DropPartitions, RenameTable, Watermark
 from tidelake.sql.types import Spelling, read_type
 from tidelake.sql.watermark import watermark_options
+from tidelake.sql.words import Word
 from tidelake.table.watermark import WATERMARK_KEYS
 from tidelake.types.schema_change import (
     AddColumn,
@@ -100,10 +101,19 @@ def _position(reader: Reader) -> Position | None:
     return None
 
 
+def _constraint(reader: Reader) -> Sequence[Word]:
+    """What kind of constraint comes next: the word behind its name."""
+    return reader.words[reader.index + 2 :][:1] if reader.sees("CONSTRAINT") else ()
+
+
 def _add(reader: Reader, spelling: Spelling) -> list[SchemaChange]:
     def item() -> list[SchemaChange]:
         if reader.take("WATERMARK", "FOR"):
             return _set_watermark(watermark_of(reader, []))
+        if reader.sees("CHECK") or any(w.upper == "CHECK" for w in _constraint(reader)):
+            raise reader.refusal(
+                "CHECK is not covered: rows are not checked when they are written."
+            )
         if reader.sees("PRIMARY", "KEY") or reader.sees("CONSTRAINT"):
             raise reader.refusal(
                 "A primary key decides how files are laid out and cannot be added: make a new table"

@@ -13,6 +13,7 @@ from typing import Literal, NoReturn
 from tidelake.errors import InvalidInputError, near_names
 from tidelake.sql.alter import alter_table, comment_on
 from tidelake.sql.create import create_table
+from tidelake.sql.foreign import refuse_foreign
 from tidelake.sql.hint import check_hints
 from tidelake.sql.literal import argument_of, literal_of, partition_of
 from tidelake.sql.merge import merge
@@ -104,6 +105,7 @@ def own_text(text: str, statement: Delete | Merge | Update | WithQueries) -> str
 
 
 def _statement(reader: Reader) -> Statement:
+    refuse_foreign(reader)
     for keyword, read in _STATEMENTS.items():
         if reader.sees(keyword):
             return read(reader)

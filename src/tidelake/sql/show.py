@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidelake.maintenance.procedures import PROCEDURES
 from tidelake.sql.literal import partition_of
 from tidelake.sql.reader import Reader
 from tidelake.sql.statement import (
@@ -36,7 +37,9 @@ _KINDS = (
 def show(reader: Reader) -> Statement:
     """Read a statement that begins with ``SHOW``."""
     reader.need("SHOW")
-    if reader.sees("FUNCTIONS") or reader.sees("USER") or reader.sees("PROCEDURES"):
+    if reader.sees("PROCEDURES"):
+        raise reader.refusal(f"SHOW PROCEDURES is not covered. There are: {', '.join(PROCEDURES)}.")
+    if reader.sees("FUNCTIONS") or reader.sees("USER"):
         raise reader.refusal("Functions are Spark's: use spark.sql.")
     if reader.sees("TABLE", "EXTENDED"):
         raise reader.refusal(

@@ -129,6 +129,17 @@ def test_a_wrong_create_table_is_shown(text, message):
         ("ALTER NAMESPACE d SET PROPERTIES ('a'='b')", "tables"),
         ("COPY INTO t FROM '/x' FILE_FORMAT = (TYPE = CSV)", "parquet.`/path`"),
         ("REFRESH '/x'", "spark.sql"),
+        ("OPTIMIZE t ZORDER BY (a)", "CALL sys.compact"),
+        ("VACUUM t RETAIN 168 HOURS", "do not expire"),
+        ("RESTORE TABLE t TO VERSION AS OF 1", "CALL sys.rollback"),
+        ("DESCRIBE HISTORY t", "t$snapshots"),
+        ("DESC DETAIL d.t", "t$files"),
+        ("show snapshots t", "t$snapshots"),
+        ("UPSERT INTO t VALUES (1)", "INSERT INTO a table with a primary key"),
+        ("REPLACE INTO t VALUES (1)", "INSERT INTO a table with a primary key"),
+        ("START TRANSACTION", "commit of its own"),
+        ("GRANT SELECT ON t TO u", "file system"),
+        ("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 1)", "CHECK is not covered"),
         ("SHOW TABLE EXTENDED LIKE 't*'", "t$partitions"),
         ("CREATE TABLE t LIKE u (INCLUDING ALL)", "leave INCLUDING"),
         ("CREATE TABLE t LIKE u PARTITIONED BY (a)", "behind LIKE"),
@@ -144,6 +155,7 @@ def test_a_wrong_create_table_is_shown(text, message):
         ("INSERT INTO t REPLACE WHERE x = 1 SELECT 1", "INSERT OVERWRITE"),
         ("CACHE TABLE t", "spark.sql"),
         ("SHOW FUNCTIONS", "spark.sql"),
+        ("SHOW PROCEDURES", "compact, "),
         ("EXPLAIN INSERT INTO t SELECT 1", "plan of a query"),
     ],
 )
@@ -469,3 +481,17 @@ def test_with_stands_before_changes_of_rows():
 def test_queries_before_a_change_that_are_wrong(text, message):
     with pytest.raises((InvalidInputError, UnsupportedError), match=message):
         one(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "table", "column"),
+    [
+        ("DESCRIBE HISTORY", "HISTORY", None),
+        ("DESCRIBE history id", "history", "id"),
+        ("DESC `HISTORY` id", "HISTORY", "id"),
+    ],
+)
+def test_a_table_may_be_named_like_a_statement_of_another_system(text, table, column):
+    (statement,) = parse(text)
+    assert isinstance(statement, s.Describe)
+    assert (statement.name.parts, statement.column) == ((table,), column)

@@ -311,3 +311,8 @@ def test_near_names_are_named_once():
 def test_the_first_database_comes_with_the_first_table(catalog):
     with pytest.raises(NotFoundError, match=r"There is none yet: create_table\(\) makes"):
         catalog.table("shop.orders")
+
+
+def test_a_name_without_database_is_told_where_sql_looks(catalog):
+    with pytest.raises(InvalidInputError, match=r"'database.table', such as 'default.orders'"):
+        catalog.table("orders")

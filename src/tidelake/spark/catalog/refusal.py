@@ -15,10 +15,12 @@ no such database       NoSuchNamespaceException                AnalysisException
 exists already         Table-, NamespaceAlreadyExistsException AnalysisException
 UnsupportedError       UnsupportedOperationException           the same of ``pyspark.errors``
 all others             IllegalArgumentException                the same of ``pyspark.errors``
+all of ALTER TABLE     UnsupportedOperationException           the same of ``pyspark.errors``
 =====================  ======================================  =====================================
 
 Why not AnalysisException for all: it is a checked exception of Java's, and a proxy may raise only
-those that the interface's method declares.
+those that the interface's method declares. ALTER TABLE is apart because Spark makes an
+IllegalArgumentException there a SparkException, which PySpark shows with Java's whole stack.
 """
 
 from __future__ import annotations
@@ -35,8 +37,10 @@ from pyspark.sql import SparkSession
 
 from tidelake.errors import TidelakeError, UnsupportedError
 
-__all__ = ["JavaRefusal", "guarded", "let_refusals_through", "refused"]
+__all__ = ["UNSUPPORTED", "JavaRefusal", "guarded", "let_refusals_through", "refused"]
 
+UNSUPPORTED = "UnsupportedOperation"
+_KINDS = (UNSUPPORTED, "IllegalArgument")
 CALLBACK_LOGGER = "py4j.clientserver"
 
 R = TypeVar("R")
@@ -62,9 +66,9 @@ class JavaRefusal(Py4JJavaError):  # type: ignore[misc]  # py4j carries no types
         return self.text
 
 
-def refused(error: TidelakeError, gateway: Any) -> JavaRefusal:
-    """An error of ours as Java's."""
-    kind = "UnsupportedOperation" if isinstance(error, UnsupportedError) else "IllegalArgument"
+def refused(error: TidelakeError, gateway: Any, *, kinds: tuple[str, str] = _KINDS) -> JavaRefusal:
+    """An error of ours as Java's: of the first kind where it is not covered, else of the second."""
+    kind = kinds[0] if isinstance(error, UnsupportedError) else kinds[1]
     made = gateway.java(f"java.lang.{kind}Exception")(error.message)
     return JavaRefusal(made, error.message)
 

@@ -10,13 +10,14 @@ from tidelake.errors import (
     AlreadyExistsError,
     InvalidInputError,
     NotFoundError,
+    TidelakeError,
     UnsupportedError,
 )
 from tidelake.options import declared
 from tidelake.spark.catalog.changelog import TableChangelog
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.new_table import NewTable, schema_changes
-from tidelake.spark.catalog.refusal import JavaRefusal
+from tidelake.spark.catalog.refusal import UNSUPPORTED, JavaRefusal, refused
 from tidelake.spark.catalog.staged import StagedTable
 from tidelake.spark.catalog.table import LakeTable, SystemRelation
 from tidelake.table import SystemTable, Table
@@ -206,9 +207,11 @@ class LakeCatalog(
     def alterTable(self, identifier: JavaObject, changes: JavaObject) -> JavaObject:
         """ALTER TABLE: all of it or nothing."""
         table, name = self._data_table(identifier), self._shown(identifier)
-        return LakeTable(
-            self.gateway, name, table.alter(*schema_changes(changes, table=name)), {}, {}
-        )
+        try:
+            altered = table.alter(*schema_changes(changes, table=name))
+        except TidelakeError as error:
+            raise refused(error, self.gateway, kinds=(UNSUPPORTED, UNSUPPORTED)) from error
+        return LakeTable(self.gateway, name, altered, {}, {})
 
     def dropTable(self, identifier: JavaObject) -> bool:
         """DROP TABLE."""

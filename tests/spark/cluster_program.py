@@ -96,9 +96,9 @@ def moved(spark, lake, frame, name="moved") -> dict[str, object]:
     done, marker = WORK / f"{name}-one-is-done", WORK / f"{name}-killed-between"
     attempts = []
 
-    def dying(task):
+    def dying(task, **given):
         attempts.append(1)
-        write = write_task(task)
+        write = write_task(task, **given)
 
         def run(batches):
             if TaskContext.get().partitionId() == 0:

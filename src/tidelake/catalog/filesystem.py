@@ -40,6 +40,7 @@ __all__ = ["Catalog", "open_catalog"]
 
 DATABASE_SUFFIX = ".db"
 NAMES_SHOWN_MAX = 20
+NAME_REPEATED_MAX = 40  # characters of a name that a message says twice
 
 
 def open_catalog(
@@ -581,6 +582,7 @@ def _split(identifier: str) -> tuple[str, str]:
     if not isinstance(identifier, str) or identifier.count(".") != 1:
         shown = shortened(repr(identifier))
         simple = isinstance(identifier, str) and identifier.isidentifier()
+        simple = simple and len(identifier) <= NAME_REPEATED_MAX
         such = f", such as 'default.{identifier}', where SQL has its tables" if simple else ""
         message = f"{shown} is no table name: write it as 'database.table'{such}."
         raise InvalidInputError(message, kind="bad_identifier", table=identifier)

@@ -51,7 +51,7 @@ _INTEGERS = {
     TypeRoot.TIMESTAMP_LTZ: np.int64,
     TypeRoot.DECIMAL: np.int64,
 }
-_FLOATS = {TypeRoot.FLOAT: (np.float32, np.uint32), TypeRoot.DOUBLE: (np.float64, np.uint64)}
+_FLOATS: dict[TypeRoot, Any] = {TypeRoot.FLOAT: np.float32, TypeRoot.DOUBLE: np.float64}
 _STRINGS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY})
 _MASKS = np.array([(1 << (8 * size)) - 1 for size in range(9)], np.uint64)
 
@@ -149,7 +149,7 @@ def comparable_values(array: pa.Array, data_type: DataType) -> npt.NDArray[Any] 
     Parameters
     ----------
     array : pyarrow.Array [n]
-        A column of the type's own Arrow type.
+        A column.
     data_type : DataType
         Its type.
 
@@ -167,16 +167,10 @@ def comparable_values(array: pa.Array, data_type: DataType) -> npt.NDArray[Any] 
     >>> comparable_values(pa.array(["a"]), parse_type("STRING"))
     """
     if data_type.root in _FLOATS:
-        dtype: Any
-        unsigned: Any
-        dtype, unsigned = _FLOATS[data_type.root]
-        values = fixed_values(array, dtype)
-        unknown = np.isnan(values)
-        if unknown.any():  # NaN has many bits and is one value
-            values = np.where(unknown, dtype(np.nan), values)
-        bits = values.view(f"i{np.dtype(unsigned).itemsize}")
-        return bits ^ ((bits >> (8 * bits.itemsize - 1)) & np.iinfo(bits.dtype).max)
-    return _integers(array, data_type) if _is_integer_like(data_type) else None
+        return _float_ranks(contiguous(array, data_type), data_type)
+    if not _is_integer_like(data_type):
+        return None
+    return _integers(contiguous(array, data_type), data_type)
 
 
 def _is_integer_like(data_type: DataType) -> bool:
@@ -194,7 +188,7 @@ def _size_bytes(data_type: DataType, width: int) -> int:
     if data_type.root in _STRINGS:
         size = width + _length_size_bytes(width)
     elif data_type.root in _FLOATS:
-        size = np.dtype(_FLOATS[data_type.root][0]).itemsize
+        size = np.dtype(_FLOATS[data_type.root]).itemsize
     elif is_wide_decimal(data_type):
         size = 16
     elif data_type.root in _INTEGERS:
@@ -221,16 +215,13 @@ def _encode_column(target: Bytes, array: pa.Array, data_type: DataType, width: i
         _encode_strings(target, array, width)
         return
     if data_type.root in _FLOATS:
-        target[:] = _big_endian(_float_bits(array, data_type))
+        target[:] = _big_endian(_unsigned(_float_ranks(array, data_type)))
     elif is_wide_decimal(data_type):
         halves = fixed_values(array, np.uint64, per_row=2).reshape(-1, 2)
         target[:, :8] = _big_endian(halves[:, 1] ^ np.uint64(1 << 63))
         target[:, 8:] = _big_endian(halves[:, 0])
     else:
-        values = _integers(array, data_type)
-        unsigned = np.dtype(f"u{values.dtype.itemsize}")
-        sign = unsigned.type(1 << (8 * unsigned.itemsize - 1))
-        target[:] = _big_endian(np.ascontiguousarray(values).view(unsigned) ^ sign)
+        target[:] = _big_endian(_unsigned(_integers(array, data_type)))
     if valid is not None:
         target[~valid] = 0
 
@@ -240,14 +231,22 @@ def _big_endian(values: npt.NDArray[Any]) -> Bytes:
     return np.ascontiguousarray(turned).view(np.uint8).reshape(-1, values.dtype.itemsize)
 
 
-def _float_bits(array: pa.Array, data_type: DataType) -> npt.NDArray[Any]:
-    dtype: Any
-    unsigned: Any
-    dtype, unsigned = _FLOATS[data_type.root]
+def _unsigned(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Signed integers as unsigned ones in the same order."""
+    unsigned = np.dtype(f"u{values.dtype.itemsize}")
+    sign = unsigned.type(1 << (8 * unsigned.itemsize - 1))
+    return np.ascontiguousarray(values).view(unsigned) ^ sign
+
+
+def _float_ranks(array: pa.Array, data_type: DataType) -> npt.NDArray[Any]:
+    """Integers in the order of the floats; NaN, which has many bits, is one value."""
+    dtype = _FLOATS[data_type.root]
     values = fixed_values(array, dtype)
-    sign = unsigned(1 << (8 * np.dtype(dtype).itemsize - 1))
-    bits = np.where(np.isnan(values), dtype(np.nan), values).view(unsigned)
-    return np.where(bits & sign, ~bits, bits | sign)
+    unknown = np.isnan(values)
+    if unknown.any():
+        values = np.where(unknown, dtype(np.nan), values)
+    bits = values.view(f"i{values.dtype.itemsize}")
+    return bits ^ ((bits >> (8 * bits.itemsize - 1)) & np.iinfo(bits.dtype).max)
 
 
 def _encode_strings(target: Bytes, array: pa.Array, width: int) -> None:

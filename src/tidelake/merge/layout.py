@@ -115,6 +115,22 @@ class Ranked:
             sums[: len(own)] += own
         return sums
 
+    def newest(self, mask: npt.NDArray[np.bool_], values: Positions) -> Positions:
+        """Give what the newest row of a mask has, of each segment [s]; -1 where it has none.
+
+        Parameters
+        ----------
+        mask : bool array [n]
+            Rank after rank.
+        values : int64 array [n]
+            Rank after rank: what the rows have.
+        """
+        oldest, *newer = self.slices
+        found = np.where(mask[oldest], values[oldest], -1)
+        for rank in newer:
+            np.copyto(found[: rank.stop - rank.start], values[rank], where=mask[rank])
+        return found
+
     def some(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Whether a segment has one of these rows [s].
 
@@ -145,7 +161,8 @@ class Layout:
     keys : int64 array [s]
         Which of all keys, in key order, each segment is.
     by_rank : Ranked, optional
-        The rows rank after rank, where the layout :attr:`is_flat`.
+        The rows rank after rank, where keys have so few rows that a step per rank is the cheapest
+        way through.
     """
 
     rows: Positions
@@ -163,11 +180,6 @@ class Layout:
     def last(self) -> Positions:
         """The place of each segment's newest row [s]."""
         return self.starts + self.lengths - 1
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether keys have so few rows that a step per rank is the cheapest way through."""
-        return self.by_rank is not None
 
     def if_all_add(self, actions: Actions) -> Ranked | None:
         """Give the rows rank after rank, where there are few ranks and every row adds."""
@@ -202,11 +214,8 @@ class Layout:
 
     def last_of(self, mask: npt.NDArray[np.bool_]) -> Positions:
         """Give the last place of a mask in each segment [s]; -1 where it has none."""
-        if self.is_flat:
-            last = np.full(len(self.starts), -1, np.int64)
-            for active, at in self.ranks():
-                np.copyto(last[:active], at, where=mask[at])
-            return last
+        if self.by_rank is not None:
+            return self.by_rank.newest(mask[self.by_rank.places], self.by_rank.places)
         last = np.maximum.accumulate(np.where(mask, np.arange(len(mask), dtype=np.int64), -1))
         last = last[self.last]
         return np.where(last >= self.starts, last, -1)

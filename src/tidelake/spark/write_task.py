@@ -35,7 +35,6 @@ __all__ = [
     "answer_rows",
     "for_task",
     "in_task",
-    "worker_manifests",
     "write_batches",
     "write_task",
 ]

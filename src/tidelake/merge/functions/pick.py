@@ -66,7 +66,9 @@ def last_non_null_value(layout: Layout, actions: Actions, valid: Mask | None) ->
     """
     ranked = layout.if_all_add(actions)
     if ranked is not None:
-        return layout.rows[layout.last] if valid is None else _last_of_ranks(ranked, valid)
+        if valid is None:
+            return layout.rows[layout.last]
+        return ranked.newest(valid[ranked.rows], ranked.rows)
     valid = _of_layout(layout, valid)
     if not (actions == Action.OLDER).any():
         event = ((actions == Action.ADD) | (actions == Action.RETRACT)) & valid
@@ -79,15 +81,6 @@ def last_non_null_value(layout: Layout, actions: Actions, valid: Mask | None) ->
         takes |= (action == Action.OLDER) & own & (before == NONE)
         clears = ((action == Action.RETRACT) & own) | (action == Action.CLEAR)
         picks[:active] = np.where(takes, layout.rows[at], np.where(clears, NONE, before))
-    return picks
-
-
-def _last_of_ranks(ranked: Ranked, valid: Mask) -> Picks:
-    own = valid[ranked.rows]
-    oldest, *newer = ranked.slices
-    picks = np.where(own[oldest], ranked.rows[oldest], NONE)
-    for rank in newer:
-        np.copyto(picks[: rank.stop - rank.start], ranked.rows[rank], where=own[rank])
     return picks
 
 
@@ -155,15 +148,14 @@ def extreme(
     largest : bool
         The largest, or else the smallest.
     """
-    valid = valid_rows(column)
-    ranked = layout.if_all_add(actions)
-    if ranked is not None:
-        codes = comparable_values(column, data_type)
-        if codes is not None:
-            return _extreme_of_ranks(ranked, codes, valid, largest=largest)
-    used = (actions == Action.ADD) | (actions == Action.OLDER) | (actions == Action.SET)
-    used &= _of_layout(layout, valid)
-    events = layout.events(used & layout.since_reset(actions))
+    counts = _counted(layout, actions, valid_rows(column))
+    ranked = layout.by_rank
+    codes = None if ranked is None else comparable_values(column, data_type)
+    if ranked is not None and codes is not None:
+        known = None if counts is None else counts[ranked.places]
+        return _extreme_of_ranks(ranked, codes[ranked.rows], known, largest=largest)
+    counts = np.ones(len(layout.rows), np.bool_) if counts is None else counts
+    events = layout.events(counts)
     picks = np.full(len(layout.starts), NONE, np.int64)
     if len(events.at) == 0:
         return picks
@@ -171,8 +163,11 @@ def extreme(
     codes = compact_keys(encode_keys([values], types, key_widths([values], types)))
     if codes.dtype.kind == "S":
         codes = np.unique(codes, return_inverse=True)[1]
-    if layout.is_flat:
-        return _flat_extreme(layout, events.at, codes, largest=largest)
+    if ranked is not None:
+        spread = np.zeros(len(layout.rows), codes.dtype)
+        spread[events.at] = codes
+        places = ranked.places
+        return _extreme_of_ranks(ranked, spread[places], counts[places], largest=largest)
     best = (np.maximum if largest else np.minimum).reduceat(codes, events.starts)
     hit = codes == np.repeat(best, events.lengths)
     places = np.where(hit, np.arange(len(hit)), len(hit))
@@ -180,61 +175,39 @@ def extreme(
     return picks
 
 
+def _counted(layout: Layout, actions: Actions, valid: Mask | None) -> Mask | None:
+    """Which rows add a value that no later row removes [n]; None where all do."""
+    if layout.if_all_add(actions) is not None:
+        return None if valid is None else valid[layout.rows]
+    used = (actions == Action.ADD) | (actions == Action.OLDER) | (actions == Action.SET)
+    return used & layout.since_reset(actions) & _of_layout(layout, valid)
+
+
 def _extreme_of_ranks(
-    ranked: Ranked, codes: npt.NDArray[Any], valid: Mask | None, *, largest: bool
+    ranked: Ranked, codes: npt.NDArray[Any], known: Mask | None, *, largest: bool
 ) -> Picks:
-    """Choose where every row adds.
+    """Choose rank by rank.
 
     Parameters
     ----------
-    codes : array
-        By row position: the values in an order that numpy compares.
-    valid : bool array, optional
-        By row position: whether the row has a value. None where all have.
+    codes : array [n]
+        Rank after rank: the values in an order that numpy compares.
+    known : bool array [n], optional
+        Rank after rank: whether the row takes part. None where all do.
     """
     beats = np.greater if largest else np.less
-    own = codes[ranked.rows]
-    some = None if valid is None else valid[ranked.rows]
     oldest, *newer = ranked.slices
-    best, picks = own[oldest].copy(), ranked.rows[oldest].copy()
-    known = None if some is None else some[oldest].copy()
+    best, picks = codes[oldest].copy(), ranked.rows[oldest].copy()
+    begun = None if known is None else known[oldest].copy()
     for rank in newer:
         active = rank.stop - rank.start
-        takes = beats(own[rank], best[:active])
-        if some is not None and known is not None:
-            takes |= ~known[:active]
-            takes &= some[rank]
-            known[:active] |= some[rank]
-        np.copyto(best[:active], own[rank], where=takes)
+        takes = beats(codes[rank], best[:active])
+        if known is not None and begun is not None:
+            takes |= ~begun[:active]
+            takes &= known[rank]
+            begun[:active] |= known[rank]
+        np.copyto(best[:active], codes[rank], where=takes)
         np.copyto(picks[:active], ranked.rows[rank], where=takes)
-    if known is not None:
-        picks[~known] = NONE
-    return picks
-
-
-def _flat_extreme(
-    layout: Layout, places: Picks, codes: npt.NDArray[Any], *, largest: bool
-) -> Picks:
-    """Choose among the rows at some places, rank by rank.
-
-    Parameters
-    ----------
-    places : int64 array [e]
-        Places in the layout.
-    codes : array [e]
-        Their values in an order that numpy compares.
-    """
-    used = np.zeros(len(layout.rows), np.bool_)
-    used[places] = True
-    values = np.zeros(len(layout.rows), codes.dtype)
-    values[places] = codes
-    best = values[layout.starts]
-    picks = np.full(len(layout.starts), NONE, np.int64)
-    for active, at in layout.ranks():
-        own, before = values[at], best[:active]
-        takes = (own > before) if largest else (own < before)
-        takes |= picks[:active] == NONE
-        takes &= used[at]
-        np.copyto(before, own, where=takes)
-        np.copyto(picks[:active], layout.rows[at], where=takes)
+    if begun is not None:
+        picks[~begun] = NONE
     return picks

@@ -101,6 +101,20 @@ def test_filters_leave_sparks_rows(spark, warehouse, said, condition):
     )
 
 
+def test_reads_after_spark_forgot_what_it_compiled(spark, said):
+    """Spark keeps the code of the last hundred queries, and names each class as every other."""
+    query = "SELECT k, v FROM here.db.t WHERE k = 3"
+    assert said(query) == [(3, "v3")]
+    codegen = "org.apache.spark.sql.catalyst.expressions.codegen"
+    java = spark.sparkContext._jvm
+    compiler = getattr(java, f"{codegen}.CodeGenerator")
+    none = getattr(java, "scala.collection.immutable.Map$").__getattr__("MODULE$").empty()
+    for number in range(500):
+        body = f'public java.lang.Object generate(Object[] given) {{ return "{number}"; }}'
+        compiler.compile(getattr(java, f"{codegen}.CodeAndComment")(body, none))
+    assert said(query) == [(3, "v3")]
+
+
 def test_counts_by_metadata_where_no_file_is_merged(spark, warehouse, said, made):
     made("CREATE TABLE here.new.t AS SELECT id FROM range(1000)")
     explained = spark.sql("EXPLAIN SELECT count(*) FROM here.new.t").collect()[0][0]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.codec.arrow_memory import joined, take_rows, valid_rows
-from tidelake.merge.functions import NEWEST, ColumnFunction, Folded, fold
+from tidelake.merge.functions import NEWEST, ColumnFunction, fold
 from tidelake.merge.layout import Action, Actions, Layout
 
 __all__ = ["fold_columns", "removing"]
@@ -48,24 +48,24 @@ def fold_columns(
     """
     present = set(rows.column_names)
     columns = {}
-    last: tuple[Actions, npt.NDArray[np.int64]] | None = None
+    chosen: tuple[Actions, npt.NDArray[np.int64]] | None = None
     for function in functions:
         if function.column not in present:
             continue
         column = joined(rows.column(function.column).chunks)
         actions = actions_of(function)
-        if last is not None and last[0] is actions and function.name == NEWEST:
-            folded: Folded = last[1]
-        else:
-            folded = fold(function, layout, actions, column)
-            if function.name == NEWEST and not isinstance(folded, pa.Array):
-                last = actions, folded  # other columns of the group choose the same rows
+        if chosen is not None and chosen[0] is actions and function.name == NEWEST:
+            columns[function.column] = _taken(column, chosen[1])
+            continue
+        folded = fold(function, layout, actions, column)
         index = winners.copy()
         if isinstance(folded, pa.Array):
             index[layout.keys] = len(column) + np.arange(len(folded))
             column = pa.concat_arrays([column, folded])
         else:
             index[layout.keys] = folded
+            if function.name == NEWEST:
+                chosen = actions, index  # other columns of the group choose the same rows
         columns[function.column] = _taken(column, index)
     return columns
 
@@ -80,7 +80,7 @@ def _taken(column: pa.Array, index: npt.NDArray[np.int64]) -> pa.Array:
         valid = valid_rows(column)
         if valid is None:
             return column.take(pa.array(index, mask=none))
-        index[none] = np.argmin(valid)
+        index = np.where(none, np.argmin(valid), index)
     return take_rows(column, index, near=True)
 
 

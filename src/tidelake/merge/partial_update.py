@@ -57,12 +57,31 @@ class _Decided:
         Per group: the row's sequence is all null.
     removes : bool array [n]
         The row removes what was before.
+    adds : bool array [n]
+        The row adds; the others retract.
     """
 
     groups: tuple[SequenceGroup, ...]
     newer: tuple[Mask, ...]
     empty: tuple[Mask, ...]
     removes: Mask
+    adds: Mask
+
+    def part(self, function: ColumnFunction) -> tuple[object, ...]:
+        """What rows do to a column depends on this alone: columns with equal ones change alike."""
+        for number, group in enumerate(self.groups):
+            if function.column in group.columns_and_members:
+                is_newest = function.name == NEWEST
+                return number, is_newest, self.is_sequence(function, group)
+        return ()
+
+    def is_sequence(self, function: ColumnFunction, group: SequenceGroup) -> bool:
+        """Whether rows do to a column what they do to the sequence of its group.
+
+        Members do as the sequence where they have no function and no row retracts.
+        """
+        alike = function.name == NEWEST and bool(self.adds.all())
+        return alike or function.column in group.columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +123,13 @@ class PartialUpdate:
             return Merged(winners, kinds)
         own_kinds = segments.kinds[layout.rows]
         adds = (own_kinds & 1) == 0
-        if not (adds.all() or self.ignore_delete or self.remove_on_delete or self.groups):
+        retracts = not adds.all()
+        if retracts and not (self.ignore_delete or self.remove_on_delete or self.groups):
             raise no_delete()
         decided = self._decide(rows, layout, own_kinds)
-        deleted = decided.removes[layout.last] | ~np.logical_or.reduceat(adds, layout.starts)
+        deleted = decided.removes[layout.last]
+        if retracts:
+            deleted |= ~np.logical_or.reduceat(adds, layout.starts)
         kinds[layout.keys] = np.where(deleted, np.int8(RowKind.DELETE), np.int8(RowKind.INSERT))
         if self.ignore_delete:  # the sequence number is that of the last row that counts
             last = layout.last_of(adds)
@@ -116,44 +138,43 @@ class PartialUpdate:
         known: dict[tuple[object, ...], Actions] = {}
 
         def actions_of(function: ColumnFunction) -> Actions:
-            alike = (*_place(function, decided.groups), function.column in self.not_null)
+            keeps = function.column in self.not_null
+            alike = (decided.part(function), keeps and retracts)
             if alike not in known:
-                own = self._actions(function, layout, adds, decided)
-                known[alike] = removing(
-                    own, decided.removes, not_null=function.column in self.not_null
-                )
+                own = self._actions(function, layout, decided)
+                known[alike] = removing(own, decided.removes, not_null=keeps)
             return known[alike]
 
         columns = fold_columns(rows, winners, layout, self.functions, actions_of)
         self._check_nulls(columns)
         return Merged(winners, kinds, columns)
 
-    def _actions(
-        self, function: ColumnFunction, layout: Layout, adds: Mask, decided: _Decided
-    ) -> Actions:
+    def _actions(self, function: ColumnFunction, layout: Layout, decided: _Decided) -> Actions:
+        adds = decided.adds
         for group, newer, empty in zip(decided.groups, decided.newer, decided.empty, strict=True):
-            if function.column in group.columns:
-                return np.where(newer & ~empty, np.int8(Action.ADD), np.int8(Action.SKIP))
-            if function.column in group.members:
-                added = np.where(newer, np.int8(Action.ADD), np.int8(Action.OLDER))
-                taken = np.full(len(adds), Action.RETRACT, np.int8)
-                self._check_first(function, layout, adds)
-                if function.name == NEWEST:  # what is older has nothing to take back
-                    taken = np.where(newer, taken, np.int8(Action.SKIP))
-                return np.where(empty, np.int8(Action.SKIP), np.where(adds, added, taken))
+            if function.column not in group.columns_and_members:
+                continue
+            if decided.is_sequence(function, group):
+                return np.where(newer, np.int8(Action.ADD), np.int8(Action.SKIP))
+            added = np.where(newer, np.int8(Action.ADD), np.int8(Action.OLDER))
+            taken = np.full(len(adds), Action.RETRACT, np.int8)
+            self._check_first(function, layout, adds)
+            if function.name == NEWEST:  # what is older has nothing to take back
+                taken = np.where(newer, taken, np.int8(Action.SKIP))
+            return np.where(empty, np.int8(Action.SKIP), np.where(adds, added, taken))
         return np.where(adds, np.int8(Action.ADD), np.int8(Action.SKIP))
 
     def _decide(self, rows: pa.Table, layout: Layout, kinds: npt.NDArray[np.int8]) -> _Decided:
-        deletes = kinds == RowKind.DELETE
+        adds, deletes = (kinds & 1) == 0, kinds == RowKind.DELETE
         if not self.groups:
             nobody = np.zeros(len(kinds), np.bool_)
-            return _Decided((), (), (), deletes if self.remove_on_delete else nobody)
+            return _Decided((), (), (), deletes if self.remove_on_delete else nobody, adds)
         groups = tuple(g for g in self.groups if g.columns[0] in rows.column_names)
         ranks, after_removal = [], []
         for group in groups:
             own, begun = self._ranks(rows, layout, group)
             if self.ignore_delete:
-                own = np.where((kinds & 1) == 0, own, NOTHING)
+                own = np.where(adds, own, NOTHING)
             ranks.append(own)
             after_removal.append(begun)
         newer = tuple(np.zeros(len(kinds), np.bool_) for _ in groups)
@@ -165,14 +186,14 @@ class PartialUpdate:
                 rank = own[at]
                 takes = (rank >= before[:active]) & (rank != NOTHING)
                 is_newer[at] = takes
-                before[:active] = np.where(takes, rank, before[:active])
+                np.copyto(before[:active], rank, where=takes)
                 if group.removes:
                     gone |= takes & deletes[at]
             removes[at] = gone
             if gone.any():
                 for before, begun in zip(seen, after_removal, strict=True):
                     before[:active] = np.where(gone, begun[at], before[:active])
-        return _Decided(groups, newer, tuple(own == NOTHING for own in ranks), removes)
+        return _Decided(groups, newer, tuple(own == NOTHING for own in ranks), removes, adds)
 
     def _ranks(
         self, rows: pa.Table, layout: Layout, group: SequenceGroup
@@ -207,16 +228,6 @@ class PartialUpdate:
         for name, column in columns.items():
             if name in self.not_null and column.null_count:
                 raise _retract_not_null(name)
-
-
-def _place(function: ColumnFunction, groups: Sequence[SequenceGroup]) -> tuple[object, ...]:
-    """What the actions of a column depend on: its group, what it is there, and its function."""
-    for number, group in enumerate(groups):
-        if function.column in group.columns:
-            return number, "sequence"
-        if function.column in group.members:
-            return number, function.name == NEWEST
-    return ()
 
 
 def _order_numbers(columns: Sequence[pa.Array], group: SequenceGroup) -> npt.NDArray[np.int64]:

@@ -356,6 +356,20 @@ def test_the_sequence_columns_that_hold_no_null_stay_after_a_removal():
     assert merged_rows(engine, [rows], types) == [expected]
 
 
+@pytest.mark.parametrize("order", [("u", "v"), ("v", "u")])
+def test_a_first_row_that_takes_from_a_column_without_nulls_is_refused(order):
+    types = {name: parse_type("INT") for name in ("g", *order)} | {"v": parse_type("INT NOT NULL")}
+    group = SequenceGroup(("g",), (types["g"],), order)
+    functions = tuple(ColumnFunction(n, NEWEST, t) for n, t in types.items())
+    engine = PartialUpdate(functions, (group,), not_null=frozenset("v"))
+    added, taken = ("+I", {"g": 1, "u": None, "v": 3}), ("-U", {"g": 1, "u": 2, "v": 4})
+    assert merged_rows(engine, [[added, added]], types) == [added]
+    with pytest.raises(InvalidInputError, match="Column 'v' is NOT NULL"):
+        merged_rows(engine, [[taken, added]], types)
+    with pytest.raises(InvalidInputError, match="Column 'v' is NOT NULL"):
+        merged_rows(engine, [[added, taken]], types)
+
+
 def test_every_function_of_paimon_is_made_or_refused():
     made = {name for name, *_ in CASES} | {"primary-key", "first_not_null_value", "rbm32"}
     refused = {n for n in AGGREGATE_FUNCTIONS if "not covered" in (refusal_of(n) or "")}

@@ -4,17 +4,30 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import tidelake.spark
 from tidelake.errors import InvalidInputError
-from tidelake.spark.session import RUNTIME_CONF, settings
+from tidelake.spark.session import RUNTIME_CONF, is_running, settings
 
 
 def test_a_running_session_is_taken(spark):
     assert tidelake.spark.session("other") is spark
     assert tidelake.spark.session(master="local[2]") is spark
+
+
+def test_threads_take_the_one_that_runs(spark):
+    key = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    spark.conf.set(key, "123")
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(is_running).result()
+            assert pool.submit(tidelake.spark.session).result() is spark
+        assert spark.conf.get(key) == "123"
+    finally:
+        spark.conf.set(key, RUNTIME_CONF[key])
 
 
 def test_another_master_is_refused(spark):

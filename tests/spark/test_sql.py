@@ -1,11 +1,15 @@
 """Statements on Spark: what queries read and answer, what INSERT writes, what is refused."""
 
+import logging
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
+from threading import Barrier, Event, Thread
 from zoneinfo import ZoneInfo
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
+from pyspark.logger import PySparkLogger
 
 import tidelake.spark
 from tidelake.catalog.staging import STAGING_DIRECTORY
@@ -17,6 +21,10 @@ from tidelake.errors import (
     UnsupportedError,
 )
 from tidelake.maintenance.procedures import PROCEDURES
+from tidelake.spark.spark_errors import in_our_words
+from tidelake.spark.table_sources import TableSources
+from tidelake.sql.parse import parse
+from tidelake.sql.statement import NamedQuery
 
 
 def rows(lake, text, args=None):
@@ -179,6 +187,37 @@ def test_views_of_spark_and_of_ours_stand_beside_tables(shop, spark):
         shop.sql("CREATE TEMPORARY VIEW v (a) AS SELECT 1, 2")
     with pytest.raises(NotFoundError):
         shop.sql("CREATE TEMPORARY VIEW v AS SELECT * FROM nowhere")
+
+
+def test_a_view_sees_its_own_database_and_no_with_around_it(lake, monkeypatch):
+    lake.sql("CREATE TABLE t (a INT); CREATE TABLE s (a INT); INSERT INTO t VALUES (4)")
+    lake.sql("CREATE TEMPORARY VIEW v AS SELECT a FROM t; INSERT INTO s VALUES (4), (7)")
+    lake.sql("WITH t AS (SELECT 7 AS a) DELETE FROM s WHERE a IN (SELECT a FROM v)")
+    assert rows(lake, "SELECT a FROM s") == [(7,)]
+    lake.sql("CREATE DATABASE other; USE other")
+    own, current = TableSources.of_table, []
+
+    def of_table(*given, **also):
+        current.append(lake._statements.session.database)  # what another thread would meet
+        return own(*given, **also)
+
+    monkeypatch.setattr(TableSources, "of_table", of_table)
+    assert rows(lake, "SELECT a FROM v") == [(4,)]
+    assert current == ["other"]
+
+
+def test_threads_name_queries_for_themselves(lake):
+    entered = Barrier(2, timeout=60)
+
+    def named(number):
+        with lake._statements.queries.naming() as name:
+            name(NamedQuery("x", (), parse(f"SELECT {number} AS n")[0]))
+            entered.wait()
+            return rows(lake, "SELECT n FROM x")
+
+    assert rows(lake, "SELECT 1") == [(1,)]
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(named, (1, 2))) == [[(1,)], [(2,)]]
 
 
 def test_a_view_shows_its_tables_as_they_are(lake):
@@ -460,6 +499,35 @@ def test_an_error_of_spark_after_one_of_ours_is_still_spark_s(spark, shop):
         shop.sql("SELECT itm FROM orders")
     with pytest.raises(AnalysisException, match="nothing_of_this_name"):
         spark.range(1).select("nothing_of_this_name")
+
+
+def test_errors_of_spark_s_own_are_told_to_the_log_while_a_thread_runs_ours(shop):
+    """PySpark's logger is one for all threads."""
+    logger, entered, left = PySparkLogger.getLogger("SQLQueryContextLogger"), Event(), Event()
+    told = []
+    handler = logging.Handler()
+    handler.emit = told.append
+    logger.addHandler(handler)
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+
+    def other():
+        with in_our_words(parse("SELECT 1")[0]):
+            entered.set()
+            left.wait(60)
+            logger.error("ours")
+
+    thread = Thread(target=other)
+    thread.start()
+    try:
+        entered.wait(60)
+        logger.error("theirs")
+    finally:
+        left.set()
+        thread.join()
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    assert [record.msg for record in told] == ["theirs"]
 
 
 def test_whole_partitions_are_deleted_by_dates(lake):

@@ -99,7 +99,7 @@ def session(
         A session runs already, and on another master.
     """
     wanted = {key: _text(value) for key, value in (conf or {}).items()}
-    running = SparkSession.getActiveSession()
+    running = _running()
     if running is not None:
         return _adopt(running, master=master, conf=wanted)
     os.environ.setdefault(PYTHON_VARIABLE, sys.executable)
@@ -130,7 +130,16 @@ def session(
 
 def is_running() -> bool:
     """Whether this process has a Spark session, which :func:`session` would take."""
-    return SparkSession.getActiveSession() is not None
+    return _running() is not None
+
+
+def _running() -> SparkSession | None:
+    """The session of this thread, or else the one that was started first."""
+    active = SparkSession.getActiveSession()
+    if active is not None or is_remote():
+        return active
+    first = getattr(SparkSession, "_instantiatedSession", None)
+    return None if first is None or is_stopped(first) else first
 
 
 def is_stopped(spark: SparkSession) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -61,14 +63,27 @@ def in_our_words(query: Query, columns: Sequence[str] = ()) -> Iterator[None]:
         Spark's analysis or parser refused the query, or a value does not fit what it does.
     """
     # by Spark's own class: whoever asks first for a logger decides of which class it is
-    logger = PySparkLogger.getLogger(_LOGGER)
-    was_disabled, logger.disabled = logger.disabled, True  # it would print the stack
+    PySparkLogger.getLogger(_LOGGER).addFilter(_is_told)  # once, however often it is added
+    was_ours, _THREAD.is_ours = _THREAD.is_ours, True
     try:
         yield
     except _REFUSALS as error:
         raise our_error(error, query, columns) from error
     finally:
-        logger.disabled = was_disabled
+        _THREAD.is_ours = was_ours
+
+
+class _Thread(threading.local):
+    """Whether a thread runs a query of ours, whose refusal is not to be printed with its stack."""
+
+    is_ours = False
+
+
+_THREAD = _Thread()
+
+
+def _is_told(_record: logging.LogRecord) -> bool:
+    return not _THREAD.is_ours
 
 
 def our_error(error: PySparkException, query: Query, columns: Sequence[str] = ()) -> TidelakeError:

@@ -6,6 +6,7 @@ that WITH names, a temporary view, a table or system table of ours, or something
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import tzinfo
@@ -45,8 +46,15 @@ _NARROW = (TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DATE, TypeRoot.SMALLINT, Type
 VIEWS_DEEP_MAX = 32
 
 
+class _With(threading.local):
+    """The queries that WITH names in the statement that a thread runs."""
+
+    def __init__(self) -> None:
+        self.named: dict[str, NamedQuery] = {}
+
+
 class StatementQueries:
-    """The queries of one session.
+    """The queries of one session; threads may share it.
 
     Parameters
     ----------
@@ -60,7 +68,7 @@ class StatementQueries:
         self.spark = spark
         self.session = session
         self._tables = TableSources(spark, session)
-        self._named: dict[str, NamedQuery] = {}
+        self._with = _With()
 
     def frame(
         self,
@@ -137,12 +145,12 @@ class StatementQueries:
         """Where queries are named, each of which sees those before it; later they are forgotten."""
 
         def name(query: NamedQuery) -> None:
-            self._named[query.name.casefold()] = query
+            self._with.named[query.name.casefold()] = query
 
         try:
             yield name
         finally:
-            self._named.clear()
+            self._with.named.clear()
 
     def subqueries(self, parsed: ParsedQuery) -> dict[Reference, Reading]:
         """How the tables in an expression's subqueries are read."""
@@ -180,7 +188,7 @@ class StatementQueries:
     ) -> Source | None:
         """What a reference is; None for what Spark knows and we do not."""
         name, clause = reference.name, reference.clause
-        named = self._named.get(name.parts[0].casefold()) if len(name.parts) == 1 else None
+        named = self._with.named.get(name.parts[0].casefold()) if len(name.parts) == 1 else None
         if named is not None:
             self._no_clause(clause, query, reference, "A query that WITH names")
             self._no_function(query, reference, "a query that WITH names")
@@ -258,12 +266,9 @@ class StatementQueries:
         if depth > VIEWS_DEEP_MAX:
             message = f"View '{view.definition.name}' is made of itself, or of too many others."
             raise InvalidInputError(message, kind="view", name=view.definition.name)
-        catalog_name, database = self.session.catalog_name, self.session.database
-        self.session.catalog_name, self.session.database = view.catalog_name, view.database
-        try:
-            frame = self.frame(view.definition.query, depth=depth + 1)
-        finally:
-            self.session.catalog_name, self.session.database = catalog_name, database
+        # names in it belong to its own database, and to no WITH around it
+        place = self.session.at(view.catalog_name, view.database)
+        frame = StatementQueries(self.spark, place).frame(view.definition.query, depth=depth + 1)
         if view.definition.columns:
             frame = frame.toDF(*view.definition.columns)
         return Source(tuple(frame.columns), (), lambda columns, _: selected(frame, columns))
@@ -272,16 +277,16 @@ class StatementQueries:
         """What WITH names; it sees the queries before it."""
 
         def rows() -> DataFrame:
-            every, before = self._named, {}
+            every, before = self._with.named, {}
             for key, query in every.items():
                 if query is named:
                     break
                 before[key] = query
-            self._named = before
+            self._with.named = before
             try:
                 frame = self.frame(named.query)
             finally:
-                self._named = every
+                self._with.named = every
             return frame.toDF(*named.columns) if named.columns else frame
 
         columns = tuple(rows().columns)

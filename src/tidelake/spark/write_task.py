@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -230,7 +230,7 @@ def write_batches(
     return writer.rows_count, messages
 
 
-@cache
+@lru_cache(maxsize=1)
 def worker_manifests(memory: Memory) -> ManifestCache:
     """Decoded manifests, kept while the Python worker lives: immutable, and workers are reused."""
     return ManifestCache(min(MANIFEST_CACHE_BYTES, memory.manifest_cache_bytes))

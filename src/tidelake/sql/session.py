@@ -9,6 +9,7 @@ as they were written: ``Orders`` is not ``orders``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
@@ -146,6 +147,20 @@ class SqlSession:
         self.temporary: dict[str, Temporary] = {}
         self.qualified: dict[tuple[str, ...], Temporary] = {}
         self.settings: dict[str, str] = {}
+
+    def at(self, catalog_name: str, database: str) -> SqlSession:
+        """The same session as one sees it from another database: a view from its own.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> session = SqlSession(open_catalog(tempfile.mkdtemp()))
+        >>> session.at("tidelake", "sales").database, session.database
+        ('sales', 'default')
+        """
+        other = copy(self)  # what is temporary, and the catalogs, are the same
+        other.catalog_name, other.database = catalog_name, database
+        return other
 
     @property
     def catalog(self) -> Catalog:

@@ -42,6 +42,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+SPARK_DISKS = "SPARK_LOCAL_DIRS"
+"""The variable by which Spark tells a Python worker its own directories, with commas."""
 R = TypeVar("R")
 
 
@@ -280,11 +282,16 @@ class Env:
     def spill_directory(self) -> str:
         """Name a new directory on the local disk of the machine that asks; not made yet.
 
+        In a task of Spark's it is on the disks that Spark spills to, one after the other by
+        process: Spark removes what a process that it killed left there.
+
         The process is part of the name too: those that replay one seed draw the same ids, side by
         side.
         """
-        name = f"tidelake-spill-{os.getpid()}-{self.ids.uuid()}"
-        return str(Path(tempfile.gettempdir(), name))
+        process = os.getpid()
+        disks = [d for d in os.environ.get(SPARK_DISKS, "").split(",") if d]
+        disk = disks[process % len(disks)] if disks else tempfile.gettempdir()
+        return str(Path(disk, f"tidelake-spill-{process}-{self.ids.uuid()}"))
 
     @classmethod
     def seeded(cls, seed: int) -> Env:

@@ -126,7 +126,7 @@ class FrameScan(_NoBatch, implements=(f"{READ}.V1Scan", f"{READ}.SupportsReportS
         size_bytes: int | None = None,
     ) -> None:
         super().__init__(gateway)
-        self._rows = rows
+        self._rows: Rows | None = rows
         self._shown = shown
         self._row_count = row_count
         self._size_bytes = size_bytes
@@ -155,8 +155,10 @@ class FrameScan(_NoBatch, implements=(f"{READ}.V1Scan", f"{READ}.SupportsReportS
 
     def toV1TableScan(self, _context: JavaObject) -> JavaObject:
         """The rows; adaptive execution asks again and again, and gets the same."""
-        if self._relation is None:
-            self._relation = frame_relation(self.gateway, self._rows(), self._schema, self._shown)
+        rows = self._rows
+        if rows is not None:
+            self._relation = frame_relation(self.gateway, rows(), self._schema, self._shown)
+            self._rows = None  # the JVM frees this scan late, and its plan may be large
         return self._relation
 
 

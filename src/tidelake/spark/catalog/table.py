@@ -42,8 +42,9 @@ class Relation(Proxy):
         """What messages call it."""
         return self._name
 
-    def id(self) -> None:
-        """None: a table that was made anew is not told from the old one."""
+    def id(self) -> str | None:
+        """None: only what another table of the name is told from by it."""
+        return None
 
     def version(self) -> None:
         """None: Spark is not to load the table again between analysis and execution."""
@@ -173,6 +174,11 @@ class LakeTable(
         The moment to read, if one was asked for.
     options : mapping
         Options of this use.
+
+    Attributes
+    ----------
+    state : str
+        What it was when it was loaded; two reads of one state give the same rows.
     """
 
     def __init__(
@@ -194,14 +200,24 @@ class LakeTable(
             snapshot = opened.handle.time_travel.resolve(**self._moment, default=opened.options)
             self._fields = opened.handle.read_context(snapshot).schema.fields
         self._struct = spark_schema(self._fields, table=table.identifier)
-        self._state = (
-            f"{table.paths.location}, schema {table.table_schema.id},"
-            f" snapshot {table.latest_snapshot_id}, {self._moment}, {self._options}"
+        newest = table.handle.snapshots.latest()
+        # an id alone is that of another snapshot after a rollback, or in a table made anew
+        written = None
+        if newest is not None:
+            written = (newest.id, newest.base_manifest_list, newest.delta_manifest_list)
+        self.state = (
+            f"{table.paths.location}, schema {table.table_schema.id} of"
+            f" {table.table_schema.time_ms}, snapshot {written}, {self._moment},"
+            f" {dict(opened.options.raw)}"
         )
+
+    def id(self) -> str:
+        """Where it is: other warehouses have catalogs and tables of the same names."""
+        return self._table.paths.location
 
     def toString(self) -> str:
         """The state that was loaded: what is cached of the same state is found again."""
-        return self._state
+        return self.state
 
     def schema(self) -> JavaObject:
         """The columns."""

@@ -20,6 +20,7 @@ from tidelake.spark.catalog.new_table import NewTable, schema_changes
 from tidelake.spark.catalog.refusal import UNSUPPORTED, JavaRefusal, refused
 from tidelake.spark.catalog.staged import StagedTable
 from tidelake.spark.catalog.table import LakeTable, SystemRelation
+from tidelake.spark.expression import quoted
 from tidelake.table import SystemTable, Table
 
 __all__ = ["CATALOG_SHOWN", "LakeCatalog"]
@@ -58,6 +59,7 @@ class LakeCatalog(
         super().__init__(gateway)
         self._catalog = catalog
         self._name = name
+        self._states: dict[str, str] = {}
 
     def toString(self) -> str:
         """How it is shown."""
@@ -126,7 +128,24 @@ class LakeCatalog(
         name = self._shown(identifier)
         if isinstance(found, SystemTable):
             return SystemRelation(self.gateway, name, found, _moment(moment, found))
-        return LakeTable(self.gateway, name, found, _moment(moment, found), options)
+        table = LakeTable(self.gateway, name, found, _moment(moment, found), options)
+        if moment is None and not options:
+            self._forget_outdated(identifier, table.state)
+        return table
+
+    def _forget_outdated(self, identifier: JavaObject, state: str) -> None:
+        """Have Spark make anew what it cached of a table that is not as it was.
+
+        Spark takes what is cached by the table's name, whatever was committed since, until one of
+        its own statements writes the table.
+        """
+        name = ".".join(map(quoted, self._parts(identifier)))
+        if self._states.get(name) == state:
+            return
+        self._states[name] = state
+        spark = self.gateway.spark._jsparkSession
+        if not spark.sharedState().cacheManager().isEmpty():
+            spark.catalog().refreshTable(name)  # which loads the table once more
 
     def _open(self, identifier: JavaObject) -> Table | SystemTable:
         try:
@@ -329,7 +348,10 @@ class LakeCatalog(
         return names[1:] if len(names) > 1 and names[0] == self._name else names
 
     def _shown(self, identifier: JavaObject) -> str:
-        return ".".join([self._name, *self._namespace(identifier), identifier.name()])
+        return ".".join(self._parts(identifier))
+
+    def _parts(self, identifier: JavaObject) -> list[str]:
+        return [self._name, *self._namespace(identifier), identifier.name()]
 
     def _data_table(self, identifier: JavaObject) -> Table:
         found = self._open(identifier)

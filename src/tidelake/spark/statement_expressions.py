@@ -1,14 +1,15 @@
 """Expressions of a statement as Spark's columns, with what their subqueries read.
 
 A column can be had from text alone, and text names tables. So each table in a subquery becomes a
-view of the session, under a name of its own, for as long as the statement runs; the view reads the
-columns that the subquery looks at and the rows that its filters leave, as of the newest snapshot
-when it is made.
+view, under a name of its own, for as long as the statement runs; the view reads the columns that the
+subquery looks at and the rows that its filters leave, as of the newest snapshot when it is made. It
+is a view of all sessions: the batches of ``foreachBatch`` have one of their own.
 """
 
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -23,7 +24,9 @@ __all__ = ["Reading", "StatementExpressions"]
 
 Reading: TypeAlias = "Callable[[], DataFrame]"
 _NUMBERS = itertools.count()
-_VIEW = "__tidelake_subquery_"
+_VIEW = f"__tidelake_subquery_{uuid.uuid4().hex}_"
+"""Of this process alone: a server of Spark's may have several clients."""
+DATABASE = "spark.sql.globalTempDatabase"
 
 
 class StatementExpressions:
@@ -51,7 +54,7 @@ class StatementExpressions:
 
     def __exit__(self, *_: object) -> None:
         for name in self._views:
-            self._spark.catalog.dropTempView(name)
+            self._spark.catalog.dropGlobalTempView(name)
 
     def column(self, expression: Expression, *, qualified: RowsQualified = None) -> Column:
         """The expression as a column; it is resolved where it is used, by views of that moment.
@@ -64,14 +67,16 @@ class StatementExpressions:
             As of :meth:`tidelake.sql.expression.Expression.rewritten`.
         """
         relations: dict[Reference, str] = {}
-        for reference, read in self._subqueries(expression.parsed).items():
+        subqueries = self._subqueries(expression.parsed)
+        database = (self._spark.conf.get(DATABASE, None) if subqueries else None) or "global_temp"
+        for reference, read in subqueries.items():
             name = f"{_VIEW}{next(_NUMBERS)}"
             self._views[name] = read
-            relations[reference] = quoted(name)
+            relations[reference] = f"{quoted(database)}.{quoted(name)}"
         self.fresh()
         return F.expr(expression.rewritten(relations, qualified=qualified))
 
     def fresh(self) -> None:
         """Read the tables of all subqueries as they are now."""
         for name, read in self._views.items():
-            read().createOrReplaceTempView(name)
+            read().createOrReplaceGlobalTempView(name)

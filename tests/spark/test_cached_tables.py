@@ -57,6 +57,7 @@ def test_another_warehouse_has_the_name_in_another_session(spark, cached, tmp_pa
     lake.sql(ROWS.format(first=70, last=72))
     assert ids(other) == [70, 71]
     assert ids(spark) == list(range(10))
+    assert ids(other) == [70, 71]
 
 
 @pytest.mark.parametrize(

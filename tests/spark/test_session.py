@@ -20,6 +20,7 @@ def test_a_running_session_is_taken(spark):
 
 def test_threads_take_the_one_that_runs(spark):
     key = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(key)
     spark.conf.set(key, "123")
     try:
         with ThreadPoolExecutor(1) as pool:
@@ -27,7 +28,7 @@ def test_threads_take_the_one_that_runs(spark):
             assert pool.submit(tidelake.spark.session).result() is spark
         assert spark.conf.get(key) == "123"
     finally:
-        spark.conf.set(key, RUNTIME_CONF[key])
+        spark.conf.set(key, before)
 
 
 def test_another_master_is_refused(spark):

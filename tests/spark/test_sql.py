@@ -215,7 +215,7 @@ def test_threads_name_queries_for_themselves(lake):
             entered.wait()
             return rows(lake, "SELECT n FROM x")
 
-    assert rows(lake, "SELECT 1") == [(1,)]
+    assert rows(lake, "SELECT 1") == [(1,)]  # makes ready what statements share
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(named, (1, 2))) == [[(1,)], [(2,)]]
 

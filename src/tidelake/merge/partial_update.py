@@ -68,14 +68,14 @@ class _Decided:
     adds: Mask
 
     def part(self, function: ColumnFunction) -> tuple[object, ...]:
-        """What rows do to a column depends on this alone: columns with equal ones change alike."""
+        """Columns with equal parts change alike: a group, and what the column is in it."""
         for number, group in enumerate(self.groups):
             if function.column in group.columns_and_members:
                 is_newest = function.name == NEWEST
-                return number, is_newest, self.is_sequence(function, group)
+                return number, is_newest, self.acts_as_sequence(function, group)
         return ()
 
-    def is_sequence(self, function: ColumnFunction, group: SequenceGroup) -> bool:
+    def acts_as_sequence(self, function: ColumnFunction, group: SequenceGroup) -> bool:
         """Whether rows do to a column what they do to the sequence of its group.
 
         Members do as the sequence where they have no function and no row retracts.
@@ -154,7 +154,7 @@ class PartialUpdate:
         for group, newer, empty in zip(decided.groups, decided.newer, decided.empty, strict=True):
             if function.column not in group.columns_and_members:
                 continue
-            if decided.is_sequence(function, group):
+            if decided.acts_as_sequence(function, group):
                 return np.where(newer, np.int8(Action.ADD), np.int8(Action.SKIP))
             added = np.where(newer, np.int8(Action.ADD), np.int8(Action.OLDER))
             taken = np.full(len(adds), Action.RETRACT, np.int8)

@@ -138,6 +138,7 @@ def _running() -> SparkSession | None:
     active = SparkSession.getActiveSession()
     if active is not None or is_remote():
         return active
+    # as SparkSession.active() does, which raises where there is none
     first = getattr(SparkSession, "_instantiatedSession", None)
     return None if first is None or is_stopped(first) else first
 

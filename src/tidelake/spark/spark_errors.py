@@ -46,6 +46,19 @@ _UNRESOLVED = "UNRESOLVED_COLUMN"
 _OWN_VIEW = re.compile(r"`?_pyspark_\w+`?\.")
 
 
+class _Thread(threading.local):
+    """Whether a thread runs a query of ours, whose refusal is not to be printed with its stack."""
+
+    is_ours = False
+
+
+_THREAD = _Thread()
+
+
+def _is_told(_record: logging.LogRecord) -> bool:
+    return not _THREAD.is_ours
+
+
 @contextmanager
 def in_our_words(query: Query, columns: Sequence[str] = ()) -> Iterator[None]:
     """Raise what Spark says against a query as an error of ours, which shows the place.
@@ -71,19 +84,6 @@ def in_our_words(query: Query, columns: Sequence[str] = ()) -> Iterator[None]:
         raise our_error(error, query, columns) from error
     finally:
         _THREAD.is_ours = was_ours
-
-
-class _Thread(threading.local):
-    """Whether a thread runs a query of ours, whose refusal is not to be printed with its stack."""
-
-    is_ours = False
-
-
-_THREAD = _Thread()
-
-
-def _is_told(_record: logging.LogRecord) -> bool:
-    return not _THREAD.is_ours
 
 
 def our_error(error: PySparkException, query: Query, columns: Sequence[str] = ()) -> TidelakeError:

@@ -1,16 +1,15 @@
 """Expressions of a statement as Spark's columns, with what their subqueries read.
 
 A column can be had from text alone, and text names tables. So each table in a subquery becomes a
-view, under a name of its own, for as long as the statement runs; the view reads the columns that the
-subquery looks at and the rows that its filters leave, as of the newest snapshot when it is made. It
-is a view of all sessions: the batches of ``foreachBatch`` have one of their own.
+view, under a name of its own, for as long as the statement runs; the view reads the columns that
+the subquery looks at and the rows that its filters leave, as of the newest snapshot when it is
+made. It is a view of all sessions: the batches of ``foreachBatch`` have one of their own.
 """
 
 from __future__ import annotations
 
-import itertools
-import uuid
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,14 +18,13 @@ from pyspark.sql import functions as F
 from tidelake.spark.expression import quoted
 from tidelake.sql.expression import Expression, RowsQualified
 from tidelake.sql.query import ParsedQuery, Reference
+from tidelake.telemetry import Ids
 
 __all__ = ["Reading", "StatementExpressions"]
 
 Reading: TypeAlias = "Callable[[], DataFrame]"
-_NUMBERS = itertools.count()
-_VIEW = f"__tidelake_subquery_{uuid.uuid4().hex}_"
-"""Of this process alone: a server of Spark's may have several clients."""
-DATABASE = "spark.sql.globalTempDatabase"
+_VIEW = "__tidelake_subquery_"
+_DATABASE_KEY = "spark.sql.globalTempDatabase"
 
 
 class StatementExpressions:
@@ -38,13 +36,17 @@ class StatementExpressions:
         Where they are evaluated.
     subqueries : callable
         Gives how the tables in an expression are read.
+    ids : Ids
+        What names of views are drawn from.
     """
 
     def __init__(
         self,
         spark: SparkSession,
         subqueries: Callable[[ParsedQuery], Mapping[Reference, Reading]],
+        ids: Ids,
     ) -> None:
+        self._ids = ids
         self._spark = spark
         self._subqueries = subqueries
         self._views: dict[str, Reading] = {}
@@ -53,8 +55,9 @@ class StatementExpressions:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in self._views:
-            self._spark.catalog.dropGlobalTempView(name)
+        with ExitStack() as drops:  # all of them, whichever fails
+            for name in self._views:
+                drops.callback(self._spark.catalog.dropGlobalTempView, name)
 
     def column(self, expression: Expression, *, qualified: RowsQualified = None) -> Column:
         """The expression as a column; it is resolved where it is used, by views of that moment.
@@ -67,11 +70,11 @@ class StatementExpressions:
             As of :meth:`tidelake.sql.expression.Expression.rewritten`.
         """
         relations: dict[Reference, str] = {}
-        subqueries = self._subqueries(expression.parsed)
-        database = (self._spark.conf.get(DATABASE, None) if subqueries else None) or "global_temp"
-        for reference, read in subqueries.items():
-            name = f"{_VIEW}{next(_NUMBERS)}"
+        for reference, read in self._subqueries(expression.parsed).items():
+            # a server of Spark's may have other clients, who would replace a view of the same name
+            name = _VIEW + self._ids.uuid().replace("-", "_")
             self._views[name] = read
+            database = self._spark.conf.get(_DATABASE_KEY, None) or "global_temp"
             relations[reference] = f"{quoted(database)}.{quoted(name)}"
         self.fresh()
         return F.expr(expression.rewritten(relations, qualified=qualified))

@@ -223,7 +223,9 @@ class StatementWrites:
         columns = [f.name for f in table.table_schema.fields]
         with (
             in_our_words(Query(text, 0, len(text)), columns),
-            StatementExpressions(self.spark, self._queries.subqueries) as expressions,
+            StatementExpressions(
+                self.spark, self._queries.subqueries, table.handle.env.ids
+            ) as expressions,
         ):
             yield expressions
 

@@ -130,7 +130,9 @@ class Statements:
         """Begin a merge; see :meth:`tidelake.spark.Lake.merge`."""
 
         def expressions() -> StatementExpressions:
-            return StatementExpressions(self.spark, self.queries.subqueries)
+            return StatementExpressions(
+                self.spark, self.queries.subqueries, self.session.catalog.env.ids
+            )
 
         return MergeBuilder(self.spark, table, source, on, alias, source_alias, expressions)
 

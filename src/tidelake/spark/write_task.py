@@ -230,7 +230,7 @@ def write_batches(
     return writer.rows_count, messages
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=1)  # a job of another size takes the place of the last one's
 def worker_manifests(memory: Memory) -> ManifestCache:
     """Decoded manifests, kept while the Python worker lives: immutable, and workers are reused."""
     return ManifestCache(min(MANIFEST_CACHE_BYTES, memory.manifest_cache_bytes))

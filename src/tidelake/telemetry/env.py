@@ -42,8 +42,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-SPARK_DISKS = "SPARK_LOCAL_DIRS"
-"""The variable by which Spark tells a Python worker its own directories, with commas."""
 R = TypeVar("R")
 
 
@@ -282,14 +280,16 @@ class Env:
     def spill_directory(self) -> str:
         """Name a new directory on the local disk of the machine that asks; not made yet.
 
-        In a task of Spark's it is on the disks that Spark spills to, one after the other by
-        process: Spark removes what a process that it killed left there.
+        In a task of Spark's it is in the directories that Spark spills to, one after the other by
+        process: what a process that was killed leaves there goes with the executor.
 
         The process is part of the name too: those that replay one seed draw the same ids, side by
         side.
         """
         process = os.getpid()
-        disks = [d for d in os.environ.get(SPARK_DISKS, "").split(",") if d]
+        told = os.environ.get(SPARK_DISKS, "").split(",")
+        # the same variable may name whole disks to a cluster: nobody cleans those
+        disks = [d for d in told if Path(d).name.startswith(SPARK_DIRECTORY)]
         disk = disks[process % len(disks)] if disks else tempfile.gettempdir()
         return str(Path(disk, f"tidelake-spill-{process}-{self.ids.uuid()}"))
 
@@ -304,6 +304,10 @@ class Env:
             zone="UTC",
         )
 
+
+SPARK_DISKS, SPARK_DIRECTORY = "SPARK_LOCAL_DIRS", "blockmgr-"
+"""The variable by which Spark tells a Python worker its directories, with commas between them, and
+what their names begin with."""
 
 _invariants_on = False
 

@@ -43,7 +43,7 @@ class Relation(Proxy):
         return self._name
 
     def id(self) -> str | None:
-        """None: only what another table of the name is told from by it."""
+        """None: a name says which one it is."""
         return None
 
     def version(self) -> None:
@@ -199,16 +199,16 @@ class LakeTable(
         if self._moment or option_moment(opened.options, table=table.identifier):
             snapshot = opened.handle.time_travel.resolve(**self._moment, default=opened.options)
             self._fields = opened.handle.read_context(snapshot).schema.fields
+        else:
+            snapshot = opened.handle.snapshots.latest()
         self._struct = spark_schema(self._fields, table=table.identifier)
-        newest = table.handle.snapshots.latest()
-        # an id alone is that of another snapshot after a rollback, or in a table made anew
-        written = None
-        if newest is not None:
-            written = (newest.id, newest.base_manifest_list, newest.delta_manifest_list)
+        schema, written = table.table_schema, None
+        if snapshot is not None:
+            # an id alone is that of another snapshot after a rollback, or in a table made anew
+            written = (snapshot.id, snapshot.base_manifest_list, snapshot.delta_manifest_list)
         self.state = (
-            f"{table.paths.location}, schema {table.table_schema.id} of"
-            f" {table.table_schema.time_ms}, snapshot {written}, {self._moment},"
-            f" {dict(opened.options.raw)}"
+            f"{table.paths.location}, schema {schema.id} of {schema.time_ms}, snapshot {written},"
+            f" {self._moment}, {sorted(opened.options.raw.items())}"
         )
 
     def id(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from tidelake.catalog import Catalog
 from tidelake.errors import (
@@ -55,11 +55,13 @@ class LakeCatalog(
         What statements call it.
     """
 
+    _states: ClassVar[dict[tuple[str, str], str]] = {}
+    """By name and warehouse, of all sessions: Spark's cache is one for all."""
+
     def __init__(self, gateway: Gateway, catalog: Catalog, *, name: str) -> None:
         super().__init__(gateway)
         self._catalog = catalog
         self._name = name
-        self._states: dict[str, str] = {}
 
     def toString(self) -> str:
         """How it is shown."""
@@ -137,15 +139,22 @@ class LakeCatalog(
         """Have Spark make anew what it cached of a table that is not as it was.
 
         Spark takes what is cached by the table's name, whatever was committed since, until one of
-        its own statements writes the table.
+        its own statements writes the table. What is loaded for the first time in this process is
+        not known to be as it was.
         """
         name = ".".join(map(quoted, self._parts(identifier)))
-        if self._states.get(name) == state:
+        key = (name, self._catalog.warehouse)
+        known = self._states.get(key)
+        if known == state:
             return
-        self._states[name] = state
+        self._states[key] = state  # refreshing loads the table once more
         spark = self.gateway.spark._jsparkSession
         if not spark.sharedState().cacheManager().isEmpty():
-            spark.catalog().refreshTable(name)  # which loads the table once more
+            try:
+                spark.catalog().refreshTable(name)
+            except BaseException:
+                self._states.pop(key, None)  # the next load tries again
+                raise
 
     def _open(self, identifier: JavaObject) -> Table | SystemTable:
         try:

@@ -149,7 +149,7 @@ def comparable_values(array: pa.Array, data_type: DataType) -> npt.NDArray[Any] 
     Parameters
     ----------
     array : pyarrow.Array [n]
-        A column.
+        A column, of any Arrow type that casts to its own.
     data_type : DataType
         Its type.
 

@@ -8,9 +8,10 @@ CPU seconds count all threads of this process, or, for Spark, the JVM and its Py
 from __future__ import annotations
 
 import gc
+import resource
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import psutil
@@ -31,6 +32,48 @@ class Ratio:
 
     def __str__(self) -> str:
         return f"{self.median:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """What one call took; `user` is the part of `cpu` outside the kernel."""
+
+    user: float
+    cpu: float
+    wall: float
+
+
+def in_turn(works: Mapping[str, Callable[[], object]], *, rounds: int) -> dict[str, list[Seconds]]:
+    """Run several pieces of work round by round, each round in the other direction."""
+    for work in works.values():
+        work()
+    taken: dict[str, list[Seconds]] = {name: [] for name in works}
+    for number in range(rounds):
+        for name in list(works)[:: 1 if number % 2 == 0 else -1]:
+            gc.collect()
+            user, cpu, wall = user_seconds(), time.process_time(), time.perf_counter()
+            works[name]()
+            used = user_seconds() - user, time.process_time() - cpu, time.perf_counter() - wall
+            taken[name].append(Seconds(*used))
+    return taken
+
+
+def ratio(ours: list[float], theirs: list[float], walls: list[float]) -> Ratio:
+    """Ratios of paired seconds."""
+    each = sorted(a / b for a, b in zip(ours, theirs, strict=True))
+    return Ratio(
+        median=statistics.median(each),
+        low=each[0],
+        high=each[-1],
+        wall_median=statistics.median(walls),
+        a_cpu_seconds=statistics.median(ours),
+        b_cpu_seconds=statistics.median(theirs),
+    )
+
+
+def user_seconds() -> float:
+    """Seconds of this process so far, without the kernel's."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_utime
 
 
 def tree_cpu_seconds() -> float:

@@ -26,8 +26,9 @@ from pathlib import Path
 import pipeline
 import pyarrow.parquet as pq
 from kernel import Line, scratch
+from measure import ratio
 from merging_peers import TITLES, fetched
-from pipeline import Tape, Worker, check_agree, java_paimon, ratio, write_inputs
+from pipeline import Tape, Worker, check_agree, java_paimon, write_inputs
 
 TARGET = "<= 1.0"
 PAIMON = "Java Paimon 2.1 on Spark 4.1"

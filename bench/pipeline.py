@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import rows
 from kernel import Line, scratch
-from measure import Ratio
+from measure import Ratio, ratio
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -98,19 +98,6 @@ def java_paimon() -> tuple[str, str] | None:
     python = ROOT / ".venv-oracle" / "spark41" / "bin" / "python"
     jars = sorted((ROOT.parent / "shared" / "oracle").glob("paimon-spark-4.1*.jar"))
     return (str(python), str(jars[0])) if python.exists() and jars else None
-
-
-def ratio(steps: list[float], limits: list[float], wall: list[float]) -> Ratio:
-    """Ratios of paired CPU seconds."""
-    each = sorted(a / b for a, b in zip(steps, limits, strict=True))
-    return Ratio(
-        median=statistics.median(each),
-        low=each[0],
-        high=each[-1],
-        wall_median=statistics.median(wall),
-        a_cpu_seconds=statistics.median(steps),
-        b_cpu_seconds=statistics.median(limits),
-    )
 
 
 class Tape:

@@ -95,11 +95,29 @@ def _addresses(array: pa.Array) -> list[int | None]:
 
 
 def valid_rows(array: pa.Array) -> npt.NDArray[np.bool_] | None:
-    """Give which rows are not null; None where all are valid."""
+    """Give which rows are not null; None where all are valid.
+
+    Examples
+    --------
+    >>> valid_rows(pa.array([1, None, 3]).slice(1)).tolist()
+    [False, True]
+    """
     if not array.null_count:
         return None
-    valid: npt.NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
-    return valid
+    memory = array.buffers()[0]
+    if memory is None:  # a column of the type null
+        valid: npt.NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
+        return valid
+    # a fifth of the time of Arrow's own way, which copies the bits before it unpacks them
+    return _unpacked(memory, array.offset, len(array)).view(np.bool_)
+
+
+def _unpacked(memory: pa.Buffer, offset: int, count: int) -> npt.NDArray[np.uint8]:
+    """Give bits as bytes of 0 and 1 [count]."""
+    first_byte = offset // 8
+    bits = np.frombuffer(memory, np.uint8)[first_byte : (offset + count + 7) // 8]
+    begin = offset - 8 * first_byte
+    return np.unpackbits(bits, bitorder="little")[begin : begin + count]
 
 
 def fixed_values(array: pa.Array, dtype: npt.DTypeLike, *, per_row: int = 1) -> npt.NDArray[Any]:
@@ -128,11 +146,7 @@ def fixed_values(array: pa.Array, dtype: npt.DTypeLike, *, per_row: int = 1) -> 
     if len(array) == 0 or memory is None:
         return np.zeros(len(array) * per_row, dtype)
     if pa.types.is_boolean(array.type):
-        bits = np.frombuffer(memory, np.uint8)
-        stop = array.offset + len(array)
-        first_byte = array.offset // 8
-        unpacked = np.unpackbits(bits[first_byte : (stop + 7) // 8], bitorder="little")
-        return unpacked[array.offset - 8 * first_byte :][: len(array)].astype(dtype, copy=False)
+        return _unpacked(memory, array.offset, len(array)).astype(dtype, copy=False)
     offset = array.offset * per_row * dtype.itemsize
     return np.frombuffer(memory, dtype, count=len(array) * per_row, offset=offset)
 
@@ -186,12 +200,19 @@ def longest_bytes(array: pa.Array) -> int:
     return int(lengths.max() if valid is None else np.where(valid, lengths, 0).max())
 
 
-def take_rows(array: pa.Array, positions: npt.NDArray[np.int64], *, near: bool = False) -> pa.Array:
+def take_rows(
+    array: pa.Array,
+    positions: npt.NDArray[np.int64],
+    *,
+    near: bool = False,
+    or_null: bool = False,
+) -> pa.Array:
     """Give the rows at these positions.
 
-    Text whose values have all the same length (hashes, UUIDs, codes, dates) is taken as fixed-width
-    memory, without looking at the offsets: a third of the cost of Arrow's own gather, where rows
-    are read here and there.
+    Values are taken as if all were there, and which are is taken beside them: Arrow's gather of
+    numbers with nulls costs two to three times as much. Text whose values have all the same length
+    (hashes, UUIDs, codes, dates) is taken as fixed-width memory, without looking at the offsets: a
+    third of the cost of Arrow's own gather, where rows are read here and there.
 
     Requires: each position lies within the column; nobody checks it below.
 
@@ -204,14 +225,51 @@ def take_rows(array: pa.Array, positions: npt.NDArray[np.int64], *, near: bool =
     near : bool
         Whether rows are read in the order of a few sorted runs. Then the next row is in the cache
         mostly, and Arrow's own gather of text is the cheaper one.
+    or_null : bool
+        Whether positions may be negative; these give null.
 
     Examples
     --------
     >>> take_rows(pa.array(["a", "b", "c"]), np.array([2, 0])).to_pylist()
     ['c', 'a']
+    >>> take_rows(pa.array([7, None, 9]), np.array([2, -1, 1]), or_null=True).to_pylist()
+    [9, None, None]
     """
     if invariants_on():
-        assert bool(np.all((positions >= 0) & (positions < len(array)))), "rows outside the column"
+        is_inside = (positions < len(array)) & ((positions >= 0) | or_null)
+        assert bool(is_inside.all()), "rows outside the column"
+    none = positions < 0 if or_null and int(positions.min(initial=0)) < 0 else None
+    if none is not None:
+        if len(array) == 0 or not _is_flat(array.type):
+            return array.take(pa.array(positions, mask=none))
+        positions = np.where(none, 0, positions)
+    valid = valid_rows(array) if _is_flat(array.type) else None
+    known = None if none is None else ~none
+    if valid is not None:
+        own = valid.take(positions)
+        known = own if known is None else own & known
+    if known is None:
+        return _values_taken(array, positions, near=near)
+    bare = pa.Array.from_buffers(
+        array.type, len(array), [None, *array.buffers()[1:]], offset=array.offset
+    )
+    taken = _values_taken(bare, positions, near=near)
+    memory = pa.py_buffer(np.packbits(known, bitorder="little"))
+    return pa.Array.from_buffers(taken.type, len(taken), [memory, *taken.buffers()[1:]])
+
+
+def _is_flat(arrow_type: pa.DataType) -> bool:
+    """Whether a column is one row of values under one row of validity bits."""
+    return (
+        pa.types.is_primitive(arrow_type)
+        or pa.types.is_decimal(arrow_type)
+        or pa.types.is_fixed_size_binary(arrow_type)
+        or arrow_type in _LARGE
+        or arrow_type in _LARGE.values()
+    )
+
+
+def _values_taken(array: pa.Array, positions: npt.NDArray[np.int64], *, near: bool) -> pa.Array:
     width = None if near else _uniform_width(array, len(positions))
     if width is None:
         return pc.take(array, pa.array(positions), boundscheck=False)

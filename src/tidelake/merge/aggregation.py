@@ -46,7 +46,7 @@ class Aggregation:
 
     def merge(self, rows: pa.Table, segments: Segments) -> Merged:
         """Merge whole keys; see :class:`~tidelake.merge.engine.MergeEngine`."""
-        winners = segments.order[segments.last]
+        winners = segments.newest
         kinds = segments.kinds[winners]
         layout = layout_of(segments)
         if not len(layout.keys):

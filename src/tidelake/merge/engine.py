@@ -91,7 +91,7 @@ class Deduplicate:
 
     def merge(self, rows: pa.Table, segments: Segments) -> Merged:  # noqa: ARG002
         """Take the last row of each segment."""
-        winners = segments.order[np.flatnonzero(segments.last)]
+        winners = segments.newest
         if self.ignore_delete:
             winners = self._last_adds(segments, winners)
         return Merged(winners, segments.kinds[winners])

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.codec.arrow_memory import joined, take_rows, valid_rows
+from tidelake.codec.arrow_memory import joined, take_rows
 from tidelake.merge.functions import NEWEST, ColumnFunction, fold
 from tidelake.merge.layout import Action, Actions, Layout
 
@@ -55,7 +55,7 @@ def fold_columns(
         column = joined(rows.column(function.column).chunks)
         actions = actions_of(function)
         if chosen is not None and chosen[0] is actions and function.name == NEWEST:
-            columns[function.column] = _taken(column, chosen[1])
+            columns[function.column] = take_rows(column, chosen[1], near=True, or_null=True)
             continue
         folded = fold(function, layout, actions, column)
         index = winners.copy()
@@ -66,22 +66,8 @@ def fold_columns(
             index[layout.keys] = folded
             if function.name == NEWEST:
                 chosen = actions, index  # other columns of the group choose the same rows
-        columns[function.column] = _taken(column, index)
+        columns[function.column] = take_rows(column, index, near=True, or_null=True)
     return columns
-
-
-def _taken(column: pa.Array, index: npt.NDArray[np.int64]) -> pa.Array:
-    """The rows at these positions, null where one is negative.
-
-    A position that is null costs Arrow's gather twice as much as one of a value that is null.
-    """
-    none = index < 0
-    if none.any():
-        valid = valid_rows(column)
-        if valid is None:
-            return column.take(pa.array(index, mask=none))
-        index = np.where(none, np.argmin(valid), index)
-    return take_rows(column, index, near=True)
 
 
 def removing(actions: Actions, removes: npt.NDArray[np.bool_], *, not_null: bool) -> Actions:

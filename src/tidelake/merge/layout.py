@@ -128,7 +128,8 @@ class Ranked:
         oldest, *newer = self.slices
         found = np.where(mask[oldest], values[oldest], -1)
         for rank in newer:
-            np.copyto(found[: rank.stop - rank.start], values[rank], where=mask[rank])
+            before = found[: rank.stop - rank.start]
+            before[:] = np.where(mask[rank], values[rank], before)
         return found
 
     def some(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -254,8 +255,11 @@ def layout_of(segments: Segments) -> Layout:
     starts = segments.starts
     lengths = np.diff(starts, append=len(segments.order))
     keys = np.flatnonzero(lengths > 1)
-    keys = keys[np.argsort(-lengths[keys], kind="stable")]
     own = lengths[keys]
+    longest = int(own.max(initial=0))
+    fewer = (longest - own).astype(np.min_scalar_type(longest))  # numpy counts small ones to sort
+    falling = np.argsort(fewer, kind="stable")
+    keys, own = keys[falling], own[falling]
     own_starts = np.cumsum(own) - own
     places = np.repeat(starts[keys] - own_starts, own) + np.arange(int(own.sum()))
     rows = segments.order[places]

@@ -116,7 +116,7 @@ class PartialUpdate:
         InvalidInputError
             A row retracts, and nothing says what that means.
         """
-        winners = segments.order[segments.last]
+        winners = segments.newest
         kinds = segments.kinds[winners]
         layout = layout_of(segments)
         if not len(layout.keys):
@@ -186,7 +186,7 @@ class PartialUpdate:
                 rank = own[at]
                 takes = (rank >= before[:active]) & (rank != NOTHING)
                 is_newer[at] = takes
-                np.copyto(before[:active], rank, where=takes)
+                np.putmask(before[:active], takes, rank)
                 if group.removes:
                     gone |= takes & deletes[at]
             removes[at] = gone

@@ -4,9 +4,10 @@ import itertools
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from tidelake.codec.arrow_memory import joined, take_rows
+from tidelake.codec.arrow_memory import joined, take_rows, valid_rows
 
 COUNT = 5000
 
@@ -35,6 +36,83 @@ def test_rows_taken_are_those_that_arrow_takes(kind, count):
     taken = take_rows(column, positions)
     assert taken.equals(column.take(pa.array(positions)))
     taken.validate(full=True)
+
+
+def columns_with_nulls():
+    rng = np.random.default_rng(7)
+    numbers = pa.array(rng.integers(-99, 99, COUNT), mask=rng.random(COUNT) < 0.3)
+    texts = pa.array([f"{n}" * (1 + n % 3) for n in range(COUNT)], mask=rng.random(COUNT) < 0.3)
+    lists = pa.array([None if n % 3 == 0 else [n] * (n % 4) for n in range(COUNT)])
+    return {
+        "int8": numbers.cast(pa.int8()),
+        "int64": numbers,
+        "double": numbers.cast(pa.float64()),
+        "bool": pc.greater(numbers, 0),
+        "date": numbers.cast(pa.int32()).cast(pa.date32()),
+        "timestamp": numbers.cast(pa.timestamp("us")),
+        "decimal": numbers.cast(pa.decimal128(38, 2)),
+        "text": texts,
+        "large text": texts.cast(pa.large_string()),
+        "binary": texts.cast(pa.binary()),
+        "fixed binary": pa.array([None, b"abc", b"def"] * COUNT, pa.binary(3)),
+        "dictionary": texts.dictionary_encode(),
+        "lists": lists,
+        "structs": pa.StructArray.from_arrays([numbers, texts], names=["a", "b"]),
+        "all null": pa.nulls(COUNT, pa.int32()),
+        "of type null": pa.nulls(COUNT),
+        "no null": pa.array(range(COUNT)),
+    }
+
+
+@pytest.mark.parametrize("kind", columns_with_nulls())
+@pytest.mark.parametrize("start", [0, 3, 8])
+@pytest.mark.parametrize("near", [False, True])
+def test_rows_with_nulls_are_those_that_arrow_takes(kind, start, near):
+    column = columns_with_nulls()[kind].slice(start, COUNT - 20)
+    positions = np.random.default_rng(5).integers(0, len(column), COUNT)
+    taken = take_rows(column, positions, near=near)
+    assert taken.equals(column.take(pa.array(positions)))
+    taken.validate(full=True)
+
+
+@pytest.mark.parametrize("kind", columns_with_nulls())
+@pytest.mark.parametrize("start", [0, 3])
+@pytest.mark.parametrize("near", [False, True])
+def test_no_position_gives_null(kind, start, near):
+    column = columns_with_nulls()[kind].slice(start)
+    positions = np.random.default_rng(5).integers(-3, len(column), COUNT)
+    positions[:9] = -1
+    taken = take_rows(column, positions, near=near, or_null=True)
+    assert taken.equals(column.take(pa.array(positions, mask=positions < 0)))
+    taken.validate(full=True)
+
+
+@pytest.mark.parametrize("kind", columns_with_nulls())
+def test_no_positions_at_all(kind):
+    empty = columns_with_nulls()[kind].slice(0, 0)
+    assert take_rows(empty, np.full(3, -1), or_null=True).to_pylist() == [None] * 3
+    assert take_rows(empty, np.zeros(0, np.int64)).to_pylist() == []
+
+
+def test_values_under_a_null_are_no_rows():
+    offsets = pa.array([0, 2, 4, 6], pa.int32()).buffers()[1]
+    hidden = pa.Array.from_buffers(
+        pa.string(), 3, [pa.py_buffer(b"\x05"), offsets, pa.py_buffer(b"aabbcc")]
+    )
+    taken = take_rows(hidden, np.array([1, 2, 0]), near=True)
+    assert taken.to_pylist() == [None, "cc", "aa"]
+
+
+@pytest.mark.parametrize("kind", columns_with_nulls())
+@pytest.mark.parametrize("start", [0, 1, 8, 13])
+def test_valid_rows_are_those_of_arrow(kind, start):
+    column = columns_with_nulls()[kind].slice(start, COUNT - 20)
+    valid = valid_rows(column)
+    if not column.null_count:
+        assert valid is None
+    else:
+        assert valid.dtype == np.bool_
+        assert valid.tolist() == column.is_valid().to_pylist()
 
 
 JOINED = {

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.codec.arrow_memory import fixed_values, valid_rows
+from tidelake.codec.arrow_memory import fixed_values, take_rows, valid_rows
 from tidelake.errors import InvalidInputError
 from tidelake.merge.layout import Action, Actions, Events, Layout, Ranked
 from tidelake.types import DataType, TypeRoot
@@ -72,14 +72,14 @@ def total(
     -------
     pyarrow.Array [s]
     """
+    ranked = layout.if_all_add(actions)
+    if ranked is not None:
+        sums = _sums_by_rank(ranked, column, data_type, overflow)
+        if sums is not None:
+            return sums
     words = _words(column, data_type, len(layout.rows))
     if words is not None:
         return _word_sums(layout, actions, words, column, data_type, overflow)
-    ranked = layout.if_all_add(actions)
-    if ranked is not None and data_type.root in FLOATS:
-        floats = fixed_values(column, FLOATS[data_type.root])
-        sums, unknown = _ranked_float_sums(ranked, floats, valid_rows(column))
-        return pa.array(sums, to_arrow_type(data_type), unknown)
     events = _events(layout, actions, column)
     values = column.take(pa.array(layout.rows[events.at]))
     minus = actions[events.at] == Action.RETRACT
@@ -121,49 +121,50 @@ def _word_sums(
     data_type: DataType,
     overflow: Overflow,
 ) -> pa.Array:
-    unknown: npt.NDArray[np.bool_] | None
-    ranked = layout.if_all_add(actions)
-    if ranked is not None:
-        sums, unknown = _ranked_sums(ranked, words, valid_rows(column))
-    else:
-        used = _used(layout, actions, column)
-        terms = np.where(used, words[layout.rows], 0).astype(np.int64, copy=False)
-        np.negative(terms, out=terms, where=actions == Action.RETRACT)
-        sums = layout.sums(terms)
-        unknown = layout.sums(used.astype(np.int64)) == 0
-    if data_type.root in INTEGERS:
-        bounds = np.iinfo(INTEGERS[data_type.root])
-        if ((sums < bounds.min) | (sums > bounds.max)).any():
-            raise overflow()
-        return pa.array(sums.astype(INTEGERS[data_type.root]), to_arrow_type(data_type), unknown)
-    return _of_words(sums, unknown, data_type, overflow)
+    used = _used(layout, actions, column)
+    terms = np.where(used, words[layout.rows], 0).astype(np.int64, copy=False)
+    np.negative(terms, out=terms, where=actions == Action.RETRACT)
+    unknown = layout.sums(used.astype(np.int64)) == 0
+    return _of_words(layout.sums(terms), unknown, data_type, overflow)
 
 
-def _ranked_sums(
-    ranked: Ranked, words: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
-    """The sums where every row adds, and which keys have no value; None if all have."""
-    terms = words[ranked.rows].astype(np.int64, copy=False)
+def _sums_by_rank(
+    ranked: Ranked, column: pa.Array, data_type: DataType, overflow: Overflow
+) -> pa.Array | None:
+    """The sums where every row adds; None for integers that may not fit 64 bits on the way."""
+    own = take_rows(column, ranked.rows, near=True)
+    valid = valid_rows(own)
+    if data_type.root in FLOATS:
+        floats, unknown = _float_sums(ranked, fixed_values(own, FLOATS[data_type.root]), valid)
+        return pa.array(floats, to_arrow_type(data_type), unknown)
+    words = _words(own, data_type, len(ranked.rows))
+    if words is None:
+        return None
+    terms = words.astype(np.int64, copy=False)
     if valid is None:
-        return ranked.sums(terms), None
-    own = valid[ranked.rows]
-    terms *= own
-    return ranked.sums(terms), ~ranked.some(own)
+        return _of_words(ranked.sums(terms), None, data_type, overflow)
+    return _of_words(ranked.sums(terms * valid), ~ranked.some(valid), data_type, overflow)
 
 
-def _ranked_float_sums(
-    ranked: Ranked, values: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None
+def _float_sums(
+    ranked: Ranked, terms: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    """The same for floats: a key's first value begins its sum, for 0.0 and -0.0 are 0.0."""
-    terms = values[ranked.rows]
+    """The sums and which keys have none; a key's first value begins it, for 0.0 and -0.0 are 0.0.
+
+    Parameters
+    ----------
+    terms : float array [n]
+        Rank after rank.
+    valid : bool array [n], optional
+        Rank after rank: whether there is a value.
+    """
     with np.errstate(all="ignore"):  # infinities and NaN are values
         if valid is None:
             return ranked.sums(terms), None
-        own = valid[ranked.rows]
         oldest, *newer = ranked.slices
-        sums, known = terms[oldest].copy(), own[oldest].copy()
+        sums, known = terms[oldest].copy(), valid[oldest].copy()
         for rank in newer:
-            term, has = terms[rank], own[rank]
+            term, has = terms[rank], valid[rank]
             before, begun = sums[: len(term)], known[: len(term)]
             np.add(before, term, out=before, where=begun & has)
             np.copyto(before, term, where=has & ~begun)
@@ -177,8 +178,13 @@ def _of_words(
     data_type: DataType,
     overflow: Overflow,
 ) -> pa.Array:
-    """Decimals of unscaled values."""
+    """Values of the type: integers, or decimals of unscaled values."""
     arrow_type = to_arrow_type(data_type)
+    if data_type.root in INTEGERS:
+        bounds = np.iinfo(INTEGERS[data_type.root])
+        if ((sums < bounds.min) | (sums > bounds.max)).any():
+            raise overflow()
+        return pa.array(sums.astype(INTEGERS[data_type.root]), arrow_type, unknown)
     if (np.abs(sums) >= 10**arrow_type.precision).any():
         raise overflow()
     halves = np.stack([sums, sums >> (63)], axis=1)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.codec.arrow_memory import valid_rows
+from tidelake.codec.arrow_memory import take_rows, valid_rows
 from tidelake.codec.key_order import comparable_values, encode_keys, key_widths
 from tidelake.merge.layout import Action, Actions, Layout, Ranked
 from tidelake.merge.segments import compact_keys
@@ -148,8 +148,14 @@ def extreme(
     largest : bool
         The largest, or else the smallest.
     """
-    counts = _counted(layout, actions, valid_rows(column))
+    ranked = layout.if_all_add(actions)
+    if ranked is not None:
+        own = take_rows(column, ranked.rows, near=True)
+        codes = comparable_values(own, data_type)
+        if codes is not None:
+            return _extreme_of_ranks(ranked, codes, valid_rows(own), largest=largest)
     ranked = layout.by_rank
+    counts = _counted(layout, actions, valid_rows(column))
     codes = None if ranked is None else comparable_values(column, data_type)
     if ranked is not None and codes is not None:
         known = None if counts is None else counts[ranked.places]
@@ -206,8 +212,9 @@ def _extreme_of_ranks(
             takes |= ~begun[:active]
             takes &= known[rank]
             begun[:active] |= known[rank]
-        np.copyto(best[:active], codes[rank], where=takes)
-        np.copyto(picks[:active], ranked.rows[rank], where=takes)
+        # every second row takes or so: numpy's copyto would guess its way through the mask
+        np.putmask(best[:active], takes, codes[rank])
+        np.putmask(picks[:active], takes, ranked.rows[rank])
     if begun is not None:
         picks[~begun] = NONE
     return picks

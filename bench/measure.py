@@ -59,7 +59,7 @@ def in_turn(works: Mapping[str, Callable[[], object]], *, rounds: int) -> dict[s
 
 
 def ratio(ours: list[float], theirs: list[float], walls: list[float]) -> Ratio:
-    """Ratios of paired seconds."""
+    """Ratios of paired seconds; those of wall times are ratios already."""
     each = sorted(a / b for a, b in zip(ours, theirs, strict=True))
     return Ratio(
         median=statistics.median(each),
@@ -115,12 +115,6 @@ def paired(
         order = (ours, reference) if number % 2 == 0 else (reference, ours)
         first, second = (timed(work, cpu) for work in order)
         pairs.append((first, second) if number % 2 == 0 else (second, first))
-    ratios = sorted(a[0] / b[0] for a, b in pairs)
-    return Ratio(
-        median=statistics.median(ratios),
-        low=ratios[0],
-        high=ratios[-1],
-        wall_median=statistics.median(a[1] / b[1] for a, b in pairs),
-        a_cpu_seconds=statistics.median(a[0] for a, _ in pairs),
-        b_cpu_seconds=statistics.median(b[0] for _, b in pairs),
+    return ratio(
+        [a[0] for a, _ in pairs], [b[0] for _, b in pairs], [a[1] / b[1] for a, b in pairs]
     )

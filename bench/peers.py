@@ -10,7 +10,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import rows
 from kernel import SIZES, Line, scratch
-from pipeline import Worker, ratio
+from measure import ratio
+from pipeline import Worker
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent

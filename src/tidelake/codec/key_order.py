@@ -35,7 +35,7 @@ from tidelake.codec.binary_row import is_wide_decimal
 from tidelake.errors import UnsupportedError
 from tidelake.types.data_type import DataType, TypeRoot
 
-__all__ = ["comparable_values", "encode_keys", "key_widths"]
+__all__ = ["comparable_values", "encode_keys", "has_comparable_values", "key_widths"]
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -143,7 +143,12 @@ def encode_keys(
     return keys.view(f"S{total}").ravel()
 
 
-def comparable_values(array: pa.Array, data_type: DataType) -> npt.NDArray[Any] | None:
+def has_comparable_values(data_type: DataType) -> bool:
+    """Whether :func:`comparable_values` knows the type: all but texts and wide decimals."""
+    return data_type.root in _FLOATS or _is_integer_like(data_type)
+
+
+def comparable_values(array: pa.Array, data_type: DataType) -> npt.NDArray[Any]:
     """Give the values of one column of fixed width as integers in their order.
 
     Parameters
@@ -151,12 +156,12 @@ def comparable_values(array: pa.Array, data_type: DataType) -> npt.NDArray[Any] 
     array : pyarrow.Array [n]
         A column, of any Arrow type that casts to its own.
     data_type : DataType
-        Its type.
+        Its type, one that :func:`has_comparable_values`.
 
     Returns
     -------
-    integer array [n] or None
-        Undefined under a null. None for types that do not fit 64 bits: texts, wide decimals.
+    integer array [n]
+        Undefined under a null.
 
     Examples
     --------
@@ -164,12 +169,9 @@ def comparable_values(array: pa.Array, data_type: DataType) -> npt.NDArray[Any] 
     >>> found = comparable_values(pa.array([0.0, -0.0, float("nan")]), parse_type("DOUBLE"))
     >>> np.argsort(found).tolist()
     [1, 0, 2]
-    >>> comparable_values(pa.array(["a"]), parse_type("STRING"))
     """
     if data_type.root in _FLOATS:
         return _float_ranks(contiguous(array, data_type), data_type)
-    if not _is_integer_like(data_type):
-        return None
     return _integers(contiguous(array, data_type), data_type)
 
 

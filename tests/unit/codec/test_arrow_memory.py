@@ -54,6 +54,11 @@ def columns_with_nulls():
         "text": texts,
         "large text": texts.cast(pa.large_string()),
         "binary": texts.cast(pa.binary()),
+        "text without nulls": texts.fill_null(""),
+        "text of one length": pa.array([f"{n:016x}" for n in range(COUNT)]),
+        "text of one length or null": pc.if_else(
+            numbers.is_null(), None, pa.array([f"{n:016x}" for n in range(COUNT)])
+        ),
         "fixed binary": pa.array([None, b"abc", b"def"] * COUNT, pa.binary(3)),
         "dictionary": texts.dictionary_encode(),
         "lists": lists,
@@ -92,6 +97,15 @@ def test_no_positions_at_all(kind):
     empty = columns_with_nulls()[kind].slice(0, 0)
     assert take_rows(empty, np.full(3, -1), or_null=True).to_pylist() == [None] * 3
     assert take_rows(empty, np.zeros(0, np.int64)).to_pylist() == []
+
+
+@pytest.mark.parametrize("near", [False, True])
+@pytest.mark.parametrize("others", [["b", None], ["b", "c"]])
+def test_no_position_copies_no_text(near, others):
+    column = pa.array(["x" * 1000, *others])
+    taken = take_rows(column, np.full(500, -1), near=near, or_null=True)
+    assert taken.null_count == 500
+    assert taken.buffers()[2] is None or taken.buffers()[2].size < 1000
 
 
 def test_values_under_a_null_are_no_rows():

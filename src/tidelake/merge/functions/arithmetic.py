@@ -73,13 +73,14 @@ def total(
     pyarrow.Array [s]
     """
     ranked = layout.if_all_add(actions)
-    if ranked is not None:
+    if ranked is not None and (data_type.root in FLOATS or _has_words(data_type)):
         sums = _sums_by_rank(ranked, column, data_type, overflow)
         if sums is not None:
             return sums
-    words = _words(column, data_type, len(layout.rows))
-    if words is not None:
-        return _word_sums(layout, actions, words, column, data_type, overflow)
+    elif _has_words(data_type):
+        words = _words(column, data_type, len(layout.rows))
+        if words is not None:
+            return _word_sums(layout, actions, words, column, data_type, overflow)
     events = _events(layout, actions, column)
     values = column.take(pa.array(layout.rows[events.at]))
     minus = actions[events.at] == Action.RETRACT
@@ -96,6 +97,13 @@ def total(
     return _placed(layout, events, _from_limbs(limbs, data_type, overflow))
 
 
+def _has_words(data_type: DataType) -> bool:
+    """Whether each value of a numeric type fits 64 bits as an integer."""
+    if data_type.root in INTEGERS:
+        return True
+    return data_type.root not in FLOATS and to_arrow_type(data_type).precision <= WORD_DIGITS
+
+
 def _words(column: pa.Array, data_type: DataType, count: int) -> npt.NDArray[np.int64] | None:
     """The values as 64-bit integers, where so many of them can be added up in 64 bits.
 
@@ -103,10 +111,8 @@ def _words(column: pa.Array, data_type: DataType, count: int) -> npt.NDArray[np.
     """
     if data_type.root in INTEGERS:
         words = fixed_values(column, INTEGERS[data_type.root])
-    elif data_type.root not in FLOATS and to_arrow_type(data_type).precision <= WORD_DIGITS:
-        words = fixed_values(column, np.int64, per_row=2)[::2]
     else:
-        return None
+        words = fixed_values(column, np.int64, per_row=2)[::2]
     if len(words) == 0:
         return None
     largest = max(abs(int(words.min())), abs(int(words.max())))
@@ -149,7 +155,7 @@ def _sums_by_rank(
 def _float_sums(
     ranked: Ranked, terms: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    """The sums and which keys have none; a key's first value begins it, for 0.0 and -0.0 are 0.0.
+    """The sums and which keys have none; a key's first value begins its sum: 0.0 and -0.0 are 0.0.
 
     Parameters
     ----------

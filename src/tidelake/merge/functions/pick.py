@@ -15,7 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.codec.arrow_memory import take_rows, valid_rows
-from tidelake.codec.key_order import comparable_values, encode_keys, key_widths
+from tidelake.codec.key_order import (
+    comparable_values,
+    encode_keys,
+    has_comparable_values,
+    key_widths,
+)
 from tidelake.merge.layout import Action, Actions, Layout, Ranked
 from tidelake.merge.segments import compact_keys
 from tidelake.types import DataType
@@ -148,19 +153,18 @@ def extreme(
     largest : bool
         The largest, or else the smallest.
     """
-    ranked = layout.if_all_add(actions)
-    if ranked is not None:
-        own = take_rows(column, ranked.rows, near=True)
-        codes = comparable_values(own, data_type)
-        if codes is not None:
-            return _extreme_of_ranks(ranked, codes, valid_rows(own), largest=largest)
     ranked = layout.by_rank
-    counts = _counted(layout, actions, valid_rows(column))
-    codes = None if ranked is None else comparable_values(column, data_type)
-    if ranked is not None and codes is not None:
-        known = None if counts is None else counts[ranked.places]
-        return _extreme_of_ranks(ranked, codes[ranked.rows], known, largest=largest)
-    counts = np.ones(len(layout.rows), np.bool_) if counts is None else counts
+    counts = _counted(layout, actions)
+    if ranked is not None and has_comparable_values(data_type):
+        own = take_rows(column, ranked.rows, near=True)
+        known = valid_rows(own)
+        if counts is not None:
+            used = counts[ranked.places]
+            known = used if known is None else used & known
+        codes = comparable_values(own, data_type)
+        return _extreme_of_ranks(ranked, codes, known, largest=largest)
+    valid = _of_layout(layout, valid_rows(column))
+    counts = valid if counts is None else counts & valid
     events = layout.events(counts)
     picks = np.full(len(layout.starts), NONE, np.int64)
     if len(events.at) == 0:
@@ -181,12 +185,12 @@ def extreme(
     return picks
 
 
-def _counted(layout: Layout, actions: Actions, valid: Mask | None) -> Mask | None:
-    """Which rows add a value that no later row removes [n]; None where all do."""
+def _counted(layout: Layout, actions: Actions) -> Mask | None:
+    """Which rows add, and no later row removes them [n]; None where all do."""
     if layout.if_all_add(actions) is not None:
-        return None if valid is None else valid[layout.rows]
+        return None
     used = (actions == Action.ADD) | (actions == Action.OLDER) | (actions == Action.SET)
-    return used & layout.since_reset(actions) & _of_layout(layout, valid)
+    return used & layout.since_reset(actions)
 
 
 def _extreme_of_ranks(

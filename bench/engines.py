@@ -183,7 +183,7 @@ def scan_lines(size: Size) -> Iterator[Line]:
         yield Line(
             "W4",
             f"scan, {engine.what}, {shape}",
-            "read_table of the same files",
+            "read_table of the same rows",
             ratio(
                 [s.cpu for s in own],
                 [s.cpu for s in decoded],
@@ -194,7 +194,7 @@ def scan_lines(size: Size) -> Iterator[Line]:
         yield Line(
             "W4",
             f"what the engine adds to a scan, {engine.what}, user seconds",
-            "read_table; the scan that keeps the newest row is taken off",
+            "read_table of the same rows; the scan that keeps the newest row is taken off",
             _added(own, taken["newest"], decoded),
             f"<= {engine.added:.1f}",
         )

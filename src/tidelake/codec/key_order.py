@@ -144,7 +144,7 @@ def encode_keys(
 
 
 def has_comparable_values(data_type: DataType) -> bool:
-    """Whether :func:`comparable_values` knows the type: all but texts and wide decimals."""
+    """Whether :func:`comparable_values` knows the type: a value is one number of up to 64 bits."""
     return data_type.root in _FLOATS or _is_integer_like(data_type)
 
 
@@ -156,7 +156,7 @@ def comparable_values(array: pa.Array, data_type: DataType) -> npt.NDArray[Any]:
     array : pyarrow.Array [n]
         A column, of any Arrow type that casts to its own.
     data_type : DataType
-        Its type, one that :func:`has_comparable_values`.
+        Its type. Requires: :func:`has_comparable_values`.
 
     Returns
     -------
@@ -170,6 +170,7 @@ def comparable_values(array: pa.Array, data_type: DataType) -> npt.NDArray[Any]:
     >>> np.argsort(found).tolist()
     [1, 0, 2]
     """
+    assert has_comparable_values(data_type), f"{data_type} has no values that compare as integers"
     if data_type.root in _FLOATS:
         return _float_ranks(contiguous(array, data_type), data_type)
     return _integers(contiguous(array, data_type), data_type)

@@ -63,6 +63,12 @@ def columns_with_nulls():
         "dictionary": texts.dictionary_encode(),
         "lists": lists,
         "structs": pa.StructArray.from_arrays([numbers, texts], names=["a", "b"]),
+        "structs with nulls": pa.StructArray.from_arrays(
+            [numbers, texts], names=["a", "b"], mask=numbers.is_null()
+        ),
+        "dictionary with a null value": pa.DictionaryArray.from_arrays(
+            pa.array([0, None, 1] * COUNT), pa.array(["a", None])
+        ),
         "all null": pa.nulls(COUNT, pa.int32()),
         "of type null": pa.nulls(COUNT),
         "no null": pa.array(range(COUNT)),
@@ -108,13 +114,17 @@ def test_no_position_copies_no_text(near, others):
     assert taken.buffers()[2] is None or taken.buffers()[2].size < 1000
 
 
-def test_values_under_a_null_are_no_rows():
-    offsets = pa.array([0, 2, 4, 6], pa.int32()).buffers()[1]
+@pytest.mark.parametrize("near", [False, True])
+def test_values_under_a_null_are_no_rows(near):
+    """Texts of one length everywhere, under nulls as well."""
+    count = 3000
+    offsets = pa.py_buffer(np.arange(0, 2 * count + 1, 2, dtype=np.int32))
+    validity = pa.py_buffer(np.packbits(np.arange(count) % 3 > 0, bitorder="little"))
     hidden = pa.Array.from_buffers(
-        pa.string(), 3, [pa.py_buffer(b"\x05"), offsets, pa.py_buffer(b"aabbcc")]
+        pa.string(), count, [validity, offsets, pa.py_buffer(b"ab" * count)]
     )
-    taken = take_rows(hidden, np.array([1, 2, 0]), near=True)
-    assert taken.to_pylist() == [None, "cc", "aa"]
+    taken = take_rows(hidden, np.arange(count)[::-1], near=near)
+    assert taken.to_pylist() == [None if at % 3 == 0 else "ab" for at in range(count)[::-1]]
 
 
 @pytest.mark.parametrize("kind", columns_with_nulls())

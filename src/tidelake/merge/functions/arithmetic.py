@@ -107,8 +107,9 @@ def _has_words(data_type: DataType) -> bool:
 def _words(column: pa.Array, data_type: DataType, count: int) -> npt.NDArray[np.int64] | None:
     """The values as 64-bit integers, where so many of them can be added up in 64 bits.
 
-    Undefined under a null, and small there as well.
+    Undefined under a null, and small there as well. Requires: the type has words.
     """
+    assert _has_words(data_type), f"{data_type} does not fit 64 bits"
     if data_type.root in INTEGERS:
         words = fixed_values(column, INTEGERS[data_type.root])
     else:

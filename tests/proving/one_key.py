@@ -287,7 +287,8 @@ def merged(rows, options, *, keys):
         sequence = options.get("sequence.field")
         for name in others:
             default = "last_value" if name == sequence else "last_non_null_value"
-            functions.setdefault(name, {"name": default})
+            ignores = options.get(f"fields.{name}.ignore-retract") == "true"
+            functions.setdefault(name, {"name": default, "ignore_retract": ignores})
         removes = options.get("aggregation.remove-record-on-delete") == "true"
         kind, values = aggregated(own, functions, remove_on_delete=removes)
     else:

@@ -134,11 +134,15 @@ class _Reader:
                     f"column '{field.name}' is a 'sequence.field' and has the option '{key}'",
                     "unset it",
                 )
-            return ColumnFunction(field.name, LAST_VALUE, field.type)
+            ignores = self._ignores_retract(field)
+            return ColumnFunction(field.name, LAST_VALUE, field.type, ignore_retract=ignores)
         grouped = any(field.name in group.members for group in groups)
         name = own or default
-        if name is None:
+        if name is None and self._is_partial:  # without a function no setting of it counts
             return ColumnFunction(field.name, NEWEST if grouped else LAST_NON_NULL, field.type)
+        if name is None:
+            ignores = self._ignores_retract(field)
+            return ColumnFunction(field.name, LAST_NON_NULL, field.type, ignore_retract=ignores)
         if self._is_partial and not grouped and name != LAST_NON_NULL:
             raise self._invalid(
                 f"column '{field.name}' is aggregated by '{name}' but is in no sequence group",
@@ -160,6 +164,18 @@ class _Reader:
                 f" Set another 'fields.{field.name}.aggregate-function'."
             )
             raise kind(message, kind="aggregate_function", column=field.name)
+        return ColumnFunction(
+            field.name,
+            name,
+            field.type,
+            ignore_retract=self._ignores_retract(field),
+            delimiter=self._options.raw.get(f"{PREFIX}{field.name}.list-agg-delimiter", ","),
+            distinct=self._flag(field, "distinct"),
+            nested_key=nested_key,
+            count_limit=self._count(field, "count-limit"),
+        )
+
+    def _ignores_retract(self, field: DataField) -> bool:
         ignores = self._flag(field, "ignore-retract")
         removal = AGGREGATION_REMOVE_RECORD_ON_DELETE
         if ignores and self._options.get(removal):
@@ -167,16 +183,7 @@ class _Reader:
                 f"'fields.{field.name}.ignore-retract' and '{removal.key}' contradict each other",
                 "unset one",
             )
-        return ColumnFunction(
-            field.name,
-            name,
-            field.type,
-            ignore_retract=ignores,
-            delimiter=self._options.raw.get(f"{PREFIX}{field.name}.list-agg-delimiter", ","),
-            distinct=self._flag(field, "distinct"),
-            nested_key=nested_key,
-            count_limit=self._count(field, "count-limit"),
-        )
+        return ignores
 
     def _flag(self, field: DataField, what: str) -> bool:
         key = f"{PREFIX}{field.name}.{what}"

@@ -159,9 +159,10 @@ class _Reader:
         fault = check_function(name, field.type, nested_key=nested_key)
         if fault is not None:
             kind = UnsupportedError if "not covered" in fault else InvalidInputError
+            other = "nested-key" if fault.startswith("its rows") else "aggregate-function"
             message = (
                 f"Table {self._options.table}: column '{field.name}' cannot be aggregated: {fault}."
-                f" Set another 'fields.{field.name}.aggregate-function'."
+                f" Set another 'fields.{field.name}.{other}'."
             )
             raise kind(message, kind="aggregate_function", column=field.name)
         return ColumnFunction(

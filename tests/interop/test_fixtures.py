@@ -134,15 +134,15 @@ def test_system_tables_read_equal(catalog, oracle_dir, name):
     assert compared >= 2
 
 
-@pytest.mark.parametrize("name", ["pk_fixed", "append_unaware", "cl_none", "pk_dv"])
+@pytest.mark.parametrize("name", ["pk_fixed", "append_unaware", "cl_none", "pk_dv", "first_row"])
 def test_net_changes_equal_javas_diff(catalog, oracle_dir, name):
     """Java's `diff` gives +I/+U rows of the end state that differ; ours has the old rows too.
 
-    With deletion vectors Java's `diff` sees level 0, and a batch read and we do not: snapshot 2 is
-    what snapshot 1 became when it was compacted.
+    With deletion vectors and under first-row Java's `diff` sees level 0, and a batch read and we do
+    not: snapshot 2 is what snapshot 1 became when it was compacted.
     """
     table = catalog.table(f"db.{name}")
-    first = 2 if name == "pk_dv" else 1
+    first = 2 if name in ("pk_dv", "first_row") else 1
     last = table.history().column("snapshot_id").to_pylist()[-1]
     states = [table.to_arrow(snapshot_id=i).to_pylist() for i in (first, last)]
     changes = table.changes(first, last).to_pylist()
@@ -161,9 +161,19 @@ def test_net_changes_equal_javas_diff(catalog, oracle_dir, name):
         assert sorted(ours, key=repr) == sorted((r[1:] for r in java), key=repr)
 
 
-@pytest.mark.parametrize(
-    "name", ["cl_none", "cl_input", "cl_lookup", "rowkind_field", "pk_fixed", "append_unaware"]
-)
+CHANGELOGS = [
+    "cl_none",
+    "cl_input",
+    "cl_lookup",
+    "rowkind_field",
+    "pk_fixed",
+    "append_unaware",
+    "first_row",
+    "pk_dv",
+]
+
+
+@pytest.mark.parametrize("name", CHANGELOGS)
 def test_changes_read_as_java_reads_them(catalog, oracle_dir, name):
     """Java's incremental reads; where there is no changelog it gives no row."""
     table = catalog.table(f"db.{name}")
@@ -183,6 +193,25 @@ def test_changes_read_as_java_reads_them(catalog, oracle_dir, name):
         ours = [list(change.values()) for change in changes.to_pylist()]
         assert sorted(ours, key=repr) == sorted(java["rows"], key=repr), read
     assert compared == 6
+
+
+@pytest.mark.parametrize("name", CHANGELOGS)
+def test_changes_are_the_rows_that_java_streams(catalog, oracle_dir, name):
+    """Java's stream from snapshot 1 on, without kinds; the rows of a key in their order."""
+    table = catalog.table(f"db.{name}")
+    document = json.loads((oracle_dir / f"fixtures/expected/changelog_{name}.json").read_text())
+    java = [row for batch in document["stream"] for row in batch["rows"]]
+    changes = table.changes(0, mode="auto").drop_columns(["_row_kind"]).to_pylist()
+    ours = [list(row.values()) for row in changes]
+    assert java
+    columns = document["stream"][0]["columns"]
+    keys = table.primary_keys or tuple(columns)  # without a key: rows in any order
+    places = [columns.index(name) for name in keys]
+
+    def key(row: list[object]) -> str:
+        return repr([row[place] for place in places])
+
+    assert sorted(ours, key=key) == sorted(java, key=key)  # stable
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,9 @@
 For each (call, mode): run the scenario with that one fault; whatever happens, reopen on healthy
 storage and check that what was acknowledged is there, that what was not is there wholly or not at
 all, that the files pass fsck, and that the table still takes a commit.
+
+Where two processes work at once, one acts in the midst of the other, and the calls of one of them
+fail; a crash ends that one alone, and the other must come through.
 """
 
 from __future__ import annotations
@@ -11,14 +14,16 @@ import hashlib
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import tidelake
 from proving.changelog import replay
 from proving.fsck import check_table, walk
-from proving.model import ModelTable
+from proving.interleave import Between
+from proving.model import MergedTable, ModelTable
 from proving.world import LOCATION, NAME, WAREHOUSE, Shape, arrow_of, content_of, open_catalog
 from tidelake.errors import OutcomeUnknownError, TidelakeError
-from tidelake.fileio import FaultMode, FaultyFileIO, FileIO, MemoryFileIO, SimulatedCrash
+from tidelake.fileio import FaultMode, FaultyFileIO, FileIO, MemoryFileIO, SimulatedCrash, parent_of
 
 PK = Shape(("k",), (), None, (("bucket", "1"), ("num-sorted-run.compaction-trigger", "2")))
 PARTITIONED = Shape(("p", "k"), ("p",), None, (("bucket", "2"),))
@@ -62,6 +67,34 @@ FULL_LOG = Shape(
     ),
 )
 POSTPONE = Shape(("k",), (), None, (("bucket", "-2"),))
+GROUPED = Shape(
+    ("k",),
+    (),
+    None,
+    (
+        ("bucket", "1"),
+        ("merge-engine", "partial-update"),
+        ("fields.n.sequence-group", "v"),
+        ("partial-update.remove-record-on-sequence-group", "n"),
+        ("changelog-producer", "lookup"),
+    ),
+)
+SUMS = (
+    ("bucket", "1"),
+    ("merge-engine", "aggregation"),
+    ("fields.n.aggregate-function", "sum"),
+)
+FULL_SUMS = Shape(("k",), (), None, (*SUMS, ("changelog-producer", "full-compaction")))
+LOOKUP_SUMS = Shape(("k",), (), None, (*SUMS, ("changelog-producer", "lookup")))
+JOB_SUMS = Shape(
+    ("k",), (), None, (*SUMS, ("changelog-producer", "lookup"), ("write-only", "true"))
+)
+FIRST_ROW = Shape(
+    ("k",),
+    (),
+    None,
+    (("bucket", "1"), ("merge-engine", "first-row"), ("changelog-producer", "lookup")),
+)
 
 
 def _rows(shape: Shape, start: int, count: int, tag: str) -> list[dict]:
@@ -176,6 +209,17 @@ def _renew(column: str, type_: str, after: str) -> Step:
 
 
 @dataclass
+class Beside:
+    """Another process, which acts in the midst of a scenario's steps."""
+
+    step: Step
+    moment: Callable[[str, bytes], bool]
+    """As of `Between`."""
+    fails: bool
+    """Whether its calls are those that fail, and not those of the steps."""
+
+
+@dataclass
 class Scenario:
     """A table and the operations on it."""
 
@@ -184,10 +228,101 @@ class Scenario:
     steps: list[Step] = field(default_factory=list)
     settle: Callable | None = None
     """What makes all that was written visible, and a table that stopped half-way writable."""
+    given: list[Step] = field(default_factory=list)
+    """What was done before, without a fault; if there is any, the table is there too."""
+    beside: Beside | None = None
+
+    @cached_property
+    def world(self) -> tuple[dict[str, bytes], ModelTable]:
+        """What was given: the files there are, and the model."""
+        files, model = MemoryFileIO(), _model_of(self.shape)
+        if self.given:
+            catalog = open_catalog(files, 3)
+            self.shape.create(catalog)
+            for step in self.given:
+                step.engine(catalog.table(NAME))
+                step.model(model)
+        return {path: files.read_bytes(path) for path, _ in walk(files, WAREHOUSE)}, model
+
+
+def _made_by_engines() -> list[Scenario]:
+    """Parts of rows, sums and first rows, each merged, looked up and logged by a compaction."""
+    parts = [
+        {"k": 0, "v": None, "n": None, "x": 1.5},  # says nothing of the group
+        {"k": 1, "v": "gone", "n": 9, "x": None},
+        {"k": 2, "v": "new", "n": 9, "x": 0.5},
+        {"k": 3, "v": "old", "n": 0, "x": 2.5},
+        {"k": 7, "v": None, "n": None, "x": 3.5},
+    ]
+    return [
+        Scenario(
+            "partial update with lookups",
+            GROUPED,
+            [_write(GROUPED, parts, [row["k"] == 1 for row in parts])],
+            settle=lambda table: table.compact(),
+            given=[_write(GROUPED, _rows(GROUPED, 0, 60, "a"))],
+        ),
+        Scenario(
+            "aggregation with full compactions",
+            FULL_SUMS,
+            [
+                _write(FULL_SUMS, _rows(FULL_SUMS, 2, 4, "b"), [False, True, False, False]),
+                _compact(full=True),
+            ],
+            given=[_write(FULL_SUMS, _rows(FULL_SUMS, 0, 4, "a")), _compact(full=True)],
+        ),
+        Scenario(
+            "first rows with lookups",
+            FIRST_ROW,
+            [_write(FIRST_ROW, _rows(FIRST_ROW, 58, 4, "b"))],
+            settle=lambda table: table.compact(),
+            given=[_write(FIRST_ROW, _rows(FIRST_ROW, 0, 60, "a"))],
+        ),
+    ]
+
+
+def _of_two_processes() -> list[Scenario]:
+    """A writer commits to a bucket between a compaction's plan and its commit; sums tell of each.
+
+    A job meets it when it begins its first file, and can keep what it compacts. A writer that
+    compacts meets another such writer when it is about to publish, and has to let it go.
+    """
+    jobs, writers = [], []
+    for fails in (False, True):
+        who = "the other fails" if fails else "the first fails"
+        jobs.append(
+            Scenario(
+                f"compaction job and writer, {who}",
+                JOB_SUMS,
+                [_compact(full=True)],
+                settle=lambda table: table.compact(),
+                given=[
+                    _write(JOB_SUMS, _rows(JOB_SUMS, 0, 4, "a")),
+                    _write(JOB_SUMS, _rows(JOB_SUMS, 2, 4, "b")),
+                ],
+                beside=Beside(_late(JOB_SUMS), lambda path, _: "/bucket-0/" in path, fails),
+            )
+        )
+        writers.append(
+            Scenario(
+                f"two writers that compact, {who}",
+                LOOKUP_SUMS,
+                [_write(LOOKUP_SUMS, _rows(LOOKUP_SUMS, 2, 4, "b"))],
+                settle=lambda table: table.compact(),
+                given=[_write(LOOKUP_SUMS, _rows(LOOKUP_SUMS, 0, 4, "a"))],
+                beside=Beside(_late(LOOKUP_SUMS), lambda _, data: b'"COMPACT"' in data, fails),
+            )
+        )
+    return [*jobs, *writers]
+
+
+def _late(shape: Shape) -> Step:
+    """New rows, rows of old keys, and a row taken back."""
+    return _write(shape, _rows(shape, 1, 6, "c"), [i == 2 for i in range(6)])
 
 
 def scenarios() -> list[Scenario]:
-    """Create, append, upsert, compact, overwrite, log, postpone, rescale, drop, alter."""
+    """Create, append, upsert, compact, overwrite, log, postpone, rescale, drop, alter, merge."""
     first, second = _rows(PK, 0, 6, "a"), _rows(PK, 3, 6, "b")
     return [
         Scenario("append", APPEND, [_write(APPEND, _rows(APPEND, 0, 4, "a"))] * 2),
@@ -337,6 +472,8 @@ def scenarios() -> list[Scenario]:
                 _compact(full=True),
             ],
         ),
+        *_made_by_engines(),
+        *_of_two_processes(),
     ]
 
 
@@ -346,39 +483,81 @@ class FaultViolation(AssertionError):
 
 def calls_of(scenario: Scenario) -> list[str]:
     """The operations of a faultless run, in order: call N is the Nth."""
-    fileio = FaultyFileIO(MemoryFileIO(), {})
-    _run(scenario, fileio)
+    inner = MemoryFileIO()
+    fileio = FaultyFileIO(inner, {})
+    _run(scenario, inner, fileio)
     return [entry.op for entry in fileio.trace]
 
 
-def _run(scenario: Scenario, fileio) -> tuple[list[ModelTable], bool]:
+def _run(scenario: Scenario, inner: FileIO, faulty: FaultyFileIO) -> tuple[list[ModelTable], bool]:
     """Run until the end or the first failure; the states that may now be visible.
 
     Returns the allowed models and whether the table must exist.
     """
-    model = ModelTable(
-        scenario.shape.keys, scenario.shape.partition_keys, scenario.shape.sequence_field
-    )
-    created = False
+    given, model = scenario.world
+    for path, data in given.items():
+        inner.make_dirs(parent_of(path))
+        inner.write_once(path, data)
+    models, beside = [model.copy()], scenario.beside
+    theirs: tuple[bool, ...] | None = None
+
+    def act() -> None:
+        nonlocal theirs
+        files = faulty if beside.fails else inner
+        theirs = _visible(faulty, lambda: beside.step.engine(open_catalog(files, 4).table(NAME)))
+
+    files: FileIO = faulty
+    if beside is not None:
+        files = Between(inner if beside.fails else faulty, beside.moment, act)
+    created, ours = bool(scenario.given), (True,)
     try:
-        catalog = open_catalog(fileio, 1)
-        scenario.shape.create(catalog)
+        catalog = open_catalog(files, 1)
+        if not created:
+            scenario.shape.create(catalog)
         created = True
         table = catalog.table(NAME)
     except (SimulatedCrash, TidelakeError):
-        return [model], created
+        return models, created
     for step in scenario.steps:
-        after = model.copy()
-        step.model(after)
-        try:
-            step.engine(table)
-        except (SimulatedCrash, OutcomeUnknownError):
-            return [model, after], True
-        except TidelakeError:
-            # a definite refusal: nothing may have become visible
-            return [model], True
-        model = after
-    return [model], True
+        ours = _visible(faulty, lambda step=step: step.engine(table))
+        models = _after(step, models, ours)
+        if ours != (True,):
+            break
+    if beside is not None:
+        if (ours if beside.fails else theirs) not in (None, (True,)):
+            raise FaultViolation("the process without a fault did not come through")
+        models = _after(beside.step, models, theirs or (False,))
+    return models, True
+
+
+def _model_of(shape: Shape) -> ModelTable:
+    if shape.engine in ("partial-update", "aggregation"):
+        return MergedTable(shape.keys, options=dict(shape.options))
+    return ModelTable(shape.keys, shape.partition_keys, shape.sequence_field, engine=shape.engine)
+
+
+def _visible(faulty: FaultyFileIO, act: Callable[[], object]) -> tuple[bool, ...]:
+    """Do something: whether it can be seen afterwards, or both answers where nobody knows."""
+    try:
+        act()
+    except (SimulatedCrash, OutcomeUnknownError):
+        return (False, True)
+    except TidelakeError:
+        if all(entry.mode is None for entry in faulty.trace):
+            raise  # of the scenario's own making
+        return (False,)  # a definite refusal: nothing may have become visible
+    return (True,)
+
+
+def _after(step: Step, models: list[ModelTable], visible: tuple[bool, ...]) -> list[ModelTable]:
+    """The states that may be there after a step."""
+    after = []
+    for model in models:
+        for is_visible in visible:
+            after.append(model.copy())
+            if is_visible:
+                step.model(after[-1])
+    return after
 
 
 def run_fault(
@@ -399,7 +578,7 @@ def run_fault(
     where = f"{scenario.name}, call {call}, {mode.name}"
     faulty = FaultyFileIO(inner, {call: mode})
     try:
-        allowed, must_exist = _run(scenario, faulty)
+        allowed, must_exist = _run(scenario, inner, faulty)
         if recovered is not None:
             state = _state(inner, allowed, must_exist=must_exist)
             if state in recovered:
@@ -455,6 +634,7 @@ def check_changelog(table) -> None:
     if producer == "none":
         return
     state: dict = {}
+    kinds = table.history()["commit_kind"].to_pylist()
     for snapshot_id in range(1, (table.latest_snapshot_id or 0) + 1):
         read = table.changes(snapshot_id - 1, snapshot_id, mode="changelog").to_pylist()
         changes = [tuple(row.values()) for row in read]
@@ -465,9 +645,8 @@ def check_changelog(table) -> None:
                     state[key] = (key, *row)
         else:
             state = replay(state, changes)
-        if (
-            producer == "lookup"
-            and table.history()["commit_kind"][snapshot_id - 1].as_py() != "COMPACT"
+        if producer == "lookup" and not (
+            kinds[snapshot_id - 1] == "COMPACT" and _all_looked_up(table, snapshot_id)
         ):
             continue
         view = table.system_table("ro") if producer == "full-compaction" else table
@@ -475,6 +654,12 @@ def check_changelog(table) -> None:
         held = {row[0]: row for row in rows}
         if state != held:
             raise FaultViolation(f"snapshot {snapshot_id}: {state} is logged and {held} is there")
+
+
+def _all_looked_up(table, snapshot_id: int) -> bool:
+    """Whether level 0 is empty: another process may have committed since a compaction began."""
+    files = table.system_table("files").to_arrow(snapshot_id=snapshot_id, columns=["level"])
+    return 0 not in files["level"].to_pylist()
 
 
 def _settled(scenario: Scenario, catalog):

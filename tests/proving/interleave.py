@@ -11,7 +11,7 @@ from collections.abc import Callable
 from proving.fsck import check_table
 from proving.model import ModelTable
 from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
-from tidelake.fileio import MemoryFileIO
+from tidelake.fileio import FileIO, MemoryFileIO, OutputFile
 
 SHAPE = Shape(("k",), (), None, (("bucket", "2"), ("num-sorted-run.compaction-trigger", "2")))
 
@@ -28,6 +28,34 @@ class Meddled(MemoryFileIO):
             meddle, self.meddle = self.meddle, None
             meddle()
         return super().put_if_absent(path, data)
+
+
+class Between:
+    """The storage of one process, in whose midst another one acts, once.
+
+    `moment` is asked, with path and data, about each file that is opened or published.
+    """
+
+    def __init__(
+        self, inner: FileIO, moment: Callable[[str, bytes], bool], act: Callable[[], None]
+    ) -> None:
+        self._inner, self._moment, self._act = inner, moment, act
+
+    def __getattr__(self, name: str) -> Callable:
+        return getattr(self._inner, name)
+
+    def open_output(self, path: str) -> OutputFile:
+        self._meet(path, b"")
+        return self._inner.open_output(path)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        self._meet(path, data)
+        return self._inner.put_if_absent(path, data)
+
+    def _meet(self, path: str, data: bytes) -> None:
+        if self._moment(path, data):
+            self._moment = lambda *_: False
+            self._act()
 
 
 def _rows(keys: range, tag: str) -> list[dict]:

@@ -13,6 +13,8 @@ import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from proving.one_key import merged
+
 Row = dict[str, object]
 Key = tuple[object, ...]
 
@@ -132,6 +134,31 @@ class ModelTable:
 
     def committed(self, snapshot_id: int) -> None:
         self.by_snapshot[snapshot_id] = self.content()
+
+
+@dataclass
+class MergedTable(ModelTable):
+    """A table of an engine with options of its own: all that came of a key, merged as one.
+
+    Requires: a key that was deleted gets no row of an older sequence.
+    """
+
+    options: dict[str, str] = field(default_factory=dict)
+    changes: dict[Key, list[tuple[str, Row]]] = field(default_factory=dict)
+
+    def apply(self, rows: Iterable[Row], deletes: Iterable[bool] | None = None) -> None:
+        self._content = None
+        rows = list(rows)
+        flags = [False] * len(rows) if deletes is None else list(deletes)
+        for row, is_delete in zip(rows, flags, strict=True):
+            change = ("-D" if is_delete else "+I", row)
+            self.changes.setdefault(self._key(row), []).append(change)
+
+    def content(self) -> list[Row]:
+        if self._content is None:
+            found = (merged(own, self.options, keys=self.keys) for own in self.changes.values())
+            self._content = sorted_rows(row for kind, row in found if kind == "+I")
+        return self._content
 
 
 def sorted_rows(rows: Iterable[Row]) -> list[Row]:

@@ -172,7 +172,7 @@ ENGINES = {
 
 
 def scan_lines(size: Size) -> Iterator[Line]:
-    """Scans with a merge engine against decoding the same files."""
+    """Scans with a merge engine against decoding the same rows, and what the engine adds."""
     runs = runs_of(size)
     with scratch() as place:
         taken = _scans_in_turn(size, runs, place)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from proving import directed, faults, interleave
 from proving.rooted import RootedFileIO
+from proving.scenarios import scenarios
 
 from tidelake.fileio import FaultMode
 
@@ -17,7 +18,7 @@ WITHOUT_DISK = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """Files in memory where there are such: the disk's own part, fsync, is not what is tested."""
 
 
-@pytest.mark.parametrize("scenario", faults.scenarios(), ids=lambda s: s.name)
+@pytest.mark.parametrize("scenario", scenarios(), ids=lambda s: s.name)
 @pytest.mark.parametrize("mode", list(FaultMode), ids=lambda m: m.name)
 def test_no_fault_loses_doubles_or_dangles(scenario, mode):
     runs = list(faults.faults_of(scenario, [mode]))
@@ -26,7 +27,7 @@ def test_no_fault_loses_doubles_or_dangles(scenario, mode):
         faults.run_fault(scenario, call, mode, recovered=RECOVERED[scenario.name])
 
 
-@pytest.mark.parametrize("scenario", faults.scenarios(), ids=lambda s: s.name)
+@pytest.mark.parametrize("scenario", scenarios(), ids=lambda s: s.name)
 def test_no_fault_of_local_files_loses_doubles_or_dangles(scenario):
     """Every fifth call, the modes in turn; all of them in `make faults`: local files are slow."""
     for call, mode in itertools.islice(faults.modes_in_turn(scenario), None, None, 5):
@@ -35,7 +36,7 @@ def test_no_fault_of_local_files_loses_doubles_or_dangles(scenario):
 
 
 def test_the_same_state_is_recovered_from_once():
-    scenario = faults.scenarios()[0]
+    scenario = scenarios()[0]
     recovered = set()
     calls = [call for call, _ in faults.faults_of(scenario, [FaultMode.CRASH_BEFORE])]
     for call in calls:

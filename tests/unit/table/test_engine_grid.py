@@ -48,13 +48,7 @@ ORDERS = {
     "rowkind.field": {"rowkind.field": "kind"},
 }
 STEPS = ("write", "write", "compact", "write", "full", "write", "full")
-AXES = (ENGINES, PRODUCERS, BUCKETS, ORDERS)
-CELLS = [
-    cell
-    for cell in itertools.product(*AXES)
-    # every engine, producer and kind of buckets together; of the other orders every second one
-    if cell[-1] == "arrival" or sum(list(a).index(x) for a, x in zip(AXES, cell, strict=True)) % 2
-]
+CELLS = list(itertools.product(ENGINES, PRODUCERS, BUCKETS, ORDERS))
 
 
 def is_refused(engine, producer, buckets, order):

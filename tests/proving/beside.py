@@ -13,12 +13,24 @@ SUMS = (
 )
 LOOKUP_SUMS = Shape(("k",), (), None, (*SUMS, ("changelog-producer", "lookup")))
 JOB_SUMS = Shape(("k",), (), None, (*LOOKUP_SUMS.options, ("write-only", "true")))
+MARKED_SUMS = Shape(
+    ("k",), (), None, (*SUMS, ("deletion-vectors.enabled", "true"), ("file.compression", "none"))
+)
+JOB_MARKED_SUMS = Shape(("k",), (), None, (*MARKED_SUMS.options, ("write-only", "true")))
+
+LONG = "a" * 60
+"""Makes a file so large that a compaction of the newer ones marks its rows and leaves it."""
 
 
 def of_two_processes() -> list[Scenario]:
-    """Each process of each pair is once the one whose calls fail; sums tell of each commit.
+    """Each process of each pair is once the one whose calls fail; sums tell of each commit."""
+    return [*_of_logs(), *_of_marks()]
 
-    A job meets it when it begins its first file, and can keep what it compacts. A writer that
+
+def _of_logs() -> list[Scenario]:
+    """Compactions that look rows up for the changelog.
+
+    A job meets a writer when it begins its first file, and can keep what it compacts. A writer that
     compacts meets another such writer when it is about to publish, and has to let it go.
     """
     jobs, writers = [], []
@@ -34,7 +46,7 @@ def of_two_processes() -> list[Scenario]:
                     steps.write(JOB_SUMS, steps.rows(JOB_SUMS, 0, 4, "a")),
                     steps.write(JOB_SUMS, steps.rows(JOB_SUMS, 2, 4, "b")),
                 ],
-                beside=Beside(steps.late(JOB_SUMS), lambda path, _: "/bucket-0/" in path, fails),
+                beside=Beside(steps.late(JOB_SUMS), _first_file, fails),
             )
         )
         writers.append(
@@ -48,3 +60,47 @@ def of_two_processes() -> list[Scenario]:
             )
         )
     return [*jobs, *writers]
+
+
+def _of_marks() -> list[Scenario]:
+    """Compactions that mark, in a large old file, the rows that newer ones replace.
+
+    A job marks rows while a writer adds a file without compacting: the marks stay. A job rewrites
+    the marked file while a writer that compacts marks more of its rows: one of them lets go.
+    """
+    kept, contended = [], []
+    for fails in (False, True):
+        who = "the other fails" if fails else "the first fails"
+        kept.append(
+            Scenario(
+                f"deletion vectors of a job beside a writer, {who}",
+                JOB_MARKED_SUMS,
+                [steps.compact(full=False)],
+                settle=lambda table: table.compact(),
+                given=[
+                    steps.write(JOB_MARKED_SUMS, steps.rows(JOB_MARKED_SUMS, 0, 40, LONG)),
+                    steps.compact(full=True),
+                    steps.write(JOB_MARKED_SUMS, steps.rows(JOB_MARKED_SUMS, 2, 4, "b")),
+                ],
+                beside=Beside(steps.late(JOB_MARKED_SUMS), _first_file, fails),
+            )
+        )
+        contended.append(
+            Scenario(
+                f"deletion vectors of a job and a writer, {who}",
+                MARKED_SUMS,
+                [steps.compact(full=True)],
+                settle=lambda table: table.compact(),
+                given=[
+                    steps.write(MARKED_SUMS, steps.rows(MARKED_SUMS, 0, 40, LONG)),
+                    steps.write(MARKED_SUMS, steps.rows(MARKED_SUMS, 2, 4, "b")),
+                ],
+                beside=Beside(steps.late(MARKED_SUMS), _first_file, fails),
+            )
+        )
+    return [*kept, *contended]
+
+
+def _first_file(path: str, _: bytes) -> bool:
+    """A compaction has planned and looked around, and begins to write."""
+    return "/bucket-0/" in path

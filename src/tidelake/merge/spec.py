@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tidelake.errors import UnsupportedError
 from tidelake.merge.column_rules import ColumnRules, SequenceGroup, column_rules
-from tidelake.merge.functions import ColumnFunction
+from tidelake.merge.functions import NEWEST, ColumnFunction
 from tidelake.options import Options
 from tidelake.options.declared import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
@@ -161,17 +161,20 @@ class MergeSpec:
         """Whether rows that retract must meet all older rows of their keys in one merge.
 
         One merged row cannot say both that older values are gone, or are to be taken from, and what
-        came after.
+        came after. Under partial-update rows that only retract make one that retracts: its sum is
+        what they left of nothing, and would be taken back in its turn.
         """
         if not self.combines:
             return False
-        retracted = {name for group in self.groups for name in group.members}
+        if self.remove_on_delete or any(group.removes for group in self.groups):
+            return True
         if self.engine == AGGREGATION:
-            retracted = {function.column for function in self.functions}
-        return (
-            self.remove_on_delete
-            or any(group.removes for group in self.groups)
-            or any(f.forgets_retractions for f in self.functions if f.column in retracted)
+            return any(f.forgets_retractions for f in self.functions)
+        members = {name for group in self.groups for name in group.members}
+        return any(
+            f.name != NEWEST and f.retracts and not f.ignore_retract
+            for f in self.functions
+            if f.column in members
         )
 
     def with_needed(self, columns: Iterable[str]) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ from tidelake.merge.materialise import gather
 from tidelake.merge.run_cursor import Slice
 from tidelake.merge.run_groups import RunGroups
 from tidelake.merge.segments import Segments
-from tidelake.merge.sorted_runs import group_segments, level_of_rows
+from tidelake.merge.sorted_runs import group_segments, level_of_rows, rows_that_count
 from tidelake.merge.spec import FIRST_ROW, MergeSpec
 from tidelake.telemetry import UNLIMITED, Memory
 from tidelake.types import RowKind
@@ -162,7 +162,8 @@ def _of_group(
     rows = pa.Table.from_batches([s.rows for s in slices])
     levels = level_of_rows(slices)
     segments = group_segments(slices, spec, rows)
-    merged = engine.merge(rows, segments)
+    merged = engine.merge(rows, rows_that_count(segments, levels, spec))
+    # the old row may be one that is part of a lower level's row by a lookup
     keys = _Keys.of(segments, levels, rule, rows_count=rows.num_rows)
     of_merged = keys.of_row[merged.rows]
     first_row = spec.engine == FIRST_ROW
@@ -187,7 +188,7 @@ class _Keys:
     Parameters
     ----------
     of_row : int64 array [rows]
-        By row position: the row's key, in key order; -1 for rows that take no part.
+        By row position: the row's key, in key order.
     is_new : bool array [keys]
         Whether a key has a new row.
     is_beneath : bool array [keys]

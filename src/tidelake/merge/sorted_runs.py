@@ -34,7 +34,7 @@ from tidelake.merge.sequence import rank_rows
 from tidelake.merge.spec import MergeSpec
 from tidelake.telemetry import UNLIMITED, Memory
 
-__all__ = ["group_segments", "level_of_rows", "merge_runs"]
+__all__ = ["group_segments", "level_of_rows", "merge_runs", "rows_that_count"]
 
 
 def merge_runs(
@@ -117,7 +117,7 @@ def _merge_group(
 ) -> pa.RecordBatch:
     """Merge whole keys of several runs, oldest run first."""
     rows = pa.Table.from_batches([s.rows for s in slices])
-    segments = group_segments(slices, spec, rows)
+    segments = rows_that_count(group_segments(slices, spec, rows), level_of_rows(slices), spec)
     merged = engine.merge(rows, segments)
     if drop_deletes:
         merged = merged.without_retracts()
@@ -136,15 +136,17 @@ def group_segments(slices: Sequence[Slice], spec: MergeSpec, rows: pa.Table) -> 
     rows : pyarrow.Table
         The slices' rows, one after the other.
     """
-    segments = segments_of(
+    return segments_of(
         np.concatenate([s.keys for s in slices]),
         np.concatenate([s.kinds for s in slices]),
         sort=merge_order,
         rank_of=_rank_of(slices, spec, rows),
     )
-    if spec.by_lookup:
-        return segments.lowest_level_only(level_of_rows(slices))
-    return segments
+
+
+def rows_that_count(segments: Segments, levels: npt.NDArray[np.int64], spec: MergeSpec) -> Segments:
+    """Leave out rows that are part of another by a lookup; `levels` are those of the rows."""
+    return segments.lowest_level_only(levels) if spec.by_lookup else segments
 
 
 def level_of_rows(slices: Sequence[Slice]) -> npt.NDArray[np.int64]:

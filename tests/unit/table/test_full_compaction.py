@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pyarrow as pa
 import pytest
 
@@ -99,3 +101,34 @@ def test_snapshots_that_have_expired_count_as_commits(make, tmp_path):
 def test_no_commits_at_all_are_no_interval(make):
     with pytest.raises(InvalidInputError, match=r"full-compaction\.delta-commits"):
         make(**{"full-compaction.delta-commits": "0"})
+
+
+@pytest.mark.parametrize("force_lookup", ["true", "false"])
+@pytest.mark.parametrize(
+    ("engine", "now"), [("aggregation", 7), ("partial-update", 3), ("deduplicate", 3)]
+)
+def test_what_was_merged_on_the_way_is_told_as_an_update(tmp_path, engine, now, force_lookup):
+    """With lookups a level in between holds rows that the last level's are part of already."""
+    numbers = random.Random(1)
+    options = {
+        "bucket": 1,
+        "merge-engine": engine,
+        "changelog-producer": "full-compaction",
+        "force-lookup": force_lookup,
+    }
+    if engine == "aggregation":
+        options["fields.v.aggregate-function"] = "sum"
+    columns = {"k": "INT", "v": "INT"}
+    catalog = tidelake.open(tmp_path)
+    table = catalog.create_table("db.t", columns, primary_keys=["k"], options=options)
+    others = [{"k": k, "v": numbers.randrange(2**30)} for k in range(2, 4_000)]
+    table.write([{"k": 1, "v": 1}, *others])
+    table.compact(full=True)
+    start = table.latest_snapshot_id
+    for v in (1, 2, 3):
+        table.write([{"k": 1, "v": v}])
+    levels = set(table.system_table("files").to_arrow()["level"].to_pylist())
+    assert levels == ({4, 5} if force_lookup == "true" else {0, 5})
+    table.compact(full=True)
+    changes = [tuple(row.values()) for row in table.changes(start, mode="changelog").to_pylist()]
+    assert changes == [("-U", 1, 1), ("+U", 1, now)]

@@ -6,11 +6,15 @@ can read. Here a write is refused as a whole.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tidelake.errors import InvalidInputError
-from tidelake.merge.functions import no_retraction
+from tidelake.merge.column_rules import SequenceGroup
+from tidelake.merge.functions import ColumnFunction, no_retraction
 from tidelake.merge.partial_update import no_delete
 from tidelake.merge.spec import AGGREGATION, FIRST_ROW, PARTIAL_UPDATE, MergeSpec
 from tidelake.options.declared import IGNORE_DELETE
@@ -19,13 +23,21 @@ from tidelake.types.row_kind import RowKind
 __all__ = ["check_retractions", "deletes_remove"]
 
 
-def check_retractions(spec: MergeSpec, kinds: npt.NDArray[np.int8], *, table: str) -> None:
+def check_retractions(
+    spec: MergeSpec,
+    rows: pa.RecordBatch | pa.Table,
+    kinds: npt.NDArray[np.int8],
+    *,
+    table: str,
+) -> None:
     """Refuse kinds that the engine cannot take.
 
     Parameters
     ----------
     spec : MergeSpec
         How the table merges.
+    rows : RecordBatch or Table [n]
+        The table's columns.
     kinds : int8 array [n]
         Row kinds.
     table : str
@@ -55,6 +67,38 @@ def check_retractions(spec: MergeSpec, kinds: npt.NDArray[np.int8], *, table: st
     functions = [f for f in spec.functions if not f.retracts]
     if spec.engine == AGGREGATION and functions:
         raise _at(table, no_retraction(functions[0]))
+    if spec.engine == PARTIAL_UPDATE and functions:
+        _check_groups(spec, rows, kinds, functions, table=table)
+
+
+def _check_groups(
+    spec: MergeSpec,
+    rows: pa.RecordBatch | pa.Table,
+    kinds: npt.NDArray[np.int8],
+    functions: Sequence[ColumnFunction],
+    *,
+    table: str,
+) -> None:
+    """Refuse rows that retract from functions of groups that cannot take them.
+
+    A row without a sequence leaves its group alone. A -D with the sequence of a group that lets it
+    remove the row may pass: whether it comes too late for that, only the merge knows.
+    """
+    retracts = (kinds & 1) != 0
+    for group in spec.groups:
+        if group.removes:
+            retracts &= (kinds != RowKind.DELETE) | ~_has_sequence(rows, group)
+    for group in spec.groups:
+        own = [function for function in functions if function.column in group.members]
+        if own and (retracts & _has_sequence(rows, group)).any():
+            raise _at(table, no_retraction(own[0]))
+
+
+def _has_sequence(rows: pa.RecordBatch | pa.Table, group: SequenceGroup) -> npt.NDArray[np.bool_]:
+    found = np.zeros(rows.num_rows, np.bool_)
+    for name in group.columns:
+        found |= np.asarray(rows.column(name).is_valid())
+    return found
 
 
 def deletes_remove(spec: MergeSpec) -> bool:

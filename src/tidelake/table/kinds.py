@@ -67,7 +67,7 @@ class KindRules:
         if kinds is None:
             return None
         if self._spec is not None:
-            check_retractions(self._spec, kinds, table=self._table)
+            check_retractions(self._spec, rows, kinds, table=self._table)
         elif (kinds != RowKind.INSERT).any():
             message = (
                 f"Table '{self._table}' has no primary key, so it takes only inserts (+I): give"

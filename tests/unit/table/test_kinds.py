@@ -79,3 +79,49 @@ def test_rescaling_asks_no_column_for_kinds():
     table.write([row(1, 1), row(2, 2, "-D")], row_kinds=["+I", "+I"])
     table.rescale_bucket(3)
     assert rows_of(table) == [(1, 1, "+I"), (2, 2, "-D")]
+
+
+def grouped(**options):
+    catalog = tidelake.open("/w", fileio=MemoryFileIO())
+    engine = {
+        "bucket": 1,
+        "merge-engine": "partial-update",
+        "fields.g.sequence-group": "v",
+        "fields.h.sequence-group": "w",
+        "fields.v.aggregate-function": "max",
+    }
+    columns = {"k": "INT", "v": "INT", "g": "INT", "w": "INT", "h": "INT"}
+    table = catalog.create_table("db.t", columns, primary_keys=["k"], options=engine | options)
+    table.write([{"k": 1, "v": 5, "g": 1, "w": 6, "h": 1}])
+    return table
+
+
+REMOVES = {"partial-update.remove-record-on-sequence-group": "h"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "g", "h", "options"),
+    [("-D", 2, 2, {}), ("-U", 2, None, {}), ("-U", 2, 2, REMOVES), ("-D", 2, None, REMOVES)],
+)
+def test_a_row_is_not_taken_back_from_a_group_that_cannot(kind, g, h, options):
+    table = grouped(**options)
+    with pytest.raises(InvalidInputError, match=r"'db\.t': Column 'v' is aggregated by 'max'"):
+        table.write([{"k": 1, "v": 5, "g": g, "w": 6, "h": h}], row_kinds=[kind])
+    assert table.latest_snapshot_id == 1
+    assert rows_of(table) == [(1, 5, 1, 6, 1)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "g", "h", "options", "left"),
+    [
+        ("-D", None, 2, {}, [(1, 5, 1, None, 2)]),
+        ("-U", None, 2, REMOVES, [(1, 5, 1, None, 2)]),
+        ("-D", 2, 2, REMOVES, []),
+        ("-D", 2, 2, {"fields.v.ignore-retract": "true"}, [(1, 5, 2, None, 2)]),
+        ("-D", 2, 2, {"ignore-delete": "true"}, [(1, 5, 1, 6, 1)]),
+    ],
+)
+def test_a_row_is_taken_back_where_that_asks_no_function(kind, g, h, options, left):
+    table = grouped(**options)
+    table.write([{"k": 1, "v": 5, "g": g, "w": 6, "h": h}], row_kinds=[kind])
+    assert rows_of(table) == left

@@ -829,7 +829,7 @@ def _moving_engine_cases() -> list[Case]:
 
     def case(name: str, engine: str, *steps: Step, **options: str) -> Case:
         fields = {f"fields.{k}.aggregate-function": v for k, v in options.items()}
-        if engine != "first-row":
+        if engine == "aggregation":
             fields |= kept
         return Case(name, columns, [*(Write(rows(v)) for v in range(4)), *steps, Write(rows(4))],
                     ("k",), ("p",), {**small, "merge-engine": engine, **fields},

@@ -26,7 +26,7 @@ from tidelake.options import (
     declared,
     option_texts,
 )
-from tidelake.table.engine_options import check_engine_options
+from tidelake.table.engine_options import check_engine_options, check_function_settings
 from tidelake.table.schema_rules import (
     check_columns,
     check_layout,
@@ -110,6 +110,7 @@ def first_schema(
     check_layout(schema, parsed, table=table)
     engine = parsed.get(declared.MERGE_ENGINE) if keys else None
     check_engine_options(text_options, engine=engine, table=table)
+    check_function_settings(schema, parsed, table=table)
     return schema
 
 

@@ -29,7 +29,7 @@ from tidelake.options.declared import (
 )
 from tidelake.types import DataField, DataType, TableSchema
 
-__all__ = ["ColumnRules", "SequenceGroup", "column_rules"]
+__all__ = ["ColumnRules", "SequenceGroup", "column_rules", "listed"]
 
 PREFIX = "fields."
 GROUP_SUFFIX = ".sequence-group"
@@ -128,7 +128,7 @@ class _Reader:
                     "unset it",
                 )
             return ColumnFunction(field.name, NEWEST, field.type)
-        if not self._is_partial and field.name in _listed(self._options.get(SEQUENCE_FIELD)):
+        if not self._is_partial and field.name in listed(self._options.get(SEQUENCE_FIELD)):
             if own is not None:
                 raise self._invalid(
                     f"column '{field.name}' is a 'sequence.field' and has the option '{key}'",
@@ -155,7 +155,7 @@ class _Reader:
         def setting(what: str) -> str | None:
             return self._options.raw.get(f"{PREFIX}{field.name}.{what}")
 
-        nested_key = _listed(setting("nested-key"))
+        nested_key = listed(setting("nested-key"))
         fault = check_function(name, field.type, nested_key=nested_key)
         if fault is not None:
             kind = UnsupportedError if "not covered" in fault else InvalidInputError
@@ -203,14 +203,14 @@ class _Reader:
         return int(given)
 
     def _groups(self) -> tuple[SequenceGroup, ...]:
-        removing = _listed(self._options.get(PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP))
+        removing = listed(self._options.get(PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP))
         groups: list[SequenceGroup] = []
         of_column: dict[str, str] = {}
         for key, text in sorted(self._options.raw.items()):
             if not (key.startswith(PREFIX) and key.endswith(GROUP_SUFFIX)):
                 continue
-            columns = _listed(key.removeprefix(PREFIX).removesuffix(GROUP_SUFFIX))
-            members = tuple(name for name in _listed(text) if name not in columns)
+            columns = listed(key.removeprefix(PREFIX).removesuffix(GROUP_SUFFIX))
+            members = tuple(name for name in listed(text) if name not in columns)
             for name in (*columns, *members):
                 self._check_column(name, key)
                 if name in of_column:
@@ -267,6 +267,13 @@ class _Reader:
         return InvalidInputError(message, kind="merge_options", table=self._options.table)
 
 
-def _listed(text: str | None) -> tuple[str, ...]:
+def listed(text: str | None) -> tuple[str, ...]:
+    """Give the names in a text, which commas part.
+
+    Examples
+    --------
+    >>> listed("a, b"), listed(None)
+    (('a', 'b'), ())
+    """
     parts: Iterable[str] = (part.strip() for part in (text or "").split(","))
     return tuple(part for part in parts if part)

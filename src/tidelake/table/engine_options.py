@@ -1,7 +1,8 @@
-"""Options that say how a merge engine works, on a table of another engine.
+"""Options of merge engines and functions, on a table or column that has others.
 
-Paimon takes them and does nothing with them: a sum that was asked for is then the newest value.
-Here they are refused where a user gives them. A table that has them on disk is used as it is.
+Paimon takes them and does nothing with them: a sum that was asked for is then the newest value, the
+delimiter of a column that is no ``listagg`` is nowhere to be seen. Here they are refused where a
+user gives them. A table that has them on disk is used as it is.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidelake.errors import InvalidInputError, shortened
+from tidelake.merge.idle_settings import idle_settings
 from tidelake.merge.spec import AGGREGATION, PARTIAL_UPDATE
-from tidelake.options import declared
+from tidelake.options import Options, declared
 from tidelake.options.key_pattern import AGGREGATION_SETTINGS, columns_in
+from tidelake.types import TableSchema
 
-__all__ = ["check_engine_options"]
+__all__ = ["check_engine_options", "check_function_settings"]
 
 _BOTH = (AGGREGATION, PARTIAL_UPDATE)
 _ENGINES = {
@@ -57,6 +60,53 @@ def check_engine_options(given: Mapping[str, str], *, engine: str | None, table:
             f" 'merge-engine' = {' or '.join(map(repr, engines))}, or leave the option out."
         )
         raise InvalidInputError(message, kind="merge_options", table=table, option=key)
+
+
+def check_function_settings(
+    schema: TableSchema,
+    options: Options,
+    *,
+    table: str,
+    before: TableSchema | None = None,
+) -> None:
+    """Refuse settings of functions that a column does not have.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        A new schema. Requires: its columns and options hang together.
+    options : Options
+        Its options.
+    table : str
+        The table's name, for messages.
+    before : TableSchema, optional
+        The schema that is altered: what does nothing in it may do nothing afterwards.
+
+    Raises
+    ------
+    InvalidInputError
+        One is set; its column, that column's function and the functions that it is for are said.
+    """
+    known: set[tuple[int, str, str]] = set()
+    if before is not None:
+        ids = {field.name: field.id for field in before.fields}
+        idle_before = idle_settings(before, Options.parse(before.options, table=table))
+        known = {(ids[idle.column], idle.setting, idle.value) for idle in idle_before}
+    ids = {field.name: field.id for field in schema.fields}
+    for idle in idle_settings(schema, options):
+        if (ids[idle.column], idle.setting, idle.value) in known:
+            continue
+        advice = (
+            f", or set 'fields.{idle.column}.aggregate-function'" if idle.takes_function else ""
+        )
+        message = (
+            f"Table '{table}': option '{shortened(idle.key)}' would do nothing: column"
+            f" '{shortened(idle.column)}' {idle.merged_how}, and the option is for {idle.is_for}."
+            f" Leave the option out{advice}."
+        )
+        raise InvalidInputError(
+            message, kind="merge_options", table=table, option=idle.key, column=idle.column
+        )
 
 
 def _engines_of(key: str) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ from tidelake.fileio.name import validate_name
 from tidelake.format import check_file_formats, check_timestamps
 from tidelake.options import Options, check_new_table, check_supported, declared
 from tidelake.options.given import option_text
-from tidelake.table.engine_options import check_engine_options
+from tidelake.table.engine_options import check_engine_options, check_function_settings
 from tidelake.table.option_change import check_option_change, renamed_in_options
 from tidelake.table.schema_rules import check_columns, check_layout, check_types
 from tidelake.table.time_travel import option_moment
@@ -159,6 +159,7 @@ def _check(old: TableSchema, new: TableSchema, table: str) -> None:
         if known is None or known.message != refusal.message:
             raise refusal
     check_layout(new, parsed, table=table)
+    check_function_settings(new, parsed, table=table, before=old)
 
 
 def _unsupported(parsed: Options, schema: TableSchema, table: str) -> TidelakeError | None:

@@ -13,6 +13,7 @@ from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.options import declared
 from tidelake.options.declared.registry import BY_KEY
+from tidelake.options.key_pattern import AGGREGATION_SETTINGS
 from tidelake.table.dynamic_buckets import DYNAMIC
 
 __all__ = ["check_option_change", "options_of_then", "renamed_in_options"]
@@ -32,13 +33,13 @@ NAMES_COLUMNS = (
     declared.PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP.key,
     declared.RECORD_LEVEL_TIME_FIELD.key,
 )
-KEYED_BY_COLUMN = ("aggregate-function", "ignore-retract", "distinct", "list-agg-delimiter")
-NAMES_ON_BOTH_SIDES = ("sequence-group", "nested-key")
+KEYED_BY_COLUMN = (*AGGREGATION_SETTINGS, "stats-mode")  # ``nested-key`` names fields of its rows
 FILE_INDEX_COLUMNS = re.compile(r"file-index\..+\.columns")
 FILE_INDEX_SETTING = re.compile(
     r"(?P<kind>file-index\.[a-z-]+)\.(?P<column>[^.]+)\.(?P<setting>[a-z-]+)"
 )
 FIELDS = "fields."
+GROUP_SUFFIX = ".sequence-group"
 
 
 def check_option_change(key: str, old: str | None, new: str | None, *, table: str) -> None:
@@ -111,10 +112,9 @@ def renamed_in_options(options: Mapping[str, str], old: str, new: str) -> dict[s
     for key, value in options.items():
         if key in NAMES_COLUMNS:
             result[key] = names(value)
-        elif key.startswith(FIELDS) and key.endswith(NAMES_ON_BOTH_SIDES):
-            setting = key.rpartition(".")[2]
-            columns = key[len(FIELDS) : -len(setting) - 1]
-            result[f"{FIELDS}{names(columns)}.{setting}"] = names(value)
+        elif key.startswith(FIELDS) and key.endswith(GROUP_SUFFIX):
+            columns = key.removeprefix(FIELDS).removesuffix(GROUP_SUFFIX)
+            result[f"{FIELDS}{names(columns)}{GROUP_SUFFIX}"] = names(value)
         elif FILE_INDEX_COLUMNS.fullmatch(key):
             result[key] = names(value)
         elif (matched := FILE_INDEX_SETTING.fullmatch(key)) and matched["column"] == old:

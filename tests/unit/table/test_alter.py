@@ -322,6 +322,53 @@ def test_options_follow_a_renamed_column(catalog):
         table.drop_column("u")
 
 
+LINES = pa.list_(pa.struct({"item": pa.string(), "pieces": pa.int32()}))
+
+
+def test_settings_of_a_function_follow_a_renamed_column(catalog):
+    table = catalog.create_table(
+        "db.o",
+        pa.schema({"k": pa.int32(), "v": LINES}),
+        primary_keys=["k"],
+        options={
+            "bucket": 1,
+            "merge-engine": "aggregation",
+            "fields.v.aggregate-function": "nested_update",
+            "fields.v.nested-key": "item",
+            "fields.v.count-limit": 2,
+            "fields.v.ignore-retract": "true",
+            "fields.v.stats-mode": "none",
+        },
+    )
+    table.alter(RenameColumn("v", "w"))
+    assert {key: v for key, v in table.table_schema.options.items() if "fields." in key} == {
+        "fields.w.aggregate-function": "nested_update",
+        "fields.w.nested-key": "item",
+        "fields.w.count-limit": "2",
+        "fields.w.ignore-retract": "true",
+        "fields.w.stats-mode": "none",
+    }
+
+
+def test_a_nested_key_stays_when_a_column_of_its_name_is_renamed(catalog):
+    table = catalog.create_table(
+        "db.o",
+        pa.schema({"k": pa.int32(), "item": pa.string(), "v": LINES}),
+        primary_keys=["k"],
+        options={
+            "bucket": 1,
+            "merge-engine": "aggregation",
+            "fields.v.aggregate-function": "nested_update",
+            "fields.v.nested-key": "item",
+        },
+    )
+    table.alter(RenameColumn("item", "other"))
+    assert table.table_schema.options["fields.v.nested-key"] == "item"
+    for pieces in (1, 2):
+        table.write([{"k": 1, "other": "", "v": [{"item": "a", "pieces": pieces}]}])
+    assert only_row(table)["v"] == [{"item": "a", "pieces": 2}]
+
+
 def test_options_are_set_for_all_and_those_of_one_use_stay(table, catalog):
     mine = table.copy({"write-only": True, "bucket": 2})
     mine.set_options({"num-sorted-run.compaction-trigger": 7, "snapshot.num-retained.max": 90})

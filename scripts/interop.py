@@ -1,6 +1,6 @@
 """Read our tables with the real Paimon and theirs with ours; print the matrix.
 
-Usage: python scripts/interop.py [--small] [--cases NAME ...] [--readers java-1.3 java-2.1 pypaimon]
+Usage: python scripts/interop.py [--small] [--cases NAME ...] [--readers java-1.3 core-2.1 ...]
 
 Each reader is made ready on first use (Maven, pip) under .venv-oracle/. Exit code 1 if anything
 differs; a reader that cannot be had on this machine is shown as absent, with the reason.

@@ -1,287 +1,32 @@
-"""The tables of the interop check, as data: schema, options and the steps that fill them.
-
-A case says what to do and, by a model that is a Python list or dict, which rows are there after
-each step. Nothing here knows Tidelake: ``make.py`` turns the steps into calls, and every reader is
-compared with the model.
-
-Values are plain Python under Paimon's type names; DATE is days, TIME milliseconds, TIMESTAMP
-nanoseconds since the epoch (see ``cells.value_cell``).
-"""
+"""The tables of the interop check, as data."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from proving.one_key import merged
-
-from interop.cells import Cell, TypeForm, value_cell
-
-Values = tuple[Any, ...]
+from interop.case import (
+    Alter,
+    Case,
+    Compact,
+    Delete,
+    Drop,
+    Overwrite,
+    Rescale,
+    Step,
+    Tag,
+    Truncate,
+    Update,
+    Values,
+    Write,
+)
+from interop.cells import TypeForm
+from interop.merged_cases import merged_cases
 
 DAY_NS = 86_400 * 10**9
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """Append rows, or upsert them into a primary-key table; ``kinds`` may hold ``-D``."""
-
-    rows: Sequence[Values]
-    kinds: Sequence[str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Overwrite:
-    """INSERT OVERWRITE: the whole table or ``partition`` (static), or what the rows touch."""
-
-    rows: Sequence[Values]
-    dynamic: bool = False
-    partition: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """Delete by keys (tuples in primary-key order), or the rows where ``column == value``."""
-
-    keys: Sequence[Values] = ()
-    where: tuple[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Tag:
-    """Name the latest snapshot."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Alter:
-    """Change the schema: the changes (``changes.py``), the columns then, what each row becomes."""
-
-    changes: Sequence[Mapping[str, Any]]
-    columns: Mapping[str, str]
-    row: Callable[[Values], Values]
-    keys: Mapping[str, str] = field(default_factory=dict)
-    """Key and sequence columns that have another name, old to new."""
-
-
-@dataclass(frozen=True, slots=True)
-class Compact:
-    """Merge every bucket into one file; the rows stay. Rows in a postpone bucket become visible."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rescale:
-    """Give partitions (all by default) another number of buckets; the rows stay."""
-
-    buckets: int | None = None
-    partitions: Sequence[Mapping[str, Any]] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """Drop partitions."""
-
-    partitions: Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Truncate:
-    """Drop all rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """Give columns of the rows that have a value (``where``) new values."""
-
-    values: Mapping[str, Any]
-    where: tuple[str, Any]
-
-
-Step = Write | Overwrite | Delete | Tag | Alter | Compact | Rescale | Drop | Truncate | Update
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One table.
-
-    ``full_only`` cases are left out of the small run. ``cannot`` names readers that refuse this
-    table, with words of their refusal: any other error of a reader fails the check. ``left_out``
-    names readers that are known to be wrong here, and why.
-    ``peer_rows`` are written into the finished table by another engine, as upserts, afterwards;
-    ``peer_left_out`` names engines that are known to write them wrongly, and why.
-    """
-
-    name: str
-    columns: Mapping[str, TypeForm]
-    steps: Sequence[Step]
-    primary_keys: tuple[str, ...] = ()
-    partition_keys: tuple[str, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict)
-    full_only: bool = False
-    cannot: Mapping[str, str] = field(default_factory=dict)
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    peer_rows: Sequence[Values] = ()
-    peer_left_out: Mapping[str, str] = field(default_factory=dict)
-
-
-def row_cells(columns: Mapping[str, str], rows: Sequence[Values]) -> list[tuple[Cell, ...]]:
-    """Rows of values as rows of cells."""
-    types = tuple(columns.values())
-    return [tuple(value_cell(v, t) for v, t in zip(r, types, strict=True)) for r in rows]
-
-
-class Model:
-    """The truth about a case's table: a list, or a dict from key to (order, row)."""
-
-    def __init__(self, case: Case) -> None:
-        self.keys, self.partition_keys = case.primary_keys, case.partition_keys
-        self.sequence = case.options.get("sequence.field")
-        self._take_columns(case.columns)
-        self.sign = -1 if case.options.get("sequence.field.sort-order") == "descending" else 1
-        self.ignore_delete = case.options.get("ignore-delete") == "true"
-        self.keyed: dict[Values, tuple[Any, Values | None]] = {}
-        self.listed: list[Values] = []
-        self.options = case.options
-        self.first_row = case.options.get("merge-engine") == "first-row"
-        # what is written is seen from its compaction on, which is a write's second snapshot
-        self.seen_compacted = bool(self.keys) and (
-            self.first_row or case.options.get("deletion-vectors.enabled") == "true"
-        )
-        self.combines = "merge-engine" in case.options and not self.first_row
-        self.history: dict[Values, list[tuple[Any, str, Values]]] = {}
-        self.keys_may_move = not set(self.partition_keys) <= set(self.keys)
-        self.waits = case.options.get("bucket") == "-2"
-        self.waiting: list[tuple[Values, str]] = []
-
-    def _take_columns(self, columns: Mapping[str, str]) -> None:
-        self.columns = columns
-        self.at = {name: i for i, name in enumerate(columns)}
-        self.key_at = tuple(self.at[k] for k in self.keys)
-        self.partition_at = tuple(self.at[k] for k in self.partition_keys)
-        self.sequence_at = None if self.sequence is None else self.at[self.sequence]
-
-    def _alter(self, step: Alter) -> None:
-        self.keys = tuple(step.keys.get(k, k) for k in self.keys)
-        self.sequence = step.keys.get(self.sequence or "", self.sequence)
-        self._take_columns(step.columns)
-        self.listed = [step.row(r) for r in self.listed]
-        self.keyed = {
-            k: (order, None if row is None else step.row(row))
-            for k, (order, row) in self.keyed.items()
-        }
-
-    def cells(self) -> list[tuple[Cell, ...]]:
-        """The rows now, as cells."""
-        return row_cells(self.columns, self.rows())
-
-    def _key(self, row: Values) -> Values:
-        return tuple(row[i] for i in self.key_at)
-
-    def _partition(self, row: Values) -> Values:
-        return tuple(row[i] for i in self.partition_at)
-
-    def _put(self, row: Values, kind: str) -> None:
-        if not self.key_at:
-            assert kind == "+I"
-            self.listed.append(row)
-            return
-        if kind == "-D" and self.ignore_delete:
-            return
-        order: tuple[Any, ...] = ()
-        if self.sequence_at is not None:
-            value = row[self.sequence_at]
-            order = (0, 0) if value is None else (1, self.sign * value)
-        if self.combines:
-            history = self.history.setdefault(self._key(row), [])
-            if self.keys_may_move and history:  # a key stays in the partition it first came to
-                first = history[0][2]
-                row = tuple(first[i] if i in self.partition_at else v for i, v in enumerate(row))
-            history.append((order, kind, row))
-            return
-        known = self.keyed.get(self._key(row))
-        if known is not None and self.first_row:
-            return
-        if known is None or order >= known[0]:
-            self.keyed[self._key(row)] = (order, None if kind == "-D" else row)
-
-    def _drop(self, goes: Callable[[Values], bool]) -> None:
-        self.listed = [r for r in self.listed if not goes(r)]
-        self.keyed = {k: v for k, v in self.keyed.items() if v[1] is None or not goes(v[1])}
-
-    def _update(self, values: Mapping[str, Any], where: tuple[str, Any]) -> None:
-        def new(row: Values) -> Values:
-            if row[self.at[where[0]]] != where[1]:
-                return row
-            return tuple(values.get(name, v) for name, v in zip(self.columns, row, strict=True))
-
-        self.listed = [new(r) for r in self.listed]
-        self.keyed = {
-            k: (order, None if row is None else new(row)) for k, (order, row) in self.keyed.items()
-        }
-
-    def apply(self, step: Step) -> None:
-        """Take one step."""
-        match step:
-            case Write(rows, kinds):
-                for row, kind in zip(rows, kinds or ["+I"] * len(rows), strict=True):
-                    if self.waits:
-                        self.waiting.append((row, kind))
-                    else:
-                        self._put(row, kind)
-            case Overwrite(rows, dynamic, partition):
-                touched = {self._partition(r) for r in rows}
-                fixed = {self.at[k]: v for k, v in (partition or {}).items()}
-                if dynamic:
-                    self._drop(lambda r: self._partition(r) in touched)
-                else:
-                    self._drop(lambda r: all(r[i] == v for i, v in fixed.items()))
-                for row in rows:
-                    self._put(row, "+I")
-            case Delete(keys, where):
-                for key in keys:
-                    self.keyed.pop(tuple(key), None)
-                if where is not None:
-                    self._drop(lambda r: r[self.at[where[0]]] == where[1])
-            case Alter():
-                self._alter(step)
-            case Compact():
-                for row, kind in self.waiting:
-                    self._put(row, kind)
-                self.waiting.clear()
-            case Drop(partitions):
-                for named in partitions:
-                    fixed = {self.at[k]: v for k, v in named.items()}
-                    self._drop(lambda r, fixed=fixed: all(r[i] == v for i, v in fixed.items()))
-            case Truncate():
-                self._drop(lambda _: True)
-            case Update(values, where):
-                self._update(values, where)
-            case Tag() | Rescale():
-                pass
-
-    def rows(self) -> list[Values]:
-        """The rows now."""
-        if self.combines:
-            return self._combined()
-        return [*self.listed, *(row for _, row in self.keyed.values() if row is not None)]
-
-    def _combined(self) -> list[Values]:
-        rows = []
-        for history in self.history.values():
-            ordered = sorted(history, key=lambda entry: entry[0])
-            own = [(kind, dict(zip(self.columns, row, strict=True))) for _, kind, row in ordered]
-            constant = list(dict.fromkeys((*self.keys, *self.partition_keys)))
-            kind, values = merged(own, self.options, keys=constant)
-            if kind in {"+I", "+U"}:
-                rows.append(tuple(values[name] for name in self.columns))
-        return rows
-
-
-# ---- data ----
 
 PKV = {"p": "STRING NOT NULL", "k": "BIGINT NOT NULL", "v": "STRING"}
 NAMED_PARTITIONS = {
@@ -774,7 +519,7 @@ def engine_cases() -> list[Case]:
     return [
         Case("partial_update", {"k": "INT NOT NULL", "a": "DOUBLE", "b": "INT", "c": "STRING"},
              [Write(parts(80)), Write(parts(60)), Compact(), *(Write(parts(50)) for _ in range(7))], ("k",),
-             options=partial_update, peer_rows=parts(50)),
+             viewed=True, options=partial_update, peer_rows=parts(50)),
         Case("partial_update_removed", {"k": "INT NOT NULL", "a": "DOUBLE", "b": "INT", "c": "STRING"},
              [Write(parts(80)), Write(parts(60)), Write([(k, None, 1, "x") for k in range(0, 120, 3)], ["-D"] * 40), Write(parts(30)), Compact()],
              ("k",), options={**partial_update, "partial-update.remove-record-on-delete": "true"}, peer_rows=parts(20),
@@ -856,7 +601,7 @@ def _lookup_cases() -> list[Case]:
     commits = {"keys_count": 100, "per_commit": 30}
     rng = random.Random(35)
     return [
-        Case("first_row", KV, _upserts(31, commits=7, **commits), ("k",),
+        Case("first_row", KV, _upserts(31, commits=7, **commits), ("k",), viewed=True,
              options={"bucket": "2", "merge-engine": "first-row", "ignore-delete": "true"}, peer_rows=peer),
         Case("lookup_first_row", KV, _upserts(32, commits=4, **commits), ("k",),
              options={**lookup, "merge-engine": "first-row", "ignore-delete": "true"}, peer_rows=peer, full_only=True),
@@ -976,7 +721,7 @@ def all_cases() -> list[Case]:
     words = [(i, word, i % 3) for i, word in enumerate(ODD_WORDS)]
     days = [(19_000 + i % 4, i % 3, i, f"v{i}") for i in range(120)]
     return [
-        Case("append", AKV, append),
+        Case("append", AKV, append, viewed=True),
         Case("append_deleted", AKV, [*append, *marks], options=marked),
         Case("append_deleted_bucketed", AKV, [*append, *marks, Compact(), Delete(where=("k", 9))],
              options={**marked, "bucket": "3", "bucket-key": "k"}),
@@ -1017,7 +762,7 @@ def all_cases() -> list[Case]:
         Case("pk_int", KV, _upserts(1, commits=6, keys_count=400, per_commit=60), ("k",),
              options={"bucket": "2"},
              peer_rows=[(k, f"peer-{k}", k) for k in range(0, 600, 7)]),
-        Case("pk_compacted", KV, _upserts(2, commits=24, keys_count=300, per_commit=40), ("k",),
+        Case("pk_compacted", KV, _upserts(2, commits=24, keys_count=300, per_commit=40), ("k",), viewed=True,
              options={"bucket": "1"}, peer_rows=[(k, None, -k) for k in range(50)]),
         Case("pk_composite", COMPOSITE,
              [Write(_unique([_composite_row(rng, v) for _ in range(300)], 4)) for v in range(5)],
@@ -1086,8 +831,7 @@ def all_cases() -> list[Case]:
         Case("pk_sequence_descending", {"k": "INT NOT NULL", "v": "STRING", "seq": "BIGINT"},
              [Write([(k, "first", 10) for k in range(50)]),
               Write([(k, "late", 9) if k % 3 else (k, "newer", 11) for k in range(50)])],
-             ("k",), full_only=True,
-             left_out={"java-1.3": "1.3.1 keeps comparators without their sort order in one JVM"},
+             ("k",), full_only=True, alone=True,
              options={"bucket": "2", "sequence.field": "seq", "sequence.field.sort-order": "descending"}),
         Case("types_append", SCALARS, [Write(scalar_rows()), Write(scalar_rows()[::-1])]),
         Case("types_pk", SCALARS, [Write(scalar_rows()), Write([(*scalar_rows()[i][:1], *scalar_rows()[i - 1][1:])
@@ -1175,6 +919,7 @@ def all_cases() -> list[Case]:
              [Write(_noise_rows(rng, range(6_000))), Write(_noise_rows(rng, range(0, 6_000, 7)))],
              ("k",), options={"bucket": "1"}, peer_rows=_noise_rows(rng, range(0, 6_000, 500))),
         *engine_cases(),
+        *merged_cases(),
         *changelog_cases(),
         *format_cases(),
         Case("write_only", KV, _upserts(9, commits=12, keys_count=100, per_commit=30), ("k",),

@@ -7,7 +7,7 @@ the rows the model says it has: a step that also compacted has two, and both mus
 from __future__ import annotations
 
 import decimal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import accumulate
@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from proving.changelog import ChangelogModel
 
 import tidelake
-from interop.cases import (
+from interop.case import (
     Alter,
     Case,
     Compact,
@@ -35,12 +34,14 @@ from interop.cases import (
     Write,
     row_cells,
 )
-from interop.cells import Cell, table_cells
+from interop.cells import Cell, difference, table_cells
 from interop.changes import change_of
+from interop.logged import logged, modes_of, packed_changes
 from tidelake.types import DataField, parse_type
 from tidelake.types.arrow import to_arrow_schema
 
 _WIDE = decimal.Context(prec=60)
+BETWEEN, MODE = "incremental-between", "incremental-between-scan-mode"
 _UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
@@ -53,7 +54,19 @@ class Moment:
     columns: list[str]
     rows: list[tuple[Cell, ...]]
     system: str | None = None
-    """A system table, which Java's core alone is asked for."""
+    """A view of the table's rows (``audit_log``, ``binlog``, ``ro``), which Java is asked for."""
+
+    passed_over: bool = False
+    """Changes in level 0 of a table whose state is read from the levels above it: Java 1.3.1 passes
+    over them, and shows none; 2.1 and we show them (2.1's ``AbstractBatchTableScan`` says why)."""
+
+    @property
+    def between(self) -> tuple[int, int] | None:
+        """The snapshots whose changes are asked for."""
+        if BETWEEN not in self.option:
+            return None
+        start, end = self.option[BETWEEN].split(",")
+        return int(start), int(end)
 
 
 @dataclass(slots=True)
@@ -64,6 +77,8 @@ class Made:
     path: Path
     model: Model
     moments: list[Moment] = field(default_factory=list)
+    newest: int = 0
+    """The last snapshot."""
 
 
 def _nested_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -165,6 +180,7 @@ def make_table(warehouse: Path, case: Case) -> Made:
     )
     made = Made(case, warehouse / "db.db" / case.name, Model(case))
     seen = 0
+    ends = [0]  # the newest snapshot after each step
     for step in case.steps:
         before = made.model.cells()
         _take(table, step, made.model.keys)
@@ -176,37 +192,52 @@ def make_table(warehouse: Path, case: Case) -> Made:
             told = before if made.model.seen_compacted and snapshot < newest else rows
             made.moments.append(Moment(f"snapshot {snapshot}", asked, columns, told))
         seen = newest
+        ends.append(seen)
         if isinstance(step, Tag):
             asked = {"scan.tag-name": step.name}
             made.moments.append(Moment(f"tag {step.name}", asked, columns, rows))
+    made.newest = seen
     made.moments.append(Moment("now", {}, list(made.model.columns), made.model.cells()))
-    if "changelog-producer" in case.options:
-        made.moments.append(_logged(case, seen))
-        for view in ("audit_log", "ro"):  # Java must read what we read
-            shown = table.system_table(view).to_arrow()
-            rows = table_cells(shown)
-            made.moments.append(Moment(view, {}, shown.column_names, rows, view))
+    if case.is_viewed:
+        made.moments += [*_views(table, made), *_changes(table, made, ends)]
     return made
 
 
-def _logged(case: Case, newest: int) -> Moment:
-    """The changelog from the beginning, as the model of the producers says."""
-    model = ChangelogModel(tuple(case.columns), case.options)
-    changes: list[Values] = []
-    for step in case.steps:
-        if isinstance(step, Compact):
-            logs = {"full-compaction": model.compact_fully()}
-        else:
-            if isinstance(step, Delete):  # its rows hold the key and nothing else
-                nulls = (None,) * (len(case.columns) - len(case.primary_keys))
-                rows = [("-D", *key, *nulls) for key in step.keys]
+def _views(table: tidelake.Table, made: Made) -> Iterator[Moment]:
+    """The views now: others must read what we read, and that must be the model's rows."""
+    for view in ("audit_log", "binlog", "ro"):
+        shown = table.system_table(view).to_arrow()
+        rows = table_cells(shown)
+        if view == "audit_log":
+            there = [row[1:] for row in rows if row[0] in {"s:+I", "s:+U"}]
+            wrong = difference(made.model.cells(), there, shown.column_names[1:])
+            assert wrong is None, f"{made.case.name}: its $audit_log shows other rows: {wrong}"
+        yield Moment(view, {}, shown.column_names, rows, view)
+
+
+def _changes(table: tidelake.Table, made: Made, ends: Sequence[int]) -> Iterator[Moment]:
+    """What changed from the beginning and from the middle on: the model's, or as we read it.
+
+    A row of `$audit_log` or `$binlog` says its kind; the table itself shows the rows alone.
+    """
+    case = made.case
+    rows, packed = {"rowkind": "STRING", **case.columns}, {"rowkind": "STRING"}
+    packed |= {name: {"type": "ARRAY", "element": form} for name, form in case.columns.items()}
+    middle = len(case.steps) // 2
+    for mode in modes_of(case):
+        by_step = logged(case, mode)
+        over = mode == "delta" and made.model.seen_compacted
+        for first in dict.fromkeys((0, middle)):
+            asked = {BETWEEN: f"{ends[first]},{ends[-1]}", MODE: mode}
+            label = f"{mode} from {ends[first]}"
+            if by_step is None:
+                read = table.system_table("audit_log").changes(ends[first], ends[-1], mode=mode)
+                cells = table_cells(read)
             else:
-                assert isinstance(step, Write), "the model knows writes, deletes and compactions"
-                kinds = step.kinds or ["+I"] * len(step.rows)
-                rows = [(kind, *row) for kind, row in zip(kinds, step.rows, strict=True)]
-            given, looked_up = model.write(rows)
-            logs = {"input": given, "lookup": looked_up}
-        changes += logs.get(case.options["changelog-producer"], [])
-    columns = {"rowkind": "STRING", **case.columns}
-    asked = {"incremental-between": f"0,{newest}", "incremental-between-scan-mode": "changelog"}
-    return Moment("changelog", asked, list(columns), row_cells(columns, changes), "audit_log")
+                changes = [change for step in by_step[first:] for change in step]
+                cells = row_cells(rows, changes)
+                told = row_cells(packed, packed_changes(changes))
+                yield Moment(f"{label}, packed", asked, list(packed), told, "binlog", over)
+            yield Moment(label, asked, list(rows), cells, "audit_log", over)
+            plain = [row[1:] for row in cells]
+            yield Moment(f"{label}, as rows", asked, list(case.columns), plain, passed_over=over)

@@ -17,7 +17,10 @@ from interop.cells import table_cells
 from interop.protocol import Row, serve
 
 
-def _read(table_path: str, options: Mapping[str, str]) -> tuple[list[str], list[Row]]:
+def _read(
+    table_path: str, options: Mapping[str, str], system: str | None
+) -> tuple[list[str], list[Row]]:
+    assert system is None, "it is asked for no system table"
     place = Path(table_path)
     catalog = pypaimon.CatalogFactory.create({"warehouse": str(place.parents[1])})
     table = catalog.get_table(f"{place.parent.name.removesuffix('.db')}.{place.name}")

@@ -8,6 +8,7 @@ there. A reader that cannot be made ready says why in one sentence; it is then s
 reader          what it is
 ==============  ============================================================================
 ``java-1.3``    Java Paimon 1.3.1 core, our ``java/Dump.java`` in one JVM run
+``core-2.1``    Java Paimon 2.1-SNAPSHOT core (the oracle's jar), the same program
 ``java-2.1``    Java Paimon 2.1-SNAPSHOT on Spark 4.1.2, one session (the oracle's jar)
 ``pypaimon``    pypaimon 2.1.0
 ==============  ============================================================================
@@ -99,6 +100,8 @@ class Reader:
 
     name = ""
     title = ""
+    is_core = False
+    """Whether it is a bare Java program: it starts quickly, and compacts too."""
 
     def prepare(self) -> None:
         """Make it ready; ``AbsentError`` says why that cannot be. One process at a time does."""
@@ -132,7 +135,7 @@ class Reader:
                 timeout=_TIMEOUT_S,
                 check=False,
             )
-            answers = read_answers(answered) if answered.is_file() else {}
+            answers = read_answers(answered, requests) if answered.is_file() else {}
         tail = " | ".join(done.stdout.strip().splitlines()[-3:])[-300:]
         for request in requests:
             lost = Answer(error=f"no answer (exit code {done.returncode}): {tail}")
@@ -145,12 +148,17 @@ class JavaCore(Reader):
 
     name = "java-1.3"
     title = "Java Paimon 1.3.1"
+    is_core = True
+    version = "1.3"
+    """The directory beside the sources that has what this version calls otherwise."""
     settings = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
     """Quick to start, for short programs."""
 
     def __init__(self) -> None:
-        self.jars = CACHE / "java-1.3"
-        sources = sorted((HERE / "java").glob("*.java"))
+        self.jars = CACHE / self.name
+        sources = sorted(
+            [*(HERE / "java").glob("*.java"), *(HERE / "java" / self.version).glob("*.java")]
+        )
         digest = hashlib.sha256(b"".join(s.read_bytes() for s in sources)).hexdigest()[:12]
         self.sources, self.classes = sources, self.jars / f"classes-{digest}"
         self.class_path = ""
@@ -158,12 +166,8 @@ class JavaCore(Reader):
     def is_cached(self) -> bool:
         return (self.jars / "paimon-bundle-1.3.1.jar").is_file()
 
-    def make_ready(self) -> None:
-        _tool("java")
-        spark = importlib.util.find_spec("pyspark")
-        if spark is None or spark.origin is None:
-            message = "pyspark is not installed, whose wheel has the Hadoop jars Java Paimon needs"
-            raise AbsentError(message)
+    def bundle(self) -> Path:
+        """The jar that holds this Paimon, fetched on first use."""
         bundle = self.jars / "paimon-bundle-1.3.1.jar"
         if not bundle.is_file():
             fetched = self.jars / "fetched"
@@ -173,6 +177,15 @@ class JavaCore(Reader):
                 what=f"fetching {PAIMON_JAR} with Maven",
             )  # fmt: skip
             (fetched / bundle.name).rename(bundle)
+        return bundle
+
+    def make_ready(self) -> None:
+        _tool("java")
+        spark = importlib.util.find_spec("pyspark")
+        if spark is None or spark.origin is None:
+            message = "pyspark is not installed, whose wheel has the Hadoop jars Java Paimon needs"
+            raise AbsentError(message)
+        bundle = self.bundle()
         jars = Path(spark.origin).parent / "jars"
         borrowed = [str(p) for n in _SPARK_WHEEL_JARS for p in sorted(jars.glob(f"{n}-[0-9]*.jar"))]
         self.class_path = os.pathsep.join([str(bundle), *borrowed, str(self.classes)])
@@ -191,6 +204,23 @@ class JavaCore(Reader):
 
     def _java(self, *arguments: str) -> list[str]:
         return [_tool("java"), *self.settings, "-cp", self.class_path, "Dump", *arguments]
+
+
+class JavaCore21(JavaCore):
+    """Java Paimon 2.1-SNAPSHOT without Spark, of the jar that is made for Spark."""
+
+    name = "core-2.1"
+    title = "Java Paimon 2.1"
+    version = "2.1"
+
+    def is_cached(self) -> bool:
+        return SPARK_JAR.is_file()
+
+    def bundle(self) -> Path:
+        if not SPARK_JAR.is_file():
+            message = f"the oracle's jar is not beside this checkout ({SPARK_JAR.name})"
+            raise AbsentError(message)
+        return SPARK_JAR
 
 
 class JavaOnSpark(Reader):
@@ -236,4 +266,6 @@ class Pypaimon(Reader):
         return [str(self.python), str(HERE / "pypaimon_dump.py"), str(requests), str(answers)]
 
 
-READERS: dict[str, type[Reader]] = {r.name: r for r in (JavaCore, JavaOnSpark, Pypaimon)}
+READERS: dict[str, type[Reader]] = {
+    r.name: r for r in (JavaCore, JavaCore21, JavaOnSpark, Pypaimon)
+}

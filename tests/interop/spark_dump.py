@@ -71,12 +71,25 @@ def _plain(cell: str | None, kind: str) -> object:
 def main() -> None:
     """Serve all requests in one session."""
     session = _session(sys.argv[3])
+    catalogs: dict[str, str] = {}
 
     def load(table: str, options: Mapping[str, str]) -> DataFrame:
         return session.read.format("paimon").options(**options).load(f"file:{table}")
 
-    def read(table: str, options: Mapping[str, str]) -> tuple[list[str], list[Row]]:
-        frame = load(table, options)
+    def view(table: str, system: str, options: Mapping[str, str]) -> DataFrame:
+        # only a catalog knows the name of a view: one for each warehouse
+        warehouse, database, name = table.rsplit("/", 2)
+        catalog = catalogs.setdefault(warehouse, f"w{len(catalogs)}")
+        session.conf.set(f"spark.sql.catalog.{catalog}", "org.apache.paimon.spark.SparkCatalog")
+        session.conf.set(f"spark.sql.catalog.{catalog}.warehouse", f"file:{warehouse}")
+        session.conf.set(f"spark.sql.catalog.{catalog}.cache-enabled", "false")
+        full_name = f"{catalog}.{database.removesuffix('.db')}.`{name}${system}`"
+        return session.read.format("paimon").options(**options).table(full_name)
+
+    def read(
+        table: str, options: Mapping[str, str], system: str | None
+    ) -> tuple[list[str], list[Row]]:
+        frame = load(table, options) if system is None else view(table, system, options)
         # toArrow() fails on a NOT NULL field of a null struct, when it names the types anew
         batches = frame._collect_as_arrow()
         return frame.columns, table_cells(pa.Table.from_batches(batches)) if batches else []

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidelake
-from interop.cases import row_cells
+from interop.case import row_cells
 from interop.cells import difference, table_cells
 from tidelake.types.variant import encode_variant, variant_objects
 

@@ -16,7 +16,8 @@ from unit.format.test_nested_orc_avro import (
 )
 
 import tidelake
-from interop.cases import NESTED, nested_rows, row_cells
+from interop.case import row_cells
+from interop.cases import NESTED, nested_rows
 from interop.cells import difference, table_cells
 from interop.make import rows_to_arrow
 from interop.peer import JavaPeer, PeerError

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 import tidelake
-from interop.cases import row_cells
+from interop.case import row_cells
 from interop.cells import difference, table_cells
 from interop.make import rows_to_arrow
 

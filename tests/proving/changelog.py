@@ -47,6 +47,7 @@ class ChangelogModel:
         self.rows: dict = {}  # key: what is stored of it, oldest first
         self.settled: dict = {}  # the state of the last full compaction
         self.new: set = set()  # keys that were written since
+        self.flushed: list = []  # the rows of the last flush: one of each key
 
     def write(self, rows):
         """Take (kind, *row) rows in one flush; the changelogs of 'input' and of 'lookup'."""
@@ -56,8 +57,9 @@ class ChangelogModel:
             if change[0] in ("-U", "-D") and self.options.get("ignore-delete") == "true":
                 continue
             batch.setdefault(change[1], []).append(change)
-        for key, own in batch.items():
-            self.rows.setdefault(key, []).append(self._merged(own))
+        self.flushed = [self._merged(batch[key]) for key in sorted(batch)]
+        for change in self.flushed:
+            self.rows.setdefault(change[1], []).append(change)
         self.new |= set(batch)
         given = [change for key in sorted(batch) for change in self._ordered(batch[key])]
         return given, self._changes(before, self.state(), sorted(batch))

@@ -10,6 +10,8 @@ import math
 import struct
 from decimal import ROUND_HALF_UP, Decimal
 
+from proving.bitmap32 import Bitmap
+
 
 class Refused(Exception):
     """The engine cannot take these rows."""
@@ -112,10 +114,18 @@ class Column:
         return a or b
 
     def both_listagg(self, a, b):
-        return a + self.settings.get("delimiter", ",") + b
+        delimiter = self.settings.get("delimiter", ",")
+        if not self.settings.get("distinct"):
+            return a + delimiter + b
+        seen = a.split(delimiter)  # what is there stays as it is
+        new = [x for x in dict.fromkeys(b.split(delimiter)) if x.strip() and x not in seen]
+        return delimiter.join([a, *new])
 
     def both_collect(self, a, b):
         return a + b
+
+    def both_rbm32(self, a, b):
+        return Bitmap(a.numbers | b.numbers)
 
     def both_merge_map(self, a, b):
         return {**a, **b}
@@ -126,8 +136,12 @@ class Column:
         if len(a) >= limit:
             return a
         rows = [x for x in a if x is not None] + [x for x in b if x is not None][: limit - len(a)]
-        key = self.settings.get("nested_key")
-        return list({x[key]: x for x in rows}.values()) if key else rows
+        if self.settings.get("nested_key"):
+            return list({self.nested_key(x): x for x in rows}.values())
+        return rows
+
+    def nested_key(self, row):
+        return tuple(row[name] for name in self.settings["nested_key"].split(","))
 
     def retract(self, old):
         if self.ignore:
@@ -157,12 +171,11 @@ class Column:
                 self.value = {k: v for k, v in value.items() if k not in old}
         elif name == "nested_update":
             if value is not None and old is not None:
-                key = self.settings.get("nested_key")
                 rows = [x for x in value if x is not None]
                 gone = [x for x in old if x is not None]
-                if key:
-                    keys = [x[key] for x in gone]
-                    last = {x[key]: x for x in rows}
+                if self.settings.get("nested_key"):
+                    keys = [self.nested_key(x) for x in gone]
+                    last = {self.nested_key(x): x for x in rows}
                     self.value = [x for k, x in last.items() if k not in keys]
                 else:
                     self.value = [x for x in rows if x not in gone]
@@ -277,6 +290,8 @@ def merged(rows, options, *, keys):
             "ignore_retract": options.get(f"fields.{name}.ignore-retract") == "true",
             "distinct": options.get(f"fields.{name}.distinct") == "true",
             "delimiter": options.get(f"fields.{name}.list-agg-delimiter", ","),
+            "nested_key": options.get(f"fields.{name}.nested-key"),
+            "count_limit": int(options.get(f"fields.{name}.count-limit", 2**31 - 1)),
         }
         for name in others
         if (function := options.get(f"fields.{name}.aggregate-function"))
@@ -284,9 +299,9 @@ def merged(rows, options, *, keys):
     key_values = {name: rows[0][1][name] for name in keys}
     own = [(kind, {name: values[name] for name in others}) for kind, values in rows]
     if options["merge-engine"] == "aggregation":
-        sequence = options.get("sequence.field")
+        sequence = options.get("sequence.field", "").split(",")
         for name in others:
-            default = "last_value" if name == sequence else "last_non_null_value"
+            default = "last_value" if name in sequence else "last_non_null_value"
             ignores = options.get(f"fields.{name}.ignore-retract") == "true"
             functions.setdefault(name, {"name": default, "ignore_retract": ignores})
         removes = options.get("aggregation.remove-record-on-delete") == "true"

@@ -11,6 +11,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.disk.IOManagerImpl;
@@ -40,6 +41,8 @@ import org.apache.paimon.types.DataType;
  */
 public final class Dump {
     private static final ObjectMapper JSON = new ObjectMapper();
+    /** System tables whose columns are those of the table itself. */
+    private static final Set<String> ROWS = Set.of("audit_log", "binlog", "ro");
 
     private Dump() {}
 
@@ -144,12 +147,13 @@ public final class Dump {
         if (request.has("system")) {
             table = SystemTableLoader.load(request.get("system").asText(), (FileStoreTable) table);
         }
+        boolean isMetadata = request.has("system") && !ROWS.contains(request.get("system").asText());
         List<DataField> fields = table.rowType().getFields();
         List<String> columns = new ArrayList<>();
         List<Integer> shown = new ArrayList<>();
         for (int at = 0; at < fields.size(); at++) {
-            // a system table's lists have no cells, and are not compared
-            if (!request.has("system") || !(fields.get(at).type() instanceof ArrayType)) {
+            // lists of a table of metadata have no cells, and are not compared
+            if (!isMetadata || !(fields.get(at).type() instanceof ArrayType)) {
                 shown.add(at);
                 columns.add(fields.get(at).name());
             }

@@ -339,7 +339,7 @@ final class Peer {
     private static void feedMoving(FileStoreTable table, TableWrite write, List<InternalRow> rows, IOManager io,
             boolean overwrite) throws Exception {
         try (GlobalIndexAssigner assigner = new GlobalIndexAssigner(table)) {
-            assigner.open(0, io, 1, 0, (row, bucket) -> {
+            OfVersion.open(assigner, io, (row, bucket) -> {
                 try {
                     write.write(row, bucket);
                 } catch (Exception failure) {

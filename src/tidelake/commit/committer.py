@@ -17,8 +17,10 @@
 6. Buckets of a table with dynamic ones were chosen by an index; that it still holds is checked
    against each base (:mod:`tidelake.commit.index_plan`).
 7. Publishing, races, and outcomes in doubt: :mod:`tidelake.commit.publish`.
+8. After a commit old snapshots expire (:mod:`tidelake.commit.expiry`), unless the table is
+   ``write-only``.
 
-Once the data is committed, no failure of the compaction after it is raised: an error from
+Once the data is committed, no failure of compaction or expiry after it is raised: an error from
 :meth:`Committer.commit` means that no row became visible. Source: Paimon's ``FileStoreCommitImpl``
 (1.3.1), with the duplicate check on every attempt and rule 4 of the conflict check added.
 """
@@ -39,6 +41,7 @@ from tidelake.commit.changes import (
 from tidelake.commit.compacted import Fitting, fitting_compactions, is_of_messages
 from tidelake.commit.context import CommitContext
 from tidelake.commit.deletion_plan import PlacedDeletions, check_deletions, with_deletions
+from tidelake.commit.expiry import expire_quietly
 from tidelake.commit.index_plan import IndexPlan
 from tidelake.commit.live_places import live_in
 from tidelake.commit.new_metadata import NewMetadata
@@ -65,6 +68,7 @@ from tidelake.metadata.hash_index import read_hash_index
 from tidelake.metadata.index_entry import IndexEntry
 from tidelake.metadata.index_manifest import index_entries
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
+from tidelake.options import declared
 from tidelake.types.predicate import Predicate
 
 __all__ = ["Committer"]
@@ -168,6 +172,7 @@ class Committer:
         changes_rows = any(m.changes_rows for m in messages)
         data_kind = CommitKind.OVERWRITE if changes_rows else CommitKind.APPEND
         done = run(data_kind, plan, self._index_rule(messages))
+        self._expire(done.snapshots)
         return Committed(done.snapshots, done.gave_way, interleaved, done.replayed)
 
     def overwrite(
@@ -234,11 +239,13 @@ class Committer:
 
         index = self._index_plan(messages)
         run = self._run(messages, user, identifier, properties, base_snapshot_id)
-        return run(
+        done = run(
             CommitKind.OVERWRITE,
             plan,
             lambda _, before, __: index.replaced(before, is_dropped),
         )
+        self._expire(done.snapshots)
+        return done
 
     def compact_manifests(self, *, user: str) -> Snapshot | None:
         """Merge the newest snapshot's manifests, without what cancels out, in a COMPACT snapshot.
@@ -301,7 +308,14 @@ class Committer:
             statistics=statistics,
             merges_manifests=merges_manifests,
         )
-        return self._publisher(own, list_names).publish(request)[0]
+        snapshot, _ = self._publisher(own, list_names).publish(request)
+        self._expire(() if snapshot is None else (snapshot,))
+        return snapshot
+
+    def _expire(self, snapshots: Sequence[Snapshot]) -> None:
+        """Let what has expired go, after a commit that made snapshots."""
+        if snapshots and not self._context.options.get(declared.WRITE_ONLY):
+            expire_quietly(self._context, snapshots[-1])
 
     def live_files(
         self, snapshot: Snapshot, partition: bytes | None = None, bucket: int | None = None

@@ -9,7 +9,7 @@ import numpy as np
 
 from tidelake.errors import UnsupportedError
 from tidelake.maintenance.answers import DONE
-from tidelake.maintenance.partition_text import pairs_of, partitions_of
+from tidelake.maintenance.partition_text import options_of, partitions_of
 from tidelake.maintenance.procedure import Call, ParameterType, Procedure, optional, required
 from tidelake.metadata.live_set import live_entries
 from tidelake.options import declared, parse_value
@@ -42,7 +42,7 @@ def _compact(call: Call) -> Rows:
         raise call.wrong("compact_strategy", f"it is 'full' or 'minor', not '{strategy}'.")
     _refuse_order(call)
     chosen = _chosen(call, table)
-    options = _options(call)
+    options = options_of(call["options"])
     buckets = _buckets(call)
     idle = _given(call, "partition_idle_time")
     if idle is not None:
@@ -86,11 +86,6 @@ def _chosen(call: Call, table: Table) -> object:
     if partitions is not None and where is not None:
         raise call.wrong("where", "it cannot be used together with partitions.")
     return where if partitions is None else partitions_of(table, partitions)
-
-
-def _options(call: Call) -> dict[str, object] | None:
-    text = _given(call, "options")
-    return None if text is None else dict(pairs_of(text, "options", example="a=1,b=2"))
 
 
 def _buckets(call: Call) -> list[int] | None:
@@ -144,7 +139,7 @@ def _idle_partitions(
 
 
 def _compact_manifest(call: Call) -> Rows:
-    options = _options(call)
+    options = options_of(call["options"])
     table = call.table if options is None else call.table.with_options(options)
     table.compact_manifests()
     return [(True,)]

@@ -11,7 +11,7 @@ from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.table import Table
 from tidelake.types.default_value import default_scalar
 
-__all__ = ["pairs_of", "partitions_of"]
+__all__ = ["options_of", "pairs_of", "partitions_of"]
 
 
 def partitions_of(table: Table, text: str) -> list[dict[str, object]]:
@@ -57,6 +57,19 @@ def pairs_of(text: str, what: str, *, example: str) -> dict[str, str]:
             raise InvalidInputError(message, kind="procedure_argument", argument=what)
         pairs[name.strip()] = value.strip()
     return pairs
+
+
+def options_of(text: str | None) -> dict[str, object] | None:
+    """The options of ``'a=1,b=2'``; None where the text is blank.
+
+    Raises
+    ------
+    InvalidInputError
+        It is not of that form, or has a name twice.
+    """
+    if text is None or not text.strip():
+        return None
+    return dict(pairs_of(text.strip(), "options", example="a=1,b=2"))
 
 
 def _value(table: Table, name: str, text: str) -> object:

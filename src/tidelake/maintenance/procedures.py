@@ -14,6 +14,7 @@ import pyarrow as pa
 from tidelake.catalog import Catalog
 from tidelake.errors import NotFoundError, UnsupportedError, near_names
 from tidelake.maintenance.compact import COMPACT, COMPACT_MANIFEST, RESCALE
+from tidelake.maintenance.expire import EXPIRE_CHANGELOGS, EXPIRE_SNAPSHOTS
 from tidelake.maintenance.partition import DROP_PARTITION, MARK_PARTITION_DONE
 from tidelake.maintenance.procedure import Call, Procedure, Runner
 from tidelake.maintenance.rollback import (
@@ -46,6 +47,8 @@ PROCEDURES: Mapping[str, Procedure] = {
         ROLLBACK,
         ROLLBACK_TO_TIMESTAMP,
         ROLLBACK_TO_WATERMARK,
+        EXPIRE_SNAPSHOTS,
+        EXPIRE_CHANGELOGS,
         PURGE_FILES,
         DROP_PARTITION,
         MARK_PARTITION_DONE,
@@ -53,8 +56,7 @@ PROCEDURES: Mapping[str, Procedure] = {
 }
 """The procedures that there are, by name."""
 
-_EXPIRY = "nothing expires yet; it comes with snapshot expiry"
-_ORPHANS = "files that nothing refers to are not looked for yet; it comes with snapshot expiry"
+_ORPHANS = "files that nothing refers to are not looked for yet"
 _BRANCHES = "branches cannot be written yet; $branches shows those that Paimon made"
 _CONSUMERS = "consumers cannot be changed yet; $consumers shows those that Paimon made"
 _HIVE = "there is no Hive metastore here; the warehouse's directories are the catalog"
@@ -62,13 +64,13 @@ _VIEWS = "a catalog of directories keeps no views and functions; use Spark's own
 _ROW_IDS = "tables with row tracking and global indexes are not covered"
 
 REFUSED: Mapping[str, str] = {
-    "expire_snapshots": _EXPIRY,
-    "expire_tags": _EXPIRY,
-    "expire_partitions": f"{_EXPIRY}; drop_partition drops those that you name",
+    "expire_tags": "tags do not expire by themselves yet; delete_tag removes those that you name",
+    "expire_partitions": "partitions do not expire by themselves yet; drop_partition drops those"
+    " that you name",
     "trigger_tag_automatic_creation": "tags are not made by themselves here; use create_tag",
     "remove_orphan_files": _ORPHANS,
     "remove_unexisting_files": _ORPHANS,
-    "repair_earliest_snapshot": _EXPIRY,
+    "repair_earliest_snapshot": "a hint that is wrong is not believed; there is nothing to repair",
     "create_branch": _BRANCHES,
     "delete_branch": _BRANCHES,
     "rename_branch": _BRANCHES,

@@ -4,6 +4,7 @@ from tidelake.options import declared
 from tidelake.options.check import (
     check_new_table,
     check_one_use,
+    check_retained,
     check_supported,
     check_write_mode,
     is_option,
@@ -29,6 +30,7 @@ __all__ = [
     "Support",
     "check_new_table",
     "check_one_use",
+    "check_retained",
     "check_supported",
     "check_write_mode",
     "declared",

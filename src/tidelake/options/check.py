@@ -18,8 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
-from tidelake.options.declared import layout
-from tidelake.options.declared.merge import FIELDS_DEFAULT_AGGREGATE_FUNCTION
+from tidelake.options.declared import commit, layout, merge
 from tidelake.options.declared.registry import BY_KEY
 from tidelake.options.given import option_text, option_texts
 from tidelake.options.key_pattern import (
@@ -35,6 +34,7 @@ from tidelake.options.table_options import Options
 __all__ = [
     "check_new_table",
     "check_one_use",
+    "check_retained",
     "check_supported",
     "check_write_mode",
     "is_option",
@@ -109,7 +109,7 @@ def _check_key(key: str, table: str) -> None:
 
 
 def _check_aggregate(key: str, value: str, table: str) -> None:
-    names_one = key == FIELDS_DEFAULT_AGGREGATE_FUNCTION.key or (
+    names_one = key == merge.FIELDS_DEFAULT_AGGREGATE_FUNCTION.key or (
         columns_in(key) is not None and key.endswith(".aggregate-function")
     )
     if names_one and value not in AGGREGATE_FUNCTIONS:
@@ -265,7 +265,8 @@ def check_supported(
     UnsupportedError
         An option's value is valid in Paimon but not covered; the message says what to do.
     InvalidInputError
-        The buckets of an append table have no key.
+        The buckets of an append table have no key, or fewer snapshots or changelogs are to be kept
+        at most than at least.
 
     Examples
     --------
@@ -277,6 +278,8 @@ def check_supported(
     _check_buckets(options, table=table, has_primary_key=has_primary_key, action=action)
     if action == "create":
         check_write_mode(options, table=table, has_primary_key=has_primary_key)
+    if action != "read":
+        _check_retentions(options, table=table)
     for key, option in BY_KEY.items():
         if options.is_set(option) and _is_refused(
             option.coverage, has_primary_key=has_primary_key, action=action
@@ -373,3 +376,49 @@ def _check_buckets(options: Options, *, table: str, has_primary_key: bool, actio
             " (columns that decide a row's bucket); give it, or leave 'bucket' at '-1'."
         )
         raise InvalidInputError(message, kind="option_value", option="bucket-key", table=table)
+
+
+def _check_retentions(options: Options, *, table: str) -> None:
+    least = options.get(commit.SNAPSHOT_NUM_RETAINED_MIN)
+    most = options.get(commit.SNAPSHOT_NUM_RETAINED_MAX)
+    check_retained("snapshot", least, most, table=table)
+    told_least = options.get(merge.CHANGELOG_NUM_RETAINED_MIN)
+    told_most = options.get(merge.CHANGELOG_NUM_RETAINED_MAX)
+    least = least if told_least is None else told_least
+    most = most if told_most is None else told_most
+    check_retained("changelog", least, most, table=table)
+
+
+def check_retained(what: str, least: int, most: int, *, table: str) -> None:
+    """Refuse numbers of snapshots or changelogs to keep that contradict each other.
+
+    Parameters
+    ----------
+    what : str
+        ``"snapshot"`` or ``"changelog"``.
+    least, most : int
+        How many are kept at least, and at most.
+    table : str
+        The table's name, for messages.
+
+    Raises
+    ------
+    InvalidInputError
+        Less would be kept at most than at least, or nothing.
+
+    Examples
+    --------
+    >>> check_retained("snapshot", 10, 5, table="db.t")
+    Traceback (most recent call last):
+    tidelake.errors.InvalidInputError: Table db.t: at most 5 snapshots would be kept, and at ...
+    """
+    lower, upper = f"{what}.num-retained.min", f"{what}.num-retained.max"
+    if least < 1:
+        message = f"Table {table}: '{lower}' is {least}; at least one {what} is kept."
+        raise InvalidInputError(message, kind="retention", option=lower, table=table)
+    if most < least:
+        message = (
+            f"Table {table}: at most {most} {what}s would be kept, and at least {least}: set both"
+            f" '{lower}' and '{upper}', the first not above the second."
+        )
+        raise InvalidInputError(message, kind="retention", option=upper, table=table)

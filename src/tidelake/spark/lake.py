@@ -35,6 +35,7 @@ from tidelake.spark.write import write_frame
 from tidelake.table import SystemTable, Table
 from tidelake.table.changes_range import planned_changes
 from tidelake.table.compaction import Chosen
+from tidelake.table.expiry import expire_after_compaction
 from tidelake.table.logged_changes import ChangesMode
 from tidelake.table.time_travel import Moment
 from tidelake.table.write import CommitIdentity, WriteResult
@@ -599,10 +600,12 @@ class Lake:
         table = self._in_session(self._data_table(name), options)
         chosen = Chosen.of(table.handle, partitions, buckets)
         _check_tasks(tasks, table=name)
-        return interruptible(
+        result = interruptible(
             self.spark,
             lambda: compact_on_spark(self.spark, table.handle, chosen, full=full, tasks=tasks),
         )
+        expire_after_compaction(table.handle)
+        return result
 
     def _in_session(self, table: Table, options: Mapping[str, object] | None) -> Table:
         """The table with the session's options, and over them those of one use."""

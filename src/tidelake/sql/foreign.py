@@ -19,7 +19,8 @@ _DESCRIBES = {"DESCRIBE", "DESC"}
 _HERE: dict[tuple[str, ...], str] = {
     ("OPTIMIZE",): "CALL sys.compact(table => 't') merges files; compact_strategy => 'minor' only"
     " small ones.",
-    ("VACUUM",): "snapshots do not expire in this version, and files that they name stay.",
+    ("VACUUM",): "snapshots expire with the commits, as the table's options say;"
+    " CALL sys.expire_snapshots(table => 't') does it now.",
     ("RESTORE",): "CALL sys.rollback(table => 't', version => '3') goes back to a snapshot or tag.",
     ("DESCRIBE", "HISTORY"): _HISTORY,
     ("DESC", "HISTORY"): _HISTORY,

@@ -140,9 +140,9 @@ class TableHandle:
             schemas=schemas,
         )
 
-    def committer(self) -> Committer:
-        """What makes writes visible."""
-        context = CommitContext(
+    def commit_context(self) -> CommitContext:
+        """What commits need."""
+        return CommitContext(
             self.fileio,
             self.paths,
             schema=self.schema,
@@ -151,7 +151,10 @@ class TableHandle:
             manifests=self.manifests,
             table=self.identifier,
         )
-        return Committer(context)
+
+    def committer(self) -> Committer:
+        """What makes writes visible."""
+        return Committer(self.commit_context())
 
     def with_options(self, options: Options) -> TableHandle:
         """The same table with other options."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelake.errors import CorruptError, NotFoundError
-from tidelake.metadata.snapshot import Snapshot, parse_json
+from tidelake.metadata.consumer import next_snapshot_ids
+from tidelake.metadata.snapshot import Snapshot
 from tidelake.table.handle import TableHandle
 from tidelake.table.java_text import java_duration
 from tidelake.types import TableSchema
@@ -107,7 +107,7 @@ AGGREGATION_FIELDS = pa.schema(
     ]
 )
 
-BRANCH_PREFIX, CONSUMER_PREFIX = "branch-", "consumer-"
+BRANCH_PREFIX = "branch-"
 FIELD_OPTION_PARTS_MIN = 3
 """``fields.<column>.<what>``; ``fields.default-aggregate-function`` names no column."""
 
@@ -202,22 +202,8 @@ def branches_table(handle: TableHandle) -> pa.Table:
 
 def consumers_table(handle: TableHandle) -> pa.Table:
     """``$consumers``: one row per reader of changes that said how far it has come."""
-    directory = handle.paths.consumer_dir
-    rows = []
-    for status in sorted(handle.fileio.list_dir(directory), key=lambda s: s.name):
-        if status.is_dir or not status.name.startswith(CONSUMER_PREFIX):
-            continue
-        path = f"{directory}/{status.name}"
-        try:
-            document = parse_json(handle.fileio.read_bytes(path), path=path)
-        except NotFoundError:
-            continue  # it went while we looked
-        next_id = document.get("nextSnapshot")
-        if isinstance(next_id, bool) or not isinstance(next_id, int):
-            message = f"Consumer file {path} has no nextSnapshot: delete it, or restore it."
-            raise CorruptError(message, kind="consumer_file", path=path)
-        name = status.name.removeprefix(CONSUMER_PREFIX)
-        rows.append({"consumer_id": name, "next_snapshot_id": next_id})
+    found = next_snapshot_ids(handle.fileio, handle.paths)
+    rows = [{"consumer_id": name, "next_snapshot_id": number} for name, number in found.items()]
     return pa.Table.from_pylist(rows, schema=CONSUMERS)
 
 

@@ -18,16 +18,17 @@ import contextlib
 from dataclasses import dataclass
 
 from tidelake.errors import OutcomeUnknownError, StorageError, UnsupportedError
+from tidelake.metadata.consumer import CONSUMER_PREFIX
 from tidelake.metadata.live_set import live_entries, manifest_files
 from tidelake.metadata.snapshot import Snapshot, numbered
+from tidelake.metadata.snapshot_files import changelog_files, named_files, state_files
 from tidelake.table.delete import truncate
 from tidelake.table.handle import TableHandle
-from tidelake.table.snapshot_files import changelog_files, named_files, state_files
 from tidelake.table.write import CommitIdentity
 
 __all__ = ["PurgeResult", "purge_files"]
 
-CHANGELOG_PREFIX, CONSUMER_PREFIX = "changelog-", "consumer-"
+CHANGELOG_PREFIX = "changelog-"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from tidelake.table.compaction import Chosen, compact_table
 from tidelake.table.conversions import Conversions
 from tidelake.table.delete import drop_partitions, truncate
 from tidelake.table.display import describe, describe_html
+from tidelake.table.expiry import expire_after_compaction
 from tidelake.table.explain import ScanExplanation
 from tidelake.table.handle import TableHandle
 from tidelake.table.logged_changes import ChangesMode
@@ -305,8 +306,11 @@ class Table(Conversions, Alterations, Modifications, Versions):
         handle = self._for_call(options)
         chosen = Chosen.of(handle, partitions, buckets)
         if handle.options.get(declared.BUCKET) == POSTPONE_BUCKET:
-            return compact_postponed(handle, chosen, full=full)
-        return compact_table(handle, chosen, full=full)
+            result = compact_postponed(handle, chosen, full=full)
+        else:
+            result = compact_table(handle, chosen, full=full)
+        expire_after_compaction(handle)
+        return result
 
     def compact_manifests(self) -> WriteResult:
         """Merge the manifests of the newest snapshot, in one commit that touches metadata only.

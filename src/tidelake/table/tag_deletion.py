@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from tidelake.errors import StorageError
 from tidelake.metadata.snapshot import Snapshot
+from tidelake.metadata.snapshot_files import state_files
 from tidelake.table.handle import TableHandle
-from tidelake.table.snapshot_files import state_files
 
 __all__ = ["delete_tag"]
 

@@ -1,20 +1,22 @@
-"""The ways to name versions of a table and to go back to them, as methods."""
+"""The ways to name versions of a table, to go back to them and to let them go, as methods."""
 
 from __future__ import annotations
 
 import abc
 from datetime import timedelta
 
-from tidelake.errors import InvalidInputError, shortened
+from tidelake.commit.expiry import Expired
+from tidelake.errors import InvalidInputError, NotFoundError, shortened
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared, parse_value
 from tidelake.table.arguments import whole_number
+from tidelake.table.expiry import expire_changelogs_now, expire_snapshots_now
 from tidelake.table.handle import TableHandle
 from tidelake.table.purge import PurgeResult, purge_files
 from tidelake.table.rollback import RollbackResult, roll_back
 from tidelake.table.tag_deletion import delete_tag
-from tidelake.table.time_travel import Moment, Time
+from tidelake.table.time_travel import Moment, Time, timestamp_ms
 
 __all__ = ["Retention", "Versions"]
 
@@ -23,7 +25,7 @@ Retention = str | int | timedelta
 
 
 class Versions(abc.ABC):
-    """Tags, rollback and purge."""
+    """Tags, rollback, expiry and purge."""
 
     @property
     @abc.abstractmethod
@@ -67,6 +69,9 @@ class Versions(abc.ABC):
             retained_ms = handle.options.get(declared.TAG_DEFAULT_TIME_RETAINED)
         snapshot = self._to_tag(snapshot_id, timestamp)
         handle.tags.create(name, snapshot, time_retained_ms=retained_ms, clock=handle.env.clock)
+        if not self._is_kept(snapshot, name):
+            handle.tags.delete(name)
+            raise _expired(handle, snapshot, name)
 
     def replace_tag(
         self,
@@ -90,7 +95,11 @@ class Versions(abc.ABC):
         handle.time_travel.by_tag(name)  # refuses an unknown tag with near names
         retained_ms = _retained_ms(time_retained, handle.identifier)
         snapshot = self._to_tag(snapshot_id, timestamp)
+        before = handle.fileio.read_bytes(handle.paths.tag(name))
         handle.tags.replace(name, snapshot, time_retained_ms=retained_ms, clock=handle.env.clock)
+        if not self._is_kept(snapshot, name):
+            handle.fileio.replace(handle.paths.tag(name), before)
+            raise _expired(handle, snapshot, name)
 
     def rename_tag(self, name: str, new_name: str) -> None:
         """Give a tag another name.
@@ -172,6 +181,117 @@ class Versions(abc.ABC):
             raise InvalidInputError(message, kind="rollback_target", table=handle.identifier)
         return roll_back(handle, target, dry_run=dry_run)
 
+    def expire_snapshots(
+        self,
+        *,
+        retain_max: int | None = None,
+        retain_min: int | None = None,
+        older_than: Time | None = None,
+        max_deletes: int | None = None,
+        dry_run: bool = False,
+    ) -> Expired:
+        """Remove the oldest snapshots, with the files that only they need.
+
+        Every commit does it as the options say, unless the table is ``write-only``; this is for
+        other numbers, or to do it now. Tags, branches and consumers keep what they need. A reader
+        of a snapshot that goes loses its files.
+
+        Parameters
+        ----------
+        retain_max : int, optional
+            Kept at most, whatever their age; by default ``snapshot.num-retained.max``.
+        retain_min : int, optional
+            Kept at least; by default ``snapshot.num-retained.min``, which is 10.
+        older_than : int, str, datetime or date, optional
+            What was followed by another snapshot before this time may go; by default what
+            ``snapshot.time-retained`` does not keep: an hour ago.
+        max_deletes : int, optional
+            How many go at a time, the oldest first; by default ``snapshot.expire.limit``, 50.
+        dry_run : bool
+            Whether to say only what would go.
+
+        Returns
+        -------
+        Expired
+            ``ids`` of the snapshots, and the number of ``removed_files``.
+
+        Raises
+        ------
+        InvalidInputError
+            Less would be kept at most than at least, or nothing.
+        CorruptError
+            Something that says what is needed cannot be read; it is named. What was found before
+            it is gone.
+
+        Examples
+        --------
+        >>> import tempfile, tidelake, pyarrow as pa
+        >>> catalog = tidelake.open(tempfile.mkdtemp())
+        >>> table = catalog.create_table("db.t", pa.schema({"k": pa.int64()}))
+        >>> for k in range(5):
+        ...     _ = table.write([{"k": k}])
+        >>> table.expire_snapshots(retain_max=2, retain_min=1).ids
+        (1, 2, 3)
+        """
+        return expire_snapshots_now(
+            self.handle,
+            retain_max=retain_max,
+            retain_min=retain_min,
+            older_than_ms=None if older_than is None else timestamp_ms(older_than),
+            max_deletes=max_deletes,
+            dry_run=dry_run,
+        )
+
+    def expire_changelogs(
+        self,
+        *,
+        retain_max: int | None = None,
+        retain_min: int | None = None,
+        older_than: Time | None = None,
+        max_deletes: int | None = None,
+        delete_all: bool = False,
+        dry_run: bool = False,
+    ) -> Expired:
+        """Remove the oldest of the changelogs that outlived their snapshots, with their files.
+
+        Every commit does it as ``changelog.*`` says, unless the table is ``write-only``. Changelogs
+        of snapshots that are there go with them.
+
+        Parameters
+        ----------
+        retain_max, retain_min : int, optional
+            Kept at most and at least, those of snapshots that are there counted; by default
+            ``changelog.num-retained.max`` and ``.min``.
+        older_than : int, str, datetime or date, optional
+            What was followed by another snapshot before this time may go; by default what
+            ``changelog.time-retained`` does not keep.
+        max_deletes : int, optional
+            As in :meth:`expire_snapshots`.
+        delete_all : bool
+            Whether all of them go, whatever the other arguments say.
+        dry_run : bool
+            Whether to say only what would go.
+
+        Returns
+        -------
+        Expired
+            ``ids`` of the snapshots whose changelogs are gone, and the number of ``removed_files``.
+
+        Raises
+        ------
+        InvalidInputError, CorruptError
+            As of :meth:`expire_snapshots`.
+        """
+        return expire_changelogs_now(
+            self.handle,
+            retain_max=retain_max,
+            retain_min=retain_min,
+            older_than_ms=None if older_than is None else timestamp_ms(older_than),
+            max_deletes=max_deletes,
+            delete_all=delete_all,
+            dry_run=dry_run,
+        )
+
     def purge_files(self, *, dry_run: bool = False) -> PurgeResult:
         """Remove all rows and all history: snapshots, tags, changelogs. This cannot be undone.
 
@@ -194,6 +314,18 @@ class Versions(abc.ABC):
             The table has branches.
         """
         return purge_files(self.handle, dry_run=dry_run)
+
+    def _is_kept(self, snapshot: Snapshot, name: str) -> bool:
+        """Whether a snapshot is there after a tag of it was made, or another tag is of it.
+
+        An expiry removes the snapshot's file before it looks for tags, and then the others: a tag
+        that finds the file is found.
+        """
+        handle = self.handle
+        if handle.fileio.exists(handle.paths.snapshot(snapshot.id)):
+            return True
+        others = [handle.tags.load(other) for other in handle.tags.names() if other != name]
+        return any(other.snapshot.id == snapshot.id for other in others)
 
     def _to_tag(self, snapshot_id: int | None, timestamp: Time | None) -> Snapshot:
         handle = self.handle
@@ -222,3 +354,11 @@ def _retained_ms(given: object, table: str) -> int | None:
         )
         raise InvalidInputError(message, kind="time_retained", table=table)
     return number
+
+
+def _expired(handle: TableHandle, snapshot: Snapshot, name: str) -> NotFoundError:
+    message = (
+        f"Snapshot {snapshot.id} of table '{handle.identifier}' expired while tag '{name}' was"
+        " made: tag a newer one."
+    )
+    return NotFoundError(message, kind="snapshot_not_found", table=handle.identifier)

@@ -60,7 +60,6 @@ __all__ = [
 
 TITLE = "Commits, manifests, snapshots, tags"
 
-_EXPIRY = no_effect("nothing expires yet: every snapshot is kept until another engine expires it")
 _AUTO_TAG = no_effect("tags are not made by themselves here; create them by name")
 
 COMMIT_MAX_RETRIES: Final = integer(
@@ -122,32 +121,38 @@ SNAPSHOT_IGNORE_EMPTY_COMMIT: Final = boolean(
     no_effect("a commit without files makes no snapshot, as Java's batch writers do"),
 )
 SNAPSHOT_NUM_RETAINED_MIN: Final = integer(
-    "snapshot.num-retained.min", 10, "Snapshots kept at least.", _EXPIRY, minimum=1
+    "snapshot.num-retained.min",
+    10,
+    "Snapshots kept at least, the newest counted, whatever their age.",
+    minimum=1,
 )
 SNAPSHOT_NUM_RETAINED_MAX: Final = integer(
-    "snapshot.num-retained.max", 2**31 - 1, "Snapshots kept at most.", _EXPIRY, minimum=1
+    "snapshot.num-retained.max",
+    2**31 - 1,
+    "Snapshots kept at most, whatever their age. Set it with snapshot.num-retained.min.",
+    minimum=1,
 )
 SNAPSHOT_TIME_RETAINED: Final = duration(
     "snapshot.time-retained",
     3_600_000,
-    "Age up to which snapshots are kept. Larger: longer time travel, more space.",
-    _EXPIRY,
+    "How long a snapshot is kept after the next one was committed. Larger: longer time travel, "
+    "more space.",
 )
 SNAPSHOT_EXPIRE_LIMIT: Final = integer(
-    "snapshot.expire.limit", 50, "Snapshots expired at a time.", _EXPIRY
+    "snapshot.expire.limit", 50, "Snapshots expired at a time, by a commit or a call."
 )
 SNAPSHOT_EXPIRE_EXECUTION_MODE: Final = enumeration(
     "snapshot.expire.execution-mode",
     "sync",
     ("sync", "async"),
     "Whether a commit waits for expiry.",
-    _EXPIRY,
+    no_effect("a commit returns when what has expired is gone"),
 )
 SNAPSHOT_CLEAN_EMPTY_DIRECTORIES: Final = boolean(
     "snapshot.clean-empty-directories",
     False,
     "Whether expiry removes folders it emptied.",
-    _EXPIRY,
+    no_effect("folders that are empty stay"),
     fallback_keys=("snapshot.expire.clean-empty-directories",),
 )
 SNAPSHOT_WATERMARK_IDLE_TIMEOUT: Final = duration(

@@ -41,7 +41,6 @@ __all__ = [
 
 TITLE = "Merging: engines, order, deletes, changelog"
 
-_NO_EXPIRY = no_effect("changelogs live as long as their snapshots here")
 
 MERGE_ENGINE: Final = enumeration(
     "merge-engine",
@@ -133,13 +132,21 @@ CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS: Final = text(
     "Columns, comma-separated, that do not count when the two are compared.",
 )
 CHANGELOG_NUM_RETAINED_MIN: Final = integer(
-    "changelog.num-retained.min", None, "Changelogs kept at least.", _NO_EXPIRY
+    "changelog.num-retained.min",
+    None,
+    "Changelogs kept at least, those of snapshots that are there counted. Where it, "
+    "changelog.num-retained.max or changelog.time-retained says more than the same option of "
+    "snapshots, changelogs outlive their snapshots; unset, each is as for snapshots.",
 )
 CHANGELOG_NUM_RETAINED_MAX: Final = integer(
-    "changelog.num-retained.max", None, "Changelogs kept at most.", _NO_EXPIRY
+    "changelog.num-retained.max",
+    None,
+    "Changelogs kept at most, whatever their age.",
 )
 CHANGELOG_TIME_RETAINED: Final = duration(
-    "changelog.time-retained", None, "How long changelogs are kept.", _NO_EXPIRY
+    "changelog.time-retained",
+    None,
+    "How long a changelog is kept after the next snapshot was committed.",
 )
 DELETE_FORCE_PRODUCE_CHANGELOG: Final = boolean(
     "delete.force-produce-changelog",

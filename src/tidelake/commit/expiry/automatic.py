@@ -1,0 +1,51 @@
+"""What every commit does with what has expired, unless the table is ``write-only``."""
+
+from __future__ import annotations
+
+import logging
+
+from tidelake.commit.context import CommitContext
+from tidelake.commit.expiry.changelogs import expire_changelogs
+from tidelake.commit.expiry.retention import is_decoupled, retentions
+from tidelake.commit.expiry.snapshots import expire_snapshots
+from tidelake.errors import TidelakeError
+from tidelake.metadata.snapshot import Snapshot
+
+__all__ = ["expire_as_configured", "expire_quietly"]
+
+_LOG = logging.getLogger("tidelake")
+
+
+def expire_as_configured(context: CommitContext, newest: Snapshot) -> None:
+    """Expire what the table's options do not keep.
+
+    Parameters
+    ----------
+    newest : Snapshot
+        The newest snapshot, or one that is about as new. A clock that is behind its time counts as
+        being there.
+
+    Notes
+    -----
+    Costs nothing while the table has no more snapshots than are kept at least; then the hint of the
+    oldest one is read and the time of the one after it.
+    """
+    now_ms = max(context.env.clock.now_ms(), newest.time_ms)
+    of_snapshots, of_changelogs = retentions(context.options, now_ms=now_ms)
+    if newest.id <= of_snapshots.count_min:
+        return
+    keeps_changelogs = is_decoupled(of_snapshots, of_changelogs)
+    expired = expire_snapshots(context, of_snapshots, keeps_changelogs=keeps_changelogs)
+    if keeps_changelogs or expired.ids:
+        expire_changelogs(context, of_changelogs)
+
+
+def expire_quietly(context: CommitContext, newest: Snapshot) -> None:
+    """Expire after a commit that is done whatever happens here: what fails is logged.
+
+    The next commit tries again.
+    """
+    try:
+        expire_as_configured(context, newest)
+    except TidelakeError as error:
+        _LOG.warning("Table %s: old snapshots could not expire: %s", context.table, error)

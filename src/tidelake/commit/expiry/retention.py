@@ -1,0 +1,137 @@
+"""How many snapshots and changelogs are kept, and for how long. Pure.
+
+Of the ids from the oldest on, those expire for which all of this holds:
+
+1. at least `count_min` newer ones stay, itself counted (``num-retained.min``);
+2. the one after it is older than `older_than_ms` (``time-retained``), or more than `count_max`
+   would stay (``num-retained.max``);
+3. no consumer has still to read it;
+4. at most `limit` go at a time (``snapshot.expire.limit``).
+
+Source: Paimon's ``ExpireSnapshotsImpl`` and ``ExpireChangelogImpl``; rule 2 asks for the age of the
+next one, as 2.1 does, where 1.3.1 asks for its own: a state is kept for that long after it was the
+newest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidelake.options import Option, Options, declared
+
+__all__ = ["Retention", "is_decoupled", "retentions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What is kept.
+
+    Parameters
+    ----------
+    count_min, count_max : int
+        Kept at least, and at most.
+    older_than_ms : int
+        What was followed by another before this time may go, ms since the epoch.
+    limit : int
+        How many go at a time.
+    """
+
+    count_min: int
+    count_max: int
+    older_than_ms: int
+    limit: int
+
+    def end(
+        self,
+        oldest_id: int,
+        newest_id: int,
+        *,
+        held_id: int | None,
+        time_ms: Callable[[int], int | None],
+    ) -> int:
+        """Id of the oldest that stays.
+
+        Parameters
+        ----------
+        oldest_id, newest_id : int
+            The oldest that may go, and the table's newest snapshot.
+        held_id : int, optional
+            The oldest that a consumer has still to read.
+        time_ms : callable
+            When an id was committed; None where it is gone.
+
+        Examples
+        --------
+        >>> Retention(1, 3, older_than_ms=0, limit=50).end(1, 9, held_id=None, time_ms=lambda i: i)
+        7
+        >>> Retention(1, 9, older_than_ms=5, limit=50).end(1, 9, held_id=None, time_ms=lambda i: i)
+        4
+        """
+        end = min(newest_id - self.count_min + 1, oldest_id + self.limit)
+        if held_id is not None:
+            end = min(end, held_id)
+        for number in range(max(newest_id - self.count_max + 1, oldest_id), end):
+            next_ms = time_ms(number + 1)
+            if next_ms is not None and next_ms >= self.older_than_ms:
+                return number
+        return max(end, oldest_id)
+
+
+def retentions(
+    options: Options,
+    *,
+    now_ms: int,
+    count_min: int | None = None,
+    count_max: int | None = None,
+    older_than_ms: int | None = None,
+    limit: int | None = None,
+) -> tuple[Retention, Retention]:
+    """What a table's options keep of snapshots and of changelogs.
+
+    Parameters
+    ----------
+    options : Options
+        The table's. What ``changelog.*`` does not say is as for snapshots.
+    now_ms : int
+        Ms since the epoch.
+    count_min, count_max, older_than_ms, limit : int, optional
+        Of snapshots, in the place of what the options say.
+
+    Returns
+    -------
+    tuple of Retention
+        Of snapshots, and of changelogs.
+    """
+
+    def value(given: int | None, option: Option[int]) -> int:
+        return options.get(option) if given is None else given
+
+    def told(option: Option[int | None], otherwise: int) -> int:
+        found = options.get(option)
+        return otherwise if found is None else found
+
+    age_ms = options.get(declared.SNAPSHOT_TIME_RETAINED)
+    of_snapshots = Retention(
+        value(count_min, declared.SNAPSHOT_NUM_RETAINED_MIN),
+        value(count_max, declared.SNAPSHOT_NUM_RETAINED_MAX),
+        now_ms - age_ms if older_than_ms is None else older_than_ms,
+        value(limit, declared.SNAPSHOT_EXPIRE_LIMIT),
+    )
+    told_age_ms = options.get(declared.CHANGELOG_TIME_RETAINED)
+    of_changelogs = Retention(
+        told(declared.CHANGELOG_NUM_RETAINED_MIN, of_snapshots.count_min),
+        told(declared.CHANGELOG_NUM_RETAINED_MAX, of_snapshots.count_max),
+        of_snapshots.older_than_ms if told_age_ms is None else now_ms - told_age_ms,
+        of_snapshots.limit,
+    )
+    return of_snapshots, of_changelogs
+
+
+def is_decoupled(snapshots: Retention, changelogs: Retention) -> bool:
+    """Whether changelogs outlive their snapshots."""
+    return (
+        changelogs.count_min > snapshots.count_min
+        or changelogs.count_max > snapshots.count_max
+        or changelogs.older_than_ms < snapshots.older_than_ms
+    )

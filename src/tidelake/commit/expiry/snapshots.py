@@ -1,0 +1,218 @@
+"""Removes the oldest snapshots, and the files that nothing else needs.
+
+1. The hint EARLIEST names the first that stays; consumers are looked at once more, for one may have
+   been put there before it could see that.
+2. Snapshot by snapshot, the oldest first: what goes with it is found out, while it can be read.
+   Where changelogs live longer its file is copied to ``changelog/``. Its file is removed; then
+   tags are listed, for one may have been made before its snapshot was gone; then its files go:
+
+   - data files that the next snapshot removed, unless a tag or a branch has them;
+   - files of its changelog, unless that lives longer;
+   - manifests, their lists, index files and statistics that neither the next snapshot nor a tag or
+     a branch has. Where changelogs live longer and no producer writes them, the data files as they
+     were written are the changelog: these and the manifests stay, until the changelog expires.
+
+A process that dies leaves no snapshot that cannot be read: at most the files of one that is gone
+stay behind as orphans, and the next expiry goes on. Two that run at once remove the same files.
+Whoever reads a snapshot while it expires loses its files and is told so; ``time-retained`` is for
+that.
+
+Source: Paimon's ``ExpireSnapshotsImpl`` and ``SnapshotDeletion`` (1.3.1), which remove data first
+and snapshots last, all of them at once. Cost: the manifests that each snapshot added, and the lists
+of each; of a tag all its manifests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.compute as pc
+
+from tidelake.commit.context import CommitContext
+from tidelake.commit.expiry.expired import Expired
+from tidelake.commit.expiry.holders import Holders
+from tidelake.commit.expiry.needed import (
+    index_and_statistics,
+    manifests_and_lists,
+    metadata_files,
+    removed_by,
+)
+from tidelake.commit.expiry.removal import held_id, remove_files, time_of
+from tidelake.commit.expiry.retention import Retention
+from tidelake.errors import NotFoundError
+from tidelake.metadata.data_file import FileSource
+from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.kept_changelog import KeptChangelogs
+from tidelake.metadata.snapshot import Snapshot
+from tidelake.metadata.snapshot_files import changelog_files, data_files
+from tidelake.options import declared
+
+__all__ = ["expire_snapshots"]
+
+NONE = "none"
+
+
+def expire_snapshots(
+    context: CommitContext, retention: Retention, *, keeps_changelogs: bool, dry_run: bool = False
+) -> Expired:
+    """Remove the snapshots that a retention does not keep.
+
+    Parameters
+    ----------
+    context : CommitContext
+        The table.
+    retention : Retention
+        What is kept.
+    keeps_changelogs : bool
+        Whether changelogs outlive their snapshots.
+    dry_run : bool
+        Whether to say only what would go.
+
+    Raises
+    ------
+    CorruptError
+        A snapshot, tag, consumer or manifest is damaged; what was found before it is gone.
+    StorageError
+        The storage failed. Call it again.
+    """
+    log = context.log
+    newest_id, kept_id = log.latest_id(), log.earliest_id()
+    if newest_id is None or kept_id is None:
+        return Expired()
+    oldest_id = kept_id
+    while oldest_id > 1 and context.fileio.exists(context.paths.snapshot(oldest_id - 1)):
+        oldest_id -= 1  # left behind by an expiry that was killed
+    end_id = retention.end(
+        oldest_id,
+        newest_id,
+        held_id=held_id(context),
+        time_ms=lambda number: time_of(context, number),
+    )
+    if end_id > oldest_id and not dry_run:
+        end_id = _announced(context, end_id, oldest_id=oldest_id)
+    if end_id <= oldest_id:
+        return Expired()
+    end = log.load(end_id)
+    needed = frozenset(metadata_files(context, end))  # all of it, before anything goes
+    expiry = _Expiry(context, Holders(context), end, needed, keeps_changelogs)
+    ids, count = [], 0
+    for number in range(oldest_id, end_id):
+        removed = expiry.look_at(number) if dry_run else expiry.remove(number)
+        if removed is not None:
+            ids.append(number)
+            count += removed
+    return Expired(tuple(ids), count)
+
+
+def _announced(context: CommitContext, end_id: int, *, oldest_id: int) -> int:
+    """Say in EARLIEST where the table begins; that, for a consumer may hold more than was seen."""
+    hint = context.paths.earliest_hint
+    context.fileio.replace(hint, str(end_id).encode())
+    held = held_id(context)
+    if held is not None and held < end_id:
+        end_id = max(held, oldest_id)
+        context.fileio.replace(hint, str(end_id).encode())
+    return end_id
+
+
+@dataclass(slots=True)
+class _Doomed:
+    """What goes with a snapshot, unless a tag or a branch has it."""
+
+    data: EntryTable
+    metadata: frozenset[str]
+    changelog: frozenset[str]
+
+
+@dataclass(slots=True)
+class _Expiry:
+    """Removes snapshots of one table, one after the other.
+
+    Parameters
+    ----------
+    context, holders
+        The table, and what keeps files in it.
+    end : Snapshot
+        The first that stays.
+    needed : frozenset of str
+        Paths of its metadata files.
+    keeps_changelogs : bool
+        Whether changelogs outlive their snapshots.
+    """
+
+    context: CommitContext
+    holders: Holders
+    end: Snapshot
+    needed: frozenset[str]
+    keeps_changelogs: bool
+
+    def look_at(self, snapshot_id: int) -> int | None:
+        """How many files go with a snapshot; None where it is gone."""
+        try:
+            snapshot = self.context.log.load(snapshot_id)
+        except NotFoundError:
+            return None
+        return len(self._free(self._doomed(snapshot), snapshot_id))
+
+    def remove(self, snapshot_id: int) -> int | None:
+        """Remove a snapshot and its files; how many, None where another has removed it."""
+        context, path = self.context, self.context.paths.snapshot(snapshot_id)
+        try:
+            data = context.fileio.read_bytes(path)
+        except NotFoundError:
+            return None
+        snapshot = Snapshot.from_json(data, path=path)
+        doomed = self._doomed(snapshot)
+        files = self._free(doomed, snapshot_id)
+        if self.keeps_changelogs:
+            KeptChangelogs(context.fileio, context.paths).keep(snapshot_id, data)
+        if not context.fileio.delete(path):
+            return None
+        if self.holders.look_again():
+            files = self._free(doomed, snapshot_id)
+        remove_files(context, files)
+        return len(files)
+
+    def _doomed(self, snapshot: Snapshot) -> _Doomed:
+        context = self.context
+        after = self._after(snapshot)
+        data = removed_by(context, after)
+        metadata = set(index_and_statistics(context, snapshot, is_dying=True))
+        is_told_by_data = context.options.get(declared.CHANGELOG_PRODUCER) == NONE
+        if self.keeps_changelogs and is_told_by_data:
+            data = data.take(_is_compacted(data))  # the others are the changelog
+        else:
+            metadata.update(manifests_and_lists(context, snapshot, is_dying=True))
+        metadata.difference_update(metadata_files(context, after, is_dying=True))
+        metadata.difference_update(self.needed)
+        changelog = frozenset[str]()
+        if not self.keeps_changelogs:
+            changelog = frozenset(_changelog_files(context, snapshot))
+        return _Doomed(data, frozenset(metadata), changelog)
+
+    def _after(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot after one, or the next that there is."""
+        for number in range(snapshot.id + 1, self.end.id):
+            try:
+                return self.context.log.load(number)
+            except NotFoundError:
+                continue
+        return self.end
+
+    def _free(self, doomed: _Doomed, snapshot_id: int) -> frozenset[str]:
+        data = self.holders.keep_data(doomed.data, snapshot_id)
+        metadata = doomed.metadata - self.holders.metadata(snapshot_id)
+        return frozenset(data_files(self.context, data)) | metadata | doomed.changelog
+
+
+def _is_compacted(data: EntryTable) -> np.ndarray:
+    source = pc.fill_null(data["file_source"], FileSource.APPEND)
+    return np.asarray(source) == FileSource.COMPACT
+
+
+def _changelog_files(context: CommitContext, snapshot: Snapshot) -> frozenset[str]:
+    try:
+        return frozenset(changelog_files(context, snapshot))
+    except NotFoundError:  # an expiry of Java Paimon that was killed
+        return frozenset()

@@ -1,0 +1,99 @@
+"""The files that a snapshot names: those that its state needs, and all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from tidelake.fileio import FileIO
+from tidelake.metadata.entry_table import EntryTable
+from tidelake.metadata.index_manifest import index_entries
+from tidelake.metadata.live_set import (
+    changelog_manifests,
+    live_entries,
+    manifest_files,
+    read_manifests,
+)
+from tidelake.metadata.manifest_cache import ManifestCache
+from tidelake.metadata.manifest_list import ManifestFile
+from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.snapshot import Snapshot
+
+__all__ = ["StoredTable", "changelog_files", "data_files", "named_files", "state_files"]
+
+
+class StoredTable(Protocol):
+    """Where a table's files are, and the cache of its manifests."""
+
+    @property
+    def fileio(self) -> FileIO:
+        """The storage."""
+        ...
+
+    @property
+    def paths(self) -> TablePaths:
+        """The table's paths."""
+        ...
+
+    @property
+    def manifests(self) -> ManifestCache:
+        """Decoded manifests."""
+        ...
+
+
+def state_files(table: StoredTable, snapshot: Snapshot) -> Iterator[str]:
+    """Paths of the files that a snapshot's state needs; not of its changelog."""
+    where = (table.fileio, table.paths, snapshot, table.manifests)
+    yield from data_files(table, live_entries(*where))
+    for manifest in manifest_files(*where):
+        yield table.paths.manifest(manifest.file_name)
+    yield table.paths.manifest(snapshot.base_manifest_list)
+    yield table.paths.manifest(snapshot.delta_manifest_list)
+    yield from _beside(table, snapshot)
+
+
+def named_files(table: StoredTable, snapshot: Snapshot) -> Iterator[str]:
+    """Paths of all files that a snapshot names: also those it deleted, and its changelog."""
+    where = (table.fileio, table.paths, snapshot, table.manifests)
+    yield from _listed_files(table, manifest_files(*where))
+    yield table.paths.manifest(snapshot.base_manifest_list)
+    yield table.paths.manifest(snapshot.delta_manifest_list)
+    yield from changelog_files(table, snapshot)
+    yield from _beside(table, snapshot)
+
+
+def changelog_files(table: StoredTable, snapshot: Snapshot) -> Iterator[str]:
+    """Paths of the files of a snapshot's changelog."""
+    if snapshot.changelog_manifest_list is None:
+        return
+    where = (table.fileio, table.paths, snapshot, table.manifests)
+    yield from _listed_files(table, changelog_manifests(*where))
+    yield table.paths.manifest(snapshot.changelog_manifest_list)
+
+
+def _listed_files(table: StoredTable, manifests: Sequence[ManifestFile]) -> Iterator[str]:
+    """Manifests, and all data files that they name."""
+    for entries in read_manifests(table.fileio, table.paths, manifests, table.manifests):
+        yield from data_files(table, entries)
+    for manifest in manifests:
+        yield table.paths.manifest(manifest.file_name)
+
+
+def data_files(table: StoredTable, entries: EntryTable) -> Iterator[str]:
+    """Paths of entries' data files, and of the files beside them."""
+    places = zip(entries["partition_id"].tolist(), entries["bucket"].tolist(), strict=True)
+    for (partition_id, bucket), file in zip(places, entries.files(), strict=True):
+        partition = entries.partitions[partition_id]
+        yield table.paths.data_file(partition, bucket, file)
+        for extra in file.extra_files:
+            yield table.paths.data_file(partition, bucket, extra)
+
+
+def _beside(table: StoredTable, snapshot: Snapshot) -> Iterator[str]:
+    """Index files and statistics."""
+    for entry in index_entries(table.fileio, table.paths, snapshot, table.manifests):
+        yield table.paths.index_file_of(entry)
+    if snapshot.index_manifest is not None:
+        yield table.paths.manifest(snapshot.index_manifest)
+    if snapshot.statistics is not None:
+        yield table.paths.statistics(snapshot.statistics)

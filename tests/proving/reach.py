@@ -1,0 +1,130 @@
+"""Which files a table needs, told by its JSON and Avro read directly, not by us.
+
+`needed` is what a reader of any snapshot, tag, branch or kept changelog opens. `may_stay` is that
+and what a kept changelog without a producer has beside it: the files that its snapshots removed,
+which go with it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from proving.fsck import _avro, walk
+
+DIRECTORIES = ("snapshot", "tag", "changelog", "schema", "branch", "consumer")
+
+
+@dataclass
+class Reach:
+    """Paths below the table's directory."""
+
+    needed: set[str] = field(default_factory=set)
+    beside: set[str] = field(default_factory=set)
+
+    @property
+    def may_stay(self) -> set[str]:
+        return self.needed | self.beside
+
+
+def reach(fileio, location: str) -> Reach:
+    """What the table at `location` needs of its data, changelog, index and metadata files."""
+    found = Reach()
+    files = {path.removeprefix(f"{location}/") for path, _ in walk(fileio, location)}
+    by_name = {}
+    for path in files:
+        by_name.setdefault(path.rsplit("/", 1)[1], []).append(path)
+
+    def document(path):
+        return json.loads(fileio.read_bytes(f"{location}/{path}"))
+
+    for path in files:
+        name = path.rsplit("/", 1)[1]
+        if name.startswith("snapshot-"):
+            _of_state(fileio, location, document(path), found.needed, by_name)
+            _of_changelog(fileio, location, document(path), found.needed, by_name)
+        elif name.startswith("tag-"):
+            _of_state(fileio, location, document(path), found.needed, by_name)
+        elif name.startswith("changelog-") and path.startswith("changelog/"):
+            _of_kept(fileio, location, document(path), found, by_name, files)
+    oldest = min(int(p.rsplit("-", 1)[1]) for p in files if p.startswith("snapshot/snapshot-"))
+    if any(p.startswith("changelog/changelog-") for p in files):
+        # what the oldest snapshot removed was written by those whose changelog is kept
+        delta = document(f"snapshot/snapshot-{oldest}")["deltaManifestList"]
+        for entry in _entries(fileio, location, delta):
+            found.beside.update(_paths(entry, by_name))
+    return found
+
+
+def stray(fileio, location: str) -> set[str]:
+    """Files that nothing needs, by their names below the table's directory."""
+    files = {path.removeprefix(f"{location}/") for path, _ in walk(fileio, location)}
+    data = {path for path in files if path.split("/", 1)[0] not in DIRECTORIES}
+    return data - reach(fileio, location).may_stay
+
+
+def missing(fileio, location: str) -> set[str]:
+    """Files that something needs and that are not there."""
+    files = {path.removeprefix(f"{location}/") for path, _ in walk(fileio, location)}
+    return reach(fileio, location).needed - files
+
+
+def _of_state(fileio, location, snapshot, needed, by_name) -> None:
+    live = {}
+    for name in (snapshot["baseManifestList"], snapshot["deltaManifestList"]):
+        needed.add(f"manifest/{name}")
+        for manifest in _avro(fileio, f"{location}/manifest/{name}"):
+            needed.add(f"manifest/{manifest['_FILE_NAME']}")
+            for entry in _avro(fileio, f"{location}/manifest/{manifest['_FILE_NAME']}"):
+                file = entry["_FILE"]
+                key = (entry["_PARTITION"], entry["_BUCKET"], file["_LEVEL"], file["_FILE_NAME"])
+                if entry["_KIND"] == 0:
+                    live[key] = entry
+                else:
+                    del live[key]
+    for entry in live.values():
+        needed.update(_paths(entry, by_name))
+    index = snapshot.get("indexManifest")
+    if index:
+        needed.add(f"manifest/{index}")
+        for entry in _avro(fileio, f"{location}/manifest/{index}"):
+            needed.update(by_name.get(entry["_FILE_NAME"], [f"lost/{entry['_FILE_NAME']}"]))
+    if snapshot.get("statistics"):
+        needed.add(f"statistics/{snapshot['statistics']}")
+
+
+def _of_changelog(fileio, location, snapshot, needed, by_name) -> None:
+    name = snapshot["changelogManifestList"]
+    if name is None:
+        return
+    needed.add(f"manifest/{name}")
+    for manifest in _avro(fileio, f"{location}/manifest/{name}"):
+        needed.add(f"manifest/{manifest['_FILE_NAME']}")
+    for entry in _entries(fileio, location, name):
+        needed.update(_paths(entry, by_name))
+
+
+def _of_kept(fileio, location, snapshot, found, by_name, files) -> None:
+    _of_changelog(fileio, location, snapshot, found.needed, by_name)
+    delta = snapshot["deltaManifestList"]
+    if snapshot["changelogManifestList"] is not None or f"manifest/{delta}" not in files:
+        return  # the data files are not its changelog
+    for name in (snapshot["baseManifestList"], delta):
+        found.needed.add(f"manifest/{name}")
+        for manifest in _avro(fileio, f"{location}/manifest/{name}"):
+            found.beside.add(f"manifest/{manifest['_FILE_NAME']}")
+    for manifest in _avro(fileio, f"{location}/manifest/{delta}"):
+        found.needed.add(f"manifest/{manifest['_FILE_NAME']}")
+    for entry in _entries(fileio, location, delta):
+        is_told = snapshot["commitKind"] == "APPEND" and entry["_KIND"] == 0
+        (found.needed if is_told else found.beside).update(_paths(entry, by_name))
+
+
+def _entries(fileio, location, list_name):
+    for manifest in _avro(fileio, f"{location}/manifest/{list_name}"):
+        yield from _avro(fileio, f"{location}/manifest/{manifest['_FILE_NAME']}")
+
+
+def _paths(entry, by_name):
+    for name in (entry["_FILE"]["_FILE_NAME"], *entry["_FILE"]["_EXTRA_FILES"]):
+        yield from by_name.get(name, [f"lost/{name}"])

@@ -1,0 +1,352 @@
+"""Snapshots expire: what is kept reads as before, and nothing that nobody needs stays."""
+
+from __future__ import annotations
+
+import pytest
+from proving.expiring import ALL, TABLES, Meanwhile, again, check, make, rows, states, work
+from proving.reach import missing
+
+from tidelake import CorruptError, InvalidInputError, NotFoundError
+from tidelake.fileio import MemoryFileIO
+
+
+@pytest.fixture
+def fileio():
+    return MemoryFileIO()
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_what_stays_reads_as_before_and_what_goes_leaves_nothing(fileio, kind):
+    table = make(fileio, **TABLES[kind])
+    work(table)
+    before = states(table)
+    newest = max(before)
+    kept = {newest // 3, newest // 2}
+    for number in kept:
+        table.create_tag(f"t{number}", snapshot_id=number)
+    with_stats = table.system_table("statistics").to_arrow().to_pylist()
+    for upto in (2, newest // 2, newest):
+        told = table.expire_snapshots(
+            retain_max=newest - upto + 1, retain_min=1, max_deletes=99, dry_run=True
+        )
+        assert table.expire_snapshots(retain_max=newest - upto + 1, retain_min=1) == told
+        assert table.handle.snapshots.ids() == list(range(upto, newest + 1))
+        assert states(table) == {i: r for i, r in before.items() if i >= upto}
+        for number in kept:
+            assert rows(table, tag=f"t{number}") == before[number]
+        check(table)
+    assert table.system_table("statistics").to_arrow().to_pylist() == with_stats
+    for number in kept:
+        table.delete_tag(f"t{number}")
+    check(table)
+    work(table, 2)  # the table goes on
+    table.expire_snapshots(**ALL)
+    check(table)
+
+
+@pytest.mark.parametrize("kind", ["append", "dynamic", "lookup"])
+def test_commits_keep_what_the_options_say(fileio, kind):
+    retained = {"snapshot.num-retained.min": "2", "snapshot.num-retained.max": "3"}
+    table = make(fileio, **TABLES[kind], **retained)
+    other = make(MemoryFileIO(), **TABLES[kind])
+    work(table)
+    work(other)
+    assert len(table.handle.snapshots.ids()) == 3
+    assert rows(table) == rows(other)
+    check(table)
+
+
+def test_by_default_ten_and_what_is_younger_than_an_hour(fileio):
+    table = make(fileio)
+    clock = table.handle.env.clock
+    for k in range(12):
+        table.write([{"k": k, "v": k, "p": "a"}])
+        clock.sleep_ms(1_000)
+    assert len(table.handle.snapshots.ids()) == 12
+    clock.sleep_ms(3_600_000)
+    table.write([{"k": 12, "v": 1, "p": "a"}])
+    # 11 and 12 are older than an hour too, and are of the ten
+    assert table.handle.snapshots.ids() == list(range(4, 14))
+    # the next one of 13 is young, whatever its own age
+    clock.sleep_ms(3_600_000)
+    young = table.with_options({"snapshot.num-retained.min": "1"})
+    young.write([{"k": 13, "v": 1, "p": "a"}])
+    assert table.handle.snapshots.ids() == [13, 14]
+
+
+def test_a_clock_that_is_behind_keeps_no_less_than_the_newest_snapshot_s_time(fileio):
+    table = make(fileio, **{"snapshot.num-retained.min": "1", "snapshot.time-retained": "1 min"})
+    clock = table.handle.env.clock
+    for k in range(3):
+        table.write([{"k": k, "v": k, "p": "a"}])
+        clock.sleep_ms(40_000)
+    clock.sleep_ms(-86_400_000)
+    table.write([{"k": 9, "v": 9, "p": "a"}])
+    assert len(table.handle.snapshots.ids()) >= 3
+    check(table)
+
+
+def test_no_more_at_a_time_than_the_limit(fileio):
+    table = make(fileio)
+    for k in range(8):
+        table.write([{"k": k, "v": k, "p": "a"}])
+    assert table.expire_snapshots(**ALL, max_deletes=3).ids == (1, 2, 3)
+    assert table.with_options({"snapshot.expire.limit": 2}).expire_snapshots(**ALL).ids == (4, 5)
+    assert table.expire_snapshots(**ALL).ids == (6, 7)
+    assert table.expire_snapshots(**ALL).ids == ()
+
+
+def test_older_than_a_time(fileio):
+    table = make(fileio)
+    clock = table.handle.env.clock
+    for k in range(5):
+        table.write([{"k": k, "v": k, "p": "a"}])
+        clock.sleep_ms(10_000)
+    third = table.handle.snapshots.load(3).time_ms
+    assert table.expire_snapshots(retain_min=1, older_than=third).ids == (1,)
+    assert table.expire_snapshots(retain_min=1, older_than=third + 1).ids == (2,)
+    assert table.expire_snapshots(retain_min=3, older_than="2100-01-01").ids == ()
+    assert table.expire_snapshots(retain_min=1, older_than="2100-01-01").ids == (3, 4)
+    assert rows(table) == [repr({"k": k, "v": k, "p": "a"}) for k in range(5)]
+
+
+def test_a_consumer_keeps_what_it_has_still_to_read(fileio):
+    table = make(fileio, **TABLES["lookup"])
+    work(table, 3)
+    directory = table.handle.paths.consumer_dir
+    fileio.replace(f"{directory}/consumer-a", b'{"nextSnapshot": 3}')
+    fileio.replace(f"{directory}/consumer-b", b'{"nextSnapshot": 5}')
+    assert table.expire_snapshots(**ALL).ids == (1, 2)
+    fileio.delete(f"{directory}/consumer-a")
+    assert table.expire_snapshots(**ALL).ids == (3, 4)
+    fileio.replace(f"{directory}/consumer-b", b"{}")
+    with pytest.raises(CorruptError, match="consumer-b has no nextSnapshot"):
+        table.expire_snapshots(**ALL)
+    check(table)
+
+
+def test_a_consumer_that_comes_while_the_oldest_is_announced_is_seen(fileio):
+    table = make(fileio)
+    work(table, 3)
+    paths = table.handle.paths
+    consumer = f"{paths.consumer_dir}/consumer-late"
+    meanwhile = Meanwhile(
+        fileio,
+        "replace",
+        paths.earliest_hint,
+        lambda: fileio.replace(consumer, b'{"nextSnapshot": 2}'),
+    )
+    assert again(table, meanwhile).expire_snapshots(**ALL).ids == (1,)
+    assert table.handle.snapshots.earliest_id() == 2
+    assert fileio.read_bytes(paths.earliest_hint) == b"2"
+    check(table)
+
+
+@pytest.mark.parametrize("how", ["create", "replace"])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_tag_made_while_its_snapshot_expires_is_kept_or_refused(fileio, how, after):
+    table = make(fileio, **TABLES["none"])
+    work(table, 4)
+    before = rows(table, snapshot_id=2)
+    if how == "replace":
+        table.create_tag("late", snapshot_id=4)
+    outcome: list[object] = []
+
+    def tag():
+        try:
+            method = table.create_tag if how == "create" else table.replace_tag
+            method("late", snapshot_id=2)
+            outcome.append("kept")
+        except NotFoundError as error:
+            outcome.append(error)
+
+    path = table.handle.paths.snapshot(2)
+    again(table, Meanwhile(fileio, "delete", path, tag, after=after)).expire_snapshots(**ALL)
+    if after:  # its file was gone when the tag was to be made
+        assert "expired" in str(outcome[0])
+        assert table.handle.tags.names() == (["late"] if how == "replace" else [])
+    else:
+        assert outcome == ["kept"]
+        assert rows(table, tag="late") == before
+    check(table)
+
+
+def test_a_snapshot_that_goes_between_reading_it_and_tagging_it_is_no_tag_s(fileio):
+    table = make(fileio)
+    work(table, 3)
+    path = table.handle.paths.tag("late")
+    meanwhile = Meanwhile(fileio, "put_if_absent", path, lambda: table.expire_snapshots(**ALL))
+    with pytest.raises(NotFoundError, match=r"Snapshot 2 .* expired while tag 'late' was made"):
+        again(table, meanwhile).create_tag("late", snapshot_id=2)
+    assert table.handle.tags.names() == []
+    check(table)
+
+
+def test_two_expiries_at_once_remove_the_same(fileio):
+    table = make(fileio, **TABLES["lookup"])
+    work(table, 5)
+    now = rows(table)
+    path = table.handle.paths.snapshot(3)
+    rival: list[object] = []
+    meanwhile = Meanwhile(
+        fileio, "delete", path, lambda: rival.append(table.expire_snapshots(**ALL))
+    )
+    own = again(table, meanwhile).expire_snapshots(**ALL)
+    [other] = rival
+    newest = table.handle.snapshots.latest_id()
+    assert sorted((*own.ids, *other.ids)) == list(range(1, newest))
+    assert rows(table) == now
+    check(table)
+
+
+def test_what_java_left_half_removed_goes_too(fileio):
+    """Java Paimon removes manifests of all first, then snapshots: killed, it leaves these."""
+    table = make(fileio, **TABLES["input"])
+    work(table, 5)
+    now = rows(table)
+    paths = table.handle.paths
+    for number in (1, 2, 3):
+        snapshot = table.handle.snapshots.load(number)
+        for name in (
+            snapshot.base_manifest_list,
+            snapshot.delta_manifest_list,
+            snapshot.changelog_manifest_list,
+        ):
+            if name is not None:
+                fileio.delete(paths.manifest(name))
+    cold = again(table, fileio)
+    assert cold.expire_snapshots(**ALL).ids[:3] == (1, 2, 3)
+    assert rows(cold) == now
+    assert missing(fileio, paths.location) == set()
+
+
+@pytest.mark.parametrize("what", ["manifest", "tag", "snapshot"])
+def test_what_cannot_be_read_stops_it_and_is_named(fileio, what):
+    table = make(fileio, **TABLES["none"])
+    work(table, 4)
+    table.create_tag("t", snapshot_id=3)
+    paths = table.handle.paths
+    newest = table.handle.snapshots.latest()
+    path = {
+        "manifest": paths.manifest(newest.delta_manifest_list),
+        "tag": paths.tag("t"),
+        "snapshot": paths.snapshot(2),
+    }[what]
+    kept = fileio.read_bytes(path)
+    fileio.replace(path, b"{")
+    with pytest.raises(CorruptError, match=path.rsplit("/", 1)[1]):
+        again(table, fileio).expire_snapshots(**ALL)
+    fileio.replace(path, kept)
+    table = again(table, fileio)
+    assert table.handle.snapshots.latest_id() == newest.id
+    assert rows(table, tag="t")
+    table.expire_snapshots(**ALL)
+    check(table)
+
+
+def test_a_commit_is_done_whatever_its_expiry_meets(fileio, caplog):
+    table = make(fileio, **{"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "1"})
+    table.write([{"k": 1, "v": 1, "p": "a"}])
+    consumer = f"{table.handle.paths.consumer_dir}/consumer-a"
+    fileio.replace(consumer, b"[]")
+    result = table.write([{"k": 2, "v": 2, "p": "a"}])
+    assert result.snapshot_ids == (2,)
+    assert "Table db.t: old snapshots could not expire" in caplog.text
+    assert "consumer-a" in caplog.text
+    fileio.delete(consumer)
+    table.write([{"k": 3, "v": 3, "p": "a"}])
+    assert table.handle.snapshots.ids() == [3]
+    check(table)
+
+
+def test_write_only_leaves_it_to_the_compaction_job(fileio):
+    retained = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"}
+    table = make(fileio, **TABLES["none"], **retained, **{"write-only": "true"})
+    for k in range(5):
+        table.write([{"k": k, "v": k, "p": "a"}])
+    assert len(table.handle.snapshots.ids()) == 5
+    table.compact()
+    assert len(table.handle.snapshots.ids()) == 2
+    check(table)
+    for k in range(2):  # nothing to compact: the job looks all the same
+        table.write([{"k": k, "v": k, "p": "a"}])
+    table.compact(options={"num-sorted-run.compaction-trigger": 9})
+    assert len(table.handle.snapshots.ids()) == 2
+
+
+def test_branches_keep_what_they_were_made_from(fileio):
+    table = make(fileio, **TABLES["none"])
+    work(table, 4)
+    paths = table.handle.paths
+    table.create_tag("fork", snapshot_id=3)
+    branch = f"{paths.branch_dir}/branch-b"
+    for path, data in {
+        "tag/tag-fork": fileio.read_bytes(paths.tag("fork")),
+        "snapshot/snapshot-3": fileio.read_bytes(paths.snapshot(3)),
+    }.items():
+        fileio.write_once(f"{branch}/{path}", data)
+    forked = rows(table, snapshot_id=3)
+    table.delete_tag("fork")
+    table.expire_snapshots(**ALL)
+    check(table)
+    fileio.delete(f"{branch}/tag/tag-fork")  # its oldest snapshot tells too
+    table.write([{"k": 1, "v": 1, "p": "a"}])
+    table.expire_snapshots(**ALL)
+    check(table)
+    fileio.write_once(paths.tag("fork"), fileio.read_bytes(f"{branch}/snapshot/snapshot-3"))
+    assert rows(again(table, fileio), tag="fork") == forked
+
+
+def test_a_rollback_to_a_tag_of_an_expired_snapshot_and_on(fileio):
+    table = make(fileio, **TABLES["dv"])
+    work(table, 5)
+    table.create_tag("back", snapshot_id=3)
+    then = rows(table, snapshot_id=3)
+    table.expire_snapshots(**ALL)
+    table.rollback_to(tag="back")
+    assert rows(table) == then
+    work(table, 3)
+    table.expire_snapshots(**ALL)
+    assert rows(table, tag="back") == then
+    assert missing(fileio, table.handle.paths.location) == set()
+
+
+def test_a_reader_of_what_is_gone_is_told_so(fileio):
+    table = make(fileio)
+    work(table, 3)
+    table.expire_snapshots(**ALL)
+    newest = table.handle.snapshots.latest_id()
+    with pytest.raises(
+        NotFoundError, match=f"expired or never was. Snapshots {newest} to {newest}"
+    ):
+        table.to_arrow(snapshot_id=1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"retain_max": 3}, "at most 3 snapshots would be kept, and at least 10"),
+        ({"retain_min": 0}, "'snapshot.num-retained.min' is 0"),
+        ({"max_deletes": 0}, "max_deletes is 0"),
+        ({"older_than": "soon"}, "soon"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(fileio, asked, told):
+    table = make(fileio)
+    work(table, 2)
+    before = table.handle.snapshots.ids()
+    with pytest.raises(InvalidInputError, match=told):
+        table.expire_snapshots(**asked)
+    assert table.handle.snapshots.ids() == before
+
+
+def test_a_table_that_contradicts_itself_is_not_made_nor_written(fileio):
+    options = {"snapshot.num-retained.max": "5"}
+    with pytest.raises(InvalidInputError, match="at most 5 snapshots would be kept"):
+        make(fileio, **options)
+    table = make(fileio)
+    with pytest.raises(InvalidInputError, match=r"set both 'snapshot.num-retained.min' and"):
+        table.with_options(options).write([{"k": 1, "v": 1, "p": "a"}])
+    with pytest.raises(InvalidInputError, match="at most 3 changelogs would be kept"):
+        make(fileio, name="db.u", **{"changelog.num-retained.max": "3"})
+    assert table.handle.snapshots.latest_id() is None

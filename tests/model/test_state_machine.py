@@ -47,6 +47,8 @@ def shapes(draw, engine, producer):
     if engine == "deduplicate" and producer in ("none", "lookup") and draw(st.booleans()):
         options["deletion-vectors.enabled"] = "true"
         options["deletion-vectors.bitmap64"] = draw(st.sampled_from(["true", "false"]))
+    if draw(st.booleans()):
+        options["changelog.num-retained.max"] = "100000"  # more than of snapshots
     moves = bool(partition_keys) and options["bucket"] == "-1" and draw(st.booleans())
     keys = ("k",) if moves else (*partition_keys, "k")
     sequence = None
@@ -96,6 +98,11 @@ class TableMachine(RuleBasedStateMachine):
     def travel(self, rng):
         self.episode.rng = rng
         self.episode.travel()
+
+    @rule(rng=RANDOM)
+    def expire(self, rng):
+        self.episode.rng = rng
+        self.episode.expire()
 
     @rule(rng=RANDOM)
     def filter(self, rng):

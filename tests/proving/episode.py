@@ -15,6 +15,7 @@ import random
 from proving.changelog import ReplayError, replay
 from proving.fsck import check_table
 from proving.model import ModelTable, sorted_rows
+from proving.reach import missing, stray
 from proving.world import (
     LOCATION,
     NAME,
@@ -39,6 +40,7 @@ OPERATIONS = (
     ("reopen", 6),
     ("replay", 4),
     ("travel", 6),
+    ("expire", 5),
     ("filter", 8),
 )
 
@@ -71,10 +73,13 @@ class Episode:
         self.table = self.catalog.table(NAME)
         self.identifier = 0
         self.last_commit: tuple[object, ...] | None = None
+        self.last_commit_snapshot = 0
+        self.by_tag: dict[str, tuple[int, object]] = {}
         self.trace: list[str] = []
         self.compared: int | None = None
         self.told: dict[object, tuple[object, ...]] = {}
         self.told_until = 0
+        self.leaves_nothing = isinstance(self.fileio, MemoryFileIO)
 
     def run(self, steps: int) -> None:
         names = [n for n, _ in OPERATIONS]
@@ -100,6 +105,7 @@ class Episode:
         self.table.write(
             batch, row_kinds=kinds, commit_user="episode", commit_identifier=self.identifier
         )
+        self.last_commit_snapshot = self.table.latest_snapshot_id or 0
         self.model.apply(rows, deletes)
         self._remember()
 
@@ -242,6 +248,56 @@ class Episode:
         got = content_of(self.table, snapshot_id=snapshot_id)
         if got != self.model.by_snapshot[snapshot_id]:
             raise ModelMismatch(_difference(got, self.model.by_snapshot[snapshot_id]))
+
+    def expire(self) -> None:
+        """The oldest snapshots go; what a tag names is read as before."""
+        newest = self.table.latest_snapshot_id
+        if newest is None:
+            return
+        self._tag(newest)
+        producer = self.shape.option("changelog-producer")
+        if producer == "full-compaction" and not self._tells_expired:
+            self._replay_told(newest)  # while it is told
+        oldest = self.table.handle.snapshots.earliest_id()
+        kept = max(oldest, newest - self.rng.choice([1, 2, 5, 20]) + 1)
+        expired = self.table.expire_snapshots(
+            retain_max=newest - kept + 1, retain_min=1, max_deletes=10_000
+        )
+        if expired.ids != tuple(range(oldest, kept)):
+            raise ModelMismatch(f"{expired.ids} expired, not {oldest} to {kept - 1}")
+        for number in [n for n in self.model.by_snapshot if n < kept]:
+            del self.model.by_snapshot[number]
+        if self.last_commit_snapshot < kept:
+            self.last_commit = None  # nothing tells any more that it was committed
+        lost = missing(self.fileio, LOCATION)
+        left = stray(self.fileio, LOCATION)
+        if lost or (left and self.leaves_nothing):
+            raise ModelMismatch(f"after an expiry lost: {lost}, left behind: {left}")
+        for name, (number, rows) in self.by_tag.items():
+            got = content_of(self.table, tag=name)
+            if got != rows:
+                raise ModelMismatch(f"tag of snapshot {number}: {_difference(got, rows)}")
+
+    @property
+    def _tells_expired(self) -> bool:
+        """Whether changelogs outlive their snapshots."""
+        return self.shape.option("changelog.num-retained.max") is not None
+
+    def _tag(self, newest: int) -> None:
+        """Tag a snapshot that the model knows, or delete a tag."""
+        if self.by_tag and self.rng.random() < 0.3:
+            name = self.rng.choice(sorted(self.by_tag))
+            self.table.delete_tag(name)
+            del self.by_tag[name]
+            return
+        known = sorted(self.model.by_snapshot)
+        if not known or self.rng.random() < 0.4:
+            return
+        number = self.rng.choice(known)
+        name = f"t{number}-{len(self.by_tag)}-{newest}"
+        if name not in self.by_tag:
+            self.table.create_tag(name, snapshot_id=number)
+            self.by_tag[name] = number, self.model.by_snapshot[number]
 
     def filter(self) -> None:
         bound = self.rng.randrange(-20, 20)

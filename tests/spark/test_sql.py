@@ -705,5 +705,5 @@ def test_wrong_arguments_of_a_procedure_are_refused(shop, name):
 def test_a_procedure_that_is_none_is_refused(shop):
     with pytest.raises(NotFoundError, match="Did you mean 'compact'"):
         shop.sql("CALL sys.compct('orders')")
-    with pytest.raises(UnsupportedError, match="nothing expires yet"):
-        shop.sql("CALL sys.expire_snapshots('orders')")
+    with pytest.raises(UnsupportedError, match="tags do not expire by themselves"):
+        shop.sql("CALL sys.expire_tags('orders')")

@@ -2,6 +2,7 @@
 
 from tidelake.scan.context import ReadContext
 from tidelake.scan.deletions import live_deletions
+from tidelake.scan.expired import SNAPSHOT_EXPIRED
 from tidelake.scan.file_index import UnusedIndex
 from tidelake.scan.generate import BucketFiles, file_sections
 from tidelake.scan.live_files import (
@@ -24,6 +25,7 @@ from tidelake.scan.split import Section, Split
 from tidelake.scan.split_wire import split_from_bytes, split_to_bytes
 
 __all__ = [
+    "SNAPSHOT_EXPIRED",
     "BucketFiles",
     "LocatedRows",
     "PrunedFile",

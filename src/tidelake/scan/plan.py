@@ -42,6 +42,7 @@ from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.scan.context import ReadContext
 from tidelake.scan.deletions import live_deletions
+from tidelake.scan.expired import told_if_expired
 from tidelake.scan.file_index import UnusedIndex, ask_indexes
 from tidelake.scan.generate import (
     BucketFiles,
@@ -175,9 +176,31 @@ def plan_scan(
     Returns
     -------
     ScanPlan
+
+    Raises
+    ------
+    NotFoundError
+        A manifest is missing: the snapshot expired while it was planned, or the file was lost.
     """
     if snapshot is None:
         return ScanPlan(None)
+    with told_if_expired(context, snapshot.id):
+        return _plan(
+            context, snapshot, manifests, predicate, limit, mode=mode, level=level, places=places
+        )
+
+
+def _plan(
+    context: ReadContext,
+    snapshot: Snapshot,
+    manifests: ManifestCache,
+    predicate: Predicate | None,
+    limit: int | None,
+    *,
+    mode: str,
+    level: int | None,
+    places: Collection[tuple[bytes, int]] | None,
+) -> ScanPlan:
     parts = scan_filter(context.schema, predicate)
     tally = Tally()
     manifests_total = manifests_pruned = 0

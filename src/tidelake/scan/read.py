@@ -36,6 +36,7 @@ from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.deletion_file import read_deletions
 from tidelake.metadata.deletion_vector import Positions
 from tidelake.scan.context import ReadContext
+from tidelake.scan.expired import told_if_expired
 from tidelake.scan.prune import scan_filter
 from tidelake.scan.split import Run, Section, Split
 from tidelake.scan.system_columns import known_system_columns, with_known
@@ -80,12 +81,26 @@ def read_split(
     ------
     CorruptError
         A file, or its deletion vector, is damaged or not what the manifest says; it is named.
+    NotFoundError
+        A file is missing: the snapshot expired while it was read, or the file was lost.
 
     Notes
     -----
     Runs on executors. Thread-safe: no state is shared.
     """
-    wanted = context.fields(tuple(columns))
+    with told_if_expired(context, split.snapshot_id):
+        yield from _rows(context, split, tuple(columns), predicate, keep_kinds=keep_kinds)
+
+
+def _rows(
+    context: ReadContext,
+    split: Split,
+    columns: tuple[str, ...],
+    predicate: Predicate | None,
+    *,
+    keep_kinds: bool,
+) -> Iterator[pa.RecordBatch]:
+    wanted = context.fields(columns)
     if split.raw and not keep_kinds:
         for file in split.files:
             yield from _read_raw(context, split, file, wanted, predicate)
@@ -128,8 +143,9 @@ def read_changes(
     fields = context.fields(tuple(columns))
     if context.schema.primary_keys:
         fields = (*fields, KIND_FIELD)
-    for file in split.files:
-        yield from _read_raw(context, split, file, fields, predicate)
+    with told_if_expired(context, split.snapshot_id):
+        for file in split.files:
+            yield from _read_raw(context, split, file, fields, predicate)
 
 
 def _read_raw(

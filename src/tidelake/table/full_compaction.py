@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tidelake.errors import NotFoundError
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.live_set import live_entries
 from tidelake.metadata.snapshot import CommitKind, Snapshot
@@ -60,7 +61,10 @@ def _state_before(handle: TableHandle, now: Snapshot, commits: int) -> Snapshot 
     oldest = handle.snapshots.earliest_id() or now.id
     snapshot = now
     for number in range(now.id, oldest - 1, -1):
-        snapshot = handle.snapshots.load(number)
+        try:
+            snapshot = handle.snapshots.load(number)
+        except NotFoundError:
+            return snapshot  # it expired meanwhile
         if not commits:
             return snapshot
         commits -= snapshot.commit_kind is CommitKind.APPEND

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidelake.errors import NotFoundError
 from tidelake.metadata.consumer import next_snapshot_ids
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.table.handle import TableHandle
@@ -117,7 +118,12 @@ Row = Mapping[str, Any]
 def snapshots_table(handle: TableHandle) -> pa.Table:
     """``$snapshots``: one row per snapshot."""
     log = handle.snapshots
-    rows = [_snapshot_row(log.load(snapshot_id)) for snapshot_id in log.ids()]
+    rows = []
+    for snapshot_id in log.ids():
+        try:
+            rows.append(_snapshot_row(log.load(snapshot_id)))
+        except NotFoundError:
+            continue  # it expired while we looked
     return pa.Table.from_pylist(rows, schema=SNAPSHOTS)
 
 

@@ -13,7 +13,8 @@ A commit that is published while this goes on is taken back like those before it
 right before it publishes, that the snapshot it builds on is gone, and builds on the one that is the
 newest then. Between that look and its publishing there is a moment: a snapshot that comes into
 being in it stands on what was taken back, and its rows and theirs are all there again; ``rollback``
-once more removes it. Stop the writers where that must not be.
+once more removes it. An expiry that runs meanwhile counts the snapshots that are taken back among
+those that it keeps. Stop the writers where that must not be.
 
 Source: Paimon's ``RollbackHelper`` (1.3.1), which removes tags last and has the table without any
 snapshot for a moment where the one to go back to lives in a tag alone.
@@ -27,6 +28,7 @@ from dataclasses import dataclass
 from tidelake.errors import (
     ConflictError,
     InvalidInputError,
+    NotFoundError,
     OutcomeUnknownError,
     StorageError,
 )
@@ -135,6 +137,12 @@ def _remove_later(
         fileio.put_if_absent(paths.snapshot(target.id), target.to_json().encode())
     has_gap = latest_id > target.id and not fileio.exists(paths.snapshot(target.id + 1))
     _step_back(handle, target.id, has_gap=has_gap)
+    if not fileio.exists(paths.snapshot(target.id)):
+        message = (
+            f"Snapshot {target.id} of table '{handle.identifier}' expired while it was to be the"
+            " newest again; nothing was changed. Roll back to a newer one, or to a tag."
+        )
+        raise NotFoundError(message, kind="snapshot_not_found", table=handle.identifier)
     for name in tags:
         fileio.delete(paths.tag(name))
     removed: set[int] = set()

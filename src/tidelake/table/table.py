@@ -12,13 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelake.errors import UnsupportedError
+from tidelake.errors import NotFoundError, UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.metadata.statistics import TableStatistics
 from tidelake.options import Options, check_one_use, declared
-from tidelake.scan import ScanPlan, plan_scan
+from tidelake.scan import SNAPSHOT_EXPIRED, ScanPlan, plan_scan
 from tidelake.table.alter import alter_table
 from tidelake.table.alterations import Alterations
 from tidelake.table.analyze import analyzed_columns, publish_statistics, summarise
@@ -49,6 +49,9 @@ from tidelake.types.predicate import bind, parse_filter
 from tidelake.types.schema_change import SchemaChange
 
 __all__ = ["Table"]
+
+PLAN_TRIES = 3
+"""The newest snapshot may expire while it is planned, where the next one comes at once."""
 
 
 class Table(Conversions, Alterations, Modifications, Versions):
@@ -444,12 +447,33 @@ class Table(Conversions, Alterations, Modifications, Versions):
         timestamp: Time | None,
         tag: str | None,
     ) -> tuple[TableScan, Snapshot | None]:
+        asked = not (snapshot_id is None and timestamp is None and tag is None)
+        travels = asked or bool(option_moment(self.options, table=self.identifier))
+        for _ in range(0 if travels else PLAN_TRIES - 1):
+            try:
+                return self._planned(columns, row_filter, limit, None, None, None, travels=False)
+            except NotFoundError as error:
+                if error.kind != SNAPSHOT_EXPIRED:
+                    raise  # else another became the newest, and that one expired already
+        return self._planned(
+            columns, row_filter, limit, snapshot_id, timestamp, tag, travels=travels
+        )
+
+    def _planned(
+        self,
+        columns: Sequence[str] | None,
+        row_filter: object,
+        limit: int | None,
+        snapshot_id: int | None,
+        timestamp: Time | None,
+        tag: str | None,
+        *,
+        travels: bool,
+    ) -> tuple[TableScan, Snapshot | None]:
         limit = row_limit(limit, table=self.identifier)
         snapshot = self._handle.time_travel.resolve(
             snapshot_id=snapshot_id, timestamp=timestamp, tag=tag, default=self._handle.options
         )
-        asked = not (snapshot_id is None and timestamp is None and tag is None)
-        travels = asked or bool(option_moment(self.options, table=self.identifier))
         context = self._handle.read_context(snapshot if travels else None)
         fields = context.schema.fields
         names = column_names(columns, context.schema.field_names, table=self.identifier)

@@ -5,17 +5,19 @@
    the tag before it nor what comes next (the next tag or the oldest snapshot) has. A file that is
    in none of these neighbours is in nothing beyond them: what is removed from a table never comes
    back under its name.
+   What changelogs need which outlived their snapshots stays.
 3. What is read to find this out is read before anything is deleted; the tag's file goes first. A
    crash half-way leaves orphans.
 
-Of a table with branches or with changelogs that outlive their snapshots, which share files with
-tags, only the tag's file goes; what is left are orphans.
+Of a table with branches, which share files with tags, only the tag's file goes; what is left are
+orphans.
 
 Source: Paimon's ``TagManager`` and ``TagDeletion`` (1.3.1), which look at neither.
 """
 
 from __future__ import annotations
 
+from tidelake.commit.expiry import kept_for_changelogs
 from tidelake.errors import StorageError
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.metadata.snapshot_files import state_files
@@ -50,7 +52,7 @@ def _only_of_tag(handle: TableHandle, name: str, snapshot: Snapshot) -> frozense
     fileio, paths = handle.fileio, handle.paths
     if fileio.exists(paths.snapshot(snapshot.id)):
         return frozenset()
-    if fileio.list_dir(paths.branch_dir) or fileio.list_dir(paths.changelog_dir):
+    if fileio.list_dir(paths.branch_dir):
         return frozenset()
     others = [handle.tags.load(other).snapshot for other in handle.tags.names() if other != name]
     earliest_id = handle.snapshots.earliest_id()
@@ -58,9 +60,11 @@ def _only_of_tag(handle: TableHandle, name: str, snapshot: Snapshot) -> frozense
         return frozenset()
     before = [other for other in others if other.id < snapshot.id]
     after = [other for other in others if other.id > snapshot.id]
-    after.append(handle.snapshots.load(earliest_id))
+    earliest = handle.snapshots.load(earliest_id)
+    after.append(earliest)
     neighbours = [*sorted(before, key=_id)[-1:], min(after, key=_id)]
     kept = {path for other in neighbours for path in state_files(handle, other)}
+    kept |= kept_for_changelogs(handle.commit_context(), earliest)
     return frozenset(state_files(handle, snapshot)) - kept
 
 

@@ -25,7 +25,6 @@ CALL sys.compact_database(including_databases => 'db1', including_tables => '.*'
 CALL sys.compact_database(including_databases => 'db1', options => 'target-file-size=128m');
 --! refused: compact_chain_table
 CALL sys.compact_chain_table(table => 'default.T', partition => 'dt="20250810",hour="22"');
---! refused: expire_snapshots
 CALL sys.expire_snapshots(table => 'default.T', retain_max => 10, options => 'snapshot.expire.limit=1');
 --! refused: expire_partitions
 CALL sys.expire_partitions(table => 'default.T', expiration_time => '1 d', timestamp_formatter => 'yyyy-MM-dd', timestamp_pattern => '$dt', expire_strategy => 'values-time', options => 'partition.expiration-max-num=2');

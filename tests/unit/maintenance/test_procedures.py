@@ -52,6 +52,30 @@ def done(catalog, name, *positional, **named):
 # ---- tags and rollback
 
 
+def test_snapshots_and_changelogs_expire(catalog, table):
+    def ids():
+        return table.handle.snapshots.ids()
+
+    assert done(catalog, "expire_snapshots", "db.t") == [(0,)]  # ten are kept
+    asked = {"retain_max": 3, "retain_min": 1}
+    assert done(catalog, "expire_snapshots", "db.t", **asked, dry_run=True) == [(1,)]
+    assert ids() == [1, 2, 3, 4]
+    assert done(catalog, "expire_snapshots", "db.t", **asked) == [(1,)]
+    assert ids() == [2, 3, 4]
+    late = {"retain_min": 1, "older_than": "2100-01-01 00:00:00"}
+    one = "snapshot.expire.limit=1, changelog.num-retained.min=99"
+    assert done(catalog, "expire_snapshots", "db.t", **late, options=one) == [(1,)]
+    assert ids() == [3, 4]
+    assert done(catalog, "expire_changelogs", "db.t", retain_min=1) == [(0,)]
+    assert done(catalog, "expire_changelogs", "db.t", delete_all=True) == [(1,)]
+    assert done(catalog, "expire_snapshots", "db.t", None, 1, 2**41, "1") == [(1,)]
+    assert table.count() == 4
+    with pytest.raises(InvalidInputError, match="at most 2 snapshots would be kept"):
+        call(catalog, "expire_snapshots", ("db.t", 2))
+    with pytest.raises(InvalidInputError, match="unknown option 'retain'"):
+        call(catalog, "expire_snapshots", ("db.t",), {"options": "retain=1"})
+
+
 def test_tags_by_position_and_by_name(catalog, table):
     assert done(catalog, "sys.create_tag", "db.t", "one", 1, "1 d") == [(True,)]
     assert done(catalog, "create_tag", table="db.t", TAG="new") == [(True,)]
@@ -328,14 +352,15 @@ def test_the_names_and_parameters_are_paimon_s():
         "rollback_to_watermark": "table watermark",
         "mark_partition_done": "table partitions",
         "purge_files": "table",
+        "expire_snapshots": "table retain_max retain_min older_than max_deletes options",
     }
     for name, parameters in java.items():
         ours = [p.name for p in PROCEDURES[name].parameters if not p.is_ours]
         assert ours == parameters.split(), name
     spark = set(java) | {
         "expire_tags", "create_branch", "delete_branch", "migrate_database",
-        "migrate_table", "remove_orphan_files", "remove_unexisting_files", "expire_snapshots",
-        "expire_partitions", "repair", "fast_forward", "reset_consumer", "clear_consumers",
+        "migrate_table", "remove_orphan_files", "remove_unexisting_files", "expire_partitions",
+        "repair", "fast_forward", "reset_consumer", "clear_consumers",
         "alter_view_dialect", "create_function", "alter_function", "drop_function",
         "trigger_tag_automatic_creation",
     }  # fmt: skip

@@ -116,7 +116,7 @@ def test_options_that_change_the_result_are_refused_where_they_do(key, value, re
         ("write.sequence-number-init-mode", "scan"),
         ("manifest-sort.enabled", "true"),
         ("metadata.iceberg.storage", "disabled"),
-        ("snapshot.num-retained.max", "3"),
+        ("snapshot.num-retained.max", "30"),
         ("deletion-vectors.bitmap64", "true"),
     ],
 )

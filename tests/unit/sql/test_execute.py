@@ -150,7 +150,7 @@ def test_alter_and_describe(run):
     run("CREATE TABLE t (a INT, b ROW<c INT>) COMMENT 'x' WITH ('bucket'='-1')")
     run("ALTER TABLE t ADD COLUMNS (d STRING COMMENT 'dd' FIRST, b.e DATE)")
     run("ALTER TABLE t RENAME COLUMN a TO aa; ALTER TABLE t ALTER COLUMN aa TYPE BIGINT")
-    run("ALTER TABLE t SET ('snapshot.num-retained.max'='9'); COMMENT ON TABLE t IS 'y'")
+    run("ALTER TABLE t SET ('snapshot.num-retained.max'='19'); COMMENT ON TABLE t IS 'y'")
     assert run("DESCRIBE t") == [
         {"col_name": "d", "data_type": "STRING", "comment": "dd"},
         {"col_name": "aa", "data_type": "BIGINT", "comment": None},
@@ -159,7 +159,7 @@ def test_alter_and_describe(run):
     assert run("DESCRIBE t aa")[0]["data_type"] == "BIGINT"
     told = {row["col_name"]: row["data_type"] for row in run("DESCRIBE EXTENDED t")}
     assert told["Comment"] == "y"
-    assert told["Table Properties"] == "[bucket=-1, snapshot.num-retained.max=9]"
+    assert told["Table Properties"] == "[bucket=-1, snapshot.num-retained.max=19]"
     run("ALTER TABLE t RESET ('snapshot.num-retained.max')")
     assert run("SHOW TBLPROPERTIES t") == [{"key": "bucket", "value": "-1"}]
     with pytest.raises(NotFoundError, match=r"no column 'aaa'. Did you mean 'aa'"):
@@ -245,8 +245,9 @@ def test_procedures_and_analyze(session, run, tmp_path):
     assert table.handle.tags.names() == ["tres", "uno"]
     with pytest.raises(NotFoundError, match="Did you mean 'compact'"):
         run("CALL sys.compcat('t')")
-    with pytest.raises(UnsupportedError, match="comes with snapshot expiry"):
-        run("CALL sys.expire_snapshots('t')")
+    with pytest.raises(UnsupportedError, match="tags do not expire by themselves"):
+        run("CALL sys.expire_tags('t')")
+    assert run("CALL sys.expire_snapshots('lake.default.t')") == [{"deleted_snapshots_count": 0}]
     with pytest.raises(InvalidInputError, match="tagg"):
         run("CALL sys.create_tag(table => 'lake.default.t', tagg => 'x')")
     run("ANALYZE TABLE lake.default.t COMPUTE STATISTICS FOR ALL COLUMNS")

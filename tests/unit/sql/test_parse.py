@@ -130,7 +130,7 @@ def test_a_wrong_create_table_is_shown(text, message):
         ("COPY INTO t FROM '/x' FILE_FORMAT = (TYPE = CSV)", "parquet.`/path`"),
         ("REFRESH '/x'", "spark.sql"),
         ("OPTIMIZE t ZORDER BY (a)", "CALL sys.compact"),
-        ("VACUUM t RETAIN 168 HOURS", "do not expire"),
+        ("VACUUM t RETAIN 168 HOURS", "expire with the commits"),
         ("RESTORE TABLE t TO VERSION AS OF 1", "CALL sys.rollback"),
         ("DESCRIBE HISTORY t", "t$snapshots"),
         ("DESC DETAIL d.t", "t$files"),

@@ -322,6 +322,44 @@ def test_a_reader_of_what_is_gone_is_told_so(fileio):
         table.to_arrow(snapshot_id=1)
 
 
+def test_a_snapshot_that_expires_while_it_is_read_says_so(fileio):
+    table = make(fileio, **TABLES["none"])
+    work(table, 4)
+    number = table.handle.snapshots.latest_id()
+    scan = table.scan()
+    changed = table.plan()
+    table.compact(full=True)
+    table.write([{"k": 1, "v": 1, "p": "a"}], mode="overwrite")
+    table.expire_snapshots(**ALL)
+    message = rf"Snapshot {number} of table .*db.db/t expired while it was read: /w/.* is gone"
+    with pytest.raises(NotFoundError, match=message) as caught:
+        scan.table()
+    assert caught.value.kind == "snapshot_expired"
+    assert changed.splits
+    path = next(s.name for s in fileio.list_dir(f"{table.handle.paths.location}/bucket-0"))
+    fileio.delete(f"{table.handle.paths.location}/bucket-0/{path}")
+    with pytest.raises(NotFoundError, match="does not exist") as caught:
+        table.to_arrow()  # lost, and not expired
+    assert caught.value.kind == "file_not_found"
+
+
+def test_a_read_of_the_newest_looks_again_where_that_expires_under_it(fileio):
+    table = make(fileio, **TABLES["none"])
+    work(table, 2)
+    newest = table.handle.snapshots.latest()
+
+    def on_it_goes():
+        table.write([{"k": 77, "v": 1, "p": "a"}])
+        table.expire_snapshots(**ALL)
+
+    path = table.handle.paths.manifest(newest.base_manifest_list)
+    reader = again(table, Meanwhile(fileio, "read_bytes", path, on_it_goes))
+    assert 77 in reader.to_arrow()["k"].to_pylist()
+    reader = again(table, Meanwhile(fileio, "read_bytes", path, on_it_goes))
+    with pytest.raises(NotFoundError, match="expired or never was"):
+        reader.to_arrow(snapshot_id=newest.id)
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [

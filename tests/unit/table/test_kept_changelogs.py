@@ -58,6 +58,8 @@ def test_a_changelog_tells_what_its_snapshot_told_until_it_expires(fileio, kind)
         assert kept == {i: told for i, told in before.items() if i >= oldest}
         assert rows(table, tag="t") == then
         check(table)
+    table.delete_tag("t")
+    check(table)
     with pytest.raises(NotFoundError, match="expired"):
         changes(table, 0, newest, kind)
 
@@ -71,6 +73,24 @@ def test_commits_keep_snapshots_and_changelogs_as_the_options_say(fileio, kind):
     newest = table.handle.snapshots.latest_id()
     assert table.handle.snapshots.ids() == list(range(newest - 2, newest + 1))
     assert kept_ids(table) == list(range(newest - 7, newest - 2))
+    check(table)
+
+
+@pytest.mark.parametrize("kind", TOLD)
+def test_a_tag_that_goes_leaves_what_changelogs_tell(fileio, kind):
+    table = make(fileio, **TABLES[kind], **LONGER)
+    work(table, 6)
+    newest = table.handle.snapshots.latest_id()
+    before = {i: changes(table, i - 1, i, kind) for i in range(1, newest + 1)}
+    for number in (2, newest // 2, newest - 1):
+        table.create_tag(f"t{number}", snapshot_id=number)
+    table.expire_snapshots(**ALL)
+    for number in (newest // 2, 2, newest - 1):
+        table.delete_tag(f"t{number}")
+        check(table)
+    cold = again(table, fileio)
+    assert {i: changes(cold, i - 1, i, kind) for i in range(1, newest + 1)} == before
+    table.expire_changelogs(delete_all=True)
     check(table)
 
 

@@ -87,10 +87,9 @@ def test_files_that_a_neighbour_has_stay(catalog):
     assert sorted(table.to_arrow()["k"].to_pylist()) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("directory", ["branch/branch-b/snapshot", "changelog"])
-def test_files_that_branches_or_changelogs_may_share_stay(table, directory):
+def test_files_that_branches_may_share_stay(table):
     expire(table, 4)
-    path = f"{table.paths.location}/{directory}/changelog-1"
+    path = f"{table.paths.location}/branch/branch-b/snapshot/snapshot-1"
     table.fileio.write_once(path, table.fileio.read_bytes(table.paths.tag("t1")))
     before = files(table)
     table.delete_tag("t2")

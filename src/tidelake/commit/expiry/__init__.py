@@ -5,6 +5,7 @@ from tidelake.commit.expiry.changelogs import expire_changelogs
 from tidelake.commit.expiry.expired import Expired
 from tidelake.commit.expiry.retention import Retention, is_decoupled, retentions
 from tidelake.commit.expiry.snapshots import expire_snapshots
+from tidelake.commit.expiry.told import kept_for_changelogs
 
 __all__ = [
     "Expired",
@@ -14,5 +15,6 @@ __all__ = [
     "expire_quietly",
     "expire_snapshots",
     "is_decoupled",
+    "kept_for_changelogs",
     "retentions",
 ]

@@ -9,13 +9,33 @@ import pyarrow.compute as pc
 
 from tidelake.commit.context import CommitContext
 from tidelake.errors import NotFoundError
-from tidelake.metadata.data_file import FileKind
+from tidelake.metadata.data_file import FileKind, FileSource
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.index_manifest import index_entries
 from tidelake.metadata.live_set import delta_entries
 from tidelake.metadata.snapshot import Snapshot
+from tidelake.options import declared
 
-__all__ = ["index_and_statistics", "manifests_and_lists", "metadata_files", "removed_by"]
+__all__ = [
+    "data_tells",
+    "index_and_statistics",
+    "is_told",
+    "manifests_and_lists",
+    "metadata_files",
+    "removed_by",
+]
+
+NONE = "none"
+
+
+def data_tells(context: CommitContext) -> bool:
+    """Whether the data files as they were written are the table's changelog."""
+    return context.options.get(declared.CHANGELOG_PRODUCER) == NONE
+
+
+def is_told(data: EntryTable) -> np.ndarray:
+    """Which data files are changelog where data tells: those that writers made, no compactions."""
+    return np.asarray(pc.fill_null(data["file_source"], FileSource.APPEND)) == FileSource.APPEND
 
 
 def metadata_files(

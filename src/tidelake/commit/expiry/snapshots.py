@@ -26,14 +26,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import pyarrow.compute as pc
-
 from tidelake.commit.context import CommitContext
 from tidelake.commit.expiry.expired import Expired
 from tidelake.commit.expiry.holders import Holders
 from tidelake.commit.expiry.needed import (
+    data_tells,
     index_and_statistics,
+    is_told,
     manifests_and_lists,
     metadata_files,
     removed_by,
@@ -41,16 +40,12 @@ from tidelake.commit.expiry.needed import (
 from tidelake.commit.expiry.removal import held_id, remove_files, time_of
 from tidelake.commit.expiry.retention import Retention
 from tidelake.errors import NotFoundError
-from tidelake.metadata.data_file import FileSource
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.kept_changelog import KeptChangelogs
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.metadata.snapshot_files import changelog_files, data_files
-from tidelake.options import declared
 
 __all__ = ["expire_snapshots"]
-
-NONE = "none"
 
 
 def expire_snapshots(
@@ -179,9 +174,8 @@ class _Expiry:
         after = self._after(snapshot)
         data = removed_by(context, after)
         metadata = set(index_and_statistics(context, snapshot, is_dying=True))
-        is_told_by_data = context.options.get(declared.CHANGELOG_PRODUCER) == NONE
-        if self.keeps_changelogs and is_told_by_data:
-            data = data.take(_is_compacted(data))  # the others are the changelog
+        if self.keeps_changelogs and data_tells(context):
+            data = data.take(~is_told(data))
         else:
             metadata.update(manifests_and_lists(context, snapshot, is_dying=True))
         metadata.difference_update(metadata_files(context, after, is_dying=True))
@@ -204,11 +198,6 @@ class _Expiry:
         data = self.holders.keep_data(doomed.data, snapshot_id)
         metadata = doomed.metadata - self.holders.metadata(snapshot_id)
         return frozenset(data_files(self.context, data)) | metadata | doomed.changelog
-
-
-def _is_compacted(data: EntryTable) -> np.ndarray:
-    source = pc.fill_null(data["file_source"], FileSource.APPEND)
-    return np.asarray(source) == FileSource.COMPACT
 
 
 def _changelog_files(context: CommitContext, snapshot: Snapshot) -> frozenset[str]:

@@ -1,0 +1,54 @@
+"""The files that changelogs need which outlived their snapshots."""
+
+from __future__ import annotations
+
+from tidelake.commit.context import CommitContext
+from tidelake.commit.expiry.needed import data_tells, is_told, manifests_and_lists, removed_by
+from tidelake.errors import NotFoundError
+from tidelake.metadata.kept_changelog import KeptChangelogs
+from tidelake.metadata.snapshot import Snapshot
+from tidelake.metadata.snapshot_files import changelog_files, data_files
+
+__all__ = ["kept_for_changelogs"]
+
+
+def kept_for_changelogs(context: CommitContext, oldest: Snapshot) -> frozenset[str]:
+    """Paths of the files that stay for changelogs, whatever snapshots and tags need.
+
+    Where data tells, those are also the files that were removed since the oldest of them: some
+    older changelog tells of them, and they go with the one that removed them.
+
+    Parameters
+    ----------
+    context : CommitContext
+        The table.
+    oldest : Snapshot
+        The oldest of its snapshots.
+
+    Notes
+    -----
+    Reads all such changelogs.
+    """
+    log = KeptChangelogs(context.fileio, context.paths)
+    found = log.range()
+    if found is None:
+        return frozenset()
+    first, last = found
+    paths: set[str] = set()
+    for number in range(first, last + 1):
+        try:
+            changelog = log.load(number)
+            paths.update(changelog_files(context, changelog))
+        except NotFoundError:
+            continue
+        if data_tells(context):
+            paths.update(manifests_and_lists(context, changelog, is_dying=True))
+        paths.update(_told_by_data(context, changelog))
+    return frozenset(paths | _told_by_data(context, oldest))
+
+
+def _told_by_data(context: CommitContext, snapshot: Snapshot) -> set[str]:
+    if not data_tells(context):
+        return set()
+    removed = removed_by(context, snapshot)
+    return set(data_files(context, removed.take(is_told(removed))))

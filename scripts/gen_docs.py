@@ -127,7 +127,7 @@ def _procedure_part(procedure: Procedure) -> str:
     return f"{title}\n\n{procedure.description}\n\n{example}\n{rest}\nAnswers {columns}.\n"
 
 
-ANSWER_TYPES = {"bool": "BOOLEAN", "int64": "BIGINT", "string": "STRING"}
+ANSWER_TYPES = {"bool": "BOOLEAN", "int64": "BIGINT", "string": "STRING", "int32": "INT"}
 
 
 def _parameter_row(parameter: Parameter) -> tuple[str, ...]:

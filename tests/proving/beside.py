@@ -18,13 +18,25 @@ MARKED_SUMS = Shape(
 )
 JOB_MARKED_SUMS = Shape(("k",), (), None, (*MARKED_SUMS.options, ("write-only", "true")))
 
+EXPIRING = Shape(
+    ("k",),
+    (),
+    None,
+    (
+        ("bucket", "1"),
+        ("num-sorted-run.compaction-trigger", "2"),
+        ("snapshot.num-retained.min", "2"),
+        ("snapshot.num-retained.max", "2"),
+    ),
+)
+
 LONG = "a" * 60
 """Makes a file so large that a compaction of the newer ones marks its rows and leaves it."""
 
 
 def of_two_processes() -> list[Scenario]:
     """Each process of each pair is once the one whose calls fail; sums tell of each commit."""
-    return [*_of_logs(), *_of_marks()]
+    return [*_of_logs(), *_of_marks(), *_of_expiry()]
 
 
 def _of_logs() -> list[Scenario]:
@@ -99,6 +111,29 @@ def _of_marks() -> list[Scenario]:
             )
         )
     return [*kept, *contended]
+
+
+def _of_expiry() -> list[Scenario]:
+    """A call removes the first snapshot's file while a writer commits and expires too."""
+    return [
+        Scenario(
+            f"expiry beside a writer, {'the other fails' if fails else 'the first fails'}",
+            EXPIRING,
+            [steps.expire()],
+            given=[
+                steps.write(EXPIRING, steps.rows(EXPIRING, 0, 4, "a")),
+                steps.tag("t"),
+                steps.write(EXPIRING, steps.rows(EXPIRING, 2, 4, "b")),
+            ],
+            beside=Beside(steps.late(EXPIRING), _first_removal, fails),
+        )
+        for fails in (False, True)
+    ]
+
+
+def _first_removal(path: str, data: bytes) -> bool:
+    """An expiry has announced how far it goes, and begins to remove."""
+    return "/snapshot/snapshot-" in path and not data
 
 
 def _first_file(path: str, _: bytes) -> bool:

@@ -19,6 +19,7 @@ from proving.changelog import replay
 from proving.fsck import check_table, walk
 from proving.interleave import Between
 from proving.model import ModelTable
+from proving.reach import missing
 from proving.scenario import Scenario
 from proving.scenarios import scenarios
 from proving.steps import Step
@@ -158,6 +159,7 @@ def _recover(scenario: Scenario, inner, allowed: list[ModelTable], *, must_exist
         raise FaultViolation(f"{got} is none of {[m.content() for m in allowed]}")
     check_table(inner, LOCATION)
     check_changelog(table)
+    check_nothing_lost(scenario, inner)
     model = matching[-1]
     rows = steps.rows(scenario.shape, 2, 5, "z")
     table.write(arrow_of(scenario.shape, rows))
@@ -166,6 +168,16 @@ def _recover(scenario: Scenario, inner, allowed: list[ModelTable], *, must_exist
         raise FaultViolation("a commit after recovery reads wrong")
     check_table(inner, LOCATION)
     check_changelog(catalog.table(NAME))
+    check_nothing_lost(scenario, inner)
+
+
+def check_nothing_lost(scenario: Scenario, inner: FileIO) -> None:
+    """Of a table that expires: what snapshots, tags and kept changelogs need is there."""
+    if scenario.shape.option("snapshot.num-retained.max") is None:
+        return
+    lost = missing(inner, LOCATION)
+    if lost:
+        raise FaultViolation(f"gone, and needed: {lost}")
 
 
 def check_changelog(table) -> None:
@@ -178,8 +190,14 @@ def check_changelog(table) -> None:
     if producer == "none":
         return
     state: dict = {}
-    kinds = table.history()["commit_kind"].to_pylist()
-    for snapshot_id in range(1, (table.latest_snapshot_id or 0) + 1):
+    log = table.handle.snapshots
+    newest = table.latest_snapshot_id or 0
+    told = [number for number in range(1, newest + 1) if log.is_told(number)]
+    if told != list(range(newest - len(told) + 1, newest + 1)):
+        raise FaultViolation(f"the changelogs there are, {told}, have gaps before {newest}")
+    if told and told[0] > 1:
+        return  # what came before has expired
+    for snapshot_id in told:
         read = table.changes(snapshot_id - 1, snapshot_id, mode="changelog").to_pylist()
         changes = [tuple(row.values()) for row in read]
         if producer == "input":
@@ -190,8 +208,11 @@ def check_changelog(table) -> None:
         else:
             state = replay(state, changes)
         if producer == "lookup" and not (
-            kinds[snapshot_id - 1] == "COMPACT" and _all_looked_up(table, snapshot_id)
+            log.load_told(snapshot_id).commit_kind == "COMPACT"
+            and _all_looked_up(table, snapshot_id)
         ):
+            continue
+        if not table.fileio.exists(table.handle.paths.snapshot(snapshot_id)):
             continue
         view = table.system_table("ro") if producer == "full-compaction" else table
         rows = map(tuple, map(dict.values, view.to_arrow(snapshot_id=snapshot_id).to_pylist()))

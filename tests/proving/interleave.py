@@ -33,7 +33,7 @@ class Meddled(MemoryFileIO):
 class Between:
     """The storage of one process, in whose midst another one acts, once.
 
-    `moment` is asked, with path and data, about each file that is opened or published.
+    `moment` is asked, with path and data, about each file that is opened, published or deleted.
     """
 
     def __init__(
@@ -51,6 +51,10 @@ class Between:
     def put_if_absent(self, path: str, data: bytes) -> bool:
         self._meet(path, data)
         return self._inner.put_if_absent(path, data)
+
+    def delete(self, path: str) -> bool:
+        self._meet(path, b"")
+        return self._inner.delete(path)
 
     def _meet(self, path: str, data: bytes) -> None:
         if self._moment(path, data):

@@ -48,6 +48,18 @@ FULL_LOG = Shape(
         ("full-compaction.delta-commits", "1"),
     ),
 )
+EXPIRING_LOG = Shape(
+    ("k",),
+    (),
+    None,
+    (
+        *PK.options,
+        ("changelog-producer", "input"),
+        ("snapshot.num-retained.min", "1"),
+        ("snapshot.num-retained.max", "1"),
+        ("changelog.num-retained.max", "3"),
+    ),
+)
 POSTPONE = Shape(("k",), (), None, (("bucket", "-2"),))
 GROUPED = Shape(
     ("k",),
@@ -107,6 +119,24 @@ def _made_by_engines() -> list[Scenario]:
             [steps.write(FIRST_ROW, steps.rows(FIRST_ROW, 58, 4, "b"))],
             settle=lambda table: table.compact(),
             given=[steps.write(FIRST_ROW, steps.rows(FIRST_ROW, 0, 60, "a"))],
+        ),
+    ]
+
+
+def _of_expiry() -> list[Scenario]:
+    """A commit after which snapshots expire, and changelogs that outlived theirs."""
+    marks = [i == 1 for i in range(4)]
+    return [
+        Scenario(
+            "snapshots and changelogs expire",
+            EXPIRING_LOG,
+            [steps.write(EXPIRING_LOG, steps.rows(EXPIRING_LOG, 2, 4, "d"), marks)],
+            given=[
+                steps.write(EXPIRING_LOG, steps.rows(EXPIRING_LOG, 0, 4, "a")),
+                steps.tag("t"),
+                steps.write(EXPIRING_LOG, steps.rows(EXPIRING_LOG, 2, 4, "b"), marks),
+                steps.write(EXPIRING_LOG, steps.rows(EXPIRING_LOG, 1, 2, "c")),
+            ],
         ),
     ]
 
@@ -269,5 +299,6 @@ def scenarios() -> list[Scenario]:
             ],
         ),
         *_made_by_engines(),
+        *_of_expiry(),
         *of_two_processes(),
     ]

@@ -87,6 +87,15 @@ def tag(name: str) -> Step:
     return Step("tag", lambda table: table.create_tag(name), lambda _: None)
 
 
+def expire() -> Step:
+    """The newest snapshot stays, and the tags."""
+
+    def engine(table) -> None:
+        table.expire_snapshots(retain_max=1, retain_min=1)
+
+    return Step("expire", engine, lambda _: None)
+
+
 def roll_back(shape: Shape, rows: list[dict]) -> Step:
     """Back to the first snapshot, which these rows made."""
 

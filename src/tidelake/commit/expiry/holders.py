@@ -45,23 +45,27 @@ class Holders:
         self.look_again()
 
     def look_again(self) -> bool:
-        """Look for new tags and branches; whether there are any.
+        """Look for new tags and branches; whether anything is other than before.
+
+        A listing may be old: a tag that was there and is not listed any more is looked for by its
+        name, and what a branch was seen to need stays.
 
         Raises
         ------
         CorruptError
             A tag's file is damaged.
         """
-        before = (dict(self._tags), self._of_branches)
+        before = (self._tags, self._of_branches)
         log = TagLog(self._context.fileio, self._context.paths, table=self._context.table)
         tags: dict[str, Snapshot] = {}
-        for name in log.names():
+        for name in sorted({*log.names(), *self._tags}):
             try:
                 tags[name] = log.load(name).snapshot
             except NotFoundError:
                 continue  # it was deleted meanwhile
         self._tags = tags
-        self._of_branches = tuple(self._branches())
+        seen = {s.delta_manifest_list: s for s in (*self._of_branches, *self._branches())}
+        self._of_branches = tuple(seen.values())
         return before != (tags, self._of_branches)
 
     def keep_data(self, entries: EntryTable, snapshot_id: int) -> EntryTable:

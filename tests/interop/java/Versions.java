@@ -41,13 +41,20 @@ final class Versions {
                 }
                 break;
             case "expire":
-                ExpireConfig.Builder expiry = ExpireConfig.builder().snapshotRetainMax(1)
-                        .snapshotRetainMin(1).snapshotTimeRetain(Duration.ZERO);
+                ExpireConfig.Builder expiry = ExpireConfig.builder()
+                        .snapshotRetainMax(request.path("keeps").asInt(1))
+                        .snapshotRetainMin(1)
+                        .snapshotTimeRetain(request.has("keeps") ? Duration.ofDays(1) : Duration.ZERO);
                 if (request.path("keepsChangelogs").asBoolean()) {
                     expiry.changelogRetainMax(100).changelogRetainMin(100)
                             .changelogTimeRetain(Duration.ofDays(1));
                 }
                 table.newExpireSnapshots().config(expiry.build()).expire();
+                break;
+            case "expire_changelogs":
+                table.newExpireChangelog().config(ExpireConfig.builder()
+                        .changelogRetainMax(request.get("keeps").asInt()).changelogRetainMin(1)
+                        .changelogTimeRetain(Duration.ofDays(1)).build()).expire();
                 break;
             case "purge":
                 table.purgeFiles();

@@ -14,7 +14,7 @@ Four checks with four questions:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
@@ -102,10 +102,19 @@ def _check_key(key: str, table: str) -> None:
     if is_option(key):
         return
     message = (
-        f"Table {table}: unknown option '{shortened(key)}'.{near_names(key, BY_KEY)}"
+        f"Table {table}: unknown option '{shortened(key)}'.{near_names(key, _keys_like(key))}"
         " docs/options.md lists every option."
     )
     raise InvalidInputError(message, kind="unknown_option", option=key, table=table)
+
+
+def _keys_like(key: str) -> Iterable[str]:
+    """The keys that a misspelt one may stand for: those of its column, if it names one."""
+    column, _, setting = key.rpartition(".")
+    settings = [s for s in (*MERGE_SETTINGS, ".stats-mode") if near_names(setting, [s[1:]])]
+    if column.startswith("fields.") and settings:
+        return [f"{column}{near}" for near in settings]
+    return BY_KEY
 
 
 def _check_aggregate(key: str, value: str, table: str) -> None:

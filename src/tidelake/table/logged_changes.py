@@ -75,11 +75,17 @@ def changes_mode(mode: str, handle: TableHandle) -> Literal["diff", "changelog",
         raise InvalidInputError(message, kind="changes_mode", table=handle.identifier)
     if schema.primary_keys and MergeSpec.of(schema, handle.options).combines:
         engine = handle.options.get(declared.MERGE_ENGINE)
-        message = (
-            f"Table '{handle.identifier}' has no changelog, and the rows written to a table of"
-            f" merge-engine '{engine}' are parts of rows: they do not say what a key has become."
-            " Read the net change (mode='diff'), or set 'changelog-producer' to 'lookup' or"
+        producer = handle.options.get(declared.CHANGELOG_PRODUCER)
+        has = "has no changelog, and the" if producer == NONE else "keeps a changelog, for the"
+        remedy = (
+            "Read the net change (mode='diff'), or set 'changelog-producer' to 'lookup' or"
             " 'full-compaction' for the commits to come."
+            if producer == NONE
+            else "Read the changelog (mode='changelog') or the net change (mode='diff')."
+        )
+        message = (
+            f"Table '{handle.identifier}' {has} rows written to a table of merge-engine '{engine}'"
+            f" are parts of rows: they do not say what a key has become. {remedy}"
         )
         raise UnsupportedError(message, kind="stream_without_changelog", table=handle.identifier)
     return "delta"

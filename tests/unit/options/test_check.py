@@ -24,7 +24,10 @@ def supported(raw, *, has_primary_key=True, action="write"):
         ("bukcet", "bucket"),
         ("num-sorted-runs.compaction-trigger", "num-sorted-run.compaction-trigger"),
         ("write_buffer_size", "write-buffer-size"),
-        ("fields.a.aggregate-funktion", "fields.default-aggregate-function"),
+        ("fields.a.aggregate-funktion", "fields.a.aggregate-function"),
+        ("fields.a.delimiter", "fields.a.list-agg-delimiter"),
+        ("fields.a,b.sequence-groups", "fields.a,b.sequence-group"),
+        ("fields.default-aggregate-funktion", "fields.default-aggregate-function"),
     ],
 )
 def test_a_misspelt_key_is_refused_with_near_names(key, near):

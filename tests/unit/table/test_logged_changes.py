@@ -114,6 +114,16 @@ def test_parts_of_rows_are_not_given_as_changes(make, engine):
     assert changes(table, 0) == [("+I", 1, 10)]
 
 
+@pytest.mark.parametrize("engine", ["partial-update", "aggregation"])
+def test_parts_of_rows_are_not_given_where_a_changelog_tells_the_changes(make, engine):
+    table = make(bucket="1", **{"merge-engine": engine, "changelog-producer": "lookup"})
+    upsert(table, [(1, 10)])
+    remedy = r"keeps a changelog, .*parts of rows.* Read the changelog \(mode='changelog'\) or the"
+    with pytest.raises(UnsupportedError, match=remedy):
+        table.changes(0, mode="delta")
+    assert changes(table, 0, mode="auto") == [("+I", 1, 10)]
+
+
 def test_a_changelog_that_nobody_wrote_is_not_an_empty_one(make):
     table = make(bucket="1")
     upsert(table, [(1, 10)])

@@ -49,7 +49,8 @@ class Memory:
     sort_keys_bytes : int
         Encoded keys of rows that are sorted at once. An eighth.
     row_group_bytes : int
-        Arrow bytes of a row group, which a file being written holds. An eighth, per task.
+        Arrow bytes of the row groups that the files being written hold: of one file, or of a data
+        file and its changelog. An eighth, per task.
     merge_rows_bytes : int
         Rows of all runs of one merge. A sixteenth, per task: they are held up to four times, as
         they are, joined, gathered, and as encoded keys.
@@ -105,6 +106,16 @@ class Memory:
     def is_limited(self) -> bool:
         """Whether a size was given."""
         return self.total_bytes is not None
+
+    def row_group_bytes_of(self, files_count: int) -> int:
+        """Give the row group of each of so many files that are written side by side.
+
+        Examples
+        --------
+        >>> Memory.of(256 << 20).row_group_bytes_of(2) >> 20
+        16
+        """
+        return self.row_group_bytes // (files_count if self.is_limited else 1)
 
 
 UNLIMITED = Memory()

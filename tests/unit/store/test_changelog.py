@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from unit.store.bucket_world import Bucket, schema_of
 
 from tidelake.errors import StorageError
 from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
+from tidelake.telemetry import UNLIMITED, Env, Memory
 
 INSERT, BEFORE, AFTER, DELETE = range(4)
 
@@ -127,3 +131,31 @@ def test_without_a_producer_there_is_no_changelog():
     write(writer, bucket, [(1, INSERT, 1)])
     assert writer.prepare_commit().changelog == ()
     writer.close()
+
+
+@pytest.mark.parametrize("producer", ["full-compaction", "lookup"])
+def test_data_and_changelog_files_share_the_memory_of_a_row_group(producer):
+    limited = replace(Memory.of(64 << 20), row_group_bytes=64 << 10)
+
+    def row_groups(producer, memory):
+        options = {"changelog-producer": producer, "write-only": "true"}
+        bucket = Bucket(schema_of(options=options), env=Env.seeded(1).with_memory(memory))
+        for value in range(2):
+            writer = bucket.writer()
+            write(writer, bucket, [(key, INSERT, value) for key in range(8_000)])
+            bucket.commit(writer.prepare_commit())
+        writer = bucket.writer()
+        writer.compact(full=True)
+        message = writer.prepare_commit()
+        writer.close()
+        counts = []
+        for file in (*message.compact_after, *message.compact_changelog):
+            footer = pq.read_metadata(bucket.fileio.open_input(bucket.path(file)))
+            counts.append([footer.row_group(g).num_rows for g in range(footer.num_row_groups)])
+        return counts
+
+    [alone] = row_groups("none", limited)
+    data, log = row_groups(producer, limited)
+    assert sum(alone) == sum(data) == sum(log) == 8_000
+    assert max(data) == max(log) == pytest.approx(max(alone) / 2, abs=1)
+    assert row_groups(producer, UNLIMITED) == [[8_000], [8_000]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,14 @@ from unit.store.bucket_world import Bucket, schema_of
 
 from tidelake.errors import NotFoundError, StorageError
 from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
+from tidelake.format import KIND_FIELD, SEQUENCE_FIELD, held_bytes
+from tidelake.merge import rows_with_keys
+from tidelake.store.lsm import lookup
+from tidelake.telemetry import UNLIMITED, Env, Memory
+from tidelake.types import DataField, parse_type
 
 FIRST_ROW = {"merge-engine": "first-row"}
+KEY_FIELDS = [SEQUENCE_FIELD, KIND_FIELD, DataField(0, "k", parse_type("BIGINT"))]
 SMALL = {"num-sorted-run.compaction-trigger": "3", "num-levels": "5"}
 
 
@@ -102,3 +109,36 @@ def test_a_failed_lookup_loses_nothing_and_can_be_tried_again():
         expected = {k: k if k < 20 else -1 for k in range(30)}
         assert Counter(above_level_0(bucket)) == Counter(expected.items())
     assert failed
+
+
+def test_as_many_new_runs_are_searched_with_at_once_as_fit_the_memory(monkeypatch):
+    searches = []
+
+    def counted(run, given, spec, **others):
+        searches.append(len(given))
+        return rows_with_keys(run, given, spec, **others)
+
+    monkeypatch.setattr(lookup, "rows_with_keys", counted)
+    fitting = held_bytes("data.parquet", KEY_FIELDS, file_size_bytes=0, row_count=1)
+
+    def logged(memory):
+        searches.clear()
+        env = Env.seeded(1).with_memory(memory)
+        bucket = Bucket(schema_of(options={"changelog-producer": "lookup"}), env=env)
+        write(bucket, [(k, k) for k in range(50_000)])
+        for new in range(7):
+            write(bucket, [(k, -new) for k in range(new, 1_000, 11)], **{"write-only": "true"})
+        writer = bucket.writer()
+        message = writer.prepare_commit()
+        writer.close()
+        rows = [row for file in message.compact_changelog for row in bucket.stored(file)]
+        return [(row["k"], row["_VALUE_KIND"], row["v"]) for row in rows]
+
+    pages_of_4 = replace(Memory.of(64 << 20), merge_pages_bytes=4 * fitting)
+    expected = logged(UNLIMITED)
+    assert len(expected) == 2 * sum(k % 11 < 7 for k in range(1_000))
+    assert searches == [7]
+    assert logged(pages_of_4) == expected
+    assert searches == [3, 3, 1]
+    assert logged(replace(pages_of_4, merge_pages_bytes=1)) == expected
+    assert searches == [1] * 7

@@ -321,9 +321,10 @@ class LsmBucketWriter:
             picked,
             self._levels,
             lambda: self._rolling(
-                level=picked.output_level, source=FileSource.APPEND, changelog=True
+                level=picked.output_level, source=FileSource.APPEND, changelog=True, files_open=2
             ),
         )
+        files_open = 1 if follow is None or follow.changelog is None else 2
         expired = self._expired()
         steps = plan(
             picked,
@@ -338,7 +339,9 @@ class LsmBucketWriter:
             steps,
             picked,
             spec=self._spec,
-            rolling=lambda: self._rolling(level=picked.output_level, source=FileSource.COMPACT),
+            rolling=lambda: self._rolling(
+                level=picked.output_level, source=FileSource.COMPACT, files_open=files_open
+            ),
             follow=follow,
             expired=expired,
         )
@@ -365,11 +368,19 @@ class LsmBucketWriter:
     def _path_of(self, file: DataFileMeta) -> str:
         return self._context.paths.data_file(self._partition, self._bucket, file)
 
-    def _rolling(self, *, level: int, source: FileSource, changelog: bool = False) -> RollingWriter:
+    def _rolling(
+        self, *, level: int, source: FileSource, changelog: bool = False, files_open: int = 1
+    ) -> RollingWriter:
         def open_file(_rows_before: int) -> KeyedFile:
             name, path = self._files.next_file(level=level, changelog=changelog)
             return KeyedFile(
-                self._context, name, path, level=level, source=source, changelog=changelog
+                self._context,
+                name,
+                path,
+                level=level,
+                source=source,
+                changelog=changelog,
+                files_open=files_open,
             )
 
         if changelog in self._writing:

@@ -353,8 +353,8 @@ class _Work:
         """The rows of a run whose keys new files of a section have; they are noted as marked."""
         follow = self.follow
         assert follow is not None, "nothing is looked up"
-        new_files = [f for files in section for f in files if f.level < follow.new_below]
-        found = find_rows(self.reader, run, new_files, spec=self.spec)
+        new_runs = [[f for f in files if f.level < follow.new_below] for files in section]
+        found = find_rows(self.reader, run, [r for r in new_runs if r], spec=self.spec)
         if follow.marks:
             self.marked.extend(found)
         return found

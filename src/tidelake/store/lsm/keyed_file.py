@@ -56,6 +56,8 @@ class KeyedFile:
         Whether the manifest is told of nulls and bounds of columns.
     changelog : bool
         Whether the rows are changes: then a key may come several times, one after the other.
+    files_open : int
+        So many files are written side by side, which share the memory of a row group.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class KeyedFile:
         source: FileSource,
         with_stats: bool = True,
         changelog: bool = False,
+        files_open: int = 1,
     ) -> None:
         self._context = context
         self._name = name
@@ -84,7 +87,7 @@ class KeyedFile:
             context.fileio,
             path,
             self._fields,
-            self._format_options(level, changelog=changelog),
+            self._format_options(level, changelog=changelog, files_open=files_open),
             stats_columns=frozenset(f.name for f in self._fields if with_stats)
             - {SEQUENCE_FIELD.name, KIND_FIELD.name},
         )
@@ -170,10 +173,10 @@ class KeyedFile:
         """Give the file up."""
         self._file.abort()
 
-    def _format_options(self, level: int, *, changelog: bool) -> FormatOptions:
+    def _format_options(self, level: int, *, changelog: bool, files_open: int) -> FormatOptions:
         memory = self._context.env.memory
         chosen = format_options(self._context.options, level=level, changelog=changelog)
-        chosen = chosen.within(memory.row_group_bytes)
+        chosen = chosen.within(memory.row_group_bytes_of(files_open))
         if not self._thin:
             return chosen
         keys = frozenset(field.name for field in self._key_fields)

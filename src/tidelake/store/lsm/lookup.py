@@ -5,15 +5,17 @@ to merge values, to mark rows as deleted. Paimon copies each older file into a l
 it key by key. Here the sorted runs are searched side by side, columns before rows:
 
 1. Files whose key range overlaps no new file are left out.
-2. Of the others the key columns are read along with those of the new files, and where both have a
-   key the row's place in its file is noted, as one bit; but for rows that are deleted already.
+2. Of the others the key columns are read along with those of the new runs, and where both have a
+   key the row's place in its file is noted, as one bit; but for rows that are deleted already. If
+   the pages of all new runs do not fit the memory this is done for some of them at a time.
 3. Files with such rows are read once more, in whole, for these rows, if their values matter.
 
 They come out as a sorted run of their level, so the merge that decides every other key's row
 decides these too. With deletion vectors their places are marked as deleted.
 
-Cost: reading the keys of the overlapping files; and the files that have any of the keys. Memory: a
-batch of each run, and a bit per row of the files with such rows.
+Cost: reading the keys of the overlapping files, once for each time that the new runs' pages fill
+the share of a merge; and the files that have any of the keys. Memory: a batch and the pages of each
+run, within that share, and a bit per row of the files with such rows.
 """
 
 from __future__ import annotations
@@ -70,15 +72,19 @@ class FoundRows:
         """The ordinals of the rows, rising."""
         return np.flatnonzero(self.mask)
 
+    def with_those_of(self, other: FoundRows) -> FoundRows:
+        """Give these rows and others of the file."""
+        return FoundRows(self.file, self.bits | other.bits)
+
 
 def find_rows(
     reader: BucketReader,
     run: SortedRun,
-    new_files: Sequence[DataFileMeta],
+    new_runs: Sequence[Sequence[DataFileMeta]],
     *,
     spec: MergeSpec,
 ) -> tuple[FoundRows, ...]:
-    """Find the rows of a run whose keys some newer files have too.
+    """Find the rows of a run whose keys some newer runs have too.
 
     Parameters
     ----------
@@ -86,8 +92,8 @@ def find_rows(
         Reads the bucket's files.
     run : SortedRun
         What is searched.
-    new_files : sequence of DataFileMeta
-        Files whose keys are looked for; each sorted by key.
+    new_runs : sequence of sequence of DataFileMeta
+        Runs whose keys are looked for: files that do not overlap, in key order.
     spec : MergeSpec
         Names the key columns.
 
@@ -101,19 +107,25 @@ def find_rows(
     CorruptError
         A file is damaged or not what its metadata says; it is named.
     """
-    files = _overlapping(run, new_files, spec)
+    files = _overlapping(run, [file for new in new_runs for file in new], spec)
     if not files:
         return ()
     fields = _key_fields(reader.context.schema, spec)
     memory = reader.context.env.memory
-    batch_bytes = min(memory.batch_bytes, memory.merge_rows_bytes // (1 + len(new_files)))
-    found = rows_with_keys(
-        _placed(reader, files, fields, batch_bytes),
-        [reader.batches((f,), fields, batch_bytes) for f in new_files],
-        spec,
-        memory=memory,
-    )
-    return tuple(_by_file(reader, files, found))
+    by_name: dict[str, FoundRows] = {}
+    pages_bytes_max = memory.merge_pages_bytes - reader.held_bytes(files, fields)
+    for some in _at_once(reader, new_runs, fields, pages_bytes_max):
+        batch_bytes = min(memory.batch_bytes, memory.merge_rows_bytes // (1 + len(some)))
+        found = rows_with_keys(
+            _placed(reader, files, fields, batch_bytes),
+            [reader.batches(new, fields, batch_bytes) for new in some],
+            spec,
+            memory=memory,
+        )
+        for rows in _by_file(reader, files, found):
+            name = rows.file.file_name
+            by_name[name] = rows.with_those_of(by_name[name]) if name in by_name else rows
+    return tuple(by_name[f.file_name] for f in files if f.file_name in by_name)
 
 
 def found_run(reader: BucketReader, found: Sequence[FoundRows], *, level: int) -> RunSource:
@@ -148,6 +160,26 @@ def _overlapping(
         for own, f in ranged
         if any(n.min_key <= own.max_key and own.min_key <= n.max_key for n in new)
     )
+
+
+def _at_once(
+    reader: BucketReader,
+    runs: Sequence[Sequence[DataFileMeta]],
+    fields: Sequence[DataField],
+    bytes_max: int,
+) -> Iterator[list[Sequence[DataFileMeta]]]:
+    """As many of the runs at a time as hold so many bytes while they are read, one at least."""
+    some: list[Sequence[DataFileMeta]] = []
+    held_bytes = 0
+    for run in runs:
+        own_bytes = reader.held_bytes(run, fields)
+        if some and held_bytes + own_bytes > bytes_max:
+            yield some
+            some, held_bytes = [], 0
+        some.append(run)
+        held_bytes += own_bytes
+    if some:
+        yield some
 
 
 def _key_fields(schema: TableSchema, spec: MergeSpec) -> tuple[DataField, ...]:

@@ -83,9 +83,11 @@ class BucketReader:
             level=level,
         )
 
-    def held_bytes(self, files: Sequence[DataFileMeta]) -> int:
-        """What reading whole rows of the files, one after the other, holds in memory at most."""
-        fields = row_fields(self.context.schema)
+    def held_bytes(
+        self, files: Sequence[DataFileMeta], fields: Sequence[DataField] | None = None
+    ) -> int:
+        """What reading the files one after the other holds at most; whole rows by default."""
+        fields = row_fields(self.context.schema) if fields is None else fields
         return max(
             held_bytes(
                 f.file_name, fields, file_size_bytes=f.file_size_bytes, row_count=f.row_count

@@ -4,21 +4,32 @@ The pieces of work run in processes of their own (at the small size, all of one 
 one), on input as large as the memory that the catalog is opened with, or 20 times as large,
 ``tidelake.open(place, memory=...)``. A process does a little of
 everything first, so that libraries are loaded and threads have their stacks; from there its address
-space may grow by the memory given and no more (RLIMIT_AS), so that a step too far is a failed
-allocation and not a figure. ``--plant 8`` opens the catalog with eight times what the process has:
-then every piece of work must fail, or it proves nothing.
+space may grow by three quarters of the memory and no more (RLIMIT_AS), so that a step too far is a
+failed allocation and not a figure. The last quarter is for what an allocator keeps of freed memory.
+``--plant 8`` opens the catalog with eight times what the process has: then every piece of work must
+fail, or it proves nothing.
 
 Shapes of rows: *narrow*, 100 bytes; *broad*, 1,000 bytes, for the full size; *wide*, narrow
 ones with a text of 1 MB every so often; *nested*, arrays, maps and rows; *buckets*, narrow ones
 spread over 64 buckets. Each is read and compacted out of :data:`RUNS` overlapping runs in every
 bucket (of *nested* 12, of *buckets* 8).
 
-Address space is counted, not resident memory, because only it can be limited. mimalloc, Arrow's
-default pool, reserves a GiB of it at once, each malloc arena of a thread 64 MiB and each BLAS
-thread some more, whether they are used or not; so the processes run with Arrow's system pool, two
-arenas and one BLAS thread.
+Broad rows, too, have the tables with a merge engine, *partial* and *aggregated*, and those with a
+changelog, *logged* by full compactions and *searched* by lookups: in 12 runs, of the small size 4,
+that have each key four times. Those with a changelog are changed once more when they are compacted,
+a new row for half of the keys, so that old rows are found and told of.
+
+Address space is counted, not resident memory, because only it can be limited. What is reserved and
+never used is kept out of it: mimalloc, Arrow's default pool, reserves a GiB at once, each malloc
+arena of a thread 64 MiB and each BLAS thread some more; so the processes run with Arrow's system
+pool, two arenas and one BLAS thread. So is freed memory that malloc keeps: once a large block is
+freed it takes blocks up to that size (32 MiB) from its heap, where holes stay, twice what is in use
+and more, as it happens. With ``MALLOC_MMAP_THRESHOLD_`` set it never does, and what is measured is
+what the engine holds. ``--resident`` measures what a user has instead, with Arrow's and malloc's
+defaults: resident memory, which may take all of the memory, and is looked at when the work is done.
 
 Usage: python scripts/memory.py [--size small|full] [--shape NAME] [--only NAME] [--plant N]
+[--resident]
 """
 
 from __future__ import annotations
@@ -34,7 +45,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -49,9 +60,12 @@ import tidelake  # noqa: E402
 MIB = 1 << 20
 BATCH_ROWS = 65_536
 RUNS = 33
+RUNS_OF_ENGINES = {"small": 4, "full": 12}
+"""By the size: the pages of runs whose rows are combined must fit, they are all open at once."""
 ENVIRONMENT = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "2",
+    "MALLOC_MMAP_THRESHOLD_": str(128 << 10),
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
 }
@@ -111,6 +125,23 @@ class Shape:
     text_bytes: int = TEXT_BYTES
     buckets: int = 1
     runs: int = RUNS
+    repeats: int = 1
+    """So many rows has each key."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Of the table; where there are any only one with a key is made."""
+
+    @property
+    def works(self) -> tuple[str, ...]:
+        """What is done with the rows."""
+        of_runs = ("write runs", "merge read", "compact")
+        if not self.options:
+            return ("write append", "write primary key", *of_runs)
+        return (*of_runs, "change") if self.producer else of_runs
+
+    @property
+    def producer(self) -> str | None:
+        """What makes the changelog."""
+        return dict(self.options).get("changelog-producer")
 
 
 _NARROW = pa.schema({"k": pa.int64(), "s": pa.string(), "d": pa.float64()})
@@ -123,16 +154,35 @@ _NESTED = pa.schema(
         "r": pa.struct({"s": pa.string(), "a": _LISTS}),
     }
 )
+_BROAD = Shape(narrow, _NARROW, 1_000, batch_rows=8_192, text_bytes=976)
+
+
+def _often(*options: tuple[str, str]) -> Shape:
+    """Broad rows, several of each key, in a table with options."""
+    runs = RUNS_OF_ENGINES["full"]
+    return replace(_BROAD, batch_rows=2_048, runs=runs, repeats=4, options=options)
+
+
 SHAPES = {
-    "broad": Shape(narrow, _NARROW, 1_000, batch_rows=8_192, text_bytes=976),
+    "broad": _BROAD,
     "narrow": Shape(narrow, _NARROW, 100),
     "wide": Shape(wide, _NARROW, 100 + WIDE_BYTES // WIDE_EVERY, batch_rows=8_000),
     "nested": Shape(nested, _NESTED, 360, batch_rows=20_000, runs=12),
     "buckets": Shape(narrow, _NARROW, 100, buckets=64, runs=8),
+    "partial": _often(("merge-engine", "partial-update"), ("fields.d.sequence-group", "s")),
+    "aggregated": _often(("merge-engine", "aggregation"), ("fields.d.aggregate-function", "sum")),
+    "logged": _often(("changelog-producer", "full-compaction")),
+    "searched": _often(("changelog-producer", "lookup")),
 }
+OF_ENGINES = tuple(name for name, shape in SHAPES.items() if shape.options)
 SIZES = {
-    "small": (64, {"narrow": 1.0, "wide": 1.0, "nested": 0.3, "buckets": 0.3}, 12_000),
-    "full": (256, {"broad": 20.0}, 100_000),
+    "small": (
+        64,
+        {"narrow": 1.0, "wide": 1.0, "nested": 0.3, "buckets": 0.3}
+        | dict.fromkeys(OF_ENGINES, 1.0),
+        12_000,
+    ),
+    "full": (256, dict.fromkeys(("broad", *OF_ENGINES), 20.0), 100_000),
 }
 """Memory in MiB, how many times as large the input of each shape is, files to plan."""
 LIMIT_PLANTED = ("write append", "plan")
@@ -150,15 +200,20 @@ def status(name: str) -> int:
     raise LookupError(name)
 
 
-def batches(shape: Shape, rows_count: int, start: int = 0) -> Iterator[pa.RecordBatch]:
-    """Rows in no order of their keys, each key once."""
+def batches(
+    shape: Shape, rows_count: int, start: int = 0, *, keys_count: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Rows in no order of their keys; after `keys_count` rows the keys come again."""
     size = shape.text_bytes
     letters = np.random.default_rng(1).integers(
         97, 123, (shape.batch_rows + 1) * size + SHIFTS, np.uint8
     )
     for number, at in enumerate(range(start, start + rows_count, shape.batch_rows)):
         count = min(shape.batch_rows, start + rows_count - at)
-        keys = np.arange(at, at + count, dtype=np.uint64) * np.uint64(ODD)
+        keys = np.arange(at, at + count, dtype=np.uint64)
+        if keys_count is not None:
+            keys %= np.uint64(keys_count)
+        keys *= np.uint64(ODD)
         columns = shape.columns(keys, texts(letters, count, size, number))
         yield pa.RecordBatch.from_arrays(columns, schema=shape.schema)
 
@@ -172,20 +227,27 @@ def create(catalog: tidelake.Catalog, name: str, shape: Shape, *, keyed: bool) -
         f"db.{name}",
         shape.schema,
         primary_keys=["k"] if keyed else [],
-        options={"write-only": "true", **buckets},
+        options={"write-only": "true", **buckets, **(dict(shape.options) if keyed else {})},
     )
 
 
 def write(catalog: tidelake.Catalog, name: str, shape: Shape, rows_count: int, commits: int) -> int:
     """Write all rows in so many commits; gives their number."""
     table = create(catalog, name, shape, keyed=name != "append")
+    append(table, shape, rows_count, commits, keys_count=rows_count // shape.repeats)
+    files = catalog.table(f"db.{name}$files").to_arrow()
+    return sum(files["record_count"].to_pylist())
+
+
+def append(
+    table: tidelake.Table, shape: Shape, rows_count: int, commits: int, *, keys_count: int
+) -> None:
+    """Write rows to a table in so many commits."""
     for start, stop in itertools.pairwise(
         [rows_count * part // commits for part in range(commits + 1)]
     ):
-        rows = batches(shape, stop - start, start)
+        rows = batches(shape, stop - start, start, keys_count=keys_count)
         table.write(pa.RecordBatchReader.from_batches(shape.schema, rows))
-    files = catalog.table(f"db.{name}$files").to_arrow()
-    return sum(files["record_count"].to_pylist())
 
 
 def read(catalog: tidelake.Catalog) -> int:
@@ -202,14 +264,40 @@ def compact(catalog: tidelake.Catalog) -> int:
     return table.count()
 
 
+def change(catalog: tidelake.Catalog, shape: Shape, rows_count: int) -> int:
+    """Give half of the keys another row and compact: fully, or by lookups in what is there."""
+    table = catalog.table("db.runs")
+    keys_count = rows_count // shape.repeats
+    append(table, shape, keys_count // 2, shape.runs, keys_count=keys_count)
+    files = catalog.table("db.runs$files")
+    last = {file["file_path"] for file in files.to_arrow().to_pylist() if file["level"]}
+    table.compact(full=shape.producer == "full-compaction")
+    snapshot = catalog.table("db.runs$snapshots").to_arrow().to_pylist()[-1]
+    told = snapshot["changelog_record_count"]
+    assert told == keys_count // 2 * 2, f"{told} changes of {keys_count} keys"
+    is_kept = last <= set(files.to_arrow()["file_path"].to_pylist())
+    assert is_kept == (shape.producer == "lookup"), "old rows were not looked up but merged"
+    return table.count()
+
+
 def plan(catalog: tidelake.Catalog) -> int:
     """Plan it twice."""
     table = catalog.table("db.t")
     return [table.plan().files_read for _ in range(2)][-1]
 
 
-WORKS = ("write append", "write primary key", "write runs", "merge read", "compact", "plan")
+WORKS = (
+    "write append",
+    "write primary key",
+    "write runs",
+    "merge read",
+    "compact",
+    "change",
+    "plan",
+)
 """In this order: the runs that are written are read, then compacted."""
+MERGES = ("merge read", "compact", "change")
+"""What finds each key once."""
 
 
 def work_of(
@@ -223,6 +311,7 @@ def work_of(
         "merge read": lambda: read(catalog),
         "compact": lambda: compact(catalog),
         "plan": lambda: plan(catalog),
+        "change": lambda: change(catalog, shape, rows_count),
     }
     return works[name]
 
@@ -241,49 +330,79 @@ def warm(place: str, shape: Shape, memory: int) -> None:
 
 def run_works(arguments: argparse.Namespace) -> None:
     """In this process: pieces of work under one limit; prints what each took."""
-    shape, memory, plant = SHAPES[arguments.shape[0]], arguments.memory * MIB, arguments.plant
+    shape = replace(SHAPES[arguments.shape[0]], runs=arguments.runs)
+    memory, plant, resident = arguments.memory * MIB, arguments.plant, arguments.resident
     with tempfile.TemporaryDirectory() as other:
         warm(other, shape, memory)
-    base = status("VmSize")
+    Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins here
+    base = status("VmRSS" if resident else "VmSize")
     planted = plant > 1 and arguments.only[0] in LIMIT_PLANTED
-    limit = base + (memory // plant if planted else memory)
     catalog = tidelake.open(arguments.place, memory=memory if planted else memory * plant)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    if not resident:
+        limit = base + held_at_most(memory // plant if planted else memory)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     for name in arguments.only:
         before = time.process_time()
         found = work_of(name, catalog, shape, arguments.rows)()
-        took = {"found": found, "base": base, "peak": status("VmPeak") - base}
+        peak = status("VmHWM" if resident else "VmPeak") - base
+        took = {"found": found, "base": base, "peak": peak}
         took |= {"resident": status("VmHWM"), "cpu_s": time.process_time() - before}
         print(json.dumps(took), flush=True)
 
 
-def measure(
-    works: Sequence[str], place: str, shape: str, memory: int, rows_count: int, *, plant: int = 1
-) -> bool:
+def held_at_most(memory: int) -> int:
+    """What the engine may hold of the memory; the rest is for what the allocator keeps."""
+    return memory * 3 // 4
+
+
+@dataclass(frozen=True)
+class Input:
+    """What the pieces of work of one shape are done with; the memory is in MiB."""
+
+    place: str
+    shape: str
+    memory: int
+    rows_count: int
+    runs: int
+    resident: bool
+
+    @property
+    def arguments(self) -> list[str]:
+        """The same for a process."""
+        given = {"place": self.place, "shape": self.shape, "memory": self.memory}
+        given |= {"rows": self.rows_count, "runs": self.runs}
+        parts = [part for name, value in given.items() for part in (f"--{name}", str(value))]
+        return [*parts, "--resident"] if self.resident else parts
+
+
+def measure(works: Sequence[str], given: Input, *, plant: int = 1) -> bool:
     """Run pieces of work in a fresh process, say what they took; whether they stayed inside."""
-    command = [sys.executable, __file__, "--place", place, "--shape", shape]
+    shape, rows_count = given.shape, given.rows_count
+    limit = given.memory if given.resident else held_at_most(given.memory)
+    command = [sys.executable, __file__, *given.arguments, "--plant", str(plant)]
     command += [part for name in works for part in ("--only", name)]
-    command += ["--memory", str(memory), "--rows", str(rows_count), "--plant", str(plant)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=os.environ | ENVIRONMENT, check=False
-    )
+    environment = os.environ | ({} if given.resident else ENVIRONMENT)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    fits = True
     for name, line in zip(works, done.stdout.splitlines(), strict=False):
         took = json.loads(line)
         # reading and compacting count the rows; what was written twice would be merged away
-        if name != "plan" and took["found"] != rows_count:
-            sys.exit(f"{shape}, {name}: {took['found']} rows instead of {rows_count}")
+        wanted = rows_count // SHAPES[shape].repeats if name in MERGES else rows_count
+        if name != "plan" and took["found"] != wanted:
+            sys.exit(f"{shape}, {name}: {took['found']} rows instead of {wanted}")
         print(
-            f"{shape}, {name}: {took['peak'] / MIB:.0f} of {memory} MiB beside the"
+            f"{shape}, {name}: {took['peak'] / MIB:.0f} of {limit} MiB beside the"
             f" {took['base'] / MIB:.0f} MiB of the interpreter (resident at most"
             f" {took['resident'] / MIB:.0f} MiB); {took['found']:,} rows or files,"
             f" {took['cpu_s']:.1f} CPU seconds",
             flush=True,
         )
+        fits &= took["peak"] <= limit * MIB
     if done.returncode == 0:
-        return True
+        return fits
     failed = works[len(done.stdout.splitlines())]
     last = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
-    print(f"{shape}, {failed}: does not fit {memory} MiB: {last[:200]}", flush=True)
+    print(f"{shape}, {failed}: does not fit {limit} MiB: {last[:200]}", flush=True)
     if not any(sign in done.stderr for sign in NO_MEMORY):
         sys.exit(f"and not for want of memory:\n{done.stderr}")
     return False
@@ -303,7 +422,11 @@ def main() -> None:
     parser.add_argument("--memory", type=int, help="MiB")
     parser.add_argument("--place", help=argparse.SUPPRESS)
     parser.add_argument("--rows", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--runs", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--resident", action="store_true", help="what allocators as they are take")
     arguments = parser.parse_args()
+    if arguments.resident and arguments.plant > 1:
+        parser.error("--plant needs the limit that --resident leaves out")
     if arguments.place:
         run_works(arguments)
         return
@@ -316,23 +439,28 @@ def check(name: str, arguments: argparse.Namespace) -> bool:
     """All pieces of work with rows of one shape; whether each did what it should."""
     mib, times, files_count = SIZES[arguments.size]
     memory, shape, plant = arguments.memory or mib, SHAPES[name], arguments.plant
+    runs = RUNS_OF_ENGINES[arguments.size] if shape.options else shape.runs
     rows_count = int(times.get(name, 1.0) * memory * MIB) // shape.row_bytes
-    works = [w for w in arguments.only or WORKS if w != "plan" or name in PLANNED]
+    if shape.repeats > 1:
+        rows_count -= rows_count % (2 * shape.repeats * runs)  # no run has a key twice
+    doable = (*shape.works, "plan") if name in PLANNED else shape.works
+    works = [w for w in arguments.only or doable if w in doable]
     place = tempfile.mkdtemp(prefix="tidelake-memory-")
+    given = Input(place, name, memory, rows_count, runs, arguments.resident)
     try:
         if "plan" in works:
             many_files.make(Path(place), files_count)
         if plant > 1:
-            measure(["write runs"], place, name, memory, rows_count)
+            measure(["write runs"], given)
             found_out = [
-                not measure([work], place, name, memory, rows_count, plant=plant)
+                not measure([work], given, plant=plant)
                 for work in works
                 if work != "write runs"  # commits too small to need it; the writer is the same
             ]
             return all(found_out)
         # at the small size in one process: its start costs more than the work
         groups = [works] if arguments.size == "small" else [[work] for work in works]
-        kept = [measure(group, place, name, memory, rows_count) for group in groups]
+        kept = [measure(group, given) for group in groups]
         return all(kept)
     finally:
         shutil.rmtree(place)

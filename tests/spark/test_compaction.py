@@ -50,6 +50,22 @@ def waiting(spark, lake, **options):
 FULL = [(p, bucket, 5) for p in ("{a}", "{b}") for bucket in (0, 1)]
 
 
+def test_the_job_lets_snapshots_of_write_only_tables_expire(spark, lake):
+    retained = {"snapshot.num-retained.min": 1, "snapshot.num-retained.max": 2}
+    table = waiting(spark, lake, **retained)
+    before = state(lake)
+    assert lake.compact("db.t") == WriteResult()  # nothing to do, and it looks all the same
+    assert table.handle.snapshots.ids() == [2, 3]
+    lake.compact("db.t", full=True)
+    assert table.handle.snapshots.ids() == [3, 4]
+    lake.write(rows(spark, [99], 9), "db.t")
+    assert table.handle.snapshots.ids() == [3, 4, 5]  # writers leave it
+    answer = lake.sql("CALL sys.expire_snapshots(table => 'db.t', retain_max => 1)").collect()
+    assert [row.deleted_snapshots_count for row in answer] == [2]
+    assert [row for row in state(lake) if row[1] != 99] == before
+    assert check_table(table.fileio, table.paths.location) == 6
+
+
 def test_a_table_of_write_only_is_compacted_by_tasks_in_one_commit(spark, lake):
     table = waiting(spark, lake)
     before = state(lake)

@@ -35,9 +35,11 @@ def expire_as_configured(context: CommitContext, newest: Snapshot) -> None:
     if newest.id <= of_snapshots.count_min:
         return
     keeps_changelogs = is_decoupled(of_snapshots, of_changelogs)
-    expired = expire_snapshots(context, of_snapshots, keeps_changelogs=keeps_changelogs)
+    expired = expire_snapshots(
+        context, of_snapshots, keeps_changelogs=keeps_changelogs, newest_id=newest.id
+    )
     if keeps_changelogs or expired.ids:
-        expire_changelogs(context, of_changelogs)
+        expire_changelogs(context, of_changelogs, newest_id=newest.id)
 
 
 def expire_quietly(context: CommitContext, newest: Snapshot) -> None:

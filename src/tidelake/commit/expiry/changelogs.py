@@ -29,7 +29,11 @@ __all__ = ["expire_changelogs"]
 
 
 def expire_changelogs(
-    context: CommitContext, retention: Retention | None, *, dry_run: bool = False
+    context: CommitContext,
+    retention: Retention | None,
+    *,
+    newest_id: int | None = None,
+    dry_run: bool = False,
 ) -> Expired:
     """Remove the changelogs, of snapshots that have expired, that a retention does not keep.
 
@@ -39,6 +43,8 @@ def expire_changelogs(
         The table.
     retention : Retention, optional
         What is kept; None removes all of them.
+    newest_id : int, optional
+        The newest snapshot as a commit knows it.
     dry_run : bool
         Whether to say only what would go.
 
@@ -50,9 +56,9 @@ def expire_changelogs(
         The storage failed. Call it again.
     """
     kept = KeptChangelogs(context.fileio, context.paths)
-    newest_id, earliest_id = context.log.latest_id(), context.log.earliest_id()
     found = kept.range()
-    if found is None or newest_id is None or earliest_id is None:
+    newest_id = context.log.latest_id() if newest_id is None else newest_id
+    if found is None or newest_id is None:
         return Expired()
     oldest_id, last_id = found
     end_id = last_id + 1
@@ -64,7 +70,8 @@ def expire_changelogs(
             time_ms=lambda number: time_of(context, number),
         )
         end_id = min(told_end, end_id)
-    if end_id <= oldest_id:
+    earliest_id = context.log.earliest_id()
+    if end_id <= oldest_id or earliest_id is None:
         return Expired()
     earliest = context.log.load(earliest_id)
     expiry = _Expiry(context, Holders(context), frozenset(metadata_files(context, earliest)))

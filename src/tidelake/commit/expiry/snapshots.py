@@ -49,7 +49,12 @@ __all__ = ["expire_snapshots"]
 
 
 def expire_snapshots(
-    context: CommitContext, retention: Retention, *, keeps_changelogs: bool, dry_run: bool = False
+    context: CommitContext,
+    retention: Retention,
+    *,
+    keeps_changelogs: bool,
+    newest_id: int | None = None,
+    dry_run: bool = False,
 ) -> Expired:
     """Remove the snapshots that a retention does not keep.
 
@@ -61,6 +66,9 @@ def expire_snapshots(
         What is kept.
     keeps_changelogs : bool
         Whether changelogs outlive their snapshots.
+    newest_id : int, optional
+        The newest snapshot as a commit knows it, which is cheap to be asked after each: what an
+        expiry that was killed has left is then looked for only where there is more to remove.
     dry_run : bool
         Whether to say only what would go.
 
@@ -72,22 +80,25 @@ def expire_snapshots(
         The storage failed. Call it again.
     """
     log = context.log
-    newest_id, kept_id = log.latest_id(), log.earliest_id()
-    if newest_id is None or kept_id is None:
+    is_asked = newest_id is None
+    newest_id = log.latest_id() if newest_id is None else newest_id
+    oldest_id = log.earliest_id()
+    if newest_id is None or oldest_id is None:
         return Expired()
-    oldest_id = kept_id
-    while oldest_id > 1 and context.fileio.exists(context.paths.snapshot(oldest_id - 1)):
-        oldest_id -= 1  # left behind by an expiry that was killed
     end_id = retention.end(
-        oldest_id,
-        newest_id,
-        held_id=held_id(context),
-        time_ms=lambda number: time_of(context, number),
+        oldest_id, newest_id, held_id=None, time_ms=lambda number: time_of(context, number)
     )
-    if end_id > oldest_id and not dry_run:
-        end_id = _announced(context, end_id, oldest_id=oldest_id)
+    if end_id > oldest_id:
+        end_id = _not_held(context, end_id, oldest_id=oldest_id)
+    if end_id > oldest_id or is_asked:
+        while oldest_id > 1 and context.fileio.exists(context.paths.snapshot(oldest_id - 1)):
+            oldest_id -= 1  # left behind by an expiry that was killed
     if end_id <= oldest_id:
         return Expired()
+    if not dry_run:
+        end_id = _announced(context, end_id, oldest_id=oldest_id)
+        if end_id <= oldest_id:
+            return Expired()
     end = log.load(end_id)
     needed = frozenset(metadata_files(context, end))  # all of it, before anything goes
     expiry = _Expiry(context, Holders(context), end, needed, keeps_changelogs)
@@ -104,11 +115,16 @@ def _announced(context: CommitContext, end_id: int, *, oldest_id: int) -> int:
     """Say in EARLIEST where the table begins; that, for a consumer may hold more than was seen."""
     hint = context.paths.earliest_hint
     context.fileio.replace(hint, str(end_id).encode())
+    free_id = _not_held(context, end_id, oldest_id=oldest_id)
+    if free_id < end_id:
+        context.fileio.replace(hint, str(free_id).encode())
+    return free_id
+
+
+def _not_held(context: CommitContext, end_id: int, *, oldest_id: int) -> int:
+    """How far consumers let an expiry go."""
     held = held_id(context)
-    if held is not None and held < end_id:
-        end_id = max(held, oldest_id)
-        context.fileio.replace(hint, str(end_id).encode())
-    return end_id
+    return end_id if held is None else max(oldest_id, min(held, end_id))
 
 
 @dataclass(slots=True)

@@ -82,7 +82,7 @@ race-full: setup ## four processes race for 20,000 commits
 kill-full: setup ## a writing process is killed 300 times
 	$(BIN)/python scripts/reliability.py kill --size $(SIZE) $(if $(SEED),--seed $(SEED))
 
-memory: setup ## writing, reading, compacting, planning in 256 MiB with input 20 times as large
+memory: setup ## writing, reading, compacting, planning, merge engines and changelogs in 256 MiB with input 20 times as large
 	$(BIN)/python scripts/memory.py --size $(SIZE)
 
 mutants: setup ## planted bugs, each of which the checks above must catch

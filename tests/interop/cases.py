@@ -303,7 +303,7 @@ def altered_pk(*, sequence: str) -> Case:
     )
     # they take today's sequence.field for a snapshot whose column had another name
     refusal = "Sequence field: 'at' can not be found"
-    others = dict.fromkeys(("java-1.3", "java-2.1", "pypaimon"), refusal)
+    others = dict.fromkeys(("java-1.3", "core-2.1", "java-2.1", "pypaimon"), refusal)
     return Case(
         "alter_pk" if sequence == "seq" else "alter_pk_sequence_name",
         {"k": "INT NOT NULL", "v": "STRING", "seq": "INT"},
@@ -491,7 +491,8 @@ def engine_cases() -> list[Case]:
         added = [(k, k * 2, [k % 3, base], None) for k in keys]
         return [Write(taken, ["-U"] * len(keys)), Write(added, ["+U"] * len(keys))]
 
-    after_a_delete = {"java-2.1": "shows values of the row that deletes again (ADR 19)"}
+    shows = "shows values of the row that deletes again (ADR 19)"
+    after_a_delete = dict.fromkeys(("core-2.1", "java-2.1"), shows)
     pypaimon_cannot = {"pypaimon": "does not yet implement"}
     partial_update = {"merge-engine": "partial-update", "bucket": "2"}
     aggregation = {"merge-engine": "aggregation", "bucket": "2"}
@@ -518,7 +519,7 @@ def engine_cases() -> list[Case]:
     }
     return [
         Case("partial_update", {"k": "INT NOT NULL", "a": "DOUBLE", "b": "INT", "c": "STRING"},
-             [Write(parts(80)), Write(parts(60)), Compact(), *(Write(parts(50)) for _ in range(7))], ("k",),
+             [Write(parts(80)), Write(parts(60)), Compact(), *(Write(parts(50)) for _ in range(7))], ("k",), compacts=True,
              viewed=True, options=partial_update, peer_rows=parts(50)),
         Case("partial_update_removed", {"k": "INT NOT NULL", "a": "DOUBLE", "b": "INT", "c": "STRING"},
              [Write(parts(80)), Write(parts(60)), Write([(k, None, 1, "x") for k in range(0, 120, 3)], ["-D"] * 40), Write(parts(30)), Compact()],
@@ -530,7 +531,7 @@ def engine_cases() -> list[Case]:
              [*(Write(grouped(v)) for v in range(4)), Compact(), Write(deletes, ["-D"] * 15), Write(grouped(5))], ("k",),
              options={**partial_update, **groups, "partial-update.remove-record-on-sequence-group": "g"}, full_only=True,
              cannot=pypaimon_cannot, left_out=after_a_delete),
-        Case("aggregation", measures, [*(Write(measured()) for _ in range(4)), Compact(), *(Write(measured()) for _ in range(8))], ("k",),
+        Case("aggregation", measures, [*(Write(measured()) for _ in range(4)), Compact(), *(Write(measured()) for _ in range(8))], ("k",), compacts=True,
              options={**aggregation, **functions}, peer_rows=measured(),
              peer_left_out={"java-2.1": "the check's end of Spark writes no arrays"}),
         Case("aggregation_corrected", corrections,
@@ -607,7 +608,7 @@ def _lookup_cases() -> list[Case]:
              options={**lookup, "merge-engine": "first-row", "ignore-delete": "true"}, peer_rows=peer, full_only=True),
         Case("lookup_deduplicate", KV,
              [*_upserts(33, commits=6, **commits), Delete(keys=[(k,) for k in range(0, 90, 11)]), *_upserts(34, commits=3, **commits)],
-             ("k",), options=lookup, peer_rows=peer),
+             ("k",), compacts=True, options=lookup, peer_rows=peer),
         Case("lookup_sequence", KV,
              [Write(_kv_rows(rng, rng.sample(range(100), 40), v)) for v in range(7)], ("k",),
              options={**lookup, "sequence.field": "n"}, peer_rows=peer, full_only=True),
@@ -615,7 +616,7 @@ def _lookup_cases() -> list[Case]:
              [Write([(k, f"{v}" if (k + v) % 3 else None, v if (k + v) % 2 else None) for k in range(v, 60, 2)]) for v in range(8)],
              ("k",), options={**lookup, "merge-engine": "partial-update"}, peer_rows=peer),
         Case("lookup_aggregation", {"k": "INT NOT NULL", "s": "BIGINT", "m": "INT"},
-             [Write([(k, v, k % (v + 2)) for k in range(v, 70, 1 + v % 3)]) for v in range(9)], ("k",),
+             [Write([(k, v, k % (v + 2)) for k in range(v, 70, 1 + v % 3)]) for v in range(9)], ("k",), compacts=True,
              options={**lookup, "merge-engine": "aggregation", "fields.s.aggregate-function": "sum", "fields.m.aggregate-function": "max"},
              peer_rows=[(k, 1000, 7) for k in range(0, 90, 4)],
              left_out={"pypaimon": "it merges rows of higher levels that lower ones hold merged"}),
@@ -638,17 +639,17 @@ def _marked_cases() -> list[Case]:
         Case("marked_deduplicate", KV,
              [*_upserts(41, commits=5, **commits), Delete(keys=[(k,) for k in range(0, 90, 11)]), Delete(where=("n", 77)),
               *_upserts(42, commits=3, **commits)[1:], Compact(), *_upserts(43, commits=3, **commits)[1:]],
-             ("k",), options=marked, peer_rows=peer, peer_left_out=unseen),
+             ("k",), compacts=True, options=marked, peer_rows=peer, peer_left_out=unseen),
         Case("marked_lookup_64_bit", KV,
              [*_upserts(44, commits=6, **commits), Delete(keys=[(k,) for k in range(0, 90, 11)])],
-             ("k",), options={**lookup, "deletion-vectors.bitmap64": "true"}, peer_rows=peer, peer_left_out=unseen,
+             ("k",), compacts=True, options={**lookup, "deletion-vectors.bitmap64": "true"}, peer_rows=peer, peer_left_out=unseen,
              cannot={"pypaimon": "Invalid magic number"}),
         Case("marked_partial_update", KV,
              [Write([(k, f"{v}" if (k + v) % 3 else None, v if (k + v) % 2 else None) for k in range(v, 1_500, 1 + 17 * v)])
               for v in range(5)],
              ("k",), options={**lookup, "merge-engine": "partial-update"}, peer_rows=peer, peer_left_out=unseen),
         Case("marked_aggregation", {"k": "INT NOT NULL", "s": "BIGINT", "m": "INT"},
-             [Write([row for row in add if row[1] == v]) for v in range(5)], ("k",),
+             [Write([row for row in add if row[1] == v]) for v in range(5)], ("k",), compacts=True,
              options={**marked, "merge-engine": "aggregation", "fields.s.aggregate-function": "sum", "fields.m.aggregate-function": "max"},
              peer_rows=[(k, 1000, 7) for k in range(0, 1_600, 40)], peer_left_out=unseen),
         Case("marked_sequence", KV,
@@ -688,15 +689,15 @@ def changelog_cases() -> list[Case]:
         "fields.n.aggregate-function": "sum",
     }
     return [
-        Case("changelog_input", KV, [Write(rows(30, 1)), corrected, gone, Write([*rows(9, 3), *rows(9, 4)])], ("k",),
+        Case("changelog_input", KV, [Write(rows(30, 1)), corrected, gone, Write([*rows(9, 3), *rows(9, 4)])], ("k",), compacts=True,
              options={"bucket": "2", "changelog-producer": "input"}, peer_rows=rows(20, 5)),
         Case("changelog_input_orc", KV, [Write(rows(30, 1)), corrected, gone], ("k",), full_only=True,
              options={"bucket": "2", "changelog-producer": "input", "changelog-file.format": "orc", "changelog-file.prefix": "log-",
                       "changelog-file.compression": "lz4", "changelog-file.stats-mode": "none"}),
         Case("changelog_input_avro", KV, [Write(rows(30, 1)), corrected, gone], ("k",), full_only=True,
              options={"bucket": "1", "changelog-producer": "input", "changelog-file.format": "avro", "data-file.thin-mode": "true"}),
-        Case("changelog_lookup", KV, steps, ("k",), options={**settled, "changelog-producer": "lookup"}, peer_rows=rows(20, 5)),
-        Case("changelog_full", KV, steps, ("k",), options={**settled, "changelog-producer": "full-compaction"}, peer_rows=rows(20, 5)),
+        Case("changelog_lookup", KV, steps, ("k",), compacts=True, options={**settled, "changelog-producer": "lookup"}, peer_rows=rows(20, 5)),
+        Case("changelog_full", KV, steps, ("k",), compacts=True, options={**settled, "changelog-producer": "full-compaction"}, peer_rows=rows(20, 5)),
         Case("changelog_full_deduplicated", KV, steps, ("k",), full_only=True,
              options={**settled, "changelog-producer": "full-compaction", "changelog-producer.row-deduplicate": "true",
                       "changelog-producer.row-deduplicate-ignore-fields": "v"}),
@@ -762,7 +763,7 @@ def all_cases() -> list[Case]:
         Case("pk_int", KV, _upserts(1, commits=6, keys_count=400, per_commit=60), ("k",),
              options={"bucket": "2"},
              peer_rows=[(k, f"peer-{k}", k) for k in range(0, 600, 7)]),
-        Case("pk_compacted", KV, _upserts(2, commits=24, keys_count=300, per_commit=40), ("k",), viewed=True,
+        Case("pk_compacted", KV, _upserts(2, commits=24, keys_count=300, per_commit=40), ("k",), compacts=True, viewed=True,
              options={"bucket": "1"}, peer_rows=[(k, None, -k) for k in range(50)]),
         Case("pk_composite", COMPOSITE,
              [Write(_unique([_composite_row(rng, v) for _ in range(300)], 4)) for v in range(5)],

@@ -241,3 +241,17 @@ def _changes(table: tidelake.Table, made: Made, ends: Sequence[int]) -> Iterator
             yield Moment(label, asked, list(rows), cells, "audit_log", over)
             plain = [row[1:] for row in cells]
             yield Moment(f"{label}, as rows", asked, list(case.columns), plain, passed_over=over)
+
+
+def after_newest(table: tidelake.Table, made: Made) -> list[Moment]:
+    """What somebody else changed since the table was made, as we read it."""
+    start, end = made.newest, table.latest_snapshot_id
+    moments = []
+    for mode in modes_of(made.case):
+        over = mode == "delta" and made.model.seen_compacted
+        for view in ("audit_log", "binlog"):
+            rows = table.system_table(view).changes(start, end, mode=mode)
+            asked = {BETWEEN: f"{start},{end}", MODE: mode}
+            label = f"{mode} of {view} after {start}"
+            moments.append(Moment(label, asked, rows.column_names, table_cells(rows), view, over))
+    return moments

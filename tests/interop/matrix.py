@@ -16,7 +16,7 @@ import tidelake
 from interop.case import Case, Compact, Write, row_cells
 from interop.cells import difference, inside, table_cells, with_inside
 from interop.expected import all_expected
-from interop.make import MODE, Made, Moment, make_table
+from interop.make import MODE, Made, Moment, after_newest, make_table
 from interop.protocol import Answer, Request, Row
 from interop.readers import READERS, AbsentError, Reader
 from tidelake.errors import UnsupportedError
@@ -203,6 +203,7 @@ def _written_by_other(
             shutil.copytree(made.path, copied)
             requests[made.case.name] = _writes(made, copied, compacts=reader.is_core)
         answers = _asked(reader, requests, wanted)
+        told = _changes_of_other(target, [m for m in wanted if m.case.name in requests], reader)
         for made in wanted:
             name = f"{made.case.name}, then written by {reader.name}"
             if reader.name in made.case.peer_left_out:
@@ -215,8 +216,44 @@ def _written_by_other(
                 continue
             table = tidelake.open(str(target)).table(f"db.{made.path.name}")
             compacted = len(requests[made.case.name]) > 1
-            verdicts.append(_judge_written(name, table, made, compacted=compacted))
+            verdict = _judge_written(name, table, made, compacted=compacted)
+            if verdict.word == EQUAL and made.case.name in told:
+                verdict = Verdict(name, "tidelake", DIFFERS, told[made.case.name])
+            verdicts.append(verdict)
     return verdicts
+
+
+def _changes_of_other(target: Path, tables: Sequence[Made], reader: Reader) -> dict[str, str]:
+    """What differs where we read the changes that the other engine wrote, and it reads them."""
+    if not reader.is_core:
+        return {}
+    ours, requests = {}, {}
+    for made in tables:
+        if not made.case.is_viewed:
+            continue
+        table = tidelake.open(str(target)).table(f"db.{made.path.name}")
+        moments = after_newest(table, made)
+        ours[made.case.name] = moments
+        requests[made.case.name] = [
+            Request(
+                f"{made.case.name}|{moment.label}",
+                str(target / "db.db" / made.path.name),
+                moment.option,
+                system=moment.system,
+                changes=True,
+            )
+            for moment in moments
+        ]
+    answers = _asked(reader, requests, tables)
+    wrong = {}
+    for name, moments in ours.items():
+        for moment in moments:
+            answer = answers[f"{name}|{moment.label}"]
+            expected = [] if moment.passed_over and reader.name == "java-1.3" else moment.rows
+            more = answer.error or difference(expected, answer.rows, moment.columns)
+            if more is not None:
+                wrong[name] = f"{moment.label}: {more[:300]}"
+    return wrong
 
 
 def _writes(made: Made, place: Path, *, compacts: bool) -> list[Request]:
@@ -239,7 +276,8 @@ def _judge_written(name: str, table: tidelake.Table, made: Made, *, compacted: b
         # what was written, merged by us; then by them: the last level has it all
         written = made.newest + 1
         assert table.latest_snapshot_id > written, f"{name}: nothing was compacted"
-        seen = {"written": table.to_arrow(snapshot_id=written), **seen}
+        if not model.seen_compacted:
+            seen = {"written": table.to_arrow(snapshot_id=written), **seen}
         seen["compacted"] = table.system_table("ro").to_arrow()
     for moment, rows in seen.items():
         wrong = _difference(made.case, model.cells(), table_cells(rows), rows.column_names)

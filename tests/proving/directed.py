@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pyarrow.compute as pc
 
+from proving.expiring import check_expiry
 from proving.faults import check_changelog
 from proving.fsck import check_table
 from proving.interleave import Meddled
@@ -388,4 +389,5 @@ CHECKS = (
     check_deletion_vectors,
     check_marks_of_lookups,
     check_two_updates,
+    check_expiry,
 )

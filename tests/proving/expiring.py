@@ -6,6 +6,7 @@ import pyarrow as pa
 
 import tidelake
 from proving.reach import missing, stray
+from tidelake.fileio import MemoryFileIO
 from tidelake.telemetry import Env
 
 SCHEMA = pa.schema(
@@ -80,6 +81,29 @@ def check(table) -> None:
     location = table.handle.paths.location
     assert missing(table.fileio, location) == set()
     assert stray(table.fileio, location) == set()
+
+
+def check_expiry() -> None:
+    """What snapshots, a tag and a consumer need stays; nothing else does."""
+    fileio = MemoryFileIO()
+    table = make(fileio, **TABLES["input"])
+    table.write([{"k": 1, "v": 1, "p": "a"}])
+    table.compact(full=True)  # lifts the file, and rewrites nothing
+    work(table, 3)
+    newest = table.handle.snapshots.latest_id()
+    assert newest is not None
+    tagged, waited = newest // 2, newest - 1
+    table.create_tag("t", snapshot_id=tagged)
+    then, before = rows(table, tag="t"), rows(table, snapshot_id=waited)
+    fileio.replace(
+        f"{table.handle.paths.consumer_dir}/consumer-c", b'{"nextSnapshot": %d}' % waited
+    )
+    for kept in (newest - 2, 1):  # first those around the lift, then all but what is waited for
+        table.expire_snapshots(retain_max=kept, retain_min=1)
+        check(table)
+        cold = again(table, fileio)
+        assert rows(cold, tag="t") == then
+        assert rows(cold, snapshot_id=waited) == before
 
 
 class Meanwhile:

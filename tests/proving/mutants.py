@@ -17,6 +17,7 @@ import pyarrow as pa
 import tidelake.commit.committer as committer
 import tidelake.commit.compacted as compacted
 import tidelake.commit.conflict as conflict
+import tidelake.commit.expiry.snapshots as expiry
 import tidelake.commit.index_plan as index_plan
 import tidelake.commit.own_commits as own_commits
 import tidelake.merge.changes as merge_changes
@@ -32,6 +33,7 @@ import tidelake.table.key_places as key_places
 import tidelake.table.table as table
 import tidelake.table.write as write
 from proving import directed, episode, faults, interleave
+from tidelake.commit.expiry.holders import Holders
 from tidelake.errors import TidelakeError
 from tidelake.fileio import FaultMode, MemoryFileIO
 from tidelake.merge import merge_buffer
@@ -72,6 +74,14 @@ def _publish_by_rename(_):
         return True
 
     return put_if_absent
+
+
+def _takes_lifted_for_removed(_):
+    def removed_by(context, snapshot):
+        delta = context.delta(snapshot)
+        return delta.take(delta["kind"] == FileKind.DELETE)
+
+    return removed_by
 
 
 def _off_by_one(original):
@@ -409,6 +419,18 @@ _PLANTED = (
         "a lookup finds rows that are deleted",
         "check_marks_of_lookups",
         (lookup, "_by_file", _finds_what_is_deleted),
+    ),
+    ("an expiry looks at no tag", "check_expiry", (Holders, "_at", lambda _: lambda *_: iter(()))),
+    ("an expiry looks at no consumer", "check_expiry", (expiry, "held_id", _passed_over)),
+    (
+        "an expiry takes a lifted file for removed",
+        "check_expiry",
+        (expiry, "removed_by", _takes_lifted_for_removed),
+    ),
+    (
+        "an expiry removes what the next snapshot has",
+        "check_expiry",
+        (expiry, "metadata_files", lambda _: lambda *_, **__: iter(())),
     ),
     (
         "time travel ends at the newest",

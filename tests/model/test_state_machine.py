@@ -14,49 +14,14 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from proving import world
+from proving import engine_draws, world
 from proving.episode import Episode
-
-BUCKETS = {
-    "one": {"bucket": "1"},
-    "three": {"bucket": "3"},
-    "dynamic": {"bucket": "-1", "dynamic-bucket.target-row-num": "10"},
-}
-
 
 KINDS = [
     (engine, producer)
-    for engine in world.ENGINES
-    for producer in (("none", "lookup") if engine == "first-row" else world.PRODUCERS)
+    for engine in engine_draws.ENGINES
+    for producer in (("none", "lookup") if engine == "first-row" else engine_draws.PRODUCERS)
 ]
-
-
-@st.composite
-def shapes(draw, engine, producer):
-    """A primary-key table with some kind of bucket and some options."""
-    partition_keys = draw(st.sampled_from([(), ("p",)]))
-    options = {"merge-engine": engine, **world.ENGINES[engine], "changelog-producer": producer}
-    options |= BUCKETS[draw(st.sampled_from(sorted(BUCKETS)))]
-    options["num-sorted-run.compaction-trigger"] = draw(st.sampled_from(["2", "3", "5"]))
-    if producer != "none" and draw(st.booleans()):
-        options["changelog-producer.row-deduplicate"] = "true"
-    if draw(st.booleans()):
-        options["target-file-size"] = "2 kb"
-    if draw(st.booleans()):
-        options |= {"write-buffer-size": "1 kb", "write-buffer-spillable": "true"}
-    if engine == "deduplicate" and producer in ("none", "lookup") and draw(st.booleans()):
-        options["deletion-vectors.enabled"] = "true"
-        options["deletion-vectors.bitmap64"] = draw(st.sampled_from(["true", "false"]))
-    if draw(st.booleans()):
-        options["changelog.num-retained.max"] = "100000"  # more than of snapshots
-    moves = bool(partition_keys) and options["bucket"] == "-1" and draw(st.booleans())
-    keys = ("k",) if moves else (*partition_keys, "k")
-    sequence = None
-    if engine == "deduplicate" and not moves and draw(st.booleans()):
-        sequence = options["sequence.field"] = "n"
-    return world.Shape(keys, partition_keys, sequence, tuple(options.items()))
-
-
 RANDOM = st.randoms(use_true_random=False)
 
 
@@ -72,7 +37,9 @@ class TableMachine(RuleBasedStateMachine):
 
     @initialize(data=st.data())
     def create(self, data):
-        self.episode = Episode(0, shape=data.draw(shapes(*self.kind)))
+        engine, producer = self.kind
+        shape = world.draw_engine_shape(data.draw(RANDOM), engine=engine, producer=producer)
+        self.episode = Episode(0, shape=shape)
 
     @rule(rng=RANDOM, count=st.sampled_from([1, 3, 20]))
     def upsert(self, rng, count):

@@ -9,12 +9,11 @@ read again.
 
 from __future__ import annotations
 
-import operator
 import random
 
 from proving.changelog import ReplayError, replay
 from proving.fsck import check_table
-from proving.model import ModelTable, sorted_rows
+from proving.model import MergedTable, sorted_rows
 from proving.reach import missing, stray
 from proving.world import (
     LOCATION,
@@ -27,7 +26,9 @@ from proving.world import (
     open_catalog,
 )
 from tidelake import col
+from tidelake.errors import UnsupportedError
 from tidelake.fileio import MemoryFileIO
+from tidelake.telemetry import ManualClock
 
 OPERATIONS = (
     ("upsert", 40),
@@ -61,14 +62,11 @@ class Episode:
         self.rng = random.Random(seed)
         self.fileio = MemoryFileIO() if fileio is None else fileio
         self.shape = draw_shape(self.rng) if shape is None else shape
-        self.model = ModelTable(
-            self.shape.keys,
-            self.shape.partition_keys,
-            self.shape.sequence_field,
-            engine=self.shape.engine,
-            functions={"n": operator.add, "x": max} if self.shape.engine == "aggregation" else {},
-        )
-        self.catalog = open_catalog(self.fileio, seed)
+        self.rules = self.shape.rules
+        self.model = self.shape.model()
+        self.rows_drawn = 0
+        self.clock = ManualClock(tick_ms=1)  # rows that wait for a bucket are replayed by its time
+        self.catalog = open_catalog(self.fileio, seed, clock=self.clock)
         self.shape.create(self.catalog)
         self.table = self.catalog.table(NAME)
         self.identifier = 0
@@ -97,16 +95,29 @@ class Episode:
         self.finish()
 
     # -- operations ------------------------------------------------------------------------------
+    def _rows(self, count: int, *, retract: bool = False):
+        clock, self.rows_drawn = self.rows_drawn, self.rows_drawn + count
+        return draw_rows(self.shape, self.rng, count, clock=clock, retract=retract)
+
+    def _added(self, count: int):
+        rows = self._rows(count)
+        if isinstance(self.model, MergedTable):
+            rows = self.model.without_retracted(rows)
+        return rows
+
     def _commit(self, rows, deletes=None) -> None:
         self.identifier += 1
         batch = arrow_of(self.shape, rows)
-        kinds = None if deletes is None else ["-D" if d else "+I" for d in deletes]
+        retract = "-D"
+        if deletes is not None and len(self.rules.kinds) > 1:
+            retract = self.rng.choice(self.rules.kinds)
+        kinds = None if deletes is None else [retract if d else "+I" for d in deletes]
         self.last_commit = (batch, kinds, self.identifier)
         self.table.write(
             batch, row_kinds=kinds, commit_user="episode", commit_identifier=self.identifier
         )
         self.last_commit_snapshot = self.table.latest_snapshot_id or 0
-        self.model.apply(rows, deletes)
+        self.model.apply(rows, deletes, kind=retract)
         self._remember()
 
     def _remember(self) -> None:
@@ -126,14 +137,16 @@ class Episode:
 
     def upsert(self, count: int | None = None) -> None:
         count = self.rng.choice([1, 3, 30]) if count is None else count
-        self._commit(draw_rows(self.shape, self.rng, count))
+        self._commit(self._added(count))
 
     @property
     def _may_delete(self) -> bool:
         # A full compaction forgets a delete and with it its sequence; a row of a smaller sequence
         # that arrives later is then taken (so in Paimon too). The dict would remember it.
-        return bool(self.shape.keys) and (
-            self.shape.sequence_field is None or self._never_compacted
+        return self.rules.deletes != "none" and (
+            self.shape.sequence_field is None
+            or self._never_compacted
+            or self.rules.deletes == "ignore"
         )
 
     @property
@@ -143,9 +156,12 @@ class Episode:
         )
 
     def mixed(self) -> None:
-        rows = draw_rows(self.shape, self.rng, 12)
+        rows = self._added(12)
         # of one commit the rows of a key are merged before an older one is met
-        if not self._may_delete or self.shape.engine in ("partial-update", "aggregation"):
+        if not (self.shape.keys and self._may_delete) or self.shape.engine in (
+            "partial-update",
+            "aggregation",
+        ):
             self._commit(rows)
             return
         self._commit(rows, [self.rng.random() < 0.4 for _ in rows])
@@ -156,21 +172,23 @@ class Episode:
             return
         if not self._may_delete:
             return
-        rows = draw_rows(self.shape, self.rng, self.rng.choice([1, 8]))
-        if self.shape.engine == "first-row":  # leaves deletes out, where they are not refused
-            self._commit(rows, [True] * len(rows))
-            return
-        if self.shape.sequence_field is None and self.rng.random() < 0.5:
+        rows = self._rows(self.rng.choice([1, 8]), retract=True)
+        if isinstance(self.model, MergedTable) and self.rules.deletes != "ignore":
+            rows = self.model.retractable(rows)
+        by_keys = self.rules.by_keys and self.shape.option("ignore-delete") != "true"
+        if by_keys and self.shape.sequence_field is None and self.rng.random() < 0.5:
             keys = list({tuple(r[k] for k in self.shape.keys) for r in rows})
             self.table.delete([dict(zip(self.shape.keys, k, strict=True)) for k in keys])
-            for row in rows:
-                self.model.apply([row], [True])
+            self.model.apply(rows, [True] * len(rows))
             self._remember()
             return
         self._commit(rows, [True] * len(rows))
 
     def update(self) -> None:
-        if self.shape.engine in ("first-row", "aggregation"):
+        if self.shape.engine in ("first-row", "aggregation") or not self.rules.updates:
+            return
+        if self.model.waiting:
+            self._update_while_rows_wait()
             return
         column = self.rng.choice(["k", "n"])
         value = self.rng.randrange(-20, 20)
@@ -181,6 +199,14 @@ class Episode:
         self._remember()
         if updated != count:
             raise ModelMismatch(f"update of {column} = {value} says {updated} rows, not {count}")
+
+    def _update_while_rows_wait(self) -> None:
+        try:
+            self.table.update({"v": "u"}, col("k") == 1)
+        except UnsupportedError as error:
+            if error.kind == "update_postponed":
+                return
+        raise ModelMismatch("an update while rows wait in the postpone bucket is not refused")
 
     def _delete_found(self) -> None:
         column = self.rng.choice(["k", "n"])
@@ -195,7 +221,7 @@ class Episode:
     def overwrite(self) -> None:
         if self.shape.option("changelog-producer") == "full-compaction":
             self._replay_told(self.table.latest_snapshot_id or 0)  # before rows are gone untold
-        rows = draw_rows(self.shape, self.rng, 6)
+        rows = self._rows(6)
         table, dynamic = self.table, not self.shape.keys_may_move
         if not dynamic:  # single partitions of such a table are not overwritten
             table = table.copy({"dynamic-partition-overwrite": "false"})
@@ -209,18 +235,23 @@ class Episode:
             width = len(self.shape.partition_keys) if dynamic else 0
             gone = {key[:width] for key in self._by_key(rows)} if width else {()}
             self.told = {k: row for k, row in self.told.items() if k[:width] not in gone}
+            if self.shape.option("force-lookup") == "true":  # compacts it at once
+                new = self._by_key(self.model.content())
+                self.told |= {k: row for k, row in new.items() if k[:width] in gone}
         self.told_until = self.table.latest_snapshot_id
 
     def compact(self) -> None:
         if self._never_compacted:
             return
         self.table.compact()
+        self.model.give_buckets()
         self._remember()
 
     def compact_full(self) -> None:
         if self._never_compacted:
             return
         self.table.compact(full=True)
+        self.model.give_buckets()
         self._remember()
         newest = self.table.latest_snapshot_id
         if self.shape.option("changelog-producer") == "full-compaction" and newest is not None:
@@ -228,7 +259,7 @@ class Episode:
 
     def reopen(self, seed: int | None = None) -> None:
         seed = self.rng.randrange(2**31) if seed is None else seed
-        self.catalog = open_catalog(self.fileio, seed)
+        self.catalog = open_catalog(self.fileio, seed, clock=self.clock)
         self.table = self.catalog.table(NAME)
         self.compared = None
 

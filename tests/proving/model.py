@@ -1,22 +1,26 @@
 """The model: a table is a dict. Written from the documents; shares no code with the engine.
 
 A primary-key table maps (partition, key) to a row; an upsert sets, a delete removes, the last one
-of a key wins. With a sequence field the row with the larger (sequence, arrival) wins. The other
-engines make the row of what was there and what comes; a delete removes it, or is ignored
-(first-row). OVERWRITE replaces the partitions that the new rows touch (dynamic) or all of them.
+of a key wins. With sequence fields the row with the larger (sequence, arrival) wins. Under
+first-row the first one of a key stays. Of partial-update and aggregation all that came of a key is
+kept and merged as one (:class:`MergedTable`). Rows of the postpone bucket wait until a compaction.
+OVERWRITE replaces the partitions that the new rows touch (dynamic) or all of them.
 Every commit's state is kept, so time travel has an answer too.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from proving.one_key import merged
 
 Row = dict[str, object]
 Key = tuple[object, ...]
+Commit = tuple[list[Row], list[bool], str]
+"""Rows, which of them retract, and of what kind these are."""
 
 
 @dataclass
@@ -31,8 +35,10 @@ class ModelTable:
     partition_keys: tuple[str, ...] = ()
     sequence_field: str | None = None
     engine: str = "deduplicate"
-    functions: dict[str, Callable[[object, object], object]] = field(default_factory=dict)
-    """Of two values of a column, of which none is null; by default the newer."""
+    descending: bool = False
+    ignore_delete: bool = False
+    waiting: list[Commit] | None = None
+    """What waits in the postpone bucket; None where there is none."""
     state: dict[Key, tuple[tuple[object, ...], Row | None]] = field(default_factory=dict)
     appended: list[Row] = field(default_factory=list)
     arrival: int = 0
@@ -51,57 +57,71 @@ class ModelTable:
     def _partition(self, row: Row) -> Key:
         return tuple(row[k] for k in self.partition_keys)
 
-    def apply(self, rows: Iterable[Row], deletes: Iterable[bool] | None = None) -> None:
-        self._content = None
+    def apply(
+        self, rows: Iterable[Row], deletes: Iterable[bool] | None = None, *, kind: str = "-D"
+    ) -> None:
+        """What a commit of rows does; `kind` is that of the rows that retract."""
         rows = list(rows)
         flags = [False] * len(rows) if deletes is None else list(deletes)
+        if self.waiting is not None:
+            self.waiting.append((rows, flags, kind))
+            return
+        self._content = None
+        if self.ignore_delete:
+            rows = [row for row, is_delete in zip(rows, flags, strict=True) if not is_delete]
+            flags = [False] * len(rows)
+        self._take(rows, flags, kind)
+
+    def give_buckets(self) -> None:
+        """What a compaction does to the rows that wait for their buckets."""
+        waiting, self.waiting = self.waiting, None
+        for rows, flags, kind in waiting or ():
+            self.apply(rows, flags, kind=kind)
+        self.waiting = None if waiting is None else []
+
+    def _take(self, rows: list[Row], flags: list[bool], _: str) -> None:
         for row, is_delete in zip(rows, flags, strict=True):
             self.arrival += 1
             if not self.keys:
                 self.appended.append(dict(row))
                 continue
-            order: tuple[object, ...] = (self.arrival,)
-            if self.sequence_field is not None:
-                value = row[self.sequence_field]
-                # nulls are smallest
-                order = (value is not None, value if value is not None else 0, self.arrival)
+            order = (*self._sequence(row), self.arrival)
             key = self._key(row)
             known = self.state.get(key)
-            if self.engine != "deduplicate":
-                self._combine(key, row, is_delete=is_delete)
+            if known is not None and self.engine == "first-row":
                 continue
             if known is None or order >= known[0]:
                 self.state[key] = (order, None if is_delete else dict(row))
 
-    def _combine(self, key: Key, row: Row, *, is_delete: bool) -> None:
-        old = self.state[key][1] if key in self.state else None
-        if self.engine == "first-row":
-            new = old if is_delete or old is not None else dict(row)
-        elif is_delete or old is None:
-            new = None if is_delete else dict(row)
-        else:
-            new = dict(old)
-            for name, value in row.items():
-                if name in self.partition_keys or value is None:
-                    continue  # a key stays where it first came
-                combine = self.functions.get(name)
-                if combine is None or old[name] is None:
-                    new[name] = value
-                else:
-                    new[name] = combine(old[name], value)
-        self.state[key] = ((self.arrival,), new)
+    def _sequence(self, row: Row) -> tuple[object, ...]:
+        """What comes first in the order of a key's rows: nulls are smallest."""
+        found: list[object] = []
+        for name in () if self.sequence_field is None else self.sequence_field.split(","):
+            value = row[name] or 0
+            found += [row[name] is not None, -value if self.descending else value]  # type: ignore[operator]
+        return tuple(found)
 
     def overwrite(self, rows: Iterable[Row], *, dynamic: bool) -> None:
         rows = list(rows)
         touched = {self._partition(r) for r in rows}
-        if dynamic and self.partition_keys:
-            self.appended = [r for r in self.appended if self._partition(r) not in touched]
-            width = len(self.partition_keys)
-            self.state = {k: v for k, v in self.state.items() if k[:width] not in touched}
-        else:
-            self.appended = []
-            self.state = {}
+        self._content = None
+        self._drop(touched if dynamic and self.partition_keys else None)
         self.apply(rows)
+
+    def _drop(self, touched: set[Key] | None) -> None:
+        """Forget some partitions, or all."""
+        width = len(self.partition_keys)
+
+        def stays(partition: Key) -> bool:
+            return touched is not None and partition not in touched
+
+        self.appended = [r for r in self.appended if stays(self._partition(r))]
+        self.state = {k: v for k, v in self.state.items() if stays(k[:width])}
+        if self.waiting is not None:
+            for rows, flags, _ in self.waiting:
+                kept = [stays(self._partition(row)) for row in rows]
+                rows[:] = itertools.compress(rows, kept)
+                flags[:] = itertools.compress(flags, kept)
 
     def remove(self, column: str, value: object) -> None:
         """Delete the rows of an append table that have a value."""
@@ -110,11 +130,12 @@ class ModelTable:
 
     def update(self, column: str, value: object, new: Row) -> None:
         """Give the rows that have a value new values; not of keys."""
+        found = [row | new for row in self.content() if row[column] == value]
+        if self.keys:
+            self.apply(found)
+            return
         self._content = None
         self.appended = [r | new if r[column] == value else r for r in self.appended]
-        for key, (order, row) in self.state.items():
-            if row is not None and row[column] == value:
-                self.state[key] = (order, row | new)
 
     def renew(self, column: str) -> None:
         """Another column by the name of one there was: null in every row."""
@@ -140,25 +161,68 @@ class ModelTable:
 class MergedTable(ModelTable):
     """A table of an engine with options of its own: all that came of a key, merged as one.
 
-    Requires: a key that was deleted gets no row of an older sequence.
+    Requires: rows as :mod:`proving.engine_draws` says.
     """
 
     options: dict[str, str] = field(default_factory=dict)
     changes: dict[Key, list[tuple[str, Row]]] = field(default_factory=dict)
+    found: dict[Key, Row | None] = field(default_factory=dict)
+    """What the changes of each key come to; without those that are to be merged anew."""
 
-    def apply(self, rows: Iterable[Row], deletes: Iterable[bool] | None = None) -> None:
-        self._content = None
-        rows = list(rows)
-        flags = [False] * len(rows) if deletes is None else list(deletes)
+    def _take(self, rows: list[Row], flags: list[bool], kind: str) -> None:
+        may_move = not set(self.partition_keys) <= set(self.keys)
         for row, is_delete in zip(rows, flags, strict=True):
-            change = ("-D" if is_delete else "+I", row)
-            self.changes.setdefault(self._key(row), []).append(change)
+            self.arrival += 1
+            key = self._key(row)
+            if is_delete and may_move and self._row(key) is None:
+                continue  # it goes nowhere
+            self.changes.setdefault(key, []).append((kind if is_delete else "+I", row))
+            self.found.pop(key, None)
+            if is_delete and self._row(key) is None:
+                del self.changes[key], self.found[key]  # what comes begins anew, anywhere
+
+    def _row(self, key: Key) -> Row | None:
+        if key not in self.changes:
+            return None
+        if key not in self.found:
+            # a stable sort: of equal sequences the later comes last
+            own = sorted(self.changes[key], key=lambda change: self._sequence(change[1]))
+            # a key stays in the partition that it first came to
+            constant = tuple(dict.fromkeys((*self.partition_keys, *self.keys)))
+            kind, row = merged(own, self.options, keys=constant)
+            in_order = {name: row[name] for name in own[0][1]}
+            self.found[key] = in_order if kind == "+I" else None
+        return self.found[key]
+
+    def _drop(self, touched: set[Key] | None) -> None:
+        super()._drop(touched)
+        width = len(self.partition_keys)
+        gone = [k for k in self.changes if touched is None or k[:width] in touched]
+        for key in gone:
+            del self.changes[key]
+            self.found.pop(key, None)
 
     def content(self) -> list[Row]:
         if self._content is None:
-            found = (merged(own, self.options, keys=self.keys) for own in self.changes.values())
-            self._content = sorted_rows(row for kind, row in found if kind == "+I")
+            rows = (self._row(key) for key in self.changes)
+            self._content = sorted_rows(row for row in rows if row is not None)
         return self._content
+
+    def retractable(self, rows: Iterable[Row]) -> list[Row]:
+        """Rows whose keys have a row and nothing that waits; of each key one."""
+        busy = {self._key(row) for rows, *_ in self.waiting or () for row in rows}
+        free = {self._key(row): row for row in rows}
+        return [r for k, r in free.items() if k not in busy and self._row(k) is not None]
+
+    def without_retracted(self, rows: Iterable[Row]) -> list[Row]:
+        """Rows of whose keys nothing waits that retracts."""
+        waiting = (
+            (row, d)
+            for own, flags, _ in self.waiting or ()
+            for row, d in zip(own, flags, strict=True)
+        )
+        busy = {self._key(row) for row, is_delete in waiting if is_delete}
+        return [row for row in rows if self._key(row) not in busy]
 
 
 def sorted_rows(rows: Iterable[Row]) -> list[Row]:

@@ -300,10 +300,11 @@ def merged(rows, options, *, keys):
     own = [(kind, {name: values[name] for name in others}) for kind, values in rows]
     if options["merge-engine"] == "aggregation":
         sequence = options.get("sequence.field", "").split(",")
+        default = options.get("fields.default-aggregate-function", "last_non_null_value")
         for name in others:
-            default = "last_value" if name in sequence else "last_non_null_value"
             ignores = options.get(f"fields.{name}.ignore-retract") == "true"
-            functions.setdefault(name, {"name": default, "ignore_retract": ignores})
+            name_of = "last_value" if name in sequence else default
+            functions.setdefault(name, {"name": name_of, "ignore_retract": ignores})
         removes = options.get("aggregation.remove-record-on-delete") == "true"
         kind, values = aggregated(own, functions, remove_on_delete=removes)
     else:

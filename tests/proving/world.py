@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 import tidelake
-from proving.model import Row, sorted_rows
+from proving import engine_draws
+from proving.engine_draws import UNRULED, Rules
+from proving.model import MergedTable, ModelTable, Row, sorted_rows
 from tidelake.fileio import FileIO
-from tidelake.telemetry import Env
+from tidelake.telemetry import Clock, Env
 
 WAREHOUSE = "/warehouse"
 NAME = "db.t"
@@ -25,6 +27,7 @@ class Shape:
     partition_keys: tuple[str, ...]
     sequence_field: str | None
     options: tuple[tuple[str, str], ...]
+    rules: Rules = UNRULED
 
     def option(self, key: str) -> str | None:
         return dict(self.options).get(key)
@@ -50,8 +53,23 @@ class Shape:
             pa.field("v", pa.string()),
             pa.field("n", pa.int32()),
             pa.field("x", pa.float64()),
+            *(pa.field(name, pa.int32()) for name in self.rules.columns),
         ]
         return pa.schema(fields)
+
+    def model(self) -> ModelTable:
+        """The empty table as a dict."""
+        is_merged = self.engine in ("partial-update", "aggregation")
+        named = {
+            "engine": self.engine,
+            "descending": self.option("sequence.field.sort-order") == "descending",
+            "ignore_delete": self.option("ignore-delete") == "true",
+            "waiting": [] if self.option("bucket") == "-2" else None,
+        }
+        given = (self.keys, self.partition_keys, self.sequence_field)
+        if is_merged:
+            return MergedTable(*given, **named, options=dict(self.options))
+        return ModelTable(*given, **named)
 
     def create(self, catalog) -> None:
         catalog.create_table(
@@ -63,14 +81,20 @@ class Shape:
         )
 
 
-def open_catalog(fileio: FileIO, seed: int):
-    return tidelake.open(WAREHOUSE, fileio=fileio, env=Env.seeded(seed))
+def open_catalog(fileio: FileIO, seed: int, *, clock: Clock | None = None):
+    env = Env.seeded(seed)
+    env = env if clock is None else replace(env, clock=clock)
+    return tidelake.open(WAREHOUSE, fileio=fileio, env=env)
 
 
 def draw_shape(rng: random.Random) -> Shape:
     """A table of a random kind: the swarm of options differs from seed to seed."""
     partitioned = rng.random() < 0.5
     partition_keys = ("p",) if partitioned else ()
+    # draws of their own, so that the seeds' other choices stay what they were
+    own = random.Random(repr(rng.getstate()))
+    if own.random() < ENGINES_SHARE:
+        return draw_engine_shape(own)
     if rng.random() < 0.2:
         options = {"bucket": "-1"} if rng.random() < 0.5 else {"bucket": "2", "bucket-key": "k"}
         # no draw of its own, so that the seeds' other choices stay what they were
@@ -146,9 +170,55 @@ def _draw_engine(rng: random.Random, options: dict[str, str]) -> dict[str, str]:
     return drawn
 
 
-def draw_rows(shape: Shape, rng: random.Random, count: int, *, key_space: int = 40) -> list[Row]:
+ENGINES_SHARE = 0.4
+"""Of all seeds, those that put engines, producers, deletion vectors and buckets together."""
+
+
+def draw_engine_shape(
+    rng: random.Random, *, engine: str | None = None, producer: str | None = None
+) -> Shape:
+    """A primary-key table of any engine with any producer, kind of buckets and order of rows."""
+    engine = rng.choice(engine_draws.ENGINES) if engine is None else engine
+    if producer is None:
+        producer = rng.choice(engine_draws.PRODUCERS)
+        if engine == "first-row" and producer != "none":
+            producer = "lookup"
+    kind = rng.choice(engine_draws.BUCKETS)
+    partition_keys = ("p",) if kind == "moving" or rng.random() < 0.4 else ()
+    options, sequence, rules = engine_draws.draw_engine(rng, engine, producer, kind)
+    options |= {
+        "one": {"bucket": "1"},
+        "some": {"bucket": "2"},
+        "dynamic": {"bucket": "-1", "dynamic-bucket.target-row-num": "30"},
+        "moving": {"bucket": "-1", "dynamic-bucket.target-row-num": "30"},
+        "postpone": {"bucket": "-2", "postpone.default-bucket-num": rng.choice("12")},
+    }[kind]
+    if rng.random() < 0.6:
+        options["num-sorted-run.compaction-trigger"] = rng.choice("235")
+    if rng.random() < 0.3:
+        options["target-file-size"] = "2 kb"
+    if rng.random() < 0.3:
+        options["write-buffer-size"] = "1 kb"
+        options["write-buffer-spillable"] = rng.choice(["true", "false"])
+    if rng.random() < 0.4:
+        options["changelog.num-retained.max"] = "100000"  # more than of snapshots
+    keys = ("s", "k") if rng.random() < 0.3 else ("k",)
+    keys = keys if kind == "moving" else partition_keys + keys
+    return Shape(keys, partition_keys, sequence, tuple(options.items()), rules)
+
+
+def draw_rows(
+    shape: Shape,
+    rng: random.Random,
+    count: int,
+    *,
+    key_space: int = 40,
+    clock: int = 0,
+    retract: bool = False,
+) -> list[Row]:
+    """Rows; `clock` counts those of the table before, `retract` says what they are for."""
     rows: list[Row] = []
-    for _ in range(count):
+    for number in range(count):
         row: Row = {}
         if shape.partition_keys:
             row["p"] = rng.choice(["a", "b", "c/d"])
@@ -158,6 +228,7 @@ def draw_rows(shape: Shape, rng: random.Random, count: int, *, key_space: int = 
         row["v"] = rng.choice([None, "", f"v{rng.randrange(1000)}", "x" * rng.randrange(40)])
         row["n"] = rng.choice([None, rng.randrange(-50, 50)])
         row["x"] = rng.choice([None, rng.uniform(-1, 1), 0.0])
+        shape.rules.complete(row, rng, clock + number, retracts=retract)
         rows.append(row)
     return rows
 

@@ -235,7 +235,8 @@ class Episode:
             width = len(self.shape.partition_keys) if dynamic else 0
             gone = {key[:width] for key in self._by_key(rows)} if width else {()}
             self.told = {k: row for k, row in self.told.items() if k[:width] not in gone}
-            if self.shape.option("force-lookup") == "true":  # compacts it at once
+            compacts = self.shape.option("write-only") != "true"
+            if compacts and self.shape.option("force-lookup") == "true":  # at once, untold
                 new = self._by_key(self.model.content())
                 self.told |= {k: row for k, row in new.items() if k[:width] in gone}
         self.told_until = self.table.latest_snapshot_id

@@ -420,7 +420,11 @@ _PLANTED = (
         "check_marks_of_lookups",
         (lookup, "_by_file", _finds_what_is_deleted),
     ),
-    ("an expiry looks at no tag", "check_expiry", (Holders, "_at", lambda _: lambda *_: iter(()))),
+    (
+        "an expiry looks at no tag",
+        "check_expiry",
+        (Holders, "_around", lambda _: lambda *_: iter(())),
+    ),
     ("an expiry looks at no consumer", "check_expiry", (expiry, "held_id", _passed_over)),
     (
         "an expiry takes a lifted file for removed",

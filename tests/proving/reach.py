@@ -107,8 +107,10 @@ def _of_changelog(fileio, location, snapshot, needed, by_name) -> None:
 def _of_kept(fileio, location, snapshot, found, by_name, files) -> None:
     _of_changelog(fileio, location, snapshot, found.needed, by_name)
     delta = snapshot["deltaManifestList"]
-    if snapshot["changelogManifestList"] is not None or f"manifest/{delta}" not in files:
+    if f"manifest/{delta}" not in files and _has_producer(fileio, location, files):
         return  # the data files are not its changelog
+    if snapshot["changelogManifestList"] is not None:
+        return
     for name in (snapshot["baseManifestList"], delta):
         found.needed.add(f"manifest/{name}")
         for manifest in _avro(fileio, f"{location}/manifest/{name}"):
@@ -118,6 +120,18 @@ def _of_kept(fileio, location, snapshot, found, by_name, files) -> None:
     for entry in _entries(fileio, location, delta):
         is_told = snapshot["commitKind"] == "APPEND" and entry["_KIND"] == 0
         (found.needed if is_told else found.beside).update(_paths(entry, by_name))
+
+
+def _has_producer(fileio, location, files) -> bool:
+    """Whether the table, or what it kept, is of a changelog producer."""
+    newest = max(int(p.rsplit("-", 1)[1]) for p in files if p.startswith("schema/schema-"))
+    schema = json.loads(fileio.read_bytes(f"{location}/schema/schema-{newest}"))
+    if schema["options"].get("changelog-producer", "none") != "none":
+        return True
+    kept = (p for p in files if p.startswith(("changelog/changelog-", "snapshot/snapshot-")))
+    return any(
+        json.loads(fileio.read_bytes(f"{location}/{p}"))["changelogManifestList"] for p in kept
+    )
 
 
 def _entries(fileio, location, list_name):

@@ -57,9 +57,15 @@ class KeptChangelogs:
         return Snapshot.from_json(self._fileio.read_bytes(path), path=path)
 
     def keep(self, snapshot_id: int, data: bytes) -> None:
-        """Copy a snapshot's file, given its content; nothing happens where it is there already."""
-        if self._fileio.put_if_absent(self._paths.changelog(snapshot_id), data):
-            self._write_hint("LATEST", snapshot_id)
+        """Copy a snapshot's file, given its content.
+
+        One of that id that is there already is of an expiry that was killed, or of a history that
+        was rolled back.
+        """
+        path = self._paths.changelog(snapshot_id)
+        if not self._fileio.put_if_absent(path, data) and self._fileio.read_bytes(path) != data:
+            self._fileio.replace(path, data)
+        self._write_hint("LATEST", snapshot_id)
 
     def begin_at(self, snapshot_id: int) -> None:
         """Say which is the oldest."""

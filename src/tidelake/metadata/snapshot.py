@@ -382,17 +382,13 @@ class SnapshotLog:
         CorruptError
             The file is damaged.
         """
-        try:
-            return self.load(snapshot_id)
-        except NotFoundError:
-            path = self._paths.changelog(snapshot_id)
+        for path in (self._paths.snapshot(snapshot_id), self._paths.changelog(snapshot_id)):
             try:
                 data = self._fileio.read_bytes(path)
             except NotFoundError:
-                data = None
-            if data is None:
-                raise
+                continue
             return self._checked(Snapshot.from_json(data, path=path), snapshot_id, path)
+        raise self._missing(snapshot_id)
 
     def is_told(self, snapshot_id: int) -> bool:
         """Whether a snapshot is there, or has expired and its changelog is kept."""

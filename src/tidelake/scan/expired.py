@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tidelake.errors import NotFoundError
+from tidelake.metadata.tag import TagLog
 from tidelake.scan.context import ReadContext
 
 __all__ = ["SNAPSHOT_EXPIRED", "told_if_expired"]
@@ -26,8 +27,7 @@ def told_if_expired(context: ReadContext, snapshot_id: int) -> Iterator[None]:
     try:
         yield
     except NotFoundError as error:
-        path = context.paths.snapshot(snapshot_id)
-        if error.kind != "file_not_found" or context.fileio.exists(path):
+        if error.kind != "file_not_found" or _is_kept(context, snapshot_id):
             raise
         message = (
             f"Snapshot {snapshot_id} of table {context.paths.location} expired while it was read:"
@@ -35,3 +35,12 @@ def told_if_expired(context: ReadContext, snapshot_id: int) -> Iterator[None]:
             " a tag; 'snapshot.time-retained' says how long a snapshot stays after the next one."
         )
         raise NotFoundError(message, kind=SNAPSHOT_EXPIRED, snapshot=snapshot_id) from error
+
+
+def _is_kept(context: ReadContext, snapshot_id: int) -> bool:
+    """Whether a snapshot is there, or its changelog or a tag of it: then the file was lost."""
+    fileio, paths = context.fileio, context.paths
+    if fileio.exists(paths.snapshot(snapshot_id)) or fileio.exists(paths.changelog(snapshot_id)):
+        return True
+    tags = TagLog(fileio, paths)
+    return any(tags.load(name).snapshot.id == snapshot_id for name in tags.names())

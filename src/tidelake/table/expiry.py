@@ -44,12 +44,14 @@ def expire_snapshots_now(
     check_retained(
         "snapshot", of_snapshots.count_min, of_snapshots.count_max, table=handle.identifier
     )
-    return expire_snapshots(
-        handle.commit_context(),
-        of_snapshots,
-        keeps_changelogs=is_decoupled(of_snapshots, of_changelogs),
-        dry_run=dry_run,
+    context = handle.commit_context()
+    keeps_changelogs = is_decoupled(of_snapshots, of_changelogs)
+    expired = expire_snapshots(
+        context, of_snapshots, keeps_changelogs=keeps_changelogs, dry_run=dry_run
     )
+    if not (keeps_changelogs or dry_run):
+        expire_changelogs(context, of_changelogs)  # those kept while they outlived their snapshots
+    return expired
 
 
 def expire_changelogs_now(
@@ -72,18 +74,18 @@ def expire_changelogs_now(
         configured.older_than_ms if older_than_ms is None else older_than_ms,
         configured.limit if max_deletes is None else max_deletes,
     )
-    check_retained("changelog", retention.count_min, retention.count_max, table=handle.identifier)
     context = handle.commit_context()
-    return expire_changelogs(context, None if delete_all else retention, dry_run=dry_run)
+    if delete_all:
+        return expire_changelogs(context, None, dry_run=dry_run)
+    check_retained("changelog", retention.count_min, retention.count_max, table=handle.identifier)
+    return expire_changelogs(context, retention, dry_run=dry_run)
 
 
 def expire_after_compaction(handle: TableHandle) -> None:
     """Let expire what the writers of a ``write-only`` table leave to its compaction job."""
     if not handle.options.get(declared.WRITE_ONLY):
         return  # its commits do
-    newest = handle.snapshots.latest()
-    if newest is not None:
-        expire_quietly(handle.commit_context(), newest)
+    expire_quietly(handle.commit_context())
 
 
 def _now_ms(handle: TableHandle) -> int:

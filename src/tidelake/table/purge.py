@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from tidelake.errors import OutcomeUnknownError, StorageError, UnsupportedError
 from tidelake.metadata.consumer import CONSUMER_PREFIX
+from tidelake.metadata.kept_changelog import CHANGELOG_PREFIX
 from tidelake.metadata.live_set import live_entries, manifest_files
 from tidelake.metadata.snapshot import Snapshot, numbered
 from tidelake.metadata.snapshot_files import changelog_files, named_files, state_files
@@ -27,8 +28,6 @@ from tidelake.table.handle import TableHandle
 from tidelake.table.write import CommitIdentity
 
 __all__ = ["PurgeResult", "purge_files"]
-
-CHANGELOG_PREFIX = "changelog-"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
 """Goes back to an older snapshot: what came after it is gone, as in Paimon.
 
-1. A snapshot that has expired and lives in a tag gets its file back.
-2. The hint LATEST is moved back, so that it never names what is gone.
-3. Tags of later snapshots go, then the later snapshots, the newest first: whatever moment the
+1. A tag of its own holds the target, against an expiry that runs meanwhile.
+2. Changelogs of later snapshots go, that outlived these. A snapshot that has expired and lives in a
+   tag gets its file back.
+3. The hint LATEST is moved back, so that it never names what is gone.
+4. Tags of later snapshots go, then the later snapshots, the newest first: whatever moment the
    process dies at, the table is that of one of its snapshots, and the next rollback goes on.
-4. Changelogs of later snapshots go, that outlive their snapshots.
+5. The target gets its file back if it expired meanwhile; its own tag goes.
 
 Data files and manifests of what is gone stay where they are and nothing refers to them any more:
 they are orphans. Schemas stay too: the table keeps its columns. Consumers stay.
@@ -13,8 +15,7 @@ A commit that is published while this goes on is taken back like those before it
 right before it publishes, that the snapshot it builds on is gone, and builds on the one that is the
 newest then. Between that look and its publishing there is a moment: a snapshot that comes into
 being in it stands on what was taken back, and its rows and theirs are all there again; ``rollback``
-once more removes it. An expiry that runs meanwhile counts the snapshots that are taken back among
-those that it keeps. Stop the writers where that must not be.
+once more removes it. Stop the writers where that must not be.
 
 Source: Paimon's ``RollbackHelper`` (1.3.1), which removes tags last and has the table without any
 snapshot for a moment where the one to go back to lives in a tag alone.
@@ -36,6 +37,10 @@ from tidelake.metadata.snapshot import Snapshot, numbered
 from tidelake.table.handle import TableHandle
 
 __all__ = ["RollbackResult", "roll_back"]
+
+PIN_PREFIX = "tidelake-rollback-"
+"""Begins the name of the tag that holds the target; one that a killed rollback left goes with the
+next rollback."""
 
 ROUNDS_MAX = 100
 """Commits that may come in between, before the rollback gives up."""
@@ -133,11 +138,15 @@ def _remove_later(
 ) -> tuple[int, ...]:
     """Make the target the newest; ids of the snapshots that went."""
     fileio, paths = handle.fileio, handle.paths
+    pin = f"{PIN_PREFIX}{handle.env.ids.uuid()}"
+    handle.tags.create(pin, target)
+    _remove_changelogs(handle, target.id)
     if not is_there:
         fileio.put_if_absent(paths.snapshot(target.id), target.to_json().encode())
     has_gap = latest_id > target.id and not fileio.exists(paths.snapshot(target.id + 1))
     _step_back(handle, target.id, has_gap=has_gap)
     if not fileio.exists(paths.snapshot(target.id)):
+        fileio.delete(paths.tag(pin))
         message = (
             f"Snapshot {target.id} of table '{handle.identifier}' expired while it was to be the"
             " newest again; nothing was changed. Roll back to a newer one, or to a tag."
@@ -165,7 +174,15 @@ def _remove_later(
         earliest_id = handle.snapshots.earliest_id() or target.id
         fileio.replace(paths.latest_hint, str(target.id).encode())
         fileio.replace(paths.earliest_hint, str(earliest_id).encode())
-    _remove_changelogs(handle, target.id)
+    fileio.put_if_absent(paths.snapshot(target.id), target.to_json().encode())
+    for name in handle.tags.names():
+        try:
+            is_later = handle.tags.load(name).snapshot.id > target.id
+        except NotFoundError:
+            continue  # a listing may be old
+        if is_later or name.startswith(PIN_PREFIX):  # made meanwhile of what is gone; or own
+            fileio.delete(paths.tag(name))
+    fileio.delete(paths.tag(pin))
     return tuple(sorted(removed))
 
 
@@ -218,10 +235,7 @@ def _remove_changelogs(handle: TableHandle, target_id: int) -> None:
     newest = max((i for i in ids if i <= target_id), default=-1)
     handle.fileio.replace(f"{directory}/LATEST", str(newest).encode())
     for changelog_id in reversed(later):
-        try:
-            handle.fileio.delete(f"{directory}/changelog-{changelog_id}")
-        except StorageError:
-            continue  # an orphan harms nobody
+        handle.fileio.delete(f"{directory}/changelog-{changelog_id}")
 
 
 def _is_same(found: Snapshot, target: Snapshot) -> bool:

@@ -6,8 +6,9 @@
    in none of these neighbours is in nothing beyond them: what is removed from a table never comes
    back under its name.
    What changelogs need which outlived their snapshots stays.
-3. What is read to find this out is read before anything is deleted; the tag's file goes first. A
-   crash half-way leaves orphans.
+3. What is read to find this out is read before anything is deleted; the tag's file goes first, and
+   it is found out once more, for somebody may have made a tag of this one. A crash half-way leaves
+   orphans.
 
 Of a table with branches, which share files with tags, only the tag's file goes; what is left are
 orphans.
@@ -17,8 +18,8 @@ Source: Paimon's ``TagManager`` and ``TagDeletion`` (1.3.1), which look at neith
 
 from __future__ import annotations
 
-from tidelake.commit.expiry import kept_for_changelogs
-from tidelake.errors import StorageError
+from tidelake.commit.expiry import kept_for_changelogs, remove_files
+from tidelake.errors import NotFoundError
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.metadata.snapshot_files import state_files
 from tidelake.table.handle import TableHandle
@@ -38,13 +39,23 @@ def delete_tag(handle: TableHandle, name: str) -> None:
     """
     handle.time_travel.by_tag(name)  # refuses an unknown tag with near names
     snapshot = handle.tags.load(name).snapshot
-    files = sorted(_only_of_tag(handle, name, snapshot))
+    try:
+        files = _only_of_tag(handle, name, snapshot)
+    except NotFoundError:
+        if _is_whole(handle, snapshot):
+            raise
+        files = frozenset[str]()  # of a tag that cannot be read, nobody knows what it kept
     handle.tags.delete(name)
-    for path in files:
-        try:
-            handle.fileio.delete(path)
-        except StorageError:
-            continue  # an orphan harms nobody
+    if files:
+        remove_files(handle.commit_context(), files & _only_of_tag(handle, name, snapshot))
+
+
+def _is_whole(handle: TableHandle, snapshot: Snapshot) -> bool:
+    """Whether what says the snapshot's state is there."""
+    try:
+        return bool(frozenset(state_files(handle, snapshot)))
+    except NotFoundError:
+        return False
 
 
 def _only_of_tag(handle: TableHandle, name: str, snapshot: Snapshot) -> frozenset[str]:

@@ -74,15 +74,24 @@ def test_by_default_ten_and_what_is_younger_than_an_hour(fileio):
     assert table.handle.snapshots.ids() == [13, 14]
 
 
-def test_a_clock_that_is_behind_keeps_no_less_than_the_newest_snapshot_s_time(fileio):
+def test_a_clock_that_is_behind_counts_as_at_the_newest_snapshot(fileio):
     table = make(fileio, **{"snapshot.num-retained.min": "1", "snapshot.time-retained": "1 min"})
     clock = table.handle.env.clock
     for k in range(3):
         table.write([{"k": k, "v": k, "p": "a"}])
         clock.sleep_ms(40_000)
     clock.sleep_ms(-86_400_000)
+    assert len(table.handle.snapshots.ids()) == 3
+    clock.sleep_ms(86_400_000 + 3_600_000)
+    table.write([{"k": 9, "v": 9, "p": "a"}])  # an hour later, the third is kept: 4 is its next
+    assert table.handle.snapshots.ids() == [3, 4]
+    clock.sleep_ms(90_000)
     table.write([{"k": 9, "v": 9, "p": "a"}])
-    assert len(table.handle.snapshots.ids()) >= 3
+    assert table.handle.snapshots.ids() == [4, 5]
+    clock.sleep_ms(-86_400_000)  # 5 is 90 s younger than 4, whatever the clock says
+    assert table.expire_snapshots(retain_min=1).ids == ()
+    table.write([{"k": 9, "v": 9, "p": "a"}])
+    assert table.handle.snapshots.ids() == [4, 5, 6]
     check(table)
 
 
@@ -168,6 +177,121 @@ def test_a_tag_made_while_its_snapshot_expires_is_kept_or_refused(fileio, how, a
     else:
         assert outcome == ["kept"]
         assert rows(table, tag="late") == before
+    check(table)
+
+
+@pytest.mark.parametrize("moment", ["list", "load"])
+def test_a_tag_that_gets_another_name_while_tags_are_looked_at_is_seen(fileio, moment):
+    table = make(fileio, **TABLES["none"])
+    work(table, 4)
+    table.create_tag("one", snapshot_id=2)
+    before = rows(table, tag="one")
+    paths = table.handle.paths
+    call, path = (
+        ("list_dir", paths.tag_dir) if moment == "list" else ("read_bytes", paths.tag("one"))
+    )
+    rename = Meanwhile(fileio, call, path, lambda: table.rename_tag("one", "two"))
+    again(table, rename).expire_snapshots(**ALL)
+    assert rows(table, tag="two") == before
+    check(table)
+
+
+def test_a_tag_made_of_one_that_is_deleted_keeps_its_files(fileio):
+    table = make(fileio, **TABLES["none"])
+    work(table, 4)
+    table.create_tag("one", snapshot_id=2)
+    before = rows(table, tag="one")
+    table.expire_snapshots(**ALL)
+    copy = Meanwhile(
+        fileio,
+        "delete",
+        table.handle.paths.tag("one"),
+        lambda: table.create_tag("two", snapshot_id=2),
+    )
+    again(table, copy).delete_tag("one")
+    assert rows(table, tag="two") == before
+    check(table)
+
+
+@pytest.mark.parametrize("target", [2, "t"])
+def test_a_rollback_under_which_its_snapshot_expires_gets_it_back(fileio, target):
+    table = make(fileio, **TABLES["dv"])
+    work(table, 4)
+    table.create_tag("t", snapshot_id=2)
+    then = rows(table, snapshot_id=2)
+    if target == 2:
+        table.delete_tag("t")
+    newest = table.handle.snapshots.latest_id()
+    expiry = Meanwhile(
+        fileio,
+        "delete",
+        table.handle.paths.snapshot(newest),
+        lambda: again(table, fileio).expire_snapshots(retain_max=newest - 3, retain_min=1),
+    )
+    again(table, expiry).rollback_to(target)
+    table = again(table, fileio)
+    assert table.handle.snapshots.latest_id() == 2
+    assert rows(table) == then
+    assert table.handle.tags.names() == ([] if target == 2 else ["t"])
+    work(table, 2)
+    assert missing(fileio, table.handle.paths.location) == set()
+
+
+def test_a_tag_behind_those_that_java_left_half_removed_is_kept(fileio):
+    table = make(fileio, **TABLES["none"])
+    work(table, 5)
+    table.create_tag("t", snapshot_id=4)
+    then = rows(table, tag="t")
+    log, paths = table.handle.snapshots, table.handle.paths
+    fileio.delete(paths.manifest(log.load(3).base_manifest_list))
+    fileio.delete(paths.manifest(log.load(3).delta_manifest_list))
+    cold = again(table, fileio)
+    list(cold.scan(snapshot_id=2).batches())  # what 2 names is known, and what 3 does is not
+    cold.expire_snapshots(**ALL)
+    assert rows(again(table, fileio), tag="t") == then
+    assert missing(fileio, paths.location) == set()
+
+
+def test_a_tag_in_a_gap_keeps_its_files(fileio):
+    table = make(fileio, **TABLES["none"])
+    work(table, 5)
+    table.create_tag("t", snapshot_id=4)
+    then = rows(table, tag="t")
+    for number in (3, 4):
+        fileio.delete(table.handle.paths.snapshot(number))
+    fileio.delete(table.handle.paths.earliest_hint)
+    newest = table.handle.snapshots.latest_id()
+    table = again(table, fileio)
+    table.expire_snapshots(retain_max=newest - 4, retain_min=1)
+    table.expire_snapshots(**ALL)
+    assert rows(table, tag="t") == then
+    assert missing(fileio, table.handle.paths.location) == set()
+
+
+def test_a_tag_that_cannot_be_read_stops_it_and_can_be_deleted(fileio):
+    table = make(fileio, **TABLES["none"])
+    work(table, 3)
+    table.create_tag("t", snapshot_id=2)
+    paths = table.handle.paths
+    table.expire_snapshots(retain_max=1, retain_min=1, max_deletes=2)
+    fileio.delete(paths.manifest(table.handle.tags.load("t").snapshot.base_manifest_list))
+    table = again(table, fileio)
+    hint = fileio.read_bytes(paths.earliest_hint)
+    with pytest.raises(NotFoundError, match="manifest-list"):
+        table.expire_snapshots(**ALL)
+    assert fileio.read_bytes(paths.earliest_hint) == hint
+    table.delete_tag("t")
+    table.expire_snapshots(**ALL)
+    assert missing(fileio, paths.location) == set()
+
+
+def test_an_expiry_that_another_overtakes_says_nothing(fileio):
+    table = make(fileio)
+    work(table, 5)
+    path = table.handle.paths.consumer_dir
+    rival = Meanwhile(fileio, "list_dir", path, lambda: table.expire_snapshots(**ALL))
+    expired = again(table, rival).expire_snapshots(retain_max=4, retain_min=1)
+    assert expired.ids == ()
     check(table)
 
 
@@ -337,9 +461,15 @@ def test_a_snapshot_that_expires_while_it_is_read_says_so(fileio):
     assert caught.value.kind == "snapshot_expired"
     assert changed.splits
     path = next(s.name for s in fileio.list_dir(f"{table.handle.paths.location}/bucket-0"))
+    table.create_tag("t")
     fileio.delete(f"{table.handle.paths.location}/bucket-0/{path}")
     with pytest.raises(NotFoundError, match="does not exist") as caught:
         table.to_arrow()  # lost, and not expired
+    assert caught.value.kind == "file_not_found"
+    table.write([{"k": 2, "v": 1, "p": "a"}], mode="overwrite")
+    table.expire_snapshots(**ALL)
+    with pytest.raises(NotFoundError, match="does not exist") as caught:
+        table.to_arrow(tag="t")  # which keeps it
     assert caught.value.kind == "file_not_found"
 
 

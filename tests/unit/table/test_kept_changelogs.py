@@ -118,8 +118,9 @@ def test_a_consumer_keeps_changelogs_too(fileio):
     check(table)
 
 
-def test_all_of_them_go_when_asked_and_when_the_table_stops_keeping_them(fileio):
-    table = make(fileio, **TABLES["lookup"], **LONGER)
+@pytest.mark.parametrize("kind", ["lookup", "none"])
+def test_all_of_them_go_when_asked_and_when_the_table_stops_keeping_them(fileio, kind):
+    table = make(fileio, **TABLES[kind], **LONGER)
     work(table, 4)
     table.expire_snapshots(**ALL)
     ids = table.expire_changelogs(delete_all=True, dry_run=True).ids
@@ -140,6 +141,37 @@ def test_all_of_them_go_when_asked_and_when_the_table_stops_keeping_them(fileio)
     )
     short.write([{"k": 1, "v": 1, "p": "a"}])
     assert kept_ids(table) == []
+    check(table)
+
+
+def test_a_changelog_of_a_history_that_was_rolled_back_is_not_taken_for_the_new_one(fileio):
+    table = make(fileio, **TABLES["input"], **LONGER)
+    work(table, 5)
+    table.create_tag("t", snapshot_id=3)
+    paths = table.handle.paths
+    old = fileio.read_bytes(paths.snapshot(4))
+    table.expire_snapshots(**ALL)
+    table.rollback_to("t")
+    assert kept_ids(table) == [1, 2, 3]
+    assert table.expire_changelogs(delete_all=True).ids == (1, 2)  # 3 is a snapshot again
+    fileio.write_once(paths.changelog(4), old)  # a rollback of Java's that was killed leaves it
+    work(table, 3)
+    newest = table.handle.snapshots.latest_id()
+    told = changes(table, 3, newest, "input")
+    table.expire_snapshots(**ALL)
+    assert fileio.read_bytes(paths.changelog(4)) != old
+    assert changes(table, 3, newest, "input") == told
+    table.delete_tag("t")
+    table.expire_changelogs(delete_all=True)
+    assert missing(fileio, paths.location) == set()
+
+
+def test_a_call_keeps_the_changelogs_that_the_options_keep(fileio):
+    table = make(fileio, **TABLES["input"], **{"changelog.time-retained": "1 d"})
+    work(table, 4)
+    newest = table.handle.snapshots.latest_id()
+    table.expire_snapshots(retain_max=1, retain_min=1, older_than=1)
+    assert kept_ids(table) == list(range(1, newest))
     check(table)
 
 

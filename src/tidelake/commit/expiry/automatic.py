@@ -42,12 +42,14 @@ def expire_as_configured(context: CommitContext, newest: Snapshot) -> None:
         expire_changelogs(context, of_changelogs, newest_id=newest.id)
 
 
-def expire_quietly(context: CommitContext, newest: Snapshot) -> None:
+def expire_quietly(context: CommitContext, newest: Snapshot | None = None) -> None:
     """Expire after a commit that is done whatever happens here: what fails is logged.
 
-    The next commit tries again.
+    The next commit tries again. The newest snapshot is looked up where it is not given.
     """
     try:
-        expire_as_configured(context, newest)
+        newest = context.log.latest() if newest is None else newest
+        if newest is not None:
+            expire_as_configured(context, newest)
     except TidelakeError as error:
         _LOG.warning("Table %s: old snapshots could not expire: %s", context.table, error)

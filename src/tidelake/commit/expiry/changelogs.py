@@ -17,7 +17,13 @@ from dataclasses import dataclass
 from tidelake.commit.context import CommitContext
 from tidelake.commit.expiry.expired import Expired
 from tidelake.commit.expiry.holders import Holders
-from tidelake.commit.expiry.needed import manifests_and_lists, metadata_files, removed_by
+from tidelake.commit.expiry.needed import (
+    data_tells,
+    is_told,
+    manifests_and_lists,
+    metadata_files,
+    removed_by,
+)
 from tidelake.commit.expiry.removal import held_id, remove_files, time_of
 from tidelake.commit.expiry.retention import Retention
 from tidelake.errors import NotFoundError
@@ -64,14 +70,18 @@ def expire_changelogs(
     end_id = last_id + 1
     if retention is not None:
         told_end = retention.end(
-            oldest_id,
-            newest_id,
-            held_id=held_id(context),
-            time_ms=lambda number: time_of(context, number),
+            oldest_id, newest_id, held_id=None, time_ms=lambda number: time_of(context, number)
         )
         end_id = min(told_end, end_id)
-    earliest_id = context.log.earliest_id()
-    if end_id <= oldest_id or earliest_id is None:
+        held = held_id(context) if end_id > oldest_id else None
+        end_id = end_id if held is None else min(end_id, held)
+    earliest_id = context.log.earliest_id() if end_id > oldest_id else None
+    if earliest_id is None:
+        return Expired()
+    while earliest_id > 1 and context.fileio.exists(context.paths.snapshot(earliest_id - 1)):
+        earliest_id -= 1  # left behind by an expiry that was killed
+    end_id = min(end_id, earliest_id)  # the changelog of a snapshot that is there goes with it
+    if end_id <= oldest_id:
         return Expired()
     earliest = context.log.load(earliest_id)
     expiry = _Expiry(context, Holders(context), frozenset(metadata_files(context, earliest)))
@@ -83,8 +93,12 @@ def expire_changelogs(
         if removed is not None:
             ids.append(number)
             count += removed
-    if retention is None and not dry_run:
-        kept.forget_hints()
+    if end_id > last_id:  # none is left, and none tells of what the oldest snapshot removed
+        files = expiry.told_by_none(earliest)
+        count += len(files)
+        if not dry_run:
+            remove_files(context, files)
+            kept.forget_hints()
     return Expired(tuple(ids), count)
 
 
@@ -122,6 +136,13 @@ class _Expiry:
         remove_files(self.context, files)
         return len(files)
 
+    def told_by_none(self, oldest: Snapshot) -> frozenset[str]:
+        """Files that the oldest snapshot removed, and that stayed for older changelogs."""
+        if not data_tells(self.context):
+            return frozenset()
+        data = self.holders.keep_data(removed_by(self.context, oldest), oldest.id)
+        return frozenset(data_files(self.context, data.take(is_told(data))))
+
     def _load(self, snapshot_id: int) -> Snapshot | None:
         try:
             return KeptChangelogs(self.context.fileio, self.context.paths).load(snapshot_id)
@@ -130,8 +151,7 @@ class _Expiry:
 
     def _free(self, changelog: Snapshot) -> frozenset[str]:
         context, number = self.context, changelog.id
-        # what it removed was in the state before it
-        data = self.holders.keep_data(removed_by(context, changelog), number - 1)
+        data = self.holders.keep_data(removed_by(context, changelog), number)
         metadata = set(manifests_and_lists(context, changelog, is_dying=True))
         try:
             after = context.log.load_told(number + 1)

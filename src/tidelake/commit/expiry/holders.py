@@ -1,9 +1,9 @@
 """What keeps files of snapshots that have expired: tags, and branches.
 
-A file that is in an expired snapshot and in a tag before it is in all states between the two: what
-is removed from a table never comes back under its name. So, of the table's own tags, the nearest
-one that is not newer tells. Branches go their own way from a tag that they have a copy of: all
-their tags tell, and the oldest snapshot.
+A file that is in an expired snapshot and in a tag is in all states between the two: what is removed
+from a table never comes back under its name. So, of the table's own tags, the nearest one on each
+side tells. Branches go their own way from a tag that they have a copy of: all their tags tell, and
+the oldest snapshot.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tidelake.commit.context import CommitContext
 from tidelake.commit.expiry.needed import metadata_files
-from tidelake.errors import NotFoundError
+from tidelake.errors import NotFoundError, StorageError
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.live_set import live_entries
 from tidelake.metadata.snapshot import Snapshot, numbered
@@ -25,6 +25,8 @@ from tidelake.metadata.tag import Tag, TagLog
 __all__ = ["Holders"]
 
 BRANCH_PREFIX, TAG_PREFIX = "branch-", "tag-"
+LOOKS_MAX = 10
+"""Times that tags are listed, while those that were listed are gone when they are read."""
 
 
 class Holders:
@@ -54,23 +56,56 @@ class Holders:
         ------
         CorruptError
             A tag's file is damaged.
+        StorageError
+            Tags come and go faster than they are read.
         """
         before = (self._tags, self._of_branches)
+        for _ in range(LOOKS_MAX):
+            if self._look():
+                return before != (self._tags, self._of_branches)
+        message = (
+            f"Tags or branches of table '{self._context.table}' change while they are looked at:"
+            " try again."
+        )
+        raise StorageError(message, kind="tags_change", table=self._context.table)
+
+    def _look(self) -> bool:
+        """Read tags and branches; False where one that was listed is gone when it is read.
+
+        It may have got another name, which that listing does not have.
+        """
         log = TagLog(self._context.fileio, self._context.paths, table=self._context.table)
+        listed = log.names()
         tags: dict[str, Snapshot] = {}
-        for name in sorted({*log.names(), *self._tags}):
+        for name in sorted({*listed, *self._tags}):
             try:
                 tags[name] = log.load(name).snapshot
             except NotFoundError:
-                continue  # it was deleted meanwhile
+                if name in listed:
+                    return False
+        try:
+            branches = (*self._of_branches, *self._branches())
+        except NotFoundError:
+            return False
         self._tags = tags
-        seen = {s.delta_manifest_list: s for s in (*self._of_branches, *self._branches())}
-        self._of_branches = tuple(seen.values())
-        return before != (tags, self._of_branches)
+        self._of_branches = tuple({s.delta_manifest_list: s for s in branches}.values())
+        return True
 
-    def keep_data(self, entries: EntryTable, snapshot_id: int) -> EntryTable:
-        """Leave out of entries, all in a snapshot's state, those whose files are needed."""
-        for holder in self._at(snapshot_id):
+    def read_between(self, first_id: int, end_id: int) -> None:
+        """Read the lists of those that tell of a range of snapshots, before anything goes.
+
+        Raises
+        ------
+        NotFoundError, CorruptError
+            One of them cannot be read: it is not known what it needs.
+        """
+        for number in range(first_id, end_id):
+            for holder in self._around(number):
+                self._metadata_of(holder)
+
+    def keep_data(self, entries: EntryTable, removed_id: int) -> EntryTable:
+        """Leave out of entries, which a snapshot removed, those whose files are needed."""
+        for holder in self._around(removed_id - 1):
             if not entries.num_rows:
                 break
             kept = pc.is_in(entries["file_name"], value_set=self._names_in(holder))
@@ -79,13 +114,13 @@ class Holders:
 
     def metadata(self, snapshot_id: int) -> frozenset[str]:
         """Paths of the metadata files, of those that a snapshot names, that are needed."""
-        needed = [self._metadata_of(holder) for holder in self._at(snapshot_id)]
+        needed = [self._metadata_of(holder) for holder in self._around(snapshot_id)]
         return frozenset().union(*needed)
 
-    def _at(self, snapshot_id: int) -> Iterator[Snapshot]:
-        before = [s for s in self._tags.values() if s.id <= snapshot_id]
-        if before:
-            yield max(before, key=lambda s: s.id)
+    def _around(self, snapshot_id: int) -> Iterator[Snapshot]:
+        tags = sorted(self._tags.values(), key=lambda s: s.id)
+        yield from [s for s in tags if s.id <= snapshot_id][-1:]
+        yield from [s for s in tags if s.id > snapshot_id][:1]
         yield from self._of_branches
 
     def _names_in(self, holder: Snapshot) -> pa.Array:

@@ -23,6 +23,13 @@ from tidelake.options import Option, Options, declared
 __all__ = ["Retention", "is_decoupled", "retentions"]
 
 
+_OF_CHANGELOGS = (
+    declared.CHANGELOG_NUM_RETAINED_MIN,
+    declared.CHANGELOG_NUM_RETAINED_MAX,
+    declared.CHANGELOG_TIME_RETAINED,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Retention:
     """What is kept.
@@ -92,7 +99,8 @@ def retentions(
     Parameters
     ----------
     options : Options
-        The table's. What ``changelog.*`` does not say is as for snapshots.
+        The table's. What ``changelog.*`` does not say is as they say for snapshots; if it says
+        nothing, changelogs go with their snapshots.
     now_ms : int
         Ms since the epoch.
     count_min, count_max, older_than_ms, limit : int, optional
@@ -107,9 +115,9 @@ def retentions(
     def value(given: int | None, option: Option[int]) -> int:
         return options.get(option) if given is None else given
 
-    def told(option: Option[int | None], otherwise: int) -> int:
+    def told(option: Option[int | None], otherwise: Option[int]) -> int:
         found = options.get(option)
-        return otherwise if found is None else found
+        return options.get(otherwise) if found is None else found
 
     age_ms = options.get(declared.SNAPSHOT_TIME_RETAINED)
     of_snapshots = Retention(
@@ -118,11 +126,12 @@ def retentions(
         now_ms - age_ms if older_than_ms is None else older_than_ms,
         value(limit, declared.SNAPSHOT_EXPIRE_LIMIT),
     )
-    told_age_ms = options.get(declared.CHANGELOG_TIME_RETAINED)
+    if not any(map(options.is_set, _OF_CHANGELOGS)):
+        return of_snapshots, of_snapshots
     of_changelogs = Retention(
-        told(declared.CHANGELOG_NUM_RETAINED_MIN, of_snapshots.count_min),
-        told(declared.CHANGELOG_NUM_RETAINED_MAX, of_snapshots.count_max),
-        of_snapshots.older_than_ms if told_age_ms is None else now_ms - told_age_ms,
+        told(declared.CHANGELOG_NUM_RETAINED_MIN, declared.SNAPSHOT_NUM_RETAINED_MIN),
+        told(declared.CHANGELOG_NUM_RETAINED_MAX, declared.SNAPSHOT_NUM_RETAINED_MAX),
+        now_ms - told(declared.CHANGELOG_TIME_RETAINED, declared.SNAPSHOT_TIME_RETAINED),
         of_snapshots.limit,
     )
     return of_snapshots, of_changelogs

@@ -1,7 +1,8 @@
 """Removes the oldest snapshots, and the files that nothing else needs.
 
-1. The hint EARLIEST names the first that stays; consumers are looked at once more, for one may have
-   been put there before it could see that.
+1. All that the first snapshot that stays needs, and what tags and branches are there, is read. Then
+   the hint EARLIEST names that snapshot; consumers are looked at once more, for one may have been
+   put there before it could see that.
 2. Snapshot by snapshot, the oldest first: what goes with it is found out, while it can be read.
    Where changelogs live longer its file is copied to ``changelog/``. Its file is removed; then
    tags are listed, for one may have been made before its snapshot was gone; then its files go:
@@ -95,13 +96,16 @@ def expire_snapshots(
             oldest_id -= 1  # left behind by an expiry that was killed
     if end_id <= oldest_id:
         return Expired()
-    if not dry_run:
-        end_id = _announced(context, end_id, oldest_id=oldest_id)
-        if end_id <= oldest_id:
-            return Expired()
-    end = log.load(end_id)
-    needed = frozenset(metadata_files(context, end))  # all of it, before anything goes
-    expiry = _Expiry(context, Holders(context), end, needed, keeps_changelogs)
+    keeps_changelogs = keeps_changelogs or _tells_older(context)
+    try:
+        expiry = _Expiry.until(context, oldest_id, end_id, keeps_changelogs=keeps_changelogs)
+        if not dry_run and (free_id := _announced(context, end_id, oldest_id=oldest_id)) < end_id:
+            end_id = free_id
+            expiry = _Expiry.until(context, oldest_id, end_id, keeps_changelogs=keeps_changelogs)
+    except NotFoundError:
+        if context.fileio.exists(context.paths.snapshot(end_id)):
+            raise
+        return Expired()  # another expiry is further
     ids, count = [], 0
     for number in range(oldest_id, end_id):
         removed = expiry.look_at(number) if dry_run else expiry.remove(number)
@@ -127,10 +131,19 @@ def _not_held(context: CommitContext, end_id: int, *, oldest_id: int) -> int:
     return end_id if held is None else max(oldest_id, min(held, end_id))
 
 
+def _tells_older(context: CommitContext) -> bool:
+    """Whether data files stay for changelogs kept before: those that remove them must be kept."""
+    found = KeptChangelogs(context.fileio, context.paths).range() if data_tells(context) else None
+    return found is not None
+
+
 @dataclass(slots=True)
 class _Doomed:
     """What goes with a snapshot, unless a tag or a branch has it."""
 
+    snapshot_id: int
+    removed_id: int
+    """The snapshot that removed its data."""
     data: EntryTable
     metadata: frozenset[str]
     changelog: frozenset[str]
@@ -158,13 +171,24 @@ class _Expiry:
     needed: frozenset[str]
     keeps_changelogs: bool
 
+    @classmethod
+    def until(
+        cls, context: CommitContext, oldest_id: int, end_id: int, *, keeps_changelogs: bool
+    ) -> _Expiry:
+        """Read all that says what is needed, before anything goes."""
+        end = context.log.load(end_id)
+        needed = frozenset(metadata_files(context, end))
+        holders = Holders(context)
+        holders.read_between(oldest_id, end_id)
+        return cls(context, holders, end, needed, keeps_changelogs)
+
     def look_at(self, snapshot_id: int) -> int | None:
         """How many files go with a snapshot; None where it is gone."""
         try:
             snapshot = self.context.log.load(snapshot_id)
         except NotFoundError:
             return None
-        return len(self._free(self._doomed(snapshot), snapshot_id))
+        return len(self._free(self._doomed(snapshot)))
 
     def remove(self, snapshot_id: int) -> int | None:
         """Remove a snapshot and its files; how many, None where another has removed it."""
@@ -175,13 +199,13 @@ class _Expiry:
             return None
         snapshot = Snapshot.from_json(data, path=path)
         doomed = self._doomed(snapshot)
-        files = self._free(doomed, snapshot_id)
+        files = self._free(doomed)
         if self.keeps_changelogs:
             KeptChangelogs(context.fileio, context.paths).keep(snapshot_id, data)
         if not context.fileio.delete(path):
             return None
         if self.holders.look_again():
-            files = self._free(doomed, snapshot_id)
+            files = self._free(doomed)
         remove_files(context, files)
         return len(files)
 
@@ -199,7 +223,7 @@ class _Expiry:
         changelog = frozenset[str]()
         if not self.keeps_changelogs:
             changelog = frozenset(_changelog_files(context, snapshot))
-        return _Doomed(data, frozenset(metadata), changelog)
+        return _Doomed(snapshot.id, after.id, data, frozenset(metadata), changelog)
 
     def _after(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot after one, or the next that there is."""
@@ -210,9 +234,9 @@ class _Expiry:
                 continue
         return self.end
 
-    def _free(self, doomed: _Doomed, snapshot_id: int) -> frozenset[str]:
-        data = self.holders.keep_data(doomed.data, snapshot_id)
-        metadata = doomed.metadata - self.holders.metadata(snapshot_id)
+    def _free(self, doomed: _Doomed) -> frozenset[str]:
+        data = self.holders.keep_data(doomed.data, doomed.removed_id)
+        metadata = doomed.metadata - self.holders.metadata(doomed.snapshot_id)
         return frozenset(data_files(self.context, data)) | metadata | doomed.changelog
 
 

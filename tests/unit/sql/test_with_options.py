@@ -34,6 +34,9 @@ ACTING = (
     "scan.mode",
     "scan.snapshot-id",
     "scan.timestamp-millis",
+    "snapshot.num-retained.max",
+    "snapshot.num-retained.min",
+    "snapshot.time-retained",
     "write-mode",
 )
 KEPT = {
@@ -43,9 +46,6 @@ KEPT = {
     "partition.timestamp-formatter": ("yyyyMMdd", None),
     "partition.timestamp-pattern": ("$dt", None),
     "scan.bounded.watermark": ("1767225600000", "noon"),
-    "snapshot.num-retained.max": ("20", "0"),
-    "snapshot.num-retained.min": ("2", "two"),
-    "snapshot.time-retained": ("2 h", "two hours"),
 }
 """Without an effect yet: a value that is taken, and one that is not of the option's kind."""
 
@@ -131,6 +131,28 @@ def test_bucket_key_decides_the_bucket(make):
     by_one = make({"bucket": 4, "bucket-key": "a"}, columns)
     by_one.write(rows)
     assert len({f["bucket"] for f in files(by_one)}) == 1
+
+
+def test_snapshots_are_kept_by_number_and_age(make):
+    for options, kept in (
+        ({}, 12),
+        ({"snapshot.num-retained.min": 2}, 12),
+        ({"snapshot.num-retained.max": 11}, 11),
+        ({"snapshot.time-retained": "0 s"}, 10),
+        ({"snapshot.time-retained": "0 s", "snapshot.num-retained.min": 3}, 3),
+    ):
+        table = make(options, columns="k INT, v STRING")
+        for k in range(12):
+            table.write([{"k": k, "v": "x"}])
+        # of commits in one millisecond none is older than the next
+        assert kept <= len(table.history()) <= min(12, kept + 2)
+    for key, wrong in (
+        ("snapshot.num-retained.max", "0"),
+        ("snapshot.num-retained.min", "two"),
+        ("snapshot.time-retained", "two hours"),
+    ):
+        with pytest.raises(InvalidInputError, match=key):
+            make({key: wrong})
 
 
 def test_changelog_producer_keeps_changes(make):

@@ -22,7 +22,8 @@ WITHOUT_DISK = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 @pytest.mark.parametrize("mode", list(FaultMode), ids=lambda m: m.name)
 def test_no_fault_loses_doubles_or_dangles(scenario, mode):
     runs = list(faults.faults_of(scenario, [mode]))
-    assert runs
+    # a compaction that gives way publishes nothing, so no call of it can be doubled
+    assert runs or (mode is FaultMode.DUP and scenario.beside is not None)
     for call, _ in runs:
         faults.run_fault(scenario, call, mode, recovered=RECOVERED[scenario.name])
 

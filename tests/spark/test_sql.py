@@ -661,6 +661,10 @@ def test_each_procedure_by_position_and_by_name(lake):
         "mark_partition_done(`table` => 'days', partitions => 'day=2024-01-04')": done,
         "rescale('t', 2)": done,
         "rescale(`table` => 't', bucket_num => 3)": done,
+        "expire_snapshots('t', 99, 99)": [(0,)],
+        "expire_snapshots(`table` => 't', older_than => '2000-01-01 00:00:00')": [(0,)],
+        "expire_changelogs('t', 99, 99)": [(0,)],
+        "expire_changelogs(`table` => 't', delete_all => true)": [(0,)],
         "purge_files(`table` => 'days', dry_run => true)": None,
         "purge_files('days')": success,
     }

@@ -187,7 +187,7 @@ class Episode:
     def update(self) -> None:
         if self.shape.engine in ("first-row", "aggregation") or not self.rules.updates:
             return
-        if self.model.waiting:
+        if self._rows_wait:
             self._update_while_rows_wait()
             return
         column = self.rng.choice(["k", "n"])
@@ -199,6 +199,15 @@ class Episode:
         self._remember()
         if updated != count:
             raise ModelMismatch(f"update of {column} = {value} says {updated} rows, not {count}")
+
+    @property
+    def _rows_wait(self) -> bool:
+        """Whether rows wait in the postpone bucket; deletes that are ignored are not written."""
+        return any(
+            not (is_delete and self.rules.deletes == "ignore")
+            for rows, flags, _ in self.model.waiting or ()
+            for is_delete in (flags or [False] * len(rows))
+        )
 
     def _update_while_rows_wait(self) -> None:
         try:

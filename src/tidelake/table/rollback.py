@@ -140,18 +140,18 @@ def _remove_later(
     fileio, paths = handle.fileio, handle.paths
     pin = f"{PIN_PREFIX}{handle.env.ids.uuid()}"
     handle.tags.create(pin, target)
-    _remove_changelogs(handle, target.id)
-    if not is_there:
-        fileio.put_if_absent(paths.snapshot(target.id), target.to_json().encode())
-    has_gap = latest_id > target.id and not fileio.exists(paths.snapshot(target.id + 1))
-    _step_back(handle, target.id, has_gap=has_gap)
-    if not fileio.exists(paths.snapshot(target.id)):
+    if is_there and not fileio.exists(paths.snapshot(target.id)):
         fileio.delete(paths.tag(pin))
         message = (
             f"Snapshot {target.id} of table '{handle.identifier}' expired while it was to be the"
             " newest again; nothing was changed. Roll back to a newer one, or to a tag."
         )
         raise NotFoundError(message, kind="snapshot_not_found", table=handle.identifier)
+    _remove_changelogs(handle, target.id)
+    if not is_there:
+        fileio.put_if_absent(paths.snapshot(target.id), target.to_json().encode())
+    has_gap = latest_id > target.id and not fileio.exists(paths.snapshot(target.id + 1))
+    _step_back(handle, target.id, has_gap=has_gap)
     for name in tags:
         fileio.delete(paths.tag(name))
     removed: set[int] = set()

@@ -237,6 +237,23 @@ def test_a_rollback_under_which_its_snapshot_expires_gets_it_back(fileio, target
     assert missing(fileio, table.handle.paths.location) == set()
 
 
+def test_a_rollback_to_what_expires_before_it_begins_changes_nothing(fileio):
+    longer = {"changelog.num-retained.min": "2", "changelog.num-retained.max": "99"}
+    table = make(fileio, **TABLES["input"], **longer)
+    work(table, 4)
+    paths = table.handle.paths
+    expiry = Meanwhile(fileio, "list_dir", paths.tag_dir, lambda: table.expire_snapshots(**ALL))
+    reader = again(table, expiry)
+    with pytest.raises(NotFoundError, match="expired while it was to be the newest again; nothing"):
+        reader.rollback_to(2)
+    kept = [s.name for s in fileio.list_dir(paths.changelog_dir)]
+    newest = table.handle.snapshots.latest_id()
+    assert {f"changelog-{number}" for number in range(1, newest)} <= set(kept)
+    assert fileio.read_bytes(paths.latest_hint) == str(newest).encode()
+    assert table.handle.tags.names() == []
+    check(table)
+
+
 def test_a_tag_behind_those_that_java_left_half_removed_is_kept(fileio):
     table = make(fileio, **TABLES["none"])
     work(table, 5)

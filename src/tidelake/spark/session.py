@@ -45,8 +45,13 @@ RUNTIME_CONF: Mapping[str, str] = MappingProxyType(
 )
 """Settings of a session that may change while it runs."""
 
-# Arrow's checks of every single read from a buffer: a fifth of the JVM's side of a merged read
-_JVM_FLAGS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+_JVM_FLAGS = (
+    # Arrow's checks of every single read from a buffer: a fifth of the JVM's side of a merged read
+    "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+    # a thread has 1 MB by itself, which some 900 conditions joined by AND fill (Spark chains them):
+    # where that happens in a task, Spark ends the whole JVM
+    " -Xss4m"
+)
 _DRIVER_FLAGS = "spark.driver.defaultJavaOptions"
 _OWN_CONF: Mapping[str, str] = MappingProxyType(
     {

@@ -17,12 +17,12 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 
+from tidelake.commit.expiry import kept_for_changelogs
 from tidelake.errors import OutcomeUnknownError, StorageError, UnsupportedError
 from tidelake.metadata.consumer import CONSUMER_PREFIX
-from tidelake.metadata.kept_changelog import CHANGELOG_PREFIX
 from tidelake.metadata.live_set import live_entries, manifest_files
-from tidelake.metadata.snapshot import Snapshot, numbered
-from tidelake.metadata.snapshot_files import changelog_files, named_files, state_files
+from tidelake.metadata.snapshot import Snapshot
+from tidelake.metadata.snapshot_files import named_files, state_files
 from tidelake.table.delete import truncate
 from tidelake.table.handle import TableHandle
 from tidelake.table.write import CommitIdentity
@@ -138,12 +138,9 @@ def _tags(handle: TableHandle) -> dict[str, Snapshot]:
 def _named(handle: TableHandle, snapshots: list[Snapshot]) -> set[str]:
     """Files that snapshots and the changelogs that outlived theirs name."""
     named = {path for snapshot in snapshots for path in named_files(handle, snapshot)}
-    directory = handle.paths.changelog_dir
-    for status in handle.fileio.list_dir(directory):
-        if numbered(status.name, CHANGELOG_PREFIX) is not None:
-            path = f"{directory}/{status.name}"
-            log = Snapshot.from_json(handle.fileio.read_bytes(path), path=path)
-            named.update(changelog_files(handle, log))
+    oldest = handle.snapshots.earliest_id()
+    if oldest is not None:
+        named |= kept_for_changelogs(handle.commit_context(), handle.snapshots.load(oldest))
     return named
 
 

@@ -166,6 +166,19 @@ def test_a_changelog_of_a_history_that_was_rolled_back_is_not_taken_for_the_new_
     assert missing(fileio, paths.location) == set()
 
 
+@pytest.mark.parametrize("kind", TOLD)
+def test_a_purge_takes_what_only_changelogs_keep(fileio, kind):
+    table = make(fileio, **TABLES[kind], **LONGER)
+    work(table)
+    table.expire_snapshots(**ALL)
+    assert kept_ids(table)
+    told = table.purge_files(dry_run=True)
+    purged = table.purge_files()
+    assert purged == told
+    assert kept_ids(table) == []
+    check(table)
+
+
 def test_a_call_keeps_the_changelogs_that_the_options_keep(fileio):
     table = make(fileio, **TABLES["input"], **{"changelog.time-retained": "1 d"})
     work(table, 4)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tidelake.errors import UnsupportedError
+from tidelake.errors import ConflictError, UnsupportedError
 from tidelake.maintenance.answers import DONE
 from tidelake.maintenance.partition_text import options_of, partitions_of
 from tidelake.maintenance.procedure import Call, ParameterType, Procedure, optional, required
 from tidelake.metadata.live_set import live_entries
 from tidelake.options import declared, parse_value
-from tidelake.table import Table
+from tidelake.table import Table, WriteResult
 from tidelake.table.compaction import Chosen
 from tidelake.types.values import from_storage
 
@@ -51,10 +51,24 @@ def _compact(call: Call) -> Rows:
             return [(True,)]
     asked: dict[str, Any] = {"full": strategy == FULL, "partitions": chosen, "buckets": buckets}
     if call.runner is None:
-        table.compact(**asked, options=options)
+        result = table.compact(**asked, options=options)
     else:
-        call.runner.compact(table.identifier, **asked, options=options)
+        result = call.runner.compact(table.identifier, **asked, options=options)
+    if result.compactions_dropped:
+        raise _gave_way(table, result)
     return [(True,)]
+
+
+def _gave_way(table: Table, result: WriteResult) -> ConflictError:
+    count = result.compactions_dropped
+    buckets = "1 bucket" if count == 1 else f"{count} buckets"
+    others = " The other buckets are compacted." if result.snapshot_ids else ""
+    message = (
+        f"Another commit compacted or rewrote {buckets} of table '{table.identifier}' at the same"
+        f" time, and stays as it is.{others} Call compact again if there is still something to"
+        " merge, and let one job at a time compact a table."
+    )
+    return ConflictError(message, kind="compaction_gave_way", table=table.identifier)
 
 
 def _given(call: Call, name: str) -> str | None:
@@ -179,7 +193,8 @@ COMPACT = Procedure(
         ),
     ),
     DONE,
-    "Merges files, or puts small ones together; runs on Spark's executors where there are any.",
+    "Merges files, or puts small ones together; runs on Spark's executors where there are any. It"
+    " fails where another commit compacted or rewrote a bucket meanwhile; other buckets are done.",
     _compact,
     "compact(table => 'db.t', compact_strategy => 'minor')",
 )

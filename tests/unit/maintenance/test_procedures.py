@@ -7,9 +7,17 @@ import json
 
 import pyarrow as pa
 import pytest
+from proving.expiring import Meanwhile
 
 import tidelake
-from tidelake import InvalidInputError, NotFoundError, UnsupportedError, WriteResult
+from tidelake import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    UnsupportedError,
+    WriteResult,
+)
+from tidelake.fileio import MemoryFileIO
 from tidelake.maintenance import PROCEDURES, REFUSED, ParameterType, call
 
 KEYED = pa.schema({"k": pa.int64(), "v": pa.string()})
@@ -74,6 +82,31 @@ def test_snapshots_and_changelogs_expire(catalog, table):
         call(catalog, "expire_snapshots", ("db.t", 2))
     with pytest.raises(InvalidInputError, match="unknown option 'retain'"):
         call(catalog, "expire_snapshots", ("db.t",), {"options": "retain=1"})
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_compaction_that_another_one_overtook_is_no_success(both):
+    fileio = MemoryFileIO()
+    options = {"bucket": 2, "bucket-function.type": "mod", "write-only": "true"}
+    made = tidelake.open("/w", fileio=fileio).create_table(
+        "db.t", KEYED, primary_keys=["k"], options=options
+    )
+    for k in range(1, 5):
+        made.write([{"k": k, "v": "x"}])
+    meanwhile = Meanwhile(
+        fileio,
+        "put_if_absent",
+        made.paths.snapshot(5),
+        lambda: made.compact(full=True, buckets=[0, 1] if both else [1]),
+    )
+    slow = tidelake.open("/w", fileio=meanwhile)
+    left = f"rewrote {'2 buckets' if both else '1 bucket'} of table 'db.t'"
+    with pytest.raises(ConflictError, match=left) as caught:
+        call(slow, "compact", ("db.t",))
+    assert ("other buckets are compacted" in str(caught.value)) is not both
+    assert made.count() == 4
+    assert files(made) == 2
+    assert done(slow, "compact", "db.t") == [(True,)]
 
 
 def test_tags_by_position_and_by_name(catalog, table):

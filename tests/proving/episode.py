@@ -113,10 +113,13 @@ class Episode:
             retract = self.rng.choice(self.rules.kinds)
         kinds = None if deletes is None else [retract if d else "+I" for d in deletes]
         self.last_commit = (batch, kinds, self.identifier)
+        before = self.table.latest_snapshot_id or 0
         self.table.write(
             batch, row_kinds=kinds, commit_user="episode", commit_identifier=self.identifier
         )
         self.last_commit_snapshot = self.table.latest_snapshot_id or 0
+        if self.last_commit_snapshot == before:
+            self.last_commit = None  # no row was taken, and nothing tells that it was committed
         self.model.apply(rows, deletes, kind=retract)
         self._remember()
 

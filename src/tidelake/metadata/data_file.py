@@ -173,8 +173,13 @@ class CommitMessage:
 
     @property
     def has_compaction(self) -> bool:
-        """Whether files are replaced by others."""
-        return bool(self.compact_before or self.compact_after)
+        """Whether files are replaced by others.
+
+        Or rows that left none behind, as deletes do, are told of or mark older rows deleted.
+        """
+        looked_up = self.compact_seen is not None
+        replaces = self.compact_before or self.compact_after
+        return bool(replaces or self.compact_changelog or (looked_up and self.deletions))
 
     @property
     def is_empty(self) -> bool:
@@ -183,7 +188,6 @@ class CommitMessage:
             self.new_files
             or self.has_compaction
             or self.changelog
-            or self.compact_changelog
             or self.deletions
             or self.removed_files
         )

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from proving.reach import missing, stray
 
 import tidelake
 from tidelake import ConflictError, InvalidInputError
@@ -284,3 +285,45 @@ def test_what_reads_see_is_what_was_written_up_to_the_last_compaction(operations
             table.copy({"postpone.default-bucket-num": str(argument)}).compact(full=what == "full")
             seen = dict(written)
         assert {(r["p"], r["k"]): r["v"] for r in rows(table)} == seen
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize(
+    ("producer", "vectors"),
+    [
+        ("input", "false"),
+        ("input", "true"),
+        ("lookup", "false"),
+        ("lookup", "true"),
+        ("full-compaction", "false"),
+        ("none", "true"),
+    ],
+)
+def test_what_leaves_no_row_is_told_all_the_same(producer, vectors, full):
+    """Deletes that meet nothing, or a row of a file that stays, in buckets with nothing else."""
+    fileio = MemoryFileIO()
+    catalog = tidelake.open("/w", fileio=fileio)
+    options = {"changelog-producer": producer, "deletion-vectors.enabled": vectors}
+    table = make(catalog, **options)
+    old = [{"p": p, "k": k, "v": "old"} for p in "ab" for k in range(4)]
+    table.write(old)
+    table.compact(full=True)
+    start = table.latest_snapshot_id
+    gone = [old[0], {"p": "c", "k": 7, "v": "never there"}]
+    table.write(gone, row_kinds=["-D", "-D"])
+    brief = {"p": "d", "k": 8, "v": "brief"}
+    table.write([brief])
+    table.write([brief], row_kinds=["-D"])
+    table.compact(full=full)
+    assert rows(table) == [r for r in old if r != old[0]]
+    assert table.latest_snapshot_id == start + 4  # at once
+    told = []
+    if producer != "none":
+        told = table.changes(start, table.latest_snapshot_id, mode="changelog").to_pylist()
+    seen = sorted((r["_row_kind"], r["p"], r["k"]) for r in told)
+    if producer == "input":
+        assert seen == [("+I", "d", 8), ("-D", "a", 0), ("-D", "c", 7), ("-D", "d", 8)]
+    elif producer == "lookup" or (producer == "full-compaction" and full):
+        assert seen == [("-D", "a", 0)]
+    assert stray(fileio, table.handle.paths.location) == set()
+    assert missing(fileio, table.handle.paths.location) == set()

@@ -1,10 +1,12 @@
 """What a key's value is: sorted runs and write buffers merged, Arrow batches in and out."""
 
+from tidelake.merge.arrival import rows_by_arrival
 from tidelake.merge.bounded import RunSource, merge_bounded, merge_bounded_with_changes
 from tidelake.merge.buffer import merge_buffer, sort_buffer
 from tidelake.merge.changes import ChangeRule, MergedRows, merge_with_changes
 from tidelake.merge.engine import Deduplicate, Merged, MergeEngine
 from tidelake.merge.engine_of import engine_of
+from tidelake.merge.functions import OVERFLOW
 from tidelake.merge.key_search import rows_with_keys
 from tidelake.merge.retractions import check_retractions, deletes_remove
 from tidelake.merge.run_cursor import batch_parts
@@ -15,6 +17,7 @@ from tidelake.merge.spec import MergeSpec
 from tidelake.merge.spill import SpillFiles, SpillStack
 
 __all__ = [
+    "OVERFLOW",
     "ChangeRule",
     "Deduplicate",
     "KeyRange",
@@ -39,6 +42,7 @@ __all__ = [
     "merge_buffer",
     "merge_runs",
     "merge_with_changes",
+    "rows_by_arrival",
     "rows_with_keys",
     "sections_of",
     "sort_buffer",

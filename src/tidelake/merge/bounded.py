@@ -7,13 +7,19 @@
    batches. Those with the fewest bytes are taken, and no more than it needs. Deletes stay in it:
    an older run may hold the key. The order of age is kept, so the result is that of one merge; only
    with ``ignore-delete`` a key that nothing but retracts may keep a retraction that hides nothing.
-3. Under an engine that combines rows all runs are merged at once, whatever they hold: a row that
-   removes its key's row and is followed by another one leaves no trace in the two of them merged.
-4. Where a changelog is made only new runs are merged beforehand, so that old rows stay apart.
+3. Under an engine that combines rows no run is merged beforehand: a row that removes its key's row
+   and is followed by another one leaves no trace in the two of them merged. Where a changelog is
+   made only new runs are, so that old rows stay apart.
+4. Runs that must stay apart and do not fit all the same are **unpacked**, one after the other and
+   those first that hold most: written to local disk as they are, in batches so small that all runs
+   together fit. What bounds their number is the smallest batch that is worth a read
+   (:data:`UNPACKED_BATCH_BYTES_MIN`), and how many files the process may have open.
 5. Two runs are merged at a time at least. Where the pages of two files are larger than the share,
-   they are what the merge takes.
+   they are what the merge takes, and what unpacking a run takes is the pages of its file.
 
-Complexity: a row is rewritten once for each time that all runs are too many for the share.
+Complexity: where it must be, as many runs as fit are merged beforehand at a time, so a row is
+rewritten about as often as the number of runs has digits to the base of those that fit; a row of an
+unpacked run once.
 """
 
 from __future__ import annotations
@@ -27,12 +33,14 @@ import pyarrow as pa
 from tidelake.merge.changes import ChangeRule, MergedRows, merge_with_changes
 from tidelake.merge.sorted_runs import merge_runs
 from tidelake.merge.spec import MergeSpec
-from tidelake.merge.spill import SpilledRun, SpillFiles
+from tidelake.merge.spill import COPIES, SpilledRun, SpillFiles
 from tidelake.telemetry import Memory
 
 __all__ = ["RunSource", "merge_bounded", "merge_bounded_with_changes"]
 
 RUNS_MIN = 2
+UNPACKED_BATCH_BYTES_MIN = 16 << 10
+"""Smaller batches of an unpacked run would cost more than they save."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,7 @@ def merge_bounded(
     drop_deletes: bool,
     columns: Sequence[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Merge sorted runs as :func:`merge_runs` does, some of them beforehand if they are too many.
+    """Merge sorted runs as :func:`merge_runs` does, by way of local disk if they are too many.
 
     Parameters
     ----------
@@ -141,13 +149,21 @@ def _few_enough(
     memory: Memory,
     spill_files: Callable[[], SpillFiles],
 ) -> Iterator[list[RunSource]]:
-    """The runs, some of them merged beforehand if they are too many; not the first `kept_count`."""
+    """The runs, some merged beforehand or unpacked where they are too many.
+
+    The first `kept_count` are not merged.
+    """
     runs = list(sources)
     spilled: list[SpilledRun] = []
     files: SpillFiles | None = None
-    bytes_max = memory.merge_pages_bytes - sum(run.held_bytes for run in runs[:kept_count])
+    pages_bytes = memory.merge_pages_bytes
+    beside = sum(run.held_bytes for run in runs[:kept_count])
     try:
-        while not spec.combines and (some := _beforehand(runs[kept_count:], bytes_max)) is not None:
+        while (
+            not spec.combines
+            and (some := _beforehand(runs[kept_count:], pages_bytes - beside, pages_bytes))
+            is not None
+        ):
             if files is None:
                 files = spill_files()
             chosen = slice(some.start + kept_count, some.stop + kept_count)
@@ -155,6 +171,21 @@ def _few_enough(
             joined = files.write(merge_runs(opened, spec, drop_deletes=False, memory=memory))
             spilled.append(joined)
             runs[chosen] = [_source_of(joined)]
+        batch_bytes = _unpacked_batch_bytes(len(runs), memory)
+        stay_apart = len(runs) if spec.combines else kept_count
+        most_first = sorted(range(stay_apart), key=lambda i: runs[i].held_bytes, reverse=True)
+        for place in most_first:
+            if (
+                sum(run.held_bytes for run in runs) <= pages_bytes
+                or runs[place].held_bytes <= COPIES * batch_bytes
+            ):
+                break
+            if files is None:
+                files = spill_files()
+            [rows] = _opened([runs[place]], memory)
+            unpacked = files.write(rows, batch_bytes=batch_bytes)
+            spilled.append(unpacked)
+            runs[place] = _source_of(unpacked, level=runs[place].level)
         yield runs
     finally:
         for run in spilled:
@@ -168,16 +199,26 @@ def _opened(runs: Sequence[RunSource], memory: Memory) -> list[Iterator[pa.Recor
     return [run.open(share) for run in runs]
 
 
-def _source_of(run: SpilledRun) -> RunSource:
-    return RunSource(lambda _: run.batches(), run.size_bytes, run.held_bytes)
+def _source_of(run: SpilledRun, *, level: int = 0) -> RunSource:
+    return RunSource(lambda _: run.batches(), run.size_bytes, run.held_bytes, level)
 
 
-def _beforehand(runs: Sequence[RunSource], bytes_max: int) -> slice | None:
-    """The neighbours to merge next; None where all runs fit."""
+def _unpacked_batch_bytes(runs_count: int, memory: Memory) -> int:
+    """How large batches may be for the pages' share to hold those of all runs."""
+    return max(UNPACKED_BATCH_BYTES_MIN, memory.merge_pages_bytes // (COPIES * max(1, runs_count)))
+
+
+def _beforehand(runs: Sequence[RunSource], bytes_max: int, open_bytes_max: int) -> slice | None:
+    """The neighbours to merge next; None where all runs fit in `bytes_max`, negative if none do.
+
+    While they are merged they have `open_bytes_max`: no other run is open then.
+    """
     total = sum(run.held_bytes for run in runs)
     if len(runs) <= RUNS_MIN or total <= bytes_max:
         return None
-    windows = [_window(runs, start, total, bytes_max) for start in range(len(runs) - 1)]
+    windows = [
+        _window(runs, start, total - bytes_max, open_bytes_max) for start in range(len(runs) - 1)
+    ]
     enough = [w for w in windows if total - w.held_bytes <= bytes_max]
     if enough:
         best = min(enough, key=lambda w: w.size_bytes)
@@ -196,11 +237,13 @@ class _Window:
     size_bytes: int
 
 
-def _window(runs: Sequence[RunSource], start: int, total: int, bytes_max: int) -> _Window:
+def _window(
+    runs: Sequence[RunSource], start: int, excess_bytes: int, open_bytes_max: int
+) -> _Window:
     """As many neighbours from `start` on as fit, and no more than it takes to make the rest fit."""
     stop, held = start, 0
-    while stop < len(runs) and total - held >= bytes_max:
-        if stop - start >= RUNS_MIN and held + runs[stop].held_bytes > bytes_max:
+    while stop < len(runs) and held <= excess_bytes:
+        if stop - start >= RUNS_MIN and held + runs[stop].held_bytes > open_bytes_max:
             break
         held += runs[stop].held_bytes
         stop += 1

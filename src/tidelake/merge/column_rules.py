@@ -174,6 +174,7 @@ class _Reader:
             distinct=self._flag(field, "distinct"),
             nested_key=nested_key,
             count_limit=self._count(field, "count-limit"),
+            table=self._options.table,
         )
 
     def _ignores_retract(self, field: DataField) -> bool:

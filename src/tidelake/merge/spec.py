@@ -162,19 +162,22 @@ class MergeSpec:
 
         One merged row cannot say both that older values are gone, or are to be taken from, and what
         came after. Under partial-update rows that only retract make one that retracts: its sum is
-        what they left of nothing, and would be taken back in its turn.
+        what they left of nothing, and would be taken back in its turn. Under ``sequence.field`` the
+        merged row is ordered by what retractions left in those columns, null under aggregation: it
+        would no longer be newer than the older rows. Those columns have a function too, so sums
+        alone do not spare it.
         """
         if not self.combines:
             return False
         if self.remove_on_delete or any(group.removes for group in self.groups):
             return True
+        taken_from = [f for f in self.functions if f.retracts and not f.ignore_retract]
         if self.engine == AGGREGATION:
-            return any(f.forgets_retractions for f in self.functions)
+            ordered = bool(self.sequence_columns)
+            return any(f.forgets_retractions or (ordered and f.name != "sum") for f in taken_from)
         members = {name for group in self.groups for name in group.members}
         return any(
-            f.name != NEWEST and f.retracts and not f.ignore_retract
-            for f in self.functions
-            if f.column in members
+            self.sequence_columns or f.name != NEWEST for f in taken_from if f.column in members
         )
 
     def with_needed(self, columns: Iterable[str]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ The files are private to one process and gone with it; nothing of a table refers
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from tidelake.options import Options
 from tidelake.options.declared import SPILL_COMPRESSION, SPILL_COMPRESSION_ZSTD_LEVEL
 from tidelake.telemetry import UNLIMITED, Memory
 
-__all__ = ["FAN_IN", "SpillFiles", "SpillStack", "SpilledRun"]
+__all__ = ["COPIES", "FAN_IN", "SpillFiles", "SpillStack", "SpilledRun"]
 
 FAN_IN = 32
 FAN_IN_MIN = 2
@@ -88,8 +89,8 @@ class SpilledRun:
                 yield from reader
         except OSError as error:
             message = (
-                f"Rows put aside in {self.path} cannot be read back: {error}. Nothing was"
-                " committed; do it again."
+                f"Rows put aside in {self.path} cannot be read back: {error}."
+                f" {_advice(error, 'Do it again')}; nothing was committed."
             )
             raise StorageError(message, kind="spill", path=str(self.path)) from error
 
@@ -132,14 +133,17 @@ class SpillFiles:
         self._batch_bytes = min(BATCH_BYTES, memory.merge_rows_bytes // batches_held)
         self._count = 0
 
-    def write(self, batches: Iterable[pa.RecordBatch]) -> SpilledRun:
-        """Write a run.
+    def write(
+        self, batches: Iterable[pa.RecordBatch], *, batch_bytes: int | None = None
+    ) -> SpilledRun:
+        """Write a run, in batches of `batch_bytes` if those are smaller than its own.
 
         Raises
         ------
         StorageError
             The local disk failed, for one is full.
         """
+        wanted = min(self._batch_bytes, batch_bytes or self._batch_bytes)
         path = Path(self._directory, f"{self._name}-{self._count}.arrow")
         self._count += 1
         largest = 0
@@ -150,9 +154,7 @@ class SpillFiles:
                 for batch in batches:
                     if writer is None:
                         writer = pa.ipc.new_stream(sink, batch.schema, options=self._write_options)
-                    rows = max(1, batch.num_rows * self._batch_bytes // max(1, batch.nbytes))
-                    for offset in range(0, batch.num_rows, rows):
-                        part = batch.slice(offset, rows)
+                    for part in _parts(batch, wanted):
                         largest = max(largest, part.nbytes)
                         writer.write_batch(part)
                 if writer is not None:
@@ -163,15 +165,40 @@ class SpillFiles:
             with suppress(OSError):
                 path.unlink()
             message = (
-                f"Rows could not be put aside in {path}: {error}. Free some space or set another"
-                " spill directory; nothing was committed."
+                f"Rows could not be put aside in {path}: {error}."
+                f" {_advice(error, 'Free some space or set another spill directory')};"
+                " nothing was committed."
             )
             raise StorageError(message, kind="spill", path=str(path)) from error
+        except BaseException:  # what is written came to an end: a file that cannot be read, for one
+            with suppress(OSError):
+                path.unlink()
+            raise
 
     def close(self) -> None:
         """Remove the directory where nobody else has files in it."""
         with suppress(OSError):
             Path(self._directory).rmdir()
+
+
+def _parts(batch: pa.RecordBatch, bytes_max: int) -> Iterator[pa.RecordBatch]:
+    """Cut a batch; a part of rows of unequal width may be twice as large, a row alone any size."""
+    rows = max(1, batch.num_rows * bytes_max // max(1, batch.nbytes))
+    for offset in range(0, batch.num_rows, rows):
+        part = batch.slice(offset, rows)
+        if part.num_rows > 1 and part.nbytes > 2 * bytes_max:
+            yield from _parts(part, bytes_max)
+        else:
+            yield part
+
+
+def _advice(error: OSError, otherwise: str) -> str:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return (
+            "Let the process open more files (ulimit -n), or compact more often, so that a bucket"
+            " has fewer runs"
+        )
+    return otherwise
 
 
 @dataclass(frozen=True, slots=True)

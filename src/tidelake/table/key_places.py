@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from tidelake.codec.row_codes import row_codes
 from tidelake.errors import CorruptError
+from tidelake.merge import rows_by_arrival
 from tidelake.merge.spec import AGGREGATION, DEDUPLICATE, FIRST_ROW, PARTIAL_UPDATE
 from tidelake.metadata.paths import TablePaths
 from tidelake.table.bucket_index import Fill
@@ -43,7 +44,6 @@ __all__ = [
     "LiveKeys",
     "Place",
     "PlacedRows",
-    "rows_that_count",
 ]
 
 JOIN_ROWS = 1 << 18
@@ -149,7 +149,7 @@ class KeyPlaces:
         CorruptError
             A key has two live rows.
         """
-        rows = rows_that_count(table, self._keys, engine=self._engine)
+        rows = rows_by_arrival(table, self._keys, engine=self._engine)
         kinds = rows.column(KIND_COLUMN).to_numpy(zero_copy_only=False)
         rows = rows.drop_columns([KIND_COLUMN])
         partitions, codes = self._router.partitions(
@@ -300,28 +300,3 @@ class KeyPlaces:
             " did not know of each other added them. Delete one of them by its partition."
         )
         return CorruptError(message, kind="key_twice")
-
-
-def rows_that_count(table: pa.Table, keys: Sequence[str], *, engine: str) -> pa.RecordBatch:
-    """The rows of a write that the engine looks at, in their order.
-
-    Of ``deduplicate`` the last of each key, of ``first-row`` the first, else all.
-
-    Parameters
-    ----------
-    table : Table
-        Not empty.
-    keys : sequence of str
-        The primary key.
-    engine : str
-        The merge engine.
-    """
-    which = {DEDUPLICATE: "max", FIRST_ROW: "min"}.get(engine)
-    if which is not None:
-        numbered = table.select(keys).append_column(_ROW, pa.array(np.arange(table.num_rows)))
-        ends = numbered.group_by(keys).aggregate([(_ROW, which)]).column(f"{_ROW}_{which}")
-        table = table.take(pa.array(np.sort(ends.to_numpy())))
-    batches = table.combine_chunks().to_batches()
-    assert len(batches) == 1, "a table of one chunk"
-    batch: pa.RecordBatch = batches[0]
-    return batch

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -309,7 +311,7 @@ def test_commits_and_compactions_equal_a_dict(commits, trigger, target, seed):
     assert bucket.rows() == model
     assert all(f.level == bucket_levels(bucket).max_level for f in bucket.live)
     assert sum(f.row_count for f in bucket.live) == len(model)
-    assert names <= bucket.data_files() | names
+    assert names <= bucket.data_files()  # older snapshots have them
 
 
 def bucket_levels(bucket: Bucket) -> Levels:
@@ -361,6 +363,35 @@ def test_a_bucket_full_of_runs_is_brought_below_the_stop_trigger():
     assert len(Levels.of(bucket.live, count=6).runs) <= 8
     assert bucket.rows()[0,] == (0, "name0", 99)
     assert len(bucket.rows()) == 30
+
+
+@pytest.mark.parametrize(
+    ("stop", "levels"),
+    [
+        ("4", [3, 4, 5]),  # waits: then the number of runs says what to take
+        ("5", [1, 2, 3, 4, 5]),  # does not: the two runs of one size are one now
+    ],
+)
+def test_a_writer_compacts_until_the_runs_are_no_more_than_the_stop_trigger(stop, levels):
+    bucket = write_only()
+    text = random.Random(1)
+    rows: dict[tuple[int], tuple[int, str, int]] = {}
+
+    def write(*, wide_bytes: int, value: int) -> None:
+        writer = bucket.writer()
+        own = [(k, text.randbytes(wide_bytes).hex(), value) for k in (0, value)]
+        rows.update(((row[0],), row) for row in own)
+        writer.write(bucket.batch(own))
+        bucket.commit(writer.prepare_commit())
+
+    for level, wide_bytes in ((5, 400_000), (4, 80_000), (3, 16_000), (2, 3_000), (1, 10)):
+        write(wide_bytes=wide_bytes, value=level)
+        bucket.live[-1] = replace(bucket.live[-1], level=level)
+    options = {"num-sorted-run.compaction-trigger": "3", "num-sorted-run.stop-trigger": stop}
+    bucket.schema = schema_of(options={"num-levels": "6", **options})
+    write(wide_bytes=20, value=9)
+    assert [run.level for run in Levels.of(bucket.live, count=6).runs] == levels
+    assert bucket.rows() == rows
 
 
 def test_abort_deletes_what_was_not_handed_out():

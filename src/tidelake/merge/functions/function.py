@@ -25,7 +25,10 @@ from tidelake.merge.functions.truth import truth
 from tidelake.merge.layout import Action, Actions, Layout
 from tidelake.types import DataType
 
-__all__ = ["ColumnFunction", "Folded", "fold"]
+__all__ = ["OVERFLOW", "ColumnFunction", "Folded", "fold"]
+
+OVERFLOW = "aggregate_overflow"
+"""The kind of the error of a result that does not fit its column."""
 
 Folded: TypeAlias = "npt.NDArray[np.int64] | pa.Array"
 """Per segment a row position (:data:`~tidelake.merge.functions.pick.NONE` for null), or values."""
@@ -53,6 +56,8 @@ class ColumnFunction:
         Of ``nested_update``: the fields that tell its rows apart.
     count_limit : int, optional
         Of ``nested_update``: rows after which an array takes no more.
+    table : str
+        The table's name, for messages.
     """
 
     column: str
@@ -63,6 +68,7 @@ class ColumnFunction:
     distinct: bool = False
     nested_key: tuple[str, ...] = ()
     count_limit: int | None = None
+    table: str = ""
 
     @property
     def retracts(self) -> bool:
@@ -175,8 +181,12 @@ def no_retraction(function: ColumnFunction) -> InvalidInputError:
 
 
 def _overflow(function: ColumnFunction) -> InvalidInputError:
+    start = f"Table '{function.table}': the" if function.table else "The"
+    # a product must fit after each of its rows: one that comes later takes nothing back
+    back = ", or write a row that brings it back" if function.name == "sum" else ""
     message = (
-        f"The {function.name} of column '{function.column}' does not fit {function.data_type}:"
-        " widen the column's type, or write other values."
+        f"{start} {function.name} of column '{function.column}' does not fit"
+        f" {function.data_type}: widen the column's type{back}. Rows that are not written yet can"
+        " have other values."
     )
-    return InvalidInputError(message, kind="aggregate_overflow", column=function.column)
+    return InvalidInputError(message, kind=OVERFLOW, table=function.table, column=function.column)

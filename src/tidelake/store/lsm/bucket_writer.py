@@ -34,7 +34,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.errors import ClosedError, InvalidInputError
-from tidelake.merge import MergeSpec, SpillStack, merge_buffer, merge_runs, sort_buffer
+from tidelake.merge import OVERFLOW, MergeSpec, SpillStack, merge_buffer, merge_runs, sort_buffer
 from tidelake.metadata.data_file import (
     CommitMessage,
     DataFileMeta,
@@ -315,8 +315,41 @@ class LsmBucketWriter:
         return pick(self._levels, self._policy, full=full, now_ms=now_ms, is_worn=is_worn)
 
     def _compact(self, picked: Pick | None) -> None:
+        """Carry out what was picked, or all where the picked rows of a key have no result.
+
+        A sum of a key's newer rows may not fit its column while that of all its rows does.
+        """
         if picked is None:
             return
+        try:
+            self._carry_out(picked)
+        except InvalidInputError as error:
+            if error.kind != OVERFLOW:
+                raise
+            # who looks keys up has merged the older rows already
+            whole = None if self._follower.looks_up else self._pick(full=True)
+            if whole is None or len(whole.files) <= len(picked.files):
+                raise self._cannot_compact(error) from error
+        else:
+            return
+        self._compact(whole)
+
+    def _cannot_compact(self, error: InvalidInputError) -> InvalidInputError:
+        bucket = self._context.paths.bucket_dir(self._partition, self._bucket)
+        message = (
+            f"{error.message} It shows as rows of {bucket} are compacted: the bucket stays as it"
+            " was."
+        )
+        # where keys are looked up a write is refused as its own rows meet the older ones; with
+        # 'write-only' it would let them into the bucket, and nobody could compact it then
+        if not (self._follower.looks_up or self._write_only):
+            message += (
+                " Until the column is wider, rows of other keys can be written with 'write-only' ="
+                " 'true'."
+            )
+        return InvalidInputError(message, kind=error.kind, **error.context)
+
+    def _carry_out(self, picked: Pick) -> None:
         follow = self._follower.of(
             picked,
             self._levels,

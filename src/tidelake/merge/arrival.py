@@ -1,0 +1,44 @@
+"""The rows of one write that count, where a key is looked at before its rows have numbers.
+
+A key that may move between partitions is looked for before its rows are routed, so that its writer,
+which numbers and merges rows, is not known yet. Its rows are in the order that they came in, which
+is the only one such a table has: ``sequence.field`` is refused there. Cost: a group-by of the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.merge.spec import DEDUPLICATE, FIRST_ROW
+
+__all__ = ["rows_by_arrival"]
+
+_ROW = "_tidelake_row"
+
+
+def rows_by_arrival(table: pa.Table, keys: Sequence[str], *, engine: str) -> pa.RecordBatch:
+    """The rows of a write that the engine looks at, in their order.
+
+    Of ``deduplicate`` the last of each key, of ``first-row`` the first, else all.
+
+    Parameters
+    ----------
+    table : Table
+        Not empty.
+    keys : sequence of str
+        The primary key.
+    engine : str
+        The merge engine.
+    """
+    which = {DEDUPLICATE: "max", FIRST_ROW: "min"}.get(engine)
+    if which is not None:
+        numbered = table.select(keys).append_column(_ROW, pa.array(np.arange(table.num_rows)))
+        ends = numbered.group_by(keys).aggregate([(_ROW, which)]).column(f"{_ROW}_{which}")
+        table = table.take(pa.array(np.sort(ends.to_numpy())))
+    batches = table.combine_chunks().to_batches()
+    assert len(batches) == 1, "a table of one chunk"
+    batch: pa.RecordBatch = batches[0]
+    return batch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -9,7 +10,7 @@ from proving.fsck import check_table
 from pyspark.sql import functions as F
 
 from tidelake.commit import Committer
-from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.errors import ConflictError, InvalidInputError, UnsupportedError
 from tidelake.fileio import LocalFileIO
 from tidelake.spark import compaction
 from tidelake.table import WriteResult
@@ -81,33 +82,158 @@ def test_a_table_of_write_only_is_compacted_by_tasks_in_one_commit(spark, lake):
     check_table(LocalFileIO(), table.paths.location)
 
 
+SUMS = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
+PARTS = {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"}
+LOOKUP = {"changelog-producer": "lookup"}
+FULL_COMPACTION = {"changelog-producer": "full-compaction"}
+
+
+def values(k):
+    """The values of a key of :func:`waiting`, in the order of their commits."""
+    return [v for v in range(1, 4) if v <= k < v + 20]
+
+
+def test_tasks_keep_first_rows(spark, lake):
+    waiting(spark, lake, **{"merge-engine": "first-row"})
+    lake.compact("db.t", full=True)
+    assert state(lake) == sorted((p, k, values(k)[0]) for p in "ab" for k in range(1, 23))
+
+
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"changelog-producer": "lookup"},
-        {"changelog-producer": "full-compaction"},
-        {"merge-engine": "first-row"},
-    ],
-    ids=lambda options: next(iter(options.values())),
+    "producer", [LOOKUP, FULL_COMPACTION], ids=lambda o: next(iter(o.values()))
 )
-def test_tasks_tell_the_changes_and_the_driver_commits_them(spark, lake, options):
-    table = waiting(spark, lake, **options)
-    lake.compact("db.t", full=True)
-    first = "merge-engine" in options
-    wanted = [(p, k, max(1, k - 19) if first else min(k, 3)) for p in "ab" for k in range(1, 23)]
-    assert state(lake) == sorted(wanted)
-    if first:
-        return
+@pytest.mark.parametrize("engine", [{}, SUMS, PARTS], ids=["deduplicate", "aggregation", "parts"])
+def test_tasks_tell_the_changes_and_the_driver_commits_them(spark, lake, engine, producer):
+    """The writers only write; each job looks up, or compares, what several commits came to."""
+    table = waiting(spark, lake, **engine, **producer)
+    assert table.changes(0, mode="changelog").num_rows == 0
+    lake.compact("db.t", full=True, tasks=2)
+    total = (lambda values: sum(values)) if engine is SUMS else (lambda values: values[-1])
+    wanted = sorted((p, k, total(values(k))) for p in "ab" for k in range(1, 23))
+    assert state(lake) == wanted
     told = table.changes(0, mode="changelog").to_pylist()
-    assert sorted((r["p"], r["k"], r["v"]) for r in told) == sorted(wanted)
-    lake.write(rows(spark, [5, 99], 50), "db.t")
-    lake.compact("db.t", full=True)
-    told = table.changes(4, mode="changelog").to_pylist()
-    assert sorted((r["_row_kind"], r["k"], r["v"]) for r in told if r["p"] == "a") == [
-        ("+I", 99, 50),
-        ("+U", 5, 50),
-        ("-U", 5, 3),
+    assert {r["_row_kind"] for r in told} == {"+I"}
+    assert sorted((r["p"], r["k"], r["v"]) for r in told) == wanted
+
+    newest = table.latest_snapshot_id
+    lake.write(rows(spark, [5, 99], 50).union(rows(spark, [7], None)), "db.t")
+    gone = rows(spark, [9], 2).withColumn("_row_kind", F.lit("-D"))
+    came = rows(spark, [5], 1).withColumn("_row_kind", F.lit("+I"))
+    lake.write(gone.union(came), "db.t")
+    assert table.changes(newest, mode="changelog").num_rows == 0
+    lake.compact("db.t", full=True, tasks=2)
+    if engine is SUMS:
+        changed = {5: (6, 57), 7: (6, 6), 9: (6, 4), 99: (None, 50)}
+    else:
+        changed = {5: (3, 1), 7: (3, None if not engine else 3), 9: (3, None), 99: (None, 50)}
+    wanted = []
+    for k, (before, after) in changed.items():
+        comes, goes = k == 99, k == 9 and engine is not SUMS
+        wanted += [] if comes else [("-D" if goes else "-U", k, before)]
+        wanted += [] if goes else [("+I" if comes else "+U", k, after)]
+    told = table.changes(newest, mode="changelog").to_pylist()
+    for p in "ab":
+        found = [(r["_row_kind"], r["k"], r["v"]) for r in told if r["p"] == p]
+        assert sorted(found, key=repr) == sorted(wanted, key=repr)
+    left = {k: total(values(k)) for k in range(1, 23)} | {k: v for k, (_, v) in changed.items()}
+    if engine is not SUMS:
+        del left[9]
+    assert state(lake) == sorted((p, k, v) for p in "ab" for k, v in left.items())
+    check_table(LocalFileIO(), table.paths.location)
+
+
+OLD, NEW = 1, 4_000_000_000  # seconds: long expired, and not for decades
+EXPIRY = {"record-level.time-field": "t", "record-level.expire-time": "36500 d"}
+EXPIRING = [
+    *((engine, producer) for engine in ({}, SUMS, PARTS) for producer in (LOOKUP, FULL_COMPACTION)),
+    ({"merge-engine": "first-row"}, LOOKUP),
+    ({}, {}),
+]
+
+
+def of_one_key(engine, rows):
+    """What the rows (v, t) of a key are together, in the order of their commits."""
+    if engine.get("merge-engine") == "first-row":
+        return rows[0]
+    if not engine:
+        return rows[-1]
+    known = [[value for value in column if value is not None] for column in zip(*rows, strict=True)]
+    v, t = known
+    return (sum(v) if engine is SUMS else v[-1]) if v else None, t[-1] if t else None
+
+
+@pytest.mark.parametrize(
+    ("engine", "producer"), EXPIRING, ids=lambda o: o.get("merge-engine", "-".join(o.values()))
+)
+def test_expired_rows_go_on_executors(spark, lake, engine, producer):
+    """No row is too old at first; then the age is lowered, and the next job meets old rows."""
+    lake.create_table(
+        "db.t",
+        "p string, k int, v bigint, t bigint",
+        **KEYED,
+        options={"bucket": 2, "write-only": True, **EXPIRY, **engine, **producer},
+    )
+    table = lake.catalog.table("db.t")
+    times = [OLD, NEW, None]
+    commits = [
+        {k: (k, times[k % 3]) for k in range(18)},
+        {k: (None if k % 4 else k + 100, times[(k // 3) % 3]) for k in range(9)},
+        {k: (k + 1000, times[(k // 2) % 3]) for k in range(1, 22, 2)},
     ]
+
+    def write(rows):
+        frame = [(p, k, *row) for p in "ab" for k, row in rows.items()]
+        lake.write(spark.createDataFrame(frame, "p string, k int, v bigint, t bigint"), "db.t")
+
+    def checked(model):
+        wanted = sorted(((p, k, *row) for p in "ab" for k, row in model.items()), key=repr)
+        for frame in (lake.table("db.t"), lake.sql("SELECT * FROM db.t")):
+            assert sorted(map(tuple, frame.collect()), key=repr) == wanted
+        own = lake.catalog.table("db.t").to_arrow().to_pylist()
+        assert sorted((tuple(row.values()) for row in own), key=repr) == wanted
+
+    def after(model, rows):
+        keys = model.keys() | rows.keys()
+        own = {k: [of[k] for of in (model, rows) if k in of] for k in keys}
+        return {k: of_one_key(engine, own[k]) for k in keys}
+
+    def told_since(snapshot_id):
+        return sorted(
+            (tuple(r.values()) for r in table.changes(snapshot_id, mode="changelog").to_pylist()),
+            key=repr,
+        )
+
+    write(commits[0])
+    write(commits[1])
+    lake.compact("db.t", full=True, tasks=2)
+    before = after(after({}, commits[0]), commits[1])
+    checked(before)
+    assert {t for _, t in before.values()} == {OLD, NEW, None}
+    if producer:
+        came = [("+I", p, k, *row) for p in "ab" for k, row in before.items()]
+        assert told_since(0) == sorted(came, key=repr)
+
+    newest = table.latest_snapshot_id + 1
+    lake.sql("ALTER TABLE db.t SET TBLPROPERTIES ('record-level.expire-time' = '1 d')")
+    write(commits[2])
+    if engine.get("merge-engine") != "first-row":
+        checked(after(before, commits[2]))  # a read leaves nothing out
+    lake.compact("db.t", full=True, tasks=2)
+    kept = {k: row for k, row in before.items() if row[1] != OLD}
+    left = after(kept, {k: row for k, row in commits[2].items() if row[1] != OLD})
+    checked(left)
+    assert len(before) > len(kept) < len(left)
+    if producer:
+        wanted = []
+        for p in "ab":
+            for k, row in left.items():
+                if k not in kept:
+                    wanted.append(("+I", p, k, *row))
+                elif row != kept[k]:
+                    wanted += [("-U", p, k, *kept[k]), ("+U", p, k, *row)]
+        assert told_since(newest) == sorted(wanted, key=repr)
+    assert lake.compact("db.t", full=True) == WriteResult()
+    check_table(LocalFileIO(), table.paths.location)
 
 
 def test_bins_of_an_append_table_are_tasks_of_their_own(spark, lake):
@@ -150,6 +276,26 @@ def test_rows_of_the_postpone_bucket_move_and_old_buckets_are_compacted_too(spar
     assert state(lake) == before
     with pytest.raises(UnsupportedError, match="no buckets yet"):
         lake.compact("db.t", buckets=[0])
+
+
+def test_of_two_jobs_on_the_same_buckets_the_later_one_fails_and_leaves_nothing(spark, lake):
+    table = waiting(spark, lake)
+    before, commit = state(lake), Committer.commit
+
+    def overtake(self, *arguments, **named):
+        with mock.patch.object(Committer, "commit", commit):
+            table.compact(full=True)
+            return commit(self, *arguments, **named)
+
+    with (
+        mock.patch.object(Committer, "commit", overtake),
+        pytest.raises(ConflictError, match=r"rewrote 4 buckets .*Nothing was changed"),
+    ):
+        lake.compact("db.t", full=True)
+    assert state(lake) == before
+    check_table(LocalFileIO(), table.paths.location)
+    assert len(list(Path(table.paths.location).rglob("data-*"))) == 3 * 4 + 4
+    assert lake.compact("db.t", full=True).snapshot_ids == ()
 
 
 def test_a_bucket_that_a_writer_changed_meanwhile_gives_way_alone(spark, lake):

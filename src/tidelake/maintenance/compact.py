@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tidelake.errors import ConflictError, UnsupportedError
+from tidelake.errors import UnsupportedError
 from tidelake.maintenance.answers import DONE
 from tidelake.maintenance.partition_text import options_of, partitions_of
 from tidelake.maintenance.procedure import Call, ParameterType, Procedure, optional, required
 from tidelake.metadata.live_set import live_entries
 from tidelake.options import declared, parse_value
-from tidelake.table import Table, WriteResult
+from tidelake.table import Table
 from tidelake.table.compaction import Chosen
+from tidelake.table.overtaken import overtaken
 from tidelake.types.values import from_storage
 
 __all__ = ["COMPACT", "COMPACT_MANIFEST", "RESCALE"]
@@ -55,20 +56,13 @@ def _compact(call: Call) -> Rows:
     else:
         result = call.runner.compact(table.identifier, **asked, options=options)
     if result.compactions_dropped:
-        raise _gave_way(table, result)
+        # the answer has no place for a number
+        raise overtaken(
+            table.identifier,
+            result.compactions_dropped,
+            outcome="What other commits did not take is done.",
+        )
     return [(True,)]
-
-
-def _gave_way(table: Table, result: WriteResult) -> ConflictError:
-    count = result.compactions_dropped
-    buckets = "1 bucket" if count == 1 else f"{count} buckets"
-    others = " The other buckets are compacted." if result.snapshot_ids else ""
-    message = (
-        f"Another commit compacted or rewrote {buckets} of table '{table.identifier}' at the same"
-        f" time, and stays as it is.{others} Call compact again if there is still something to"
-        " merge, and let one job at a time compact a table."
-    )
-    return ConflictError(message, kind="compaction_gave_way", table=table.identifier)
 
 
 def _given(call: Call, name: str) -> str | None:

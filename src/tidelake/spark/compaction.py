@@ -40,6 +40,7 @@ from tidelake.spark.write_task import (
 )
 from tidelake.table.compaction import Chosen, CompactionPart, plan_compaction
 from tidelake.table.handle import TableHandle
+from tidelake.table.overtaken import check_not_overtaken
 from tidelake.table.postpone import with_real_buckets
 from tidelake.table.write import (
     CommitIdentity,
@@ -85,11 +86,14 @@ def compact_on_spark(
 ) -> WriteResult:
     """Compact what needs it; see :meth:`tidelake.spark.Lake.compact`."""
     if handle.options.get(declared.BUCKET) != POSTPONE_BUCKET:
-        return _compact(spark, handle, chosen, full=full, tasks=tasks)
+        return _compact(spark, handle, chosen, full=full, tasks=tasks, fails_if_lost=True)
     moved = compact_postponed_on_spark(spark, handle, chosen, tasks=tasks)
     # buckets that are there already keep their number, whatever it is
     real = with_real_buckets(handle, 1)
-    return joined([moved, _compact(spark, real, chosen, full=full, tasks=tasks)])
+    compacted = _compact(
+        spark, real, chosen, full=full, tasks=tasks, fails_if_lost=not moved.snapshot_ids
+    )
+    return joined([moved, compacted])
 
 
 def _compact(
@@ -99,7 +103,9 @@ def _compact(
     *,
     full: bool,
     tasks: int | None,
+    fails_if_lost: bool,
 ) -> WriteResult:
+    """Compact the buckets that need it; `fails_if_lost`: an error where others took all of them."""
     check_writable(handle)
     snapshot = handle.snapshots.latest()
     if snapshot is None:
@@ -126,6 +132,8 @@ def _compact(
             partitions=None,
             base_snapshot_id=plan.snapshot_id,
         )
+        if fails_if_lost:
+            check_not_overtaken(handle.identifier, committed)
     except OutcomeUnknownError:
         raise
     except TidelakeError:

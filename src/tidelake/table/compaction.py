@@ -5,8 +5,9 @@
 2. Each is compacted by a bucket writer, as a writer of rows does it by the way. What it makes is
    the same: merged rows, changelogs of lookups and full compactions, deletion vectors.
 3. One COMPACT snapshot shows them all. A bucket in which another commit came first, so that its
-   compaction no longer fits, is left out and counted (:mod:`tidelake.commit.conflict`). With
-   nothing to do there is no snapshot.
+   compaction no longer fits, is left out and counted (:mod:`tidelake.commit.conflict`); where that
+   leaves nothing, the job fails (:mod:`tidelake.table.overtaken`). With nothing to do there is no
+   snapshot.
 
 Parts (:class:`CompactionPart`) may be compacted anywhere, so Spark gives each to a task. Of an
 append table without buckets a part is one bin of files; all else has one part per bucket.
@@ -210,7 +211,13 @@ def plan_compaction(
 
 
 def compact_table(handle: TableHandle, chosen: Chosen, *, full: bool) -> WriteResult:
-    """Compact the buckets that need it, in this process; one commit."""
+    """Compact the buckets that need it, in this process; one commit.
+
+    Raises
+    ------
+    ConflictError
+        Other commits took each bucket that was compacted; nothing was changed.
+    """
     check_writable(handle)
     snapshot = handle.snapshots.latest()
     if snapshot is None:
@@ -223,4 +230,5 @@ def compact_table(handle: TableHandle, chosen: Chosen, *, full: bool) -> WriteRe
     except BaseException:
         writer.abort()
         raise
-    return commit_rows(handle, writer, identity=CommitIdentity.of(handle, None, None))
+    identity = CommitIdentity.of(handle, None, None)
+    return commit_rows(handle, writer, identity=identity, only_compacts=True)

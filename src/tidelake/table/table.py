@@ -299,6 +299,9 @@ class Table(Conversions, Alterations, Modifications, Versions):
         ------
         InvalidInputError
             An argument is wrong, or the table was altered since it was opened.
+        ConflictError
+            Another commit compacted or rewrote each bucket that this call had worked on; nothing
+            was changed.
 
         Notes
         -----

@@ -46,6 +46,7 @@ from tidelake.table.inputs import is_replayable, record_batches, with_row_kinds
 from tidelake.table.key_moves import KeyMoves
 from tidelake.table.key_places import KeyPlaces
 from tidelake.table.live_state import LiveState
+from tidelake.table.overtaken import check_not_overtaken
 from tidelake.table.partition_spec import partition_predicate
 from tidelake.table.schema_rules import check_keys_may_move, check_marks
 from tidelake.table.writer import BucketState, TableWriter
@@ -251,10 +252,12 @@ def commit_rows(
     *,
     identity: CommitIdentity,
     made_from: Snapshot | None = None,
+    only_compacts: bool = False,
 ) -> WriteResult:
     """Publish what a writer took, and let go of it; rows take due full compactions along.
 
-    With `made_from` it is a conflict if others wrote to the rows' keys since that snapshot.
+    With `made_from` it is a conflict if others wrote to the rows' keys since that snapshot. With
+    `only_compacts` it is one if none of the compactions happened, and their files are deleted.
     """
     if writer.rows_count:
         try:
@@ -262,16 +265,20 @@ def commit_rows(
         except BaseException:
             writer.abort()
             raise
-    return _commit(
-        writer,
-        lambda messages: handle.committer().commit(
+
+    def publish(messages: Sequence[CommitMessage]) -> Committed:
+        committed: Committed = handle.committer().commit(
             messages,
             user=identity.user,
             identifier=identity.identifier,
             base_snapshot_id=writer.base_snapshot_id,
             made_from=made_from,
-        ),
-    )
+        )
+        if only_compacts:
+            check_not_overtaken(handle.identifier, committed)
+        return committed
+
+    return _commit(writer, publish)
 
 
 def overwrite_partitions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -10,7 +11,7 @@ from proving.fsck import check_table
 import tidelake
 from tidelake import col
 from tidelake.commit import Committer
-from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError
+from tidelake.errors import ConflictError, InvalidInputError, TidelakeError, UnsupportedError
 from tidelake.fileio import LocalFileIO
 from tidelake.table import compaction
 from tidelake.telemetry import Env
@@ -163,12 +164,17 @@ def test_of_two_compactors_the_later_one_gives_way_bucket_by_bucket(waiting):
     check_table(LocalFileIO(), waiting.paths.location)
 
 
-def test_a_compactor_that_lost_everywhere_changes_nothing(waiting):
-    result = at_commit(
-        lambda: waiting.compact(full=True), lambda: other(waiting).compact(full=True)
-    )
-    assert (result.snapshot_ids, result.compactions_dropped) == ((), 4)
+def test_a_compactor_that_lost_everywhere_fails_and_changes_nothing(waiting):
+    before, left = state(waiting), "rewrote 4 buckets of table 'db.t'.* Nothing was changed"
+    with pytest.raises(ConflictError, match=left) as caught:
+        at_commit(lambda: waiting.compact(full=True), lambda: other(waiting).compact(full=True))
+    assert caught.value.kind == "compaction_gave_way"
     assert kinds(waiting).count("COMPACT") == 1
+    assert state(waiting) == before
+    check_table(LocalFileIO(), waiting.paths.location)
+    made = list(Path(waiting.paths.location).rglob("data-*"))
+    assert len(made) == 3 * 4 + 4  # those of the writes and of the other one
+    assert waiting.compact(full=True).snapshot_ids == ()  # there is nothing left to merge
 
 
 def test_rows_written_while_it_works_stay_above_what_it_made(waiting):

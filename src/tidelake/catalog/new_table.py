@@ -108,8 +108,7 @@ def first_schema(
         time_ms=time_ms,
     )
     check_layout(schema, parsed, table=table)
-    engine = parsed.get(declared.MERGE_ENGINE) if keys else None
-    check_engine_options(text_options, engine=engine, table=table)
+    check_engine_options(parsed, has_primary_key=bool(keys), table=table)
     check_function_settings(schema, parsed, table=table)
     return schema
 

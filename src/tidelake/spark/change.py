@@ -17,6 +17,7 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +37,13 @@ from tidelake.spark.write import check_columns, write_frame, write_made_rows
 from tidelake.spark.write_task import ANSWER_SCHEMA, TaskAnswer, answer_rows
 from tidelake.table.assignments import check_settable
 from tidelake.table.change_append import done_again
-from tidelake.table.delete import check_deletes_count, delete_rows, is_metadata_only
+from tidelake.table.delete import (
+    check_deletes_count,
+    delete_rows,
+    is_metadata_only,
+    not_removed,
+    removing_columns,
+)
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN
 from tidelake.table.read import TableScan
@@ -49,6 +56,7 @@ from tidelake.types.predicate import Predicate, bind, parse_filter
 __all__ = [
     "NEW_PREFIX",
     "Matching",
+    "check_removed",
     "check_shown",
     "delete_on_spark",
     "update_on_spark",
@@ -145,6 +153,7 @@ def delete_on_spark(
     if snapshot is None:
         return WriteResult()
     rows = matching.of_frame(_rows_of(spark, handle, snapshot, matching.predicate))
+    check_removed(handle, rows)
     rows = rows.withColumn(ROW_KIND_COLUMN, _kind(RowKind.DELETE))
     return write_frame(handle, rows, mode="append", partition=None, identity=identity, tasks=tasks)
 
@@ -314,6 +323,24 @@ def _looked_at(spark: SparkSession, handle: TableHandle, matching: Matching) -> 
     used = checked._jdf.queryExecution().analyzed().references().toSeq()
     wanted = {used.apply(place).name() for place in range(used.size())}
     return tuple(name for name in names if name in wanted)
+
+
+def check_removed(handle: TableHandle, rows: DataFrame) -> None:
+    """See that deletes remove the rows; reads them, once more, only for groups that remove.
+
+    Raises
+    ------
+    InvalidInputError
+        Some would stay.
+    """
+    removing = removing_columns(handle)
+    if not removing:
+        return
+    stays = reduce(lambda a, b: a & b, [F.col(quoted(n)).isNull() for n in removing])
+    keys = [F.col(quoted(name)) for name in handle.schema.primary_keys]
+    found = rows.where(stays).select(*keys).head(1)
+    if found:
+        raise not_removed(handle, found[0].asDict())
 
 
 def check_shown(

@@ -589,7 +589,8 @@ class Lake:
         InvalidInputError
             An argument is wrong, or the table was altered since it was opened.
         ConflictError
-            Another compaction moved the same rows out of the postpone bucket; nothing was done.
+            Another commit compacted or rewrote each bucket that this call had worked on, or moved
+            the same rows out of the postpone bucket; nothing was changed.
 
         Notes
         -----

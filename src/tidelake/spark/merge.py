@@ -35,7 +35,7 @@ from tidelake.merge.spec import DEDUPLICATE
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.scan import plan_scan
-from tidelake.spark.change import NEW_PREFIX, check_shown
+from tidelake.spark.change import NEW_PREFIX, check_removed, check_shown
 from tidelake.spark.expression import quoted
 from tidelake.spark.merge_by_bucket import by_bucket
 from tidelake.spark.merge_clauses import ResolvedMerge
@@ -221,6 +221,8 @@ class _Attempt:
         if with_old:
             both = _old_and_new(handle, merge, changes)
             check_shown(handle, shown, both, handle.schema.field_names)
+        if merge.deletes:
+            check_removed(handle, changes.where(F.col(CLAUSE).isin(list(merge.deletes))))
         names = [F.col(quoted(name)) for name in handle.schema.field_names]
         rows = changes.select(
             *names, kind_of_change(merge.clauses).alias(ROW_KIND_COLUMN)

@@ -175,6 +175,11 @@ class ResolvedMerge:
         return tuple(c for c in self.clauses if c.action == "update")
 
     @property
+    def deletes(self) -> tuple[int, ...]:
+        """The numbers of the clauses whose rows go."""
+        return tuple(c.number for c in self.clauses if c.action == "delete")
+
+    @property
     def set_columns(self) -> frozenset[str]:
         """The columns that updates set."""
         return frozenset(name for c in self.updates for name in c.values or ())

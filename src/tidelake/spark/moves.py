@@ -30,6 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
+from tidelake.merge import rows_by_arrival
 from tidelake.options import declared
 from tidelake.scan import ReadContext, plan_scan, split_from_bytes, split_to_bytes
 from tidelake.spark.assign import assigners_of, clustered_by_bucket
@@ -42,7 +43,7 @@ from tidelake.spark.write_task import in_task
 from tidelake.table.dynamic_buckets import fill_of
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN, with_row_kinds
-from tidelake.table.key_places import KIND_COLUMN, KeyPlaces, Place, PlacedRows, rows_that_count
+from tidelake.table.key_places import KIND_COLUMN, KeyPlaces, Place, PlacedRows
 from tidelake.table.kinds import KindRules
 from tidelake.table.live_state import LiveState
 from tidelake.table.write import partial_overwrite_error
@@ -292,7 +293,7 @@ class KeyStream:
             self._add(held, batch.slice(begin))
             if len(held.rows) > 1:  # one hash fills batches: few keys with many rows
                 table = pa.Table.from_batches(held.rows)
-                held.rows = [rows_that_count(table, self._keys, engine=self._engine)]
+                held.rows = [rows_by_arrival(table, self._keys, engine=self._engine)]
         yield held
 
     def _add(self, stretch: _Stretch, batch: pa.RecordBatch) -> None:

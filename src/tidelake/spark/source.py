@@ -58,7 +58,7 @@ from tidelake.table.changes_range import moments_between, planned_changes
 from tidelake.table.dynamic_buckets import is_dynamic
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN
-from tidelake.table.logged_changes import ChangesMode
+from tidelake.table.logged_changes import NO_CHANGELOG, ChangesMode, parts_of_rows
 from tidelake.table.read import TableScan
 from tidelake.table.write import CommitIdentity, check_writable
 from tidelake.types.conform import conform
@@ -111,8 +111,18 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         return TidelakeWriter(handle, overwrite=overwrite, identity=identity)
 
     def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002 - Spark names it
-        """A stream is refused."""
-        raise _no_stream("read it as a batch, or what changed: tl.changes(name, start)")
+        """A stream is refused, first of all where the table could have none."""
+        options = ReadOptions.of(self.options)
+        handle = _open(options.place, options.table_options).handle
+        today = "read it as a batch, or what changed: tl.changes(name, start)"
+        reason = parts_of_rows(handle)
+        if reason is None or handle.options.get(declared.CHANGELOG_PRODUCER) != "none":
+            raise _no_stream(today)
+        message = (
+            f"{reason}, so a stream of them is refused: set 'changelog-producer' to 'lookup' or"
+            f" 'full-compaction' for the commits to come. {_no_stream(today).message}"
+        )
+        raise UnsupportedError(message, kind=NO_CHANGELOG, table=handle.identifier)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, FBT001
         """A stream is refused."""

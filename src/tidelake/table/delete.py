@@ -7,7 +7,8 @@
 3. Of rows that are given only the key columns count: they are written as ``-D`` rows, the other
    columns null. Where that cannot be (a column is NOT NULL) or would not count (``sequence.field``:
    a null, or an older value given, loses), the keys' present rows are read and written as ``-D``
-   instead; keys without a row need no delete.
+   instead; keys without a row need no delete. Where a delete counts by the sequence of a group, a
+   row without one is refused: its ``-D`` would take columns and leave the row.
 4. On an append table a row has no key to be found by: rows that match are marked where they are, or
    their files are rewritten without them (:mod:`tidelake.table.change_append`).
 5. Partitions that are named, or the whole table, are dropped by metadata: an overwrite by nothing.
@@ -15,7 +16,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -59,6 +60,8 @@ __all__ = [
     "drop_partitions",
     "is_filter",
     "is_metadata_only",
+    "not_removed",
+    "removing_columns",
     "truncate",
 ]
 
@@ -148,6 +151,27 @@ def _check_deletes_remove(handle: TableHandle) -> None:
     raise InvalidInputError(message, kind="no_delete", table=handle.identifier)
 
 
+def removing_columns(handle: TableHandle) -> tuple[str, ...]:
+    """Columns in one of which a row needs a value for a -D of its own values to remove it.
+
+    Empty where any row can be removed. They are the sequences of groups that remove: one that is
+    null says nothing of its group.
+    """
+    spec = MergeSpec.of(handle.schema, handle.options)
+    return tuple(name for group in spec.groups if group.removes for name in group.columns)
+
+
+def not_removed(handle: TableHandle, key: Mapping[str, object]) -> InvalidInputError:
+    """The error of a row without any of the :func:`removing_columns`."""
+    names = ", ".join(removing_columns(handle))
+    message = (
+        f"A delete from table '{handle.identifier}' would not remove the row of {dict(key)}: it has"
+        f" no value in {names}, and 'partial-update.remove-record-on-sequence-group' lets a delete"
+        " count by that alone. Nothing was written: give the row a value there first."
+    )
+    return InvalidInputError(message, kind="no_delete", table=handle.identifier)
+
+
 def drop_partitions(
     handle: TableHandle, partitions: object, *, identity: CommitIdentity
 ) -> WriteResult:
@@ -182,7 +206,7 @@ def _delete_matching(
     if not handle.schema.primary_keys:
         return change_rows(handle, predicate, identity=identity)
     check_deletes_count(handle)
-    return write_batches(handle, _as_deletes(_rows(handle, predicate)), identity=identity)
+    return write_batches(handle, _as_deletes(handle, _rows(handle, predicate)), identity=identity)
 
 
 def _is_true(predicate: Predicate) -> bool:
@@ -204,9 +228,21 @@ def _rows(handle: TableHandle, predicate: Predicate | None) -> Iterator[pa.Recor
     yield from TableScan(context, plan, columns, predicate).batches()
 
 
-def _as_deletes(rows: Iterator[pa.RecordBatch]) -> Batches:
+def _as_deletes(handle: TableHandle, rows: Iterator[pa.RecordBatch]) -> Batches:
+    removing = removing_columns(handle)
     for batch in rows:
+        if removing:
+            _check_removed(handle, batch, removing)
         yield batch, np.full(batch.num_rows, RowKind.DELETE, dtype=np.int8)
+
+
+def _check_removed(handle: TableHandle, rows: pa.RecordBatch, removing: Sequence[str]) -> None:
+    stays = np.ones(rows.num_rows, np.bool_)
+    for name in removing:
+        stays &= np.asarray(rows.column(name).is_null())
+    if stays.any():
+        keys = rows.select(handle.schema.primary_keys)
+        raise not_removed(handle, keys.slice(int(stays.argmax()), 1).to_pylist()[0])
 
 
 def _key_deletes(handle: TableHandle, keys: object) -> Batches:
@@ -222,9 +258,9 @@ def _key_deletes(handle: TableHandle, keys: object) -> Batches:
         _check_keys_given(handle, own.schema.names)
         rows = conform(own, key_fields, table=handle.identifier)
         if present:
-            yield from _as_deletes(_present_rows(handle, rows, key_fields))
+            yield from _as_deletes(handle, _present_rows(handle, rows, key_fields))
         else:
-            yield from _as_deletes(iter([_with_nulls(rows, schema.fields)]))
+            yield from _as_deletes(handle, iter([_with_nulls(rows, schema.fields)]))
 
 
 def _check_keys_given(handle: TableHandle, given: Sequence[str]) -> None:

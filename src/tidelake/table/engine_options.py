@@ -1,24 +1,33 @@
-"""Options of merge engines and functions, on a table or column that has others.
+"""Options of merge engines, changelogs and functions, on a table or column that has others.
 
-Paimon takes them and does nothing with them: a sum that was asked for is then the newest value, the
-delimiter of a column that is no ``listagg`` is nowhere to be seen. Here they are refused where a
+Paimon takes them and does nothing with them: a sum that was asked for is then the newest value, an
+engine without a primary key keeps all rows, the delimiter of a column that is no ``listagg`` is
+nowhere to be seen. Here they are refused where a
 user gives them. A table that has them on disk is used as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from typing import Any
 
 from tidelake.errors import InvalidInputError, shortened
 from tidelake.merge.idle_settings import idle_settings
 from tidelake.merge.spec import AGGREGATION, PARTIAL_UPDATE
-from tidelake.options import Options, declared
+from tidelake.options import Option, Options, declared
 from tidelake.options.key_pattern import AGGREGATION_SETTINGS, columns_in
 from tidelake.types import TableSchema
 
 __all__ = ["check_engine_options", "check_function_settings"]
 
 _BOTH = (AGGREGATION, PARTIAL_UPDATE)
+_COMPARING = ("lookup", "full-compaction")
+"""The changelog producers that compare what a key was with what it becomes."""
+_OF_KEYS: tuple[Option[Any], ...] = (
+    declared.MERGE_ENGINE,
+    declared.CHANGELOG_PRODUCER_ROW_DEDUPLICATE,
+    declared.CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS,
+)
 _ENGINES = {
     declared.FIELDS_DEFAULT_AGGREGATE_FUNCTION.key: _BOTH,
     declared.PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE.key: (PARTIAL_UPDATE,),
@@ -27,39 +36,80 @@ _ENGINES = {
 }
 
 
-def check_engine_options(given: Mapping[str, str], *, engine: str | None, table: str) -> None:
-    """Refuse options of another engine than the table's.
+def check_engine_options(
+    options: Options, *, has_primary_key: bool, table: str, before: Options | None = None
+) -> None:
+    """Refuse options of another merge engine than the table's, or of a changelog it has not.
 
     Parameters
     ----------
-    given : mapping of str to str
-        What the user sets.
-    engine : str or None
-        The table's merge engine; None for a table without a primary key.
+    options : Options
+        What a table is made with, or has when it is altered.
+    has_primary_key : bool
+        Whether the table has one; without it there is no merge engine.
     table : str
         Its name, for messages.
+    before : Options, optional
+        Of the table that is altered: what does nothing in it may do nothing afterwards.
 
     Raises
     ------
     InvalidInputError
-        One is given; the engine to take is said.
+        One is set; the engine or the changelog to take is said.
 
     Examples
     --------
-    >>> check_engine_options({"fields.v.sequence-group": "a"}, engine="deduplicate", table="db.t")
+    >>> options = Options.parse({"fields.v.sequence-group": "a"}, table="db.t")
+    >>> check_engine_options(options, has_primary_key=True, table="db.t")
     Traceback (most recent call last):
     tidelake.errors.InvalidInputError: Table 'db.t': option 'fields.v.sequence-group' would ...
     """
-    for key, value in given.items():
-        engines = _engines_of(key)
-        if not engines or engine in engines or value.lower() == "false":
+    known: set[tuple[str, str, str]] = set()
+    if before is not None:
+        known |= set(_idle_options(before, has_primary_key=has_primary_key))
+    for idle in _idle_options(options, has_primary_key=has_primary_key):
+        if idle in known:
             continue
-        own = f"of '{engine}'" if engine else "without a primary key"
+        key, _, why = idle
         message = (
-            f"Table '{table}': option '{shortened(key)}' would do nothing on a table {own}. Set"
-            f" 'merge-engine' = {' or '.join(map(repr, engines))}, or leave the option out."
+            f"Table '{table}': option '{shortened(key)}' would do nothing {why}, or leave the"
+            " option out."
         )
         raise InvalidInputError(message, kind="merge_options", table=table, option=key)
+
+
+def _idle_options(options: Options, *, has_primary_key: bool) -> Iterator[tuple[str, str, str]]:
+    """Each option that does nothing, its value, and where that is so with what to do instead."""
+    engine = options.get(declared.MERGE_ENGINE)
+    own = f"of '{engine}'. Set" if has_primary_key else "without a primary key. Give it one and set"
+    for key, value in options.raw.items():
+        engines = _engines_of(key)
+        is_idle = engines and not (has_primary_key and engine in engines)
+        if is_idle and value.lower() != "false":
+            wanted = " or ".join(map(repr, engines))
+            yield key, value, f"on a table {own} 'merge-engine' = {wanted}"
+    for option in _OF_KEYS:
+        value = options.get(option)
+        if value in (option.default, ""):
+            continue
+        if not has_primary_key:
+            yield option.key, str(value), "on a table without a primary key. Give it one"
+        elif option is not declared.MERGE_ENGINE:
+            why = _untold(options, by=option)
+            if why:
+                yield option.key, str(value), why
+
+
+def _untold(options: Options, *, by: Option[Any]) -> str:
+    """Why an option of changelogs that compare rows does nothing; empty where it does something."""
+    producer = options.get(declared.CHANGELOG_PRODUCER)
+    deduplicate = declared.CHANGELOG_PRODUCER_ROW_DEDUPLICATE
+    if producer not in _COMPARING:
+        wanted = " or ".join(map(repr, _COMPARING))
+        return f"with 'changelog-producer' = '{producer}'. Set that to {wanted}"
+    if by is not deduplicate and not options.get(deduplicate):
+        return f"with '{deduplicate.key}' = 'false'. Set that to 'true'"
+    return ""
 
 
 def check_function_settings(

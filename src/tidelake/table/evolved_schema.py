@@ -152,12 +152,16 @@ def _check(old: TableSchema, new: TableSchema, table: str) -> None:
     check_types([f for f in new.fields if f not in before], table=table)
     check_new_table({k: v for k, v in new.options.items() if old.options.get(k) != v}, table=table)
     parsed = Options.parse(new.options, table=table)
+    known_options = Options.parse(old.options, table=table)
     option_moment(parsed, table=table)  # refuses moments that contradict each other
     refusal = _unsupported(parsed, new, table)
     if refusal is not None:
-        known = _unsupported(Options.parse(old.options, table=table), old, table)
+        known = _unsupported(known_options, old, table)
         if known is None or known.message != refusal.message:
             raise refusal
+    check_engine_options(
+        parsed, has_primary_key=bool(new.primary_keys), table=table, before=known_options
+    )
     check_layout(new, parsed, table=table)
     check_function_settings(new, parsed, table=table, before=old)
 
@@ -170,8 +174,6 @@ def _unsupported(parsed: Options, schema: TableSchema, table: str) -> TidelakeEr
         )
         check_file_formats(parsed, schema.fields, what=f"Table '{table}'")
         check_timestamps(schema.fields, what=f"Table '{table}'")
-        engine = parsed.get(declared.MERGE_ENGINE) if schema.primary_keys else None
-        check_engine_options(schema.options, engine=engine, table=table)
     except (UnsupportedError, InvalidInputError) as refusal:
         return refusal
     return None

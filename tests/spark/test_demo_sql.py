@@ -38,10 +38,13 @@ def test_the_demo_in_sql(settings_as_they_were, tmp_path, monkeypatch, capsys):
     shown = capsys.readouterr()
     assert code == 0, shown.err
     lines = shown.out.splitlines()
-    checks = ("flights_checked", "board_checked", "delays_checked", "board_replayed",
-              "delays_replayed")  # fmt: skip
+    checks = (
+        "flights_checked", "board_replayed", "delays_replayed", "late_before_checked",
+        "late_after_checked", "board_checked", "delays_checked",
+    )  # fmt: skip
     for check in checks:
         assert lines[lines.index(check) + 1] == "equal"
+    assert lines[lines.index("changes_told") + 1] == "none"
     board = tidelake.open(lake).table("air.board")
     assert board.count() == flights > 6000
     assert board.count(filter="state = 'cancelled'") > 0

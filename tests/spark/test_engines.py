@@ -78,3 +78,56 @@ def test_a_kind_that_the_engine_cannot_take_is_refused(spark, lake):
     with pytest.raises(InvalidInputError, match="cannot take rows back"):
         lake.write(deletes, "db.p")
     assert [tuple(r) for r in lake.table("db.p").collect()] == [(1, 2)]
+
+
+DELETES = {
+    "partial-update": "partial-update.remove-record-on-delete",
+    "aggregation": "aggregation.remove-record-on-delete",
+    "first-row": None,
+}
+
+
+@pytest.mark.parametrize("engine", DELETES)
+def test_a_statement_deletes_where_the_engine_can_and_is_refused_else(lake, engine):
+    def make(name, **options):
+        given = ", ".join(
+            f"'{k}' = '{v}'" for k, v in {"merge-engine": engine, "bucket": 1, **options}.items()
+        )
+        lake.sql(f"CREATE TABLE {name} (k INT, a INT, PRIMARY KEY (k) NOT ENFORCED) WITH ({given})")
+        lake.sql(f"INSERT INTO {name} VALUES (1, 10), (2, 20)")
+        return lake.catalog.table(f"default.{name}")
+
+    table = make("t")
+    snapshots = table.history().num_rows
+    with pytest.raises(InvalidInputError, match=f"'default.t'.*merge engine '{engine}'"):
+        lake.sql("DELETE FROM t WHERE a = 10")
+    assert table.history().num_rows == snapshots
+    assert lake.table("default.t").count() == 2
+    if (option := DELETES[engine]) is not None:
+        make("u", **{option: "true"})
+        lake.sql("DELETE FROM u WHERE a = 10")
+        assert [tuple(row) for row in lake.table("default.u").collect()] == [(2, 20)]
+
+
+BY_DELETE = (
+    "DELETE FROM p WHERE b < 10",
+    "MERGE INTO p USING (SELECT 1 AS k UNION SELECT 2) AS s ON p.k = s.k WHEN MATCHED THEN DELETE",
+)
+
+
+def test_a_row_without_the_sequence_that_deletes_count_by_is_not_half_deleted(lake):
+    lake.sql(
+        "CREATE TABLE p (k INT, a INT, g INT, b INT, h INT, PRIMARY KEY (k) NOT ENFORCED) WITH ("
+        "'merge-engine' = 'partial-update', 'bucket' = '1', 'fields.g.sequence-group' = 'a',"
+        " 'fields.h.sequence-group' = 'b',"
+        " 'partial-update.remove-record-on-sequence-group' = 'g')"
+    )
+    there = [(1, 10, 5, 1, 5), (2, None, None, 2, 5)]
+    for delete in BY_DELETE:
+        lake.sql("INSERT INTO p VALUES (1, 10, 5, 1, 5), (2, NULL, NULL, 2, 5)")
+        with pytest.raises(InvalidInputError, match=r"row of \{'k': 2\}: .*no value in g, and"):
+            lake.sql(delete)
+        assert sorted(map(tuple, lake.table("default.p").collect())) == there
+        lake.sql("INSERT INTO p VALUES (2, NULL, 0, NULL, NULL)")
+        lake.sql(delete)
+        assert lake.table("default.p").count() == 0

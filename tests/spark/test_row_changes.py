@@ -19,6 +19,7 @@ APPENDED = {
     "bucketed": ([], {"bucket": "2", "bucket-key": "k"}),
     "partitioned": (["p"], {}),
     "marked": ([], DV),
+    "marked, 64 bit": ([], DV | {"deletion-vectors.bitmap64": "true"}),
     "marked, one index file each": ([], DV | {"deletion-vector.index-file.target-size": "1 b"}),
     "marked, bucketed": (["p"], DV | {"bucket": "2", "bucket-key": "k"}),
 }

@@ -165,3 +165,31 @@ def test_a_stream_is_refused_with_what_to_do(spark, place, tmp_path, direction, 
         writer = frame.writeStream.format("tidelake").option("path", place)
     with pytest.raises(Exception, match=f"takes no streams yet: .*{word}"):
         writer.option("checkpointLocation", str(tmp_path / "at")).start().awaitTermination(60)
+
+
+def refused_stream(spark, place, tmp_path, name):
+    writer = spark.readStream.format("tidelake").load(place).writeStream.format("noop")
+    writer = writer.option("checkpointLocation", str(tmp_path / name))
+    with pytest.raises(Exception, match="takes no streams yet") as refused:
+        writer.start().awaitTermination(60)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("engine", ["partial-update", "aggregation"])
+def test_a_stream_of_parts_of_rows_is_refused_with_the_reason(spark, lake, tmp_path, engine):
+    frame = spark.range(3).selectExpr("id AS k", "id AS v")
+    options = {"bucket": 1, "merge-engine": engine}
+    lake.create_table("db.parts", frame, primary_keys=["k"], options=options)
+    lake.write(frame, "db.parts")
+    place = str(tmp_path / "warehouse" / "db.db" / "parts")
+    text = (
+        "Table 'db.parts' has no changelog, and the rows written to a table of merge-engine"
+        f" '{engine}' are parts of rows: they do not say what a key has become, so a stream of them"
+        " is refused: set 'changelog-producer' to 'lookup' or 'full-compaction' for the commits to"
+        " come. format('tidelake') takes no streams yet: read it as a batch, or what changed:"
+        " tl.changes(name, start)."
+    )
+    assert text in refused_stream(spark, place, tmp_path, "without")
+    assert lake.changes("db.parts", 0).count() == 3
+    lake.catalog.table("db.parts").set_options({"changelog-producer": "lookup"})
+    assert "parts of rows" not in refused_stream(spark, place, tmp_path, "with")

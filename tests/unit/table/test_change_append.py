@@ -277,8 +277,11 @@ def test_a_compaction_gives_way_to_a_delete_that_came_first(layout, monkeypatch)
         return real(self, messages, **rest)
 
     monkeypatch.setattr(committer, "commit", commit)
-    result = table.compact(full=True)
-    assert result.compactions_dropped >= 1
+    if layout == "unaware":  # the delete has changed the only bucket
+        with pytest.raises(ConflictError, match=r"rewrote 1 bucket .* Nothing was changed"):
+            table.compact(full=True)
+    else:
+        assert table.compact(full=True).compactions_dropped == 1
     checked(table, [k for k in range(40) if k != 7])
     table.compact(full=True)
     checked(table, [k for k in range(40) if k != 7])

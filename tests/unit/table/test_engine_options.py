@@ -306,9 +306,141 @@ def test_a_function_on_a_column_of_its_type_is_taken(catalog, function, column):
     assert table.count() == 0
 
 
-def test_functions_of_an_append_table_are_refused(catalog):
-    with pytest.raises(InvalidInputError, match="on a table without a primary key"):
-        catalog.create_table("db.t", COLUMNS, options=SUM)
+DEDUPLICATE, IGNORED = (
+    f"changelog-producer.row-deduplicate{more}" for more in ("", "-ignore-fields")
+)
+COMPARING = "'lookup' or 'full-compaction'"
+UNUSED = {
+    **{
+        f"{name} without a key": (
+            {"merge-engine": name},
+            "merge-engine",
+            "on a table without a primary key. Give it one",
+        )
+        for name in ("aggregation", "partial-update", "first-row")
+    },
+    "a function without a key": (
+        SUM,
+        "fields.v.aggregate-function",
+        "on a table without a primary key. Give it one and set 'merge-engine' = 'aggregation' or"
+        " 'partial-update'",
+    ),
+    "a comparison without a key": (
+        {DEDUPLICATE: "true"},
+        DEDUPLICATE,
+        "on a table without a primary key. Give it one",
+    ),
+    **{
+        f"a comparison under {producer}": (
+            {"changelog-producer": producer, DEDUPLICATE: "true"},
+            DEDUPLICATE,
+            f"with 'changelog-producer' = '{producer}'. Set that to {COMPARING}",
+        )
+        for producer in ("none", "input")
+    },
+    "columns to leave out of none": (
+        {DEDUPLICATE: "false", IGNORED: "v"},
+        IGNORED,
+        f"with 'changelog-producer' = 'none'. Set that to {COMPARING}",
+    ),
+    "columns to leave out of no comparison": (
+        {"changelog-producer": "lookup", IGNORED: "v"},
+        IGNORED,
+        f"with '{DEDUPLICATE}' = 'false'. Set that to 'true'",
+    ),
+}
+"""Options that would do nothing, which one is named, and why."""
+
+
+def is_keyed(case):
+    return not case.endswith("without a key")
+
+
+def make_plain(catalog, options, *, keyed):
+    layout = {"primary_keys": ["k"], "options": {"bucket": 1, **options}}
+    return catalog.create_table("db.t", COLUMNS, **(layout if keyed else {"options": options}))
+
+
+def assert_unused(place, act, key, why):
+    before = files(place)
+    with pytest.raises(InvalidInputError) as refusal:
+        act()
+    assert str(refusal.value) == (
+        f"Table 'db.t': option '{key}' would do nothing {why}, or leave the option out."
+    )
+    assert refusal.value.kind == "merge_options"
+    assert refusal.value.context == {"table": "db.t", "option": key}
+    assert files(place) == before
+
+
+@pytest.mark.parametrize("case", UNUSED)
+def test_an_option_that_would_do_nothing_is_refused_with_the_table(catalog, tmp_path, case):
+    options, key, why = UNUSED[case]
+    make = lambda: make_plain(catalog, options, keyed=is_keyed(case))  # noqa: E731
+    assert_unused(tmp_path, make, key, why)
+    assert not files(tmp_path)
+
+
+@pytest.mark.parametrize("case", UNUSED)
+@pytest.mark.parametrize("written", [False, True])
+def test_an_option_that_would_do_nothing_is_not_added(catalog, tmp_path, case, written):
+    options, key, why = UNUSED[case]
+    table = make_plain(catalog, {}, keyed=is_keyed(case))
+    if written and not {"merge-engine", "changelog-producer"} & set(options):
+        table.write([{"k": 1, "v": 1, "g": 0, "s": ""}])
+    changes = [tidelake.SetOption(*option) for option in options.items()]
+    assert_unused(tmp_path, lambda: catalog.alter_table("db.t", changes), key, why)
+
+
+def test_an_alter_that_leaves_a_comparison_without_its_changelog_is_refused(catalog, tmp_path):
+    options = {"changelog-producer": "lookup", DEDUPLICATE: "true", IGNORED: "v"}
+    table = make_plain(catalog, options, keyed=True)
+    _, key, why = UNUSED["a comparison under none"]
+    assert_unused(tmp_path, lambda: table.reset_options(["changelog-producer"]), key, why)
+    _, key, why = UNUSED["columns to leave out of no comparison"]
+    assert_unused(tmp_path, lambda: table.set_options({DEDUPLICATE: "false"}), key, why)
+    assert table.reset_options(list(options)).options.raw == {"bucket": "1"}
+
+
+@pytest.mark.parametrize(
+    ("keyed", "options"),
+    [
+        (False, {"merge-engine": "deduplicate", DEDUPLICATE: "false", IGNORED: ""}),
+        (True, {DEDUPLICATE: "false"}),
+        (True, {"changelog-producer": "lookup", DEDUPLICATE: "true", IGNORED: "v"}),
+        (True, {"changelog-producer": "full-compaction", DEDUPLICATE: "true"}),
+    ],
+)
+def test_an_option_that_does_something_or_asks_for_nothing_is_taken(catalog, keyed, options):
+    assert make_plain(catalog, options, keyed=keyed).count() == 0
+
+
+def as_java_makes_it(catalog, options, *, keyed):
+    handle = make_plain(catalog, {}, keyed=keyed).handle
+    made = {**handle.schema.options, **options}
+    handle.schemas.create(dataclasses.replace(handle.schema, id=1, options=made))
+    return catalog.table("db.t")
+
+
+@pytest.mark.parametrize("case", UNUSED)
+def test_a_table_of_javas_with_an_option_that_does_nothing_is_used_and_altered(
+    catalog, tmp_path, case
+):
+    options, key, _ = UNUSED[case]
+    table = as_java_makes_it(catalog, options, keyed=is_keyed(case))
+    for v in (1, 2):
+        table.write([{"k": 1, "v": v, "g": 0, "s": ""}])
+    values = [2] if is_keyed(case) else [1, 2]
+    assert sorted(table.to_arrow()["v"].to_pylist()) == values
+    assert table.count() == len(values)
+    catalog.alter_table("db.t", [tidelake.AddColumn("more", "INT"), tidelake.DropColumn("g")])
+    table = catalog.table("db.t")
+    assert sorted(table.to_arrow()["v"].to_pylist()) == values
+    other, why = UNUSED["a function without a key"][1:]
+    if is_keyed(case):
+        why = "on a table of 'deduplicate'. Set 'merge-engine' = 'aggregation' or 'partial-update'"
+    if key != other:  # beside what is there, another is not added
+        assert_unused(tmp_path, lambda: table.set_options(SUM), other, why)
 
 
 def test_an_option_is_not_added_to_another_engine(catalog):
@@ -328,3 +460,140 @@ def test_a_table_that_has_such_options_is_used_and_altered(catalog):
     assert table.to_arrow(columns=["v"]).to_pylist() == [{"v": 2}]
     catalog.alter_table("db.t", [tidelake.AddColumn("more", "INT")])
     assert catalog.table("db.t").to_arrow(columns=["v", "more"]).num_rows == 1
+
+
+def test_a_second_option_that_does_nothing_is_not_added_to_a_table_of_javas(catalog, tmp_path):
+    table = as_java_makes_it(catalog, SUM, keyed=True)
+    why = "on a table of 'deduplicate'. Set 'merge-engine' = 'aggregation' or 'partial-update'"
+    for option in ("fields.v.aggregate-function", "fields.s.aggregate-function"):
+        change = tidelake.SetOption(option, "max")  # another value of the first one, too
+        assert_unused(tmp_path, lambda c=change: table.alter(c), option, why)
+    table.alter(tidelake.RemoveOption("fields.v.aggregate-function"))
+    assert table.options.raw == {"bucket": "1"}
+
+
+ROW = {**dict.fromkeys(WIDE), "k": 1, "v": 1, "g": 1, "s": "a", "raw": b"a"}
+
+
+def assert_not_altered(place, table, change, error, text):
+    """Before the table is written to and afterwards."""
+    for _ in range(2):
+        before = files(place)
+        with pytest.raises(error) as refusal:
+            table.alter(change)
+        assert (str(refusal.value), files(place)) == (text, before)
+        table.write([ROW])
+    assert table.to_arrow(columns=["v"]).to_pylist() == [{"v": 2}]
+
+
+def test_a_column_of_sums_does_not_become_a_text(catalog, tmp_path):
+    table = make_wide(catalog, {**AGGREGATION, **SUM})
+    text = (
+        "Table db.t: column 'v' cannot be aggregated: 'sum' needs a number, not STRING. Set another"
+        " 'fields.v.aggregate-function'."
+    )
+    change = tidelake.UpdateColumnType("v", "STRING")
+    assert_not_altered(tmp_path, table, change, InvalidInputError, text)
+
+
+@pytest.mark.parametrize(
+    ("column", "function", "error", "why"),
+    [
+        ("v", "bool_or", InvalidInputError, "'bool_or' needs BOOLEAN, not INT"),
+        ("s", "sum", InvalidInputError, "'sum' needs a number, not STRING"),
+        (
+            "raw",
+            "hll_sketch",
+            UnsupportedError,
+            "'hll_sketch' is not covered by this version (sketches are not covered)",
+        ),
+    ],
+)
+def test_a_function_that_does_not_fit_is_not_set(catalog, tmp_path, column, function, error, why):
+    table = make_wide(catalog, {**AGGREGATION, **SUM})
+    option = f"fields.{column}.aggregate-function"
+    text = f"Table db.t: column '{column}' cannot be aggregated: {why}. Set another '{option}'."
+    assert_not_altered(tmp_path, table, tidelake.SetOption(option, function), error, text)
+
+
+@pytest.mark.parametrize("name", ["partial-update", "deduplicate", "first-row"])
+def test_the_engine_of_a_table_that_was_written_to_stays(catalog, tmp_path, name):
+    table = make_wide(catalog, AGGREGATION)
+    table.write([ROW])
+    before = files(tmp_path)
+    for change in (tidelake.SetOption("merge-engine", name), tidelake.RemoveOption("merge-engine")):
+        with pytest.raises(UnsupportedError) as refusal:
+            table.alter(change)
+        assert str(refusal.value) == (
+            "Option 'merge-engine' of table 'db.t' says how its files are laid out or merged and is"
+            " fixed since the table was first written to: make a new table with it."
+        )
+    assert files(tmp_path) == before
+
+
+ENGINES = "deduplicate, partial-update, aggregation, first-row"
+PRODUCERS = "none, input, full-compaction, lookup"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "choices"),
+    [
+        ("merge-engine", "aggregate", ENGINES),
+        ("merge-engine", "replace", ENGINES),
+        ("merge-engine", "", ENGINES),
+        ("changelog-producer", "lookups", PRODUCERS),
+        ("changelog-producer", "full_compaction", PRODUCERS),
+    ],
+)
+def test_an_engine_or_a_producer_that_is_none_is_refused_with_those_there_are(
+    catalog, tmp_path, option, value, choices
+):
+    text = f"Table db.t: option '{option}' is '{value}' but must be one of {choices}."
+    with pytest.raises(InvalidInputError) as refusal:
+        make_wide(catalog, {option: value})
+    assert str(refusal.value) == text
+    assert not files(tmp_path)
+    table = make_wide(catalog, {})
+    before = files(tmp_path)
+    with pytest.raises(InvalidInputError) as refusal:
+        table.set_options({option: value})
+    assert (str(refusal.value), files(tmp_path)) == (text, before)
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        ("hll_sketch", "sketches are not covered"),
+        ("theta_sketch", "sketches are not covered"),
+        ("rbm64", "its bytes are a form of RoaringBitmap's own"),
+    ],
+)
+def test_a_table_of_javas_with_a_function_that_is_not_covered_opens(
+    catalog, tmp_path, function, why
+):
+    handle = make_wide(catalog, AGGREGATION).handle
+    for _ in range(2):
+        catalog.table("db.t").write([ROW])
+    option = "fields.raw.aggregate-function"
+    made = {**handle.schema.options, option: function}
+    handle.schemas.create(dataclasses.replace(handle.schema, id=1, options=made))
+    before = files(tmp_path)
+    table = catalog.table("db.t")
+    assert table.schema.names == list(WIDE)
+    assert sum(catalog.table("db.t$files").to_arrow()["record_count"].to_pylist()) == 2
+    for act in (
+        table.to_arrow,
+        lambda: table.to_arrow(columns=["v"]),
+        table.count,
+        lambda: table.write([ROW]),
+        lambda: table.compact(full=True),
+    ):
+        with pytest.raises(UnsupportedError) as refusal:
+            act()
+        assert str(refusal.value) == (
+            f"Table db.t: column 'raw' cannot be aggregated: '{function}' is not covered by this"
+            f" version ({why}). Set another '{option}'."
+        )
+    assert files(tmp_path) == before
+    table.set_options({option: "last_value"})
+    assert catalog.table("db.t").count() == 1

@@ -13,6 +13,8 @@ from proving.one_key import merged
 
 import tidelake
 from tidelake import InvalidInputError
+from tidelake.fileio import MemoryFileIO
+from tidelake.telemetry import Env
 
 PARTIAL = {"merge-engine": "partial-update"}
 AGGREGATION = {"merge-engine": "aggregation"}
@@ -295,6 +297,69 @@ def test_compactions_of_some_runs_change_no_answer_of_retractions(tmp_path, seed
     expected = [merged(own, HISTORY_OPTIONS, keys=("k",))[1] for own in history.values()]
     found = table.to_arrow().sort_by("k").to_pylist()
     assert found == sorted(expected, key=lambda row: row["k"])
+
+
+ORDERED = {
+    "sum and last value": functions(a="sum", b="last_value", g="last_value"),
+    "removal": {**PARTIAL, **REMOVE},
+    "groups": partial(g="b"),
+    "groups of the table's own sequence": partial(g="s,b"),
+}
+
+
+@pytest.mark.parametrize("rules", ORDERED)
+def test_compactions_of_some_runs_leave_a_retraction_newer_than_what_it_meets(rules):
+    """A row that retracts may empty the column by which its merged row would be ordered."""
+    options = {
+        **ORDERED[rules],
+        "bucket": "1",
+        "sequence.field": "s",
+        "num-sorted-run.compaction-trigger": "2",
+        "compaction.max-size-amplification-percent": "100000",
+    }
+    columns = dict.fromkeys("kabsg", "INT")
+    catalog = tidelake.open("/w", fileio=MemoryFileIO(), env=Env.seeded(1))
+    table = catalog.create_table("db.t", columns, primary_keys=["k"], options=options)
+    rng = random.Random(rules)
+    history = {}
+    for number in range(9):
+        rows, row_kinds = [], []
+        for k in range(6000) if not number else rng.sample(range(60), 40):
+            values = (k, rng.randrange(9), rng.randrange(9), number, number // 3)
+            rows.append(dict(zip(columns, values, strict=True)))
+            own = history.setdefault(k, [])
+            there = own and own[-1][0] != "-D"
+            row_kinds.append(rng.choice(["+I", "-U", "-D"]) if there else "+I")
+            own.append((row_kinds[-1], rows[-1]))
+        table.write(rows, row_kinds=row_kinds)
+        if not number:
+            table.compact(full=True)
+        expected = [merged(history[k], options, keys=("k",)) for k in range(60)]
+        shown = [row for kind, row in expected if kind == "+I"]
+        assert table.to_arrow(filter="k < 60").sort_by("k").to_pylist() == shown
+
+
+@pytest.mark.parametrize(("name", "then"), [("first_value", None), ("first_non_null_value", 1)])
+def test_what_took_back_before_the_first_value_of_a_group_may_count_as_it(name, then):
+    """docs/merge-engines.md, "Before the first value of a group"."""
+    options = {
+        **partial(g="m"),
+        "fields.m.aggregate-function": name,
+        "fields.m.ignore-retract": "true",
+        "bucket": "1",
+        "write-only": "true",
+    }
+    catalog = tidelake.open("/w", fileio=MemoryFileIO(), env=Env.seeded(1))
+    for compacts, found in ((False, 1), (True, then)):
+        table = catalog.create_table(
+            f"db.t{compacts}", dict.fromkeys("kgm", "INT"), primary_keys=["k"], options=options
+        )
+        table.write([{"k": 1, "g": None, "m": None}])
+        table.write([{"k": 1, "g": 5, "m": 7}], row_kinds=["-D"])
+        if compacts:
+            table.compact(full=True)
+        table.write([{"k": 1, "g": 6, "m": 1}])
+        assert table.to_arrow().to_pylist() == [{"k": 1, "g": 6, "m": found}]
 
 
 def test_conditions_that_no_single_row_meets(tmp_path):

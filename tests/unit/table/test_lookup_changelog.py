@@ -185,6 +185,31 @@ def test_rows_of_several_levels_count_once_however_runs_lie(tmp_path):
     assert {k: v["v"] for k, v in content(table).items() if k < 8} == state
 
 
+@pytest.mark.parametrize(("stop", "levels"), [("4", [6, 7, 8]), ("5", [4, 5, 6, 7, 8])])
+def test_a_writer_that_waits_for_a_second_compaction_tells_changes_once(tmp_path, stop, levels):
+    """The first compaction takes two runs of six; under a stop trigger of 4 that is too few."""
+    never = {"num-levels": "9", "num-sorted-run.compaction-trigger": "99"}
+    table = table_at(tmp_path, "aggregation", **never, **{"target-file-size": "1 mb"})
+    for count in (6_000, 5_000, 1_500, 1_000, 1):
+        write(table, [("+I", {"k": k, "v": k % 7, "w": k}) for k in range(count)])
+    before, start = content(table), table.latest_snapshot_id
+    assert levels_of(table) == [4, 5, 6, 7, 8]
+    busy = {"num-sorted-run.compaction-trigger": "3", "num-sorted-run.stop-trigger": stop}
+    commit = [("+I", {"k": k, "v": 1, "w": 0}) for k in (0, 7, 100, 9_000)]
+    ids = write(table.with_options(busy), commit).snapshot_ids
+    assert levels_of(table) == levels
+    after = {k: {"k": k, "v": before.get(k, {"v": 0})["v"] + 1, "w": 0} for k in (0, 7, 100)}
+    after[9_000] = commit[-1][1]
+    assert content(table) == before | after
+    assert logged(table, start, ids[-1]) == expected_changes(
+        before, before | after, after.keys(), deduplicated=False
+    )
+
+
+def levels_of(table) -> list[int]:
+    return sorted(set(table.system_table("files").to_arrow()["level"].to_pylist()))
+
+
 def test_columns_to_ignore_must_be_there(tmp_path):
     with pytest.raises(InvalidInputError, match=r"'x'.*row-deduplicate-ignore-fields"):
         table_at(

@@ -13,6 +13,7 @@ STAMP := $(VENV)/.installed
 SIZE ?= full
 SEED ?=
 FROM ?= 0
+RUNS ?= 10
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -48,7 +49,7 @@ demo-sql: setup ## the same year in SQL alone, by `tidelake sql`: examples/fligh
 .PHONY: test doctest golden spark interop interop-fuzz
 test: doctest ## all tests, with the small sizes of the reliability checks
 	$(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/spark --ignore tests/interop
-	$(BIN)/pytest --numprocesses 2 --dist loadfile tests/spark tests/interop
+	$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder tests/interop tests/spark
 
 doctest: setup ## the examples in the docstrings
 	$(BIN)/pytest --doctest-modules --quiet src
@@ -66,7 +67,7 @@ interop-fuzz: setup ## 500 random tables, written and read by us and by Java Pai
 	$(BIN)/python scripts/interop_fuzz.py $(if $(SEED),--seed $(SEED))
 
 ##@ Reliability, full size (SIZE=small for the size of the tests, SEED=n to replay)
-.PHONY: faults damage sim-full race-full kill-full memory mutants sim-compaction
+.PHONY: faults damage sim-full model-full race-full kill-full memory mutants sim-compaction
 faults: setup ## every FileIO call of every operation fails in every mode
 	$(BIN)/python scripts/reliability.py faults --size $(SIZE)
 
@@ -75,6 +76,9 @@ damage: setup ## every file of a table with a bit flipped, or cut short, at ever
 
 sim-full: setup ## seeded runs against a model: 5,000 seeds x 50 steps (FROM=n to go on)
 	$(BIN)/python scripts/reliability.py sim --size $(SIZE) --from $(FROM) $(if $(SEED),--seed $(SEED))
+
+model-full: setup ## the state machine and the grid of engines, longer and with new draws (RUNS=n times as many)
+	env -u CI TIDELAKE_RUNS=$(RUNS) $(BIN)/pytest --numprocesses 2 --dist worksteal tests/model/test_state_machine.py tests/unit/table/test_engine_grid.py
 
 race-full: setup ## four processes race for 20,000 commits
 	$(BIN)/python scripts/reliability.py race --size $(SIZE)

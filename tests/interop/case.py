@@ -142,6 +142,11 @@ class Case:
         """Whether its engine makes one row of several."""
         return self.options.get("merge-engine", "deduplicate") not in {"deduplicate", "first-row"}
 
+    @property
+    def keys_may_move(self) -> bool:
+        """Whether the key does not say in which partition its row is."""
+        return bool(self.primary_keys) and not set(self.partition_keys) <= set(self.primary_keys)
+
 
 def row_cells(columns: Mapping[str, str], rows: Sequence[Values]) -> list[tuple[Cell, ...]]:
     """Rows of values as rows of cells."""
@@ -169,7 +174,7 @@ class Model:
         )
         self.combines = case.combines
         self.history: dict[Values, list[tuple[Any, str, Values]]] = {}
-        self.keys_may_move = not set(self.partition_keys) <= set(self.keys)
+        self.keys_may_move = case.keys_may_move
         self.waits = case.options.get("bucket") == "-2"
         self.waiting: list[tuple[Values, str]] = []
 

@@ -134,6 +134,16 @@ def test_system_tables_read_equal(catalog, oracle_dir, name):
     assert compared >= 2
 
 
+def test_index_files_are_shown_as_java_shows_them(catalog, oracle_dir):
+    """The columns that 2.1 has beyond those of 1.3.1 tell of indexes that this table has not."""
+    shown = catalog.table("db.pk_dv$table_indexes").to_arrow()
+    (query,) = (q for q in expected(oracle_dir, "pk_dv") if q["query"].endswith("$table_indexes`"))
+    java = [dict(zip(query["columns"], row, strict=True)) for row in query["rows"]]
+    unset = dict.fromkeys(query["columns"][len(shown.column_names) :])
+    assert [row | unset for row in shown.to_pylist()] == java
+    assert len(java) == 1
+
+
 @pytest.mark.parametrize("name", ["pk_fixed", "append_unaware", "cl_none", "pk_dv", "first_row"])
 def test_net_changes_equal_javas_diff(catalog, oracle_dir, name):
     """Java's `diff` gives +I/+U rows of the end state that differ; ours has the old rows too.
@@ -193,6 +203,17 @@ def test_changes_read_as_java_reads_them(catalog, oracle_dir, name):
         ours = [list(change.values()) for change in changes.to_pylist()]
         assert sorted(ours, key=repr) == sorted(java["rows"], key=repr), read
     assert compared == 6
+
+
+@pytest.mark.parametrize(("name", "count"), [("cl_none", 4), ("cl_input", 4), ("cl_lookup", 7)])
+def test_an_incremental_query_gives_the_rows_of_the_changes(catalog, oracle_dir, name, count):
+    """Java's SQL function leaves the kinds out and gives rows that go like those that come."""
+    text = f"SELECT * FROM paimon_incremental_query('{name}', '1', '4')"
+    (query,) = (q for q in expected(oracle_dir, name) if q["query"] == text)
+    changes = catalog.table(f"db.{name}").changes(1, 4, mode="auto").select(query["columns"])
+    ours = [list(row.values()) for row in changes.to_pylist()]
+    assert sorted(ours, key=repr) == sorted(query["rows"], key=repr)
+    assert len(ours) == count
 
 
 @pytest.mark.parametrize("name", CHANGELOGS)
@@ -255,6 +276,11 @@ def test_tables_of_java_1_3_1_read_equal(old_catalog):
     assert dynamic.to_arrow(snapshot_id=1).num_rows == 2
     orc = old_catalog.table("old.append_emb_orc").to_arrow().sort_by("a")
     assert orc.to_pylist() == [{"a": 1, "s": "x"}, {"a": 2, "s": "y"}]
+    avro = old_catalog.table("old.append_bucket_avro")
+    rows = [{"a": 1, "s": "x"}, {"a": 2, "s": "y"}, {"a": 42, "s": None}]
+    assert avro.to_arrow().sort_by("a").to_pylist() == rows
+    for row in rows:  # each is alone in its bucket
+        assert avro.to_arrow(filter=f"a = {row['a']}").to_pylist() == [row]
     assert old_catalog.table("old.pk_postpone").count() == 0  # rows wait for their buckets
     dynamic.write([{"k": 1, "v": "z"}])
     assert dynamic.count() == 3

@@ -56,6 +56,15 @@ def test_every_kind_of_table_and_step_is_drawn():
     assert roots == {"ARRAY", "MAP", "ROW", "MULTISET"}
     assert any(p.primary_keys and set(p.partition_keys) - set(p.primary_keys) for p in programs)
     assert {p.options.get("merge-engine") for p in programs} == {None, *ENGINES}
+    producers = {p.options.get("changelog-producer") for p in programs}
+    assert producers == {None, "input", "lookup", "full-compaction"}
+    bits = {p.options.get("deletion-vectors.bitmap64") for p in programs}
+    assert bits == {None, "true", "false"}
+    combined = [p for p in programs if "merge-engine" in p.options]
+    assert any(key.endswith(".sequence-group") for p in combined for key in p.options)
+    assert "sum" in {value for p in combined for value in p.options.values()}
+    kinds = {r[0] for p in combined for s in p.steps for r in s.get("rows", ())}
+    assert kinds == {"+I", "+U", "-U", "-D"}
     changes = [c for p in programs for s in p.steps for c in s.get("changes", ())]
     assert any(isinstance(c.get("name"), list) for c in changes)
 
@@ -94,6 +103,24 @@ def test_the_model_combines_rows_of_a_key_and_forgets_those_of_a_partition():
     model.apply({"op": "drop", "partitions": [{"p": "s:a"}]})
     model.apply({"op": "write", "rows": [["+I", "s:b", "1", "-3", "s:y", "day:1"]]})
     assert model.rows() == [("s:b", "1", "-3", "s:y", "day:1")]
+
+
+def test_the_model_takes_rows_back_and_forgets_removed_ones_with_a_full_compaction():
+    columns = (("k", "INT NOT NULL"), ("n", "BIGINT"), ("s", "STRING"))
+    options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
+    summed = options | {"fields.default-aggregate-function": "last_value"}
+    model = Model(Program(columns, ("k",), (), summed))
+    model.apply({"op": "write", "rows": [["+I", "1", "9", "s:x"], ["+I", "1", "-2", "s:y"]]})
+    model.apply({"op": "write", "rows": [["-U", "1", "4", "s:y"]]})
+    assert model.rows() == [("1", "3", None)]
+    first = {"fields.s.aggregate-function": "first_value"}
+    removed = options | first | {"aggregation.remove-record-on-delete": "true"}
+    model = Model(Program(columns, ("k",), (), removed))
+    model.apply({"op": "write", "rows": [["+I", "1", "9", "s:x"], ["-D", "1", None, None]]})
+    assert model.rows() == []
+    model.apply({"op": "compact", "full": True})
+    model.apply({"op": "write", "rows": [["+I", "1", "5", "s:y"]]})
+    assert model.rows() == [("1", "5", "s:y")]
 
 
 def test_the_model_changes_fields_inside_arrays_of_rows():

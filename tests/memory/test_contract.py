@@ -25,6 +25,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     [
         *[("narrow", 6), ("wide", 5), ("nested", 5), ("buckets", 5)],
         *[("partial", 3), ("aggregated", 3), ("logged", 4), ("searched", 4)],
+        *[("marked", 5), ("first", 4)],
     ],
 )
 def test_writing_reading_compacting_and_planning_stay_inside_their_memory(shape, works):

@@ -4,6 +4,8 @@ The seeded episodes beside this file draw more of them; here a failure is cut do
 operations and rows that show it.
 """
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -57,6 +59,11 @@ class TableMachine(RuleBasedStateMachine):
         self.episode.mixed()
 
     @rule(rng=RANDOM)
+    def update(self, rng):
+        self.episode.rng = rng
+        self.episode.update_any()
+
+    @rule(rng=RANDOM)
     def overwrite(self, rng):
         self.episode.rng = rng
         self.episode.overwrite()
@@ -95,9 +102,11 @@ class TableMachine(RuleBasedStateMachine):
             self.episode.finish()
 
 
+RUNS = int(os.environ.get("TIDELAKE_RUNS", "1"))
+"""How many times as many runs of each pair as in `make test`."""
 SETTINGS = settings(
-    max_examples=6,
-    stateful_step_count=12,
+    max_examples=8 * RUNS,
+    stateful_step_count=20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -52,7 +52,7 @@ def _of_logs() -> list[Scenario]:
             Scenario(
                 f"compaction job and writer, {who}",
                 JOB_SUMS,
-                [steps.compact(full=True)],
+                [steps.compact(full=True, may_lose=True)],
                 settle=lambda table: table.compact(),
                 given=[
                     steps.write(JOB_SUMS, steps.rows(JOB_SUMS, 0, 4, "a")),
@@ -87,7 +87,7 @@ def _of_marks() -> list[Scenario]:
             Scenario(
                 f"deletion vectors of a job beside a writer, {who}",
                 JOB_MARKED_SUMS,
-                [steps.compact(full=False)],
+                [steps.compact(full=False, may_lose=True)],
                 settle=lambda table: table.compact(),
                 given=[
                     steps.write(JOB_MARKED_SUMS, steps.rows(JOB_MARKED_SUMS, 0, 40, LONG)),
@@ -101,7 +101,7 @@ def _of_marks() -> list[Scenario]:
             Scenario(
                 f"deletion vectors of a job and a writer, {who}",
                 MARKED_SUMS,
-                [steps.compact(full=True)],
+                [steps.compact(full=True, may_lose=True)],
                 settle=lambda table: table.compact(),
                 given=[
                     steps.write(MARKED_SUMS, steps.rows(MARKED_SUMS, 0, 40, LONG)),

@@ -57,6 +57,10 @@ class Rules:
         Whether ``Table.delete`` takes keys.
     updates : tuple of str
         Columns that ``Table.update`` may set.
+    typed : tuple of str
+        Further columns, of :mod:`proving.more_draws`.
+    mixes : bool
+        Whether rows that retract come beside rows that add, of an engine that merges them.
     """
 
     columns: tuple[str, ...] = ()
@@ -67,6 +71,8 @@ class Rules:
     kinds: tuple[str, ...] = ("-D",)
     by_keys: bool = True
     updates: tuple[str, ...] = ("v",)
+    typed: tuple[str, ...] = ()
+    mixes: bool = False
 
     def complete(self, row: dict, rng: random.Random, clock: int, *, retracts: bool) -> None:
         """Give a row its further columns, and values where null may not be."""
@@ -92,7 +98,8 @@ def draw_engine(
 ) -> tuple[dict[str, str], str | None, Rules]:
     """Options, the sequence field (or several with commas), and the rules of the rows."""
     options = {"merge-engine": engine.split()[0], "changelog-producer": producer}
-    if producer != "none" and rng.random() < 0.4:
+    compares = producer in ("lookup", "full-compaction")
+    if producer != "none" and rng.random() < 0.4 and compares:
         options["changelog-producer.row-deduplicate"] = "true"
     sequence = None
     if engine != "first-row" and buckets != "moving" and rng.random() < 0.35:

@@ -15,6 +15,7 @@ import zlib
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import orc
 
 
 class FsckError(AssertionError):
@@ -235,6 +236,8 @@ def _check_levels(snapshot_id, live) -> None:
 def _rows(fileio, path: str) -> pa.Table:
     if path.endswith(".avro"):
         return pa.Table.from_pylist(_avro(fileio, path))
+    if path.endswith(".orc"):
+        return orc.ORCFile(io.BytesIO(fileio.read_bytes(path))).read()
     return pq.ParquetFile(io.BytesIO(fileio.read_bytes(path))).read(use_threads=False)
 
 

@@ -24,6 +24,12 @@ class GridModel:
         self.partitions = {}
         self.waiting = []
 
+    @property
+    def _looks_up(self):
+        """Whether every write is merged with what is there."""
+        vectors = self.options.get("deletion-vectors.enabled") == "true"
+        return vectors or self.options.get("changelog-producer") == "lookup"
+
     def of(self, partition):
         if partition not in self.partitions:
             model = ChangelogModel(self.columns, self.options, constant=("k", "p"))
@@ -57,7 +63,7 @@ class GridModel:
             one, other = self.of(partition).write([row for row in rows if row[2] == partition])
             given += one
             looked_up += other
-            if self.options.get("changelog-producer") == "lookup":
+            if self._looks_up:
                 self.of(partition).forget_what_is_no_row()
         return given, looked_up
 
@@ -84,3 +90,54 @@ class GridModel:
                 home = home or (adding[0] if adding else None)
                 placed += [(kind, k, home, *values) for kind, k, _, *values in own if home]
         return placed
+
+
+class NewestSequence:
+    """Makes drawn rows fit: one that retracts, and all that follow, are never late.
+
+    A row that retracts is the only one of its key among the rows that are merged before they meet
+    the stored ones: those of a write, or those that wait in the postpone bucket.
+
+    columns: (names, descending) of each sequence: of the table, of a group. keys: of the table.
+    """
+
+    def __init__(self, rng, columns, keys):
+        self.rng, self.columns, self.keys = rng, columns, keys
+        self.newest, self.floor = {}, {}  # (key, number of the sequence): a row's own
+        self.met, self.alone = set(), set()
+
+    def placed(self, row, kind):
+        """The kind of the row, whose sequences are set; None if it cannot be there."""
+        key = self.key(row)
+        if key in self.alone:
+            return None
+        if kind in RETRACTS and key in self.met:
+            kind = "+U"
+        self.met.add(key)
+        if kind in RETRACTS:
+            self.alone.add(key)
+        for number, (names, descending) in enumerate(self.columns):
+            place, sign = (key, number), -1 if descending else 1
+            least = (self.newest if kind in RETRACTS else self.floor).get(place)
+            own = [sign * row[name] for name in names]
+            if least is not None and own < least:
+                own = [least[0] + self.rng.randint(0, 1), *map(max, own[1:], least[1:])]
+                row.update({name: sign * value for name, value in zip(names, own, strict=True)})
+            self.newest[place] = max(own, self.newest.get(place, own))
+            if kind in RETRACTS:
+                self.floor[place] = own
+        return kind
+
+    def key(self, row):
+        return tuple(row[name] for name in self.keys)
+
+    def deleted(self, rows):
+        """Rows are deleted, with the sequences that they have."""
+        keys = {self.key(row) for row in rows}
+        for number in range(len(self.columns)):
+            self.floor |= {(k, number): self.newest[k, number] for k in keys}
+        self.alone |= keys
+
+    def merged(self):
+        """What was drawn is merged with the stored rows."""
+        self.met, self.alone = set(), set()

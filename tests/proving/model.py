@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from proving.one_key import merged
@@ -37,6 +37,7 @@ class ModelTable:
     engine: str = "deduplicate"
     descending: bool = False
     ignore_delete: bool = False
+    ignore_update_before: bool = False
     waiting: list[Commit] | None = None
     """What waits in the postpone bucket; None where there is none."""
     state: dict[Key, tuple[tuple[object, ...], Row | None]] = field(default_factory=dict)
@@ -48,11 +49,34 @@ class ModelTable:
     def copy(self) -> ModelTable:
         return copy.deepcopy(self)
 
-    def _key(self, row: Row) -> Key:
+    def key(self, row: Row) -> Key:
         if not set(self.partition_keys) <= set(self.keys):
             return tuple(row[k] for k in self.keys)  # one row of a key in the whole table
         names = (*self.partition_keys, *(k for k in self.keys if k not in self.partition_keys))
         return tuple(row[k] for k in names)
+
+    def placed(self, changes: Iterable[tuple[str, Row]]) -> list[tuple[str, Row]]:
+        """Where changes go whose keys may move (docs/buckets.md); before they are applied."""
+        by_key: dict[Key, list[tuple[str, Row]]] = {}
+        for change in changes:
+            by_key.setdefault(self.key(change[1]), []).append(change)
+        homes = {self.key(row): row for row in self.content()}
+        found: list[tuple[str, Row]] = []
+        for key, own in by_key.items():
+            home = homes.get(key)
+            here = {} if home is None else {name: home[name] for name in self.partition_keys}
+            kind, row = own[-1]
+            adds = kind in ("+I", "+U")
+            if self.engine == "deduplicate":
+                if home is not None and (not adds or here != {n: row[n] for n in here}):
+                    found.append(("-D", row | here))
+                found += [(kind, row)] if adds else []
+                continue
+            first = next((row for kind, row in own if kind in ("+I", "+U")), None)
+            if home is None and first is not None:
+                here = {name: first[name] for name in self.partition_keys}
+            found += [(kind, row | here) for kind, row in own if here]
+        return found
 
     def _partition(self, row: Row) -> Key:
         return tuple(row[k] for k in self.partition_keys)
@@ -63,6 +87,9 @@ class ModelTable:
         """What a commit of rows does; `kind` is that of the rows that retract."""
         rows = list(rows)
         flags = [False] * len(rows) if deletes is None else list(deletes)
+        if kind == "-U" and self.ignore_update_before:
+            rows = [row for row, is_delete in zip(rows, flags, strict=True) if not is_delete]
+            flags = [False] * len(rows)
         if self.waiting is not None:
             self.waiting.append((rows, flags, kind))
             return
@@ -86,7 +113,7 @@ class ModelTable:
                 self.appended.append(dict(row))
                 continue
             order = (*self._sequence(row), self.arrival)
-            key = self._key(row)
+            key = self.key(row)
             known = self.state.get(key)
             if known is not None and self.engine == "first-row":
                 continue
@@ -153,6 +180,13 @@ class ModelTable:
             self._content = sorted_rows(rows if self.keys else self.appended)
         return self._content
 
+    def expire(self, is_gone: Callable[[Row], bool]) -> None:
+        """Forget rows that a compaction left out as too old."""
+        gone = [key for key, (_, row) in self.state.items() if row is not None and is_gone(row)]
+        for key in gone:
+            del self.state[key]
+        self._content = self._content if not gone else None
+
     def committed(self, snapshot_id: int) -> None:
         self.by_snapshot[snapshot_id] = self.content()
 
@@ -173,7 +207,7 @@ class MergedTable(ModelTable):
         may_move = not set(self.partition_keys) <= set(self.keys)
         for row, is_delete in zip(rows, flags, strict=True):
             self.arrival += 1
-            key = self._key(row)
+            key = self.key(row)
             if is_delete and may_move and self._row(key) is None:
                 continue  # it goes nowhere
             self.changes.setdefault(key, []).append((kind if is_delete else "+I", row))
@@ -189,10 +223,16 @@ class MergedTable(ModelTable):
             own = sorted(self.changes[key], key=lambda change: self._sequence(change[1]))
             # a key stays in the partition that it first came to
             constant = tuple(dict.fromkeys((*self.partition_keys, *self.keys)))
-            kind, row = merged(own, self.options, keys=constant)
-            in_order = {name: row[name] for name in own[0][1]}
+            as_dicts = [(kind, self._with_maps(row, dict)) for kind, row in own]
+            kind, row = merged(as_dicts, self.options, keys=constant)
+            in_order = self._with_maps({name: row[name] for name in own[0][1]}, _pairs)
             self.found[key] = in_order if kind == "+I" else None
         return self.found[key]
+
+    def _with_maps(self, row: Row, made: Callable) -> Row:
+        """The row with its maps as dicts, or as the pairs that Arrow gives."""
+        maps = [name for name in row if self.options.get(_FUNCTION % name) == "merge_map"]
+        return row | {name: made(row[name]) for name in maps if row[name] is not None}
 
     def _drop(self, touched: set[Key] | None) -> None:
         super()._drop(touched)
@@ -210,8 +250,8 @@ class MergedTable(ModelTable):
 
     def retractable(self, rows: Iterable[Row]) -> list[Row]:
         """Rows whose keys have a row and nothing that waits; of each key one."""
-        busy = {self._key(row) for rows, *_ in self.waiting or () for row in rows}
-        free = {self._key(row): row for row in rows}
+        busy = {self.key(row) for rows, *_ in self.waiting or () for row in rows}
+        free = {self.key(row): row for row in rows}
         return [r for k, r in free.items() if k not in busy and self._row(k) is not None]
 
     def without_retracted(self, rows: Iterable[Row]) -> list[Row]:
@@ -221,8 +261,15 @@ class MergedTable(ModelTable):
             for own, flags, _ in self.waiting or ()
             for row, d in zip(own, flags, strict=True)
         )
-        busy = {self._key(row) for row, is_delete in waiting if is_delete}
-        return [row for row in rows if self._key(row) not in busy]
+        busy = {self.key(row) for row, is_delete in waiting if is_delete}
+        return [row for row in rows if self.key(row) not in busy]
+
+
+_FUNCTION = "fields.%s.aggregate-function"
+
+
+def _pairs(value: dict) -> list[tuple[object, object]]:
+    return list(value.items())
 
 
 def sorted_rows(rows: Iterable[Row]) -> list[Row]:

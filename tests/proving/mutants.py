@@ -2,12 +2,19 @@
 
 A check that never fails proves nothing. Every mutant changes one thing that a plausible mistake
 would change; `hunt` runs the checks from the cheapest to the dearest and says which one caught it.
+
+A mutant of what a merge engine does to a column is hunted by the model runs alone: those of
+`make sim-full`, as long as these are, that draw a table on which it can be met.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import inspect
+import itertools
+import random
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from unittest import mock
 
@@ -20,8 +27,15 @@ import tidelake.commit.conflict as conflict
 import tidelake.commit.expiry.snapshots as expiry
 import tidelake.commit.index_plan as index_plan
 import tidelake.commit.own_commits as own_commits
+import tidelake.merge.aggregation as aggregation
 import tidelake.merge.changes as merge_changes
+import tidelake.merge.column_rules as column_rules
 import tidelake.merge.engine as engine
+import tidelake.merge.fold_columns as fold_columns
+import tidelake.merge.functions.arithmetic as arithmetic
+import tidelake.merge.functions.function as function
+import tidelake.merge.functions.joined_text as joined_text
+import tidelake.merge.functions.pick as pick
 import tidelake.merge.spec as spec
 import tidelake.scan.prune_columns as prune_columns
 import tidelake.store.deletion_vectors as deletion_vectors
@@ -33,11 +47,13 @@ import tidelake.table.key_places as key_places
 import tidelake.table.table as table
 import tidelake.table.write as write
 from proving import directed, episode, faults, interleave
+from proving.world import Shape, draw_shape
 from tidelake.commit.expiry.holders import Holders
 from tidelake.errors import TidelakeError
 from tidelake.fileio import FaultMode, MemoryFileIO
 from tidelake.merge import merge_buffer
 from tidelake.merge.first_row import FirstRow
+from tidelake.merge.partial_update import PartialUpdate
 from tidelake.merge.spill import SpillStack
 from tidelake.metadata import EntryTable, SnapshotLog
 from tidelake.metadata.data_file import FileKind
@@ -49,6 +65,8 @@ from tidelake.types import RowKind
 
 SEEDS = 12
 STEPS = 25
+MODEL_RUNS, MODEL_STEPS = 5000, 50  # of `make sim-full`
+MODEL_RUNS_MAX = 6  # so many tables on which it can be met
 
 
 @dataclass(frozen=True)
@@ -59,6 +77,8 @@ class Mutant:
     caught_by: str
     """The first check, in the order of :func:`hunt`, that notices it."""
     plant: Callable[[], contextlib.AbstractContextManager]
+    meets: Callable[[Shape], bool] | None = None
+    """Tables on which a model run can meet it; None of one that all checks hunt."""
 
 
 def _replace(owner: object, name: str, make: Callable[[Callable], Callable]) -> Callable:
@@ -66,6 +86,19 @@ def _replace(owner: object, name: str, make: Callable[[Callable], Callable]) -> 
         return mock.patch.object(owner, name, make(getattr(owner, name)))
 
     return plant
+
+
+def _edited(old: str, new: str) -> Callable[[Callable], Callable]:
+    """The same function with one place of its source changed."""
+
+    def make(original):
+        source = textwrap.dedent(inspect.getsource(original))
+        assert source.count(old) == 1, f"{original.__qualname__} has not one {old!r}: plant anew"
+        names: dict[str, Callable] = {}
+        exec(source.replace(old, new), original.__globals__, names)
+        return names[original.__name__]
+
+    return make
 
 
 def _publish_by_rename(_):
@@ -273,6 +306,18 @@ def _logs_what_is_merged(_):
     return sort_buffer
 
 
+def _newest_first(_):
+    def in_order_of_age(events, actions):
+        segment = np.repeat(np.arange(len(events.starts)), events.lengths)
+        return events.at[np.lexsort((-events.at, segment))]
+
+    return in_order_of_age
+
+
+def _not_distinct(original):
+    return lambda *rows, distinct, **settings: original(*rows, distinct=False, **settings)
+
+
 _PLANTED = (
     # name; what catches it; where it is, and what stands there instead
     (
@@ -371,6 +416,22 @@ _PLANTED = (
         (FirstRow, "merge", lambda _: lambda _, *rows: engine.Deduplicate().merge(*rows)),
     ),
     (
+        "a late text is joined behind the others",
+        "check_late_rows",
+        (joined_text, "in_order_of_age", lambda _: lambda events, actions: events.at),
+    ),
+    (
+        "a late row has no first value",
+        "check_late_rows",
+        (pick, "_first", _edited("(older & ~keeps) | ", "")),
+    ),
+    ("doubles are collected", "check_late_rows", (function, "collect", _not_distinct)),
+    (
+        "parts of texts are joined twice",
+        "check_late_rows",
+        (function, "joined_text", _not_distinct),
+    ),
+    (
         "rows are merged before they are logged",
         "check_changelog_of_the_input",
         (bucket_writer, "sort_buffer", _logs_what_is_merged),
@@ -442,7 +503,77 @@ _PLANTED = (
         (TimeTravel, "by_id", _travels_to_latest),
     ),
 )
-MUTANTS = tuple(Mutant(name, check, _replace(*where)) for name, check, where in _PLANTED)
+
+
+def _folds(shape: Shape, function: str) -> bool:
+    """Whether a column is aggregated by a function."""
+    return any(
+        key.endswith(".aggregate-function") and value == function for key, value in shape.options
+    )
+
+
+_PLANTED_IN_ENGINES = (
+    # the same, and the tables on which it can be met
+    (
+        "of equal sequences in a group the older stays",
+        "seed 33",
+        (PartialUpdate, "_decide", _edited("rank >= before", "rank > before")),
+        lambda shape: shape.rules.late and not shape.rules.spread,
+    ),
+    (
+        "a group passes over a newer null",
+        "seed 15",
+        (column_rules._Reader, "_function", _edited("NEWEST if grouped else LAST", "LAST")),
+        lambda shape: shape.engine == "partial-update" and "g" in shape.rules.columns,
+    ),
+    (
+        "a null overwrites a value",
+        "seed 21",
+        (fold_columns, "fold", _edited("in (NEWEST,", 'in ("last_non_null_value", NEWEST,')),
+        lambda shape: shape.engine == "partial-update" and "g" not in shape.rules.columns,
+    ),
+    (
+        "a sum adds what is taken back",
+        "seed 114",
+        (arithmetic, "_word_sums", _edited("== Action.RETRACT", "== Action.SKIP")),
+        lambda shape: _folds(shape, "sum") and shape.rules.deletes == "retract",
+    ),
+    (
+        "what a delete removed is aggregated on",
+        "seed 11",
+        (aggregation, "removing", _edited("else Action.CLEAR", "else Action.SKIP")),
+        # a lookup compacts each commit: rows before and behind a delete seldom meet there
+        lambda shape: (
+            shape.option("aggregation.remove-record-on-delete") == "true"
+            and shape.option("changelog-producer") != "lookup"
+        ),
+    ),
+    (
+        "the last row of a commit is taken for the first",
+        "seed 4",
+        (FirstRow, "merge", _edited("segments.order[segments.first]", "segments.newest")),
+        lambda shape: shape.engine == "first-row",
+    ),
+    (
+        "the last value is taken for the first",
+        "seed 85",
+        (pick, "_first", _edited("events.starts]]", "events.starts + events.lengths - 1]]")),
+        lambda shape: _folds(shape, "first_value"),
+    ),
+    (
+        "texts are joined from the newest on",
+        "seed 407",
+        (joined_text, "in_order_of_age", _newest_first),
+        lambda shape: _folds(shape, "listagg"),
+    ),
+)
+MUTANTS = (
+    *(Mutant(name, check, _replace(*where)) for name, check, where in _PLANTED),
+    *(
+        Mutant(name, check, _replace(*where), meets)
+        for name, check, where, meets in _PLANTED_IN_ENGINES
+    ),
+)
 
 
 def _some_faults() -> None:
@@ -455,10 +586,19 @@ def _seeds() -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"seed {seed}", lambda seed=seed: episode.run_seed(seed, STEPS)
 
 
+def _model_runs(meets: Callable[[Shape], bool]) -> Iterator[tuple[str, Callable[[], None]]]:
+    drawn = (seed for seed in range(MODEL_RUNS) if meets(draw_shape(random.Random(seed))))
+    for seed in itertools.islice(drawn, MODEL_RUNS_MAX):
+        yield f"seed {seed}", lambda seed=seed: episode.run_seed(seed, MODEL_STEPS)
+
+
 def hunt(mutant: Mutant) -> str | None:
     """Plant the bug and run the checks; which one noticed, or None."""
     quick = [(c.__name__, c) for c in (*interleave.CHECKS, *directed.CHECKS)]
+    checks: Iterable[tuple[str, Callable[[], None]]]
     checks = [*quick, *_seeds(), ("faults", _some_faults)]
+    if mutant.meets is not None:
+        checks = _model_runs(mutant.meets)
     for name, check in checks:
         with mutant.plant():
             try:

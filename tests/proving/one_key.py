@@ -62,6 +62,8 @@ class Column:
                 return None
             both = [*(a or []), *(b or [])]
             return [x for i, x in enumerate(both) if x not in both[:i]]
+        if name == "listagg" and self.settings.get("distinct"):
+            a, b = (None if x is None or not x.strip() else x for x in (a, b))
         if a is None or b is None:
             return b if a is None else a
         return getattr(self, "both_" + name)(a, b)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import tidelake
 from proving.model import ModelTable
 from proving.world import Shape, arrow_of
+from tidelake.errors import ConflictError
 
 
 def rows(shape: Shape, start: int, count: int, tag: str) -> list[dict]:
@@ -47,8 +48,22 @@ def overwrite(shape: Shape, rows) -> Step:
     )
 
 
-def compact(*, full: bool) -> Step:
-    return Step("compact", lambda table: table.compact(full=full), lambda _: None)
+def compact(*, full: bool, may_lose: bool = False) -> Step:
+    """Beside another process it `may_lose` all buckets to that one; then nothing is changed.
+
+    Without one it may not, whatever failed: a commit of its own is not another's.
+    """
+
+    def engine(table) -> None:
+        try:
+            table.compact(full=full)
+        except ConflictError as error:
+            if error.kind != "compaction_gave_way":
+                raise
+            if not may_lose:
+                raise AssertionError(f"nobody else was there, and {error!r}") from error
+
+    return Step("compact", engine, lambda _: None)
 
 
 def drop(value: str) -> Step:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 import tidelake
-from proving import engine_draws
+from proving import engine_draws, more_draws
 from proving.engine_draws import UNRULED, Rules
 from proving.model import MergedTable, ModelTable, Row, sorted_rows
 from tidelake.fileio import FileIO
@@ -54,6 +54,7 @@ class Shape:
             pa.field("n", pa.int32()),
             pa.field("x", pa.float64()),
             *(pa.field(name, pa.int32()) for name in self.rules.columns),
+            *(pa.field(name, more_draws.TYPES[name]) for name in self.rules.typed),
         ]
         return pa.schema(fields)
 
@@ -64,6 +65,7 @@ class Shape:
             "engine": self.engine,
             "descending": self.option("sequence.field.sort-order") == "descending",
             "ignore_delete": self.option("ignore-delete") == "true",
+            "ignore_update_before": self.option("ignore-update-before") == "true",
             "waiting": [] if self.option("bucket") == "-2" else None,
         }
         given = (self.keys, self.partition_keys, self.sequence_field)
@@ -85,6 +87,15 @@ def open_catalog(fileio: FileIO, seed: int, *, clock: Clock | None = None):
     env = Env.seeded(seed)
     env = env if clock is None else replace(env, clock=clock)
     return tidelake.open(WAREHOUSE, fileio=fileio, env=env)
+
+
+def shape_of(seed: int, rng: random.Random) -> Shape:
+    """The table of a seed; `rng` is what its steps are drawn from."""
+    shape = draw_shape(rng)
+    options, rules = more_draws.more_of(
+        seed, dict(shape.options), shape.keys, shape.rules, moves=shape.keys_may_move
+    )
+    return replace(shape, options=tuple(options.items()), rules=rules)
 
 
 def draw_shape(rng: random.Random) -> Shape:
@@ -163,7 +174,7 @@ def _draw_engine(rng: random.Random, options: dict[str, str]) -> dict[str, str]:
         producer = "lookup"
     if producer != "none":
         drawn["changelog-producer"] = producer
-        if rng.random() < 0.5:
+        if rng.random() < 0.5 and producer != "input":  # which compares nothing
             drawn["changelog-producer.row-deduplicate"] = "true"
     if engine == "first-row" or producer == "lookup":
         drawn["write-only"] = "false"  # rows would wait unseen
@@ -229,6 +240,7 @@ def draw_rows(
         row["n"] = rng.choice([None, rng.randrange(-50, 50)])
         row["x"] = rng.choice([None, rng.uniform(-1, 1), 0.0])
         shape.rules.complete(row, rng, clock + number, retracts=retract)
+        row |= {name: more_draws.value_of(name, rng) for name in shape.rules.typed}
         rows.append(row)
     return rows
 

@@ -5,13 +5,16 @@ import itertools
 import os
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from proving import directed, faults, interleave
 from proving.rooted import RootedFileIO
 from proving.scenarios import scenarios
 
+from tidelake.errors import ConflictError
 from tidelake.fileio import FaultMode
+from tidelake.table import Table
 
 RECOVERED: dict[str, set[bytes]] = collections.defaultdict(set)
 WITHOUT_DISK = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -34,6 +37,23 @@ def test_no_fault_of_local_files_loses_doubles_or_dangles(scenario):
     for call, mode in itertools.islice(faults.modes_in_turn(scenario), None, None, 5):
         with tempfile.TemporaryDirectory(dir=WITHOUT_DISK) as place:
             faults.run_fault(scenario, call, mode, RootedFileIO(Path(place)))
+
+
+COMPACT_ALONE = [
+    s for s in scenarios() if s.beside is None and any(step.name == "compact" for step in s.steps)
+]
+
+
+@pytest.mark.parametrize("scenario", COMPACT_ALONE, ids=lambda s: s.name)
+def test_a_compaction_that_gives_way_to_nobody_is_noticed(scenario):
+    """Where another process works beside it may; here none does, with a fault or without one."""
+    call, mode = next(faults.faults_of(scenario, [FaultMode.DUP]))
+    gone = ConflictError("Nothing was changed.", kind="compaction_gave_way", table="db.t")
+    with mock.patch.object(Table, "compact", side_effect=gone):
+        with pytest.raises(AssertionError, match="nobody else was there"):
+            faults.calls_of(scenario)
+        with pytest.raises(faults.FaultViolation, match="nobody else was there"):
+            faults.run_fault(scenario, call, mode)
 
 
 def test_the_same_state_is_recovered_from_once():

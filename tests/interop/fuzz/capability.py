@@ -317,12 +317,18 @@ NESTED_COVERED = ("parquet", "orc", "avro")
 ENGINES = ("partial-update", "aggregation")
 """Merge engines beside the one that keeps the newest row."""
 WHOLE_NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+SUMMED = ("INT", "BIGINT")
+SMALL = range(-9, 10)
+"""What is summed."""
+TAKEN_BACK = ("sum", "last_value")
+"""Functions that take rows back, and give the same whenever rows are merged."""
 
 
 def functions_of(form: TypeForm) -> tuple[str, ...]:
     """Aggregate functions for a type, of which both engines say the same whenever rows are merged.
 
-    Left out are sums (of Java's, integers wrap around), texts and collections (their order).
+    Left out are sums (of Java's, integers wrap around: only small ones are drawn), texts and
+    collections (their order).
     """
     of_all = ("last_value", "last_non_null_value", "first_value", "first_non_null_value")
     return (*of_all, "max", "min") if form in WHOLE_NUMBERS else of_all

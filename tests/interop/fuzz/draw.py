@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from interop.cells import TypeForm, value_cell
@@ -16,6 +17,10 @@ from interop.fuzz.capability import (
     KINDS,
     NESTED_COVERED,
     SETTINGS,
+    SMALL,
+    SUMMED,
+    TAKEN_BACK,
+    WHOLE_NUMBERS,
     Kind,
     as_not_null,
     functions_of,
@@ -27,9 +32,16 @@ from interop.fuzz.program import WIDENED, Program, Step, changed_inside
 
 WRITERS = ("tidelake", "java", "both")
 STEPS_MAX = 7
-NESTED, MOVING, POSTPONED, COMBINED = 0.35, 0.4, 0.15, 0.25
+TEXTS = ("STRING", "VARCHAR(9)")
+BYTES = ("BINARY", "VARBINARY", "BYTES")
+NESTED, MOVING, POSTPONED, COMBINED = 0.35, 0.4, 0.15, 0.4
 """Chances that columns are nested; that keys of a partitioned table move; that rows wait; that rows
 of a key are combined."""
+MARKED, LOGGED = 0.2, 0.3
+"""Chances that rows are marked in deletion vectors; that changes are logged."""
+COUNTED, SUMS, GROUPED, RETRACTED = 0.4, 0.5, 0.6, 0.5
+"""Chances, of tables that combine rows: that a column is of whole numbers; that one of them is
+summed; that columns are in a sequence group; that rows are taken back."""
 ROWS_MAX = 30
 SECOND_NS = 1_000_000_000
 GREGORIAN_NS = -12_219_292_800 * SECOND_NS  # 1582-10-15
@@ -45,7 +57,7 @@ class _Column:
         self.is_orc = False
         if role in {"key", "partition"}:
             self.pool = [self._drawn(rng) for _ in range(rng.choice([1, 3, 8]))]
-            if role == "partition" and kind.type in {"STRING", "VARCHAR(9)"}:
+            if role == "partition" and kind.type in TEXTS:
                 self.pool = [rng.choice(DIRECTORY_WORDS) for _ in range(4)]
 
     def _drawn(self, rng: random.Random) -> Any:
@@ -166,9 +178,18 @@ def draw(seed: int, *, uncovered: bool = False, writers: str | None = None) -> P
     )
     steps: list[Step] = []
     changes = capability.CHANGES_COVERED or uncovered
+    there: list[list[str | None]] = []  # rows whose keys the table has
     for number in range(rng.randint(1, STEPS_MAX)):
         by = rng.choice(WRITERS[:2]) if writers == "both" else writers
-        steps.append({"by": by, **_step(rng, columns, program, changes=changes and number > 0)})
+        if there and (back := _taken_back(rng, columns, program, there)):
+            steps += [{"by": by, **step} for step in back]
+            continue
+        step = {"by": by, **_step(rng, columns, program, changes=changes and number > 0)}
+        steps.append(step)
+        if step["op"] in {"overwrite", "alter", "drop"}:
+            there.clear()
+        if step["op"] == "write":
+            there += step["rows"]
     return program.with_steps(tuple(steps))
 
 
@@ -199,6 +220,9 @@ def _options(
     missing: list[str] = []
     values = [c for c in columns if c.role == "value"]
     scalars = [c.name for c in values if not c.kind.is_nested]
+    if table != "append":
+        options |= _kept(rng, columns)
+    looks_up = _looks_up(options)
     if table == "moving":
         options["dynamic-bucket.target-row-num"] = rng.choice(["5", "1000"])
     elif table == "keyed":
@@ -213,7 +237,7 @@ def _options(
             options["postpone.default-bucket-num"] = rng.choice(["1", "3"])
         ordered = [c for c in values if c.kind.sequence]
         if rng.random() < COMBINED:
-            options |= _engine(rng, values)
+            options |= _engine(rng, values, looks_up=looks_up)
         elif ordered and rng.random() < 0.4:
             options["sequence.field"] = rng.choice(ordered).name
     elif scalars and rng.random() < 0.4:
@@ -226,6 +250,10 @@ def _options(
             continue
         if table == "moving" and "ignore-delete" in setting.options:
             continue  # a key would stay where it was
+        if "write-only" in setting.options and "deletion-vectors.enabled" in options:
+            continue  # rows would wait unseen for some compaction
+        if "ignore-delete" in setting.options and _removes(options):
+            continue
         formats = _formats(options | setting.options)
         if not all(_fits(c.kind, formats) for c in columns):
             continue
@@ -238,16 +266,117 @@ def _options(
     return options, missing
 
 
-def _engine(rng: random.Random, values: list[_Column]) -> dict[str, str]:
+def _kept(rng: random.Random, columns: list[_Column]) -> dict[str, str]:
+    """What a table with a primary key keeps beside its rows: deletion vectors, a changelog."""
+    options: dict[str, str] = {}
+    # Java looks up no key of bytes: it fails to compare them
+    of_bytes = any(c.role == "key" and str(c.kind.type).startswith(BYTES) for c in columns)
+    if rng.random() < MARKED and not of_bytes:
+        options["deletion-vectors.enabled"] = "true"
+        options["deletion-vectors.bitmap64"] = rng.choice(["true", "false"])
+    if rng.random() < LOGGED:
+        producers = ["input"] + ([] if options else ["full-compaction"])
+        producers += [] if of_bytes else ["lookup"]
+        options["changelog-producer"] = rng.choice(producers)
+    for column in columns:  # the files of Java's lookups have names of partitions
+        if _looks_up(options) and column.role == "partition" and column.kind.type in TEXTS:
+            column.pool = [word.replace("/", "-") for word in column.pool or ()]
+    return options
+
+
+def _looks_up(options: dict[str, str]) -> bool:
+    """Whether compactions look keys up in the levels above."""
+    marked = options.get("deletion-vectors.enabled") == "true"
+    return marked or options.get("changelog-producer") == "lookup"
+
+
+def _engine(rng: random.Random, values: list[_Column], *, looks_up: bool) -> dict[str, str]:
     """A merge engine, and what it makes of columns."""
     engine = rng.choice(ENGINES)
     options = {"merge-engine": engine}
-    if engine == "aggregation":
-        for column in values:
-            if rng.random() < 0.7:
-                function = rng.choice(functions_of(column.kind.type))
-                options[f"fields.{column.name}.aggregate-function"] = function
+    retracted = rng.random() < RETRACTED
+    for column in values:
+        if rng.random() < COUNTED:
+            column.kind = rng.choice([k for k in KINDS if k.type in WHOLE_NUMBERS])
+    if engine == "partial-update":
+        numbers = [c for c in values if c.kind.type in WHOLE_NUMBERS]
+        if len(values) > 1 and numbers and rng.random() < GROUPED:
+            # where compactions look keys up Java clears the group of a lone row without a sequence
+            return options | _group(rng, values, numbers, always=looks_up)
+        removed = {"partial-update.remove-record-on-delete": "true"}
+        return options | removed if retracted else options
+    removes = retracted and rng.random() < 0.3
+    if removes:
+        options["aggregation.remove-record-on-delete"] = "true"
+    elif retracted:
+        options["fields.default-aggregate-function"] = "last_value"
+    for column in values:
+        column.not_null &= not retracted
+        if rng.random() < 0.7:
+            function = rng.choice(functions_of(column.kind.type))
+            if column.kind.type in SUMMED and rng.random() < SUMS:
+                function = "sum"
+                column.kind = replace(column.kind, draw=lambda r: r.choice(SMALL))
+            options[f"fields.{column.name}.aggregate-function"] = function
+            if retracted and not removes and function not in TAKEN_BACK:
+                options[f"fields.{column.name}.ignore-retract"] = "true"
     return options
+
+
+def _group(
+    rng: random.Random, values: list[_Column], numbers: list[_Column], *, always: bool
+) -> dict[str, str]:
+    """Columns that go by a sequence of their own; some have functions that pass retracts over.
+
+    ``always``: each row has a sequence.
+    """
+    sequence = rng.sample(numbers, rng.choice([1, 1, 2]) if 1 < len(numbers) < len(values) else 1)
+    others = [c for c in values if c not in sequence]
+    members = rng.sample(others, rng.randint(1, len(others)))
+    for column in (*sequence, *members):
+        column.not_null = always and column in sequence
+    names = ",".join(c.name for c in sequence)
+    options = {f"fields.{names}.sequence-group": ",".join(c.name for c in members)}
+    for column in members:
+        if column.kind.type in WHOLE_NUMBERS and rng.random() < 0.4:
+            options[f"fields.{column.name}.aggregate-function"] = rng.choice(["max", "min"])
+            options[f"fields.{column.name}.ignore-retract"] = "true"
+    return options
+
+
+def _removes(options: dict[str, str]) -> bool:
+    """Whether a ``-D`` removes the row of an engine that combines."""
+    return any(key.endswith(".remove-record-on-delete") for key in options)
+
+
+def _taken_back(
+    rng: random.Random, columns: list[_Column], program: Program, there: list[list[str | None]]
+) -> list[Step]:
+    """A commit that takes rows back, if the engine can; of keys that the table has, each once.
+
+    Where that removes rows, a full compaction follows: what comes later must not be merged with the
+    row that removes before older ones are.
+    """
+    options = program.options
+    removes = _removes(options)
+    retracts = any(
+        key.endswith((".sequence-group", "default-aggregate-function")) for key in options
+    )
+    if not (removes or retracts) or rng.random() < 0.6:
+        return []
+    places = [1 + n for n, c in enumerate(columns) if c.name in program.primary_keys]
+
+    def key(row: list[str | None]) -> tuple[str | None, ...]:
+        return tuple(row[place] for place in places)
+
+    chosen = {key(row): row for row in rng.sample(there, rng.randint(1, len(there)))}
+    rows = [["-D" if removes else rng.choice(["-U", "-D"]), *row[1:]] for row in chosen.values()]
+    if not removes:
+        return [{"op": "write", "rows": rows}]
+    there[:] = [row for row in there if key(row) not in chosen]
+    # Java's compaction of the postpone bucket is a job of Flink's
+    ours = {"by": "tidelake"} if options.get("bucket") == "-2" else {}
+    return [{"op": "write", "rows": rows}, {"op": "compact", "full": True, **ours}]
 
 
 def _step(
@@ -311,7 +440,13 @@ def _change(rng: random.Random, columns: list[_Column], program: Program) -> dic
         program.options.get("sequence.field"),
         # with the index of a column that is gone neither engine writes any more
         *(v for k, v in program.options.items() if k.startswith("file-index.")),
-        *(k.split(".")[1] for k in program.options if k.startswith("fields.")),
+        *(
+            n
+            for k in program.options
+            if k.startswith("fields.")
+            for n in k.split(".")[1].split(",")
+        ),
+        *(n for k, v in program.options.items() if k.endswith("-group") for n in v.split(",")),
     }
     free = [c for c in columns if c.role == "value" and c.name not in fixed]
     what = rng.choice(["add", "add", "drop", "rename", "move", "retype"])

@@ -98,17 +98,17 @@ class Model:
         self.waits = program.options.get("bucket") == "-2"
         self.waiting: list[tuple[str, Row]] = []
         self.combines = "merge-engine" in program.options
-        self.histories: dict[Row, list[Row]] = {}
+        self.histories: dict[Row, list[tuple[str, Row]]] = {}
 
     def rows(self) -> list[Row]:
         """The rows there are, in no order."""
         if not self.keys:
             return list(self.listed)
         if self.combines:
-            return [self._combined(rows) for rows in self.histories.values()]
+            return [row for row in map(self._combined, self.histories.values()) if row is not None]
         return [row for _, row in self.keyed.values() if row is not None]
 
-    def _combined(self, rows: list[Row]) -> Row:
+    def _combined(self, history: list[tuple[str, Row]]) -> Row | None:
         """One row of all of a key. Of cells only those of whole numbers are more than text."""
         numbers = {n for n in self.names if str(self.types[n]).split(" ")[0] in WHOLE_NUMBERS}
 
@@ -116,8 +116,10 @@ class Model:
             named = zip(self.names, row, strict=True)
             return {n: int(c) if c is not None and n in numbers else c for n, c in named}
 
-        of_one_key = [("+I", values(row)) for row in rows]
-        _, whole = merged(of_one_key, self.program.options, keys=self.keys)
+        of_one_key = [(kind, values(row)) for kind, row in history]
+        kind, whole = merged(of_one_key, self.program.options, keys=self.keys)
+        if kind in {"-U", "-D"}:
+            return None
         cells = ((n, whole[n]) for n in self.names)
         return tuple(str(v) if v is not None and n in numbers else v for n, v in cells)
 
@@ -139,6 +141,8 @@ class Model:
                 waiting, self.waiting = self.waiting, []
                 for kind, row in waiting:
                     self._put(kind, row)
+                if step.get("full"):  # nothing remembers a row that was removed
+                    self.histories = {k: h for k, h in self.histories.items() if self._combined(h)}
             case "alter":
                 for change in step["changes"]:
                     self._alter(change)
@@ -148,7 +152,7 @@ class Model:
     def _keep(self, stays: Callable[[Row], bool]) -> None:
         # what a delete leaves behind (its order) goes with its partition too
         self.keyed = {k: v for k, v in self.keyed.items() if v[1] and stays(v[1])}
-        self.histories = {k: rows for k, rows in self.histories.items() if stays(rows[0])}
+        self.histories = {k: h for k, h in self.histories.items() if stays(h[0][1])}
         self.listed = [r for r in self.listed if stays(r)]
         self.waiting = [(kind, r) for kind, r in self.waiting if stays(r)]
 
@@ -170,7 +174,7 @@ class Model:
             return
         key = tuple(row[self.names.index(k)] for k in self.keys)
         if self.combines:
-            self.histories.setdefault(key, []).append(row)
+            self.histories.setdefault(key, []).append((kind, row))
             return
         order = [self._order(row[self.names.index(s)]) for s in self.sequence]
         known = self.keyed.get(key)
@@ -235,7 +239,9 @@ class Model:
             k: (order, None if row is None else changed(row))
             for k, (order, row) in self.keyed.items()
         }
-        self.histories = {k: [changed(r) for r in rows] for k, rows in self.histories.items()}
+        self.histories = {
+            k: [(kind, changed(r)) for kind, r in h] for k, h in self.histories.items()
+        }
         self.listed = [changed(r) for r in self.listed]
         self.waiting = [(kind, changed(r)) for kind, r in self.waiting]
 

@@ -68,7 +68,8 @@ def _without_parts(items: Sequence[Any]) -> Iterator[list[Any]]:
 
 def _is_free(program: Program, name: str) -> bool:
     named = {v for value in program.options.values() for v in value.split(",")}
-    named |= {key.split(".")[1] for key in program.options if key.startswith("fields.")}
+    of_fields = [key.split(".")[1] for key in program.options if key.startswith("fields.")]
+    named |= {name for names in of_fields for name in names.split(",")}
     return name not in {*program.primary_keys, *program.partition_keys, *named}
 
 

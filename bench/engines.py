@@ -3,10 +3,10 @@
 Scans: one big run under four of 10 %, as W3; of the overlapping rows a fifth of each column is
 null. The answer is computed from the generated rows with numpy, by other means than the engines.
 Three tables have these rows, one with each engine and one that keeps the newest row; they and
-`read_table` of the last one's files are run one after the other, every second round backwards. A
-second line tells what the engine adds to the scan that keeps the newest row, in parts of
-`read_table`. It counts the seconds of the program itself: those of the kernel vary by more than
-what an engine adds.
+`read_table` and `iter_batches` of the last one's files are run one after the other, every second
+round backwards. A further line tells what the engine adds to the scan that keeps the newest row, in
+parts of `read_table`. It counts the seconds of the program itself: those of the kernel vary by more
+than what an engine adds.
 
 Changelogs: commits of 2 % into a table that was compacted, ours and Java Paimon 1.3.1 in turn. Both
 have the rows in memory, write one bucket, and compact as they do by default. Java is timed in two
@@ -177,18 +177,21 @@ def scan_lines(size: Size) -> Iterator[Line]:
     with scratch() as place:
         taken = _scans_in_turn(size, runs, place)
     shape = f"1 + {RUNS} runs"
-    decoded = taken["decode"]
+    decoded, streamed = taken["decode"], taken["stream"]
     for name, engine in ENGINES.items():
         own = taken[name]
         yield Line(
             "W4",
             f"scan, {engine.what}, {shape}",
             "read_table of the same rows",
-            ratio(
-                [s.cpu for s in own],
-                [s.cpu for s in decoded],
-                [a.wall / b.wall for a, b in zip(own, decoded, strict=True)],
-            ),
+            _whole(own, decoded),
+            f"<= {1 + engine.added:.1f}",
+        )
+        yield Line(
+            "W4",
+            f"scan, {engine.what}, {shape}",
+            "iter_batches of the same rows, none of them kept",
+            _whole(own, streamed),
             f"<= {1 + engine.added:.1f}",
         )
         yield Line(
@@ -198,6 +201,17 @@ def scan_lines(size: Size) -> Iterator[Line]:
             _added(own, taken["newest"], decoded),
             f"<= {engine.added:.1f}",
         )
+    for name, what in (("decode", "read_table"), ("stream", "iter_batches")):
+        itself = _whole(taken[f"{name} again"], taken[name])
+        yield Line("control", "the reference itself, engines", what, itself, "1.00")
+
+
+def _whole(own: list[Seconds], reference: list[Seconds]) -> Ratio:
+    return ratio(
+        [s.cpu for s in own],
+        [s.cpu for s in reference],
+        [a.wall / b.wall for a, b in zip(own, reference, strict=True)],
+    )
 
 
 def _added(own: list[Seconds], plain: list[Seconds], decoded: list[Seconds]) -> Ratio:
@@ -230,7 +244,13 @@ def _scans_in_turn(size: Size, runs: list[pa.Table], place: Path) -> dict[str, l
     files = sorted((place / "warehouse" / "db.db" / "newest").rglob("data-*.parquet"))
     values = [name for name in runs[0].column_names if name != "k"]
     wanted = ["_KEY_k", "_SEQUENCE_NUMBER", "_VALUE_KIND", *values]
-    works["decode"] = lambda: [pq.read_table(file, columns=wanted) for file in files]
+    for again in ("", " again"):
+        works[f"decode{again}"] = lambda: [pq.read_table(file, columns=wanted) for file in files]
+        works[f"stream{again}"] = lambda: [
+            batch.num_rows
+            for file in files
+            for batch in pq.ParquetFile(file).iter_batches(columns=wanted)
+        ]
     # read_table's page faults take 0.1 to 1.5 s of the kernel's time, as they fall: many rounds
     return in_turn(works, rounds=4 * size.rounds + 1)
 

@@ -15,9 +15,12 @@ spread over 64 buckets. Each is read and compacted out of :data:`RUNS` overlappi
 bucket (of *nested* 12, of *buckets* 8).
 
 Broad rows, too, have the tables with a merge engine, *partial* and *aggregated*, and those with a
-changelog, *logged* by full compactions and *searched* by lookups: in 12 runs, of the small size 4,
-that have each key four times. Those with a changelog are changed once more when they are compacted,
-a new row for half of the keys, so that old rows are found and told of.
+changelog, *logged* by full compactions and *searched* by lookups: in as many runs that have each
+key four times. Those with a changelog are changed once more when they are compacted, a new row for
+half of the keys, so that old rows are found and told of. So is *marked*, with deletion vectors,
+where the old rows are marked, and a quarter of the keys is deleted by a condition at last; and
+*first*, of first-row with lookups, where half of the keys that come then are new. Reads see what is
+compacted of these two, so they are compacted before they are read.
 
 Address space is counted, not resident memory, because only it can be limited. What is reserved and
 never used is kept out of it: mimalloc, Arrow's default pool, reserves a GiB at once, each malloc
@@ -47,6 +50,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "src"), str(HERE.parent / "bench")]
@@ -60,8 +64,6 @@ import tidelake  # noqa: E402
 MIB = 1 << 20
 BATCH_ROWS = 65_536
 RUNS = 33
-RUNS_OF_ENGINES = {"small": 4, "full": 12}
-"""By the size: the pages of runs whose rows are combined must fit, they are all open at once."""
 ENVIRONMENT = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "2",
@@ -70,6 +72,8 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
 }
 ODD = 0x9E37_79B9_7F4A_7C15
+QUARTER = 2.0**62
+"""Below it is a quarter of the keys."""
 WIDE_BYTES = 1_000_000
 WIDE_EVERY = 2_000
 TEXT_BYTES = 80
@@ -134,6 +138,10 @@ class Shape:
     def works(self) -> tuple[str, ...]:
         """What is done with the rows."""
         of_runs = ("write runs", "merge read", "compact")
+        if self.marks:
+            return ("write runs", "compact", "change", "merge read", "delete")
+        if self.keeps_first:
+            return ("write runs", "compact", "merge read", "change")
         if not self.options:
             return ("write append", "write primary key", *of_runs)
         return (*of_runs, "change") if self.producer else of_runs
@@ -142,6 +150,21 @@ class Shape:
     def producer(self) -> str | None:
         """What makes the changelog."""
         return dict(self.options).get("changelog-producer")
+
+    @property
+    def marks(self) -> bool:
+        """Whether compactions mark the older rows."""
+        return "deletion-vectors.enabled" in dict(self.options)
+
+    @property
+    def keeps_first(self) -> bool:
+        """Whether the oldest row of a key stays."""
+        return dict(self.options).get("merge-engine") == "first-row"
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether compactions look the older rows up."""
+        return self.marks or self.producer == "lookup"
 
 
 _NARROW = pa.schema({"k": pa.int64(), "s": pa.string(), "d": pa.float64()})
@@ -159,8 +182,7 @@ _BROAD = Shape(narrow, _NARROW, 1_000, batch_rows=8_192, text_bytes=976)
 
 def _often(*options: tuple[str, str]) -> Shape:
     """Broad rows, several of each key, in a table with options."""
-    runs = RUNS_OF_ENGINES["full"]
-    return replace(_BROAD, batch_rows=2_048, runs=runs, repeats=4, options=options)
+    return replace(_BROAD, batch_rows=2_048, repeats=4, options=options)
 
 
 SHAPES = {
@@ -173,6 +195,8 @@ SHAPES = {
     "aggregated": _often(("merge-engine", "aggregation"), ("fields.d.aggregate-function", "sum")),
     "logged": _often(("changelog-producer", "full-compaction")),
     "searched": _often(("changelog-producer", "lookup")),
+    "marked": _often(("deletion-vectors.enabled", "true")),
+    "first": _often(("merge-engine", "first-row"), ("changelog-producer", "lookup")),
 }
 OF_ENGINES = tuple(name for name, shape in SHAPES.items() if shape.options)
 SIZES = {
@@ -240,11 +264,17 @@ def write(catalog: tidelake.Catalog, name: str, shape: Shape, rows_count: int, c
 
 
 def append(
-    table: tidelake.Table, shape: Shape, rows_count: int, commits: int, *, keys_count: int
+    table: tidelake.Table,
+    shape: Shape,
+    rows_count: int,
+    commits: int,
+    *,
+    keys_count: int,
+    first: int = 0,
 ) -> None:
-    """Write rows to a table in so many commits."""
+    """Write rows to a table in so many commits, from the first key on."""
     for start, stop in itertools.pairwise(
-        [rows_count * part // commits for part in range(commits + 1)]
+        [first + rows_count * part // commits for part in range(commits + 1)]
     ):
         rows = batches(shape, stop - start, start, keys_count=keys_count)
         table.write(pa.RecordBatchReader.from_batches(shape.schema, rows))
@@ -265,19 +295,44 @@ def compact(catalog: tidelake.Catalog) -> int:
 
 
 def change(catalog: tidelake.Catalog, shape: Shape, rows_count: int) -> int:
-    """Give half of the keys another row and compact: fully, or by lookups in what is there."""
+    """Give half of the keys another row and compact: fully, or by lookups in what is there.
+
+    Where the oldest row stays half of these keys are new ones.
+    """
     table = catalog.table("db.runs")
     keys_count = rows_count // shape.repeats
-    append(table, shape, keys_count // 2, shape.runs, keys_count=keys_count)
-    files = catalog.table("db.runs$files")
-    last = {file["file_path"] for file in files.to_arrow().to_pylist() if file["level"]}
+    half = keys_count // 2
+    new_count = half // 2 if shape.keeps_first else 0
+    first = keys_count + new_count - half if shape.keeps_first else 0
+    append(table, shape, half, shape.runs, keys_count=keys_count + new_count, first=first)
+    last = {file["file_path"] for file in files_of(catalog) if file["level"]}
     table.compact(full=shape.producer == "full-compaction")
     snapshot = catalog.table("db.runs$snapshots").to_arrow().to_pylist()[-1]
-    told = snapshot["changelog_record_count"]
-    assert told == keys_count // 2 * 2, f"{told} changes of {keys_count} keys"
-    is_kept = last <= set(files.to_arrow()["file_path"].to_pylist())
-    assert is_kept == (shape.producer == "lookup"), "old rows were not looked up but merged"
-    return table.count()
+    wanted = 0 if shape.producer is None else new_count or 2 * half
+    told = snapshot["changelog_record_count"] or 0
+    assert told == wanted, f"{told} changes of {keys_count} keys"
+    is_kept = last <= {file["file_path"] for file in files_of(catalog)}
+    assert is_kept == shape.looks_up, "old rows were not looked up but merged"
+    if shape.marks:
+        marked_count = sum(file["record_count"] for file in files_of(catalog)) - table.count()
+        assert marked_count == half, f"{marked_count} old rows are marked"
+    return table.count() - new_count
+
+
+def delete(catalog: tidelake.Catalog, shape: Shape, rows_count: int) -> int:
+    """Delete a quarter of the keys, which a condition finds, and compact by lookups."""
+    table = catalog.table("db.runs")
+    keys = np.arange(rows_count // shape.repeats, dtype=np.uint64) * np.uint64(ODD)
+    gone_count = int((keys * 1.0 < QUARTER).sum())
+    table.delete(f"d < {QUARTER:.0f}")
+    table.compact(full=False)
+    assert table.count() == len(keys) - gone_count, "other rows were deleted"
+    return table.count() + gone_count
+
+
+def files_of(catalog: tidelake.Catalog) -> list[dict[str, Any]]:
+    """The live files of the table of runs."""
+    return catalog.table("db.runs$files").to_arrow().to_pylist()
 
 
 def plan(catalog: tidelake.Catalog) -> int:
@@ -293,10 +348,10 @@ WORKS = (
     "merge read",
     "compact",
     "change",
+    "delete",
     "plan",
 )
-"""In this order: the runs that are written are read, then compacted."""
-MERGES = ("merge read", "compact", "change")
+MERGES = ("merge read", "compact", "change", "delete")
 """What finds each key once."""
 
 
@@ -312,6 +367,7 @@ def work_of(
         "compact": lambda: compact(catalog),
         "plan": lambda: plan(catalog),
         "change": lambda: change(catalog, shape, rows_count),
+        "delete": lambda: delete(catalog, shape, rows_count),
     }
     return works[name]
 
@@ -439,14 +495,13 @@ def check(name: str, arguments: argparse.Namespace) -> bool:
     """All pieces of work with rows of one shape; whether each did what it should."""
     mib, times, files_count = SIZES[arguments.size]
     memory, shape, plant = arguments.memory or mib, SHAPES[name], arguments.plant
-    runs = RUNS_OF_ENGINES[arguments.size] if shape.options else shape.runs
     rows_count = int(times.get(name, 1.0) * memory * MIB) // shape.row_bytes
     if shape.repeats > 1:
-        rows_count -= rows_count % (2 * shape.repeats * runs)  # no run has a key twice
+        rows_count -= rows_count % (2 * shape.repeats * shape.runs)  # no run has a key twice
     doable = (*shape.works, "plan") if name in PLANNED else shape.works
     works = [w for w in arguments.only or doable if w in doable]
     place = tempfile.mkdtemp(prefix="tidelake-memory-")
-    given = Input(place, name, memory, rows_count, runs, arguments.resident)
+    given = Input(place, name, memory, rows_count, shape.runs, arguments.resident)
     try:
         if "plan" in works:
             many_files.make(Path(place), files_count)
@@ -455,11 +510,16 @@ def check(name: str, arguments: argparse.Namespace) -> bool:
             found_out = [
                 not measure([work], given, plant=plant)
                 for work in works
-                if work != "write runs"  # commits too small to need it; the writer is the same
+                # commits too small to need it; the writer is the same. Nor can what comes after a
+                # compaction that failed be done where reads see what is compacted
+                if work == "compact"
+                or not (work == "write runs" or shape.marks or shape.keeps_first)
             ]
             return all(found_out)
-        # at the small size in one process: its start costs more than the work
-        groups = [works] if arguments.size == "small" else [[work] for work in works]
+        # at the small size in one process: its start costs more than the work; but what one piece
+        # of work leaves resident would be counted for the next
+        together = arguments.size == "small" and not arguments.resident
+        groups = [works] if together else [[work] for work in works]
         kept = [measure(group, given) for group in groups]
         return all(kept)
     finally:

@@ -156,3 +156,15 @@ def delays(raw: Raw) -> pa.Table:
     sums = ["flights", "miles", "departed", "dep_minutes", "landed", "arr_minutes"]
     grouped = days.agg({**dict.fromkeys(sums, "sum"), "worst": "max"})
     return pa.Table.from_pandas(grouped, streams.DELAYS, preserve_index=False)
+
+
+def late_minutes(raw: Raw) -> pa.Table:
+    """Per carrier and state of its flights: the sums of both delays, null where there is none."""
+    flights = raw.flights
+    frame = flights.assign(
+        state=np.where(flights["dep_time"].isna(), "cancelled", "planned"),
+        arr_delay=flights["arr_delay"].where(raw.landed_at.notna()),
+    )
+    grouped = frame.groupby(["carrier", "state"])[["dep_delay", "arr_delay"]]
+    sums = grouped.sum(min_count=1).astype("Int64").reset_index()
+    return pa.Table.from_pandas(sums, preserve_index=False)

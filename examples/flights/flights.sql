@@ -267,15 +267,7 @@ SELECT rowkind, state, tailnum, dep_time, dep_delay, arr_time, arr_delay
 FROM board$audit_log /*+ OPTIONS('incremental-between' = '0,part5') */
 WHERE month = 1 AND day = 9 AND carrier = 'HA' AND flight = 51;
 
--- Compaction: files before and after, and the same query over them.
-SELECT count(*) AS files, sum(record_count) AS records, sum(file_size_in_bytes) AS bytes FROM board$files;
-SELECT carrier, count(*) AS flights, sum(dep_delay) AS late_minutes FROM board WHERE state = 'planned' GROUP BY carrier ORDER BY carrier;
-CALL sys.compact(table => 'board', compact_strategy => 'full');
-CALL sys.compact(table => 'delays', compact_strategy => 'full');
-SELECT count(*) AS files, sum(record_count) AS records, sum(file_size_in_bytes) AS bytes FROM board$files;
-SELECT carrier, count(*) AS flights, sum(dep_delay) AS late_minutes FROM board WHERE state = 'planned' GROUP BY carrier ORDER BY carrier;
-
--- Both tables, every column of every row, against the raw data.
+-- What both tables must hold, from each flight's own facts.
 CREATE TEMPORARY VIEW expected_board AS
 SELECT month, day, carrier, flight, origin, dest, tailnum, distance,
     IF(cancelled_at IS NULL, 'planned', 'cancelled') AS state,
@@ -287,13 +279,6 @@ SELECT month, day, carrier, flight, origin, dest, tailnum, distance,
     landed_at
 FROM facts;
 
-SELECT IF(count(*) = 0, 'equal', raise_error(concat(count(*), ' rows of board differ'))) AS board_checked
-FROM (
-    (SELECT * FROM board EXCEPT ALL SELECT * FROM expected_board)
-    UNION ALL
-    (SELECT * FROM expected_board EXCEPT ALL SELECT * FROM board)
-);
-
 CREATE TEMPORARY VIEW expected_delays AS
 SELECT carrier, month, day,
     count_if(goes) AS flights, sum(IF(goes, distance, 0)) AS miles,
@@ -303,14 +288,8 @@ SELECT carrier, month, day,
 FROM (SELECT *, cancelled_at IS NULL AS goes, landed_at IS NOT NULL AND arr_delay IS NOT NULL AS lands FROM facts)
 GROUP BY carrier, month, day;
 
-SELECT IF(count(*) = 0, 'equal', raise_error(concat(count(*), ' rows of delays differ'))) AS delays_checked
-FROM (
-    (SELECT * EXCEPT (kind) FROM delays EXCEPT ALL SELECT * FROM expected_delays)
-    UNION ALL
-    (SELECT * FROM expected_delays EXCEPT ALL SELECT * EXCEPT (kind) FROM delays)
-);
-
 -- The changelogs, replayed in whatever order: what came more often than it went must be the tables.
+-- That of delays is complete too: every second of its six commits brought a full compaction.
 CREATE TEMPORARY VIEW replayed_board AS
 SELECT * EXCEPT (times) FROM (
     SELECT * EXCEPT (rowkind), sum(IF(rowkind LIKE '+%', 1, -1)) AS times
@@ -320,24 +299,79 @@ SELECT * EXCEPT (times) FROM (
 
 SELECT IF(count(*) = 0, 'equal', raise_error(concat(count(*), ' rows of the changelog of board differ'))) AS board_replayed
 FROM (
-    (SELECT * FROM board EXCEPT ALL SELECT * FROM replayed_board)
+    (SELECT * FROM replayed_board EXCEPT ALL SELECT * FROM expected_board)
     UNION ALL
-    (SELECT * FROM replayed_board EXCEPT ALL SELECT * FROM board)
+    (SELECT * FROM expected_board EXCEPT ALL SELECT * FROM replayed_board)
 );
 
-ALTER TABLE delays CREATE TAG done;
+ALTER TABLE delays CREATE TAG part5;
 CREATE TEMPORARY VIEW replayed_delays AS
 SELECT * EXCEPT (times) FROM (
     SELECT * EXCEPT (rowkind, kind), sum(IF(rowkind LIKE '+%', 1, -1)) AS times
-    FROM delays$audit_log /*+ OPTIONS('incremental-between' = '0,done') */
+    FROM delays$audit_log /*+ OPTIONS('incremental-between' = '0,part5') */
     GROUP BY ALL
 ) WHERE times <> 0;
 
 SELECT IF(count(*) = 0, 'equal', raise_error(concat(count(*), ' rows of the changelog of delays differ'))) AS delays_replayed
 FROM (
-    (SELECT * EXCEPT (kind) FROM delays EXCEPT ALL SELECT * FROM replayed_delays)
+    (SELECT * FROM replayed_delays EXCEPT ALL SELECT * FROM expected_delays)
     UNION ALL
-    (SELECT * FROM replayed_delays EXCEPT ALL SELECT * EXCEPT (kind) FROM delays)
+    (SELECT * FROM expected_delays EXCEPT ALL SELECT * FROM replayed_delays)
+);
+
+-- Compaction: files before and after, and the same query over them, whose answer must be the same.
+CREATE TEMPORARY VIEW expected_late AS
+SELECT carrier, count(*) AS flights, sum(dep_delay) AS late_minutes FROM facts WHERE cancelled_at IS NULL GROUP BY carrier;
+
+SELECT count(*) AS files, sum(record_count) AS records, sum(file_size_in_bytes) AS bytes FROM board$files;
+CREATE TEMPORARY VIEW late_before AS
+SELECT carrier, count(*) AS flights, sum(dep_delay) AS late_minutes
+FROM board VERSION AS OF 'part5' WHERE state = 'planned' GROUP BY carrier;
+SELECT * FROM late_before ORDER BY carrier;
+
+SELECT IF(count(*) = 0, 'equal', raise_error(concat(count(*), ' sums before compaction differ'))) AS late_before_checked
+FROM (
+    (SELECT * FROM late_before EXCEPT ALL SELECT * FROM expected_late)
+    UNION ALL
+    (SELECT * FROM expected_late EXCEPT ALL SELECT * FROM late_before)
+);
+
+CALL sys.compact(table => 'board', compact_strategy => 'full');
+CALL sys.compact(table => 'delays', compact_strategy => 'full');
+SELECT count(*) AS files, sum(record_count) AS records, sum(file_size_in_bytes) AS bytes FROM board$files;
+CREATE TEMPORARY VIEW late_after AS
+SELECT carrier, count(*) AS flights, sum(dep_delay) AS late_minutes FROM board WHERE state = 'planned' GROUP BY carrier;
+SELECT * FROM late_after ORDER BY carrier;
+
+SELECT IF(count(*) = 0, 'equal', raise_error(concat(count(*), ' sums after compaction differ'))) AS late_after_checked
+FROM (
+    (SELECT * FROM late_after EXCEPT ALL SELECT * FROM expected_late)
+    UNION ALL
+    (SELECT * FROM expected_late EXCEPT ALL SELECT * FROM late_after)
+);
+
+-- Both tables as they are now, every column of every row; and a compaction is no change.
+SELECT IF(count(*) = 0, 'equal', raise_error(concat(count(*), ' rows of board differ'))) AS board_checked
+FROM (
+    (SELECT * FROM board EXCEPT ALL SELECT * FROM expected_board)
+    UNION ALL
+    (SELECT * FROM expected_board EXCEPT ALL SELECT * FROM board)
+);
+
+SELECT IF(count(*) = 0, 'equal', raise_error(concat(count(*), ' rows of delays differ'))) AS delays_checked
+FROM (
+    (SELECT * EXCEPT (kind) FROM delays EXCEPT ALL SELECT * FROM expected_delays)
+    UNION ALL
+    (SELECT * FROM expected_delays EXCEPT ALL SELECT * EXCEPT (kind) FROM delays)
+);
+
+ALTER TABLE board CREATE TAG compacted;
+ALTER TABLE delays CREATE TAG compacted;
+SELECT IF(count(*) = 0, 'none', raise_error(concat(count(*), ' changes told by the compaction'))) AS changes_told
+FROM (
+    SELECT rowkind FROM board$audit_log /*+ OPTIONS('incremental-between' = 'part5,compacted') */
+    UNION ALL
+    SELECT rowkind FROM delays$audit_log /*+ OPTIONS('incremental-between' = 'part5,compacted') */
 );
 
 -- The answer: who is late, and how much of it they make good in the air.

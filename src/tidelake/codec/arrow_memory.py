@@ -24,6 +24,7 @@ __all__ = [
     "fixed_values",
     "joined",
     "longest_bytes",
+    "rows_replaced",
     "string_words",
     "take_rows",
     "valid_rows",
@@ -32,6 +33,8 @@ __all__ = [
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 _TAKE_ROWS_MIN = 1024  # below, looking at the lengths costs more than it saves
 _OFFSET_MAX = 2**31 - 1
+_MEMORY = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64, 128: np.complex128}
+"""What numpy moves values of so many bits as; of the bits themselves it knows nothing."""
 
 Words = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
@@ -255,6 +258,53 @@ def take_rows(
     return pc.take(array, pa.array(positions), boundscheck=False)
 
 
+def rows_replaced(
+    array: pa.Array,
+    positions: npt.NDArray[np.int64],
+    at: npt.NDArray[np.int64],
+    values: pa.Array,
+) -> pa.Array:
+    """Give the rows at these positions, but for some places, which get values of their own.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        A column.
+    positions : int64 array [n]
+        Row numbers within the column.
+    at : int64 array [m]
+        Places of the result, each once.
+    values : pyarrow.Array [m]
+        What they get, of the column's type.
+
+    Examples
+    --------
+    >>> own = pa.array([9])
+    >>> rows_replaced(pa.array([5, 6]), np.array([1, 0, 1]), np.array([1]), own).to_pylist()
+    [6, 9, 6]
+    """
+    is_bits = pa.types.is_boolean(array.type)
+    dtype = _MEMORY.get(array.type.bit_width) if _has_fixed_width(array.type) else None
+    if (dtype is None and not is_bits) or not len(positions):
+        index = positions.copy()
+        index[at] = len(array) + np.arange(len(values))
+        return take_rows(pa.concat_arrays([array, values]), index, near=True)
+    if dtype is None:
+        bits = fixed_values(array, np.uint8).take(positions)
+        bits[at] = fixed_values(values, np.uint8)
+        memory = pa.py_buffer(np.packbits(bits, bitorder="little"))
+    else:
+        memory = _bare_taken(array, positions).buffers()[1]
+        np.frombuffer(memory, dtype)[at] = fixed_values(values, dtype)  # nobody else has it
+    validity = None
+    valid, own = valid_rows(array), valid_rows(values)
+    if valid is not None or own is not None:
+        known = np.ones(len(positions), np.bool_) if valid is None else valid.take(positions)
+        known[at] = True if own is None else own
+        validity = pa.py_buffer(np.packbits(known, bitorder="little"))
+    return pa.Array.from_buffers(array.type, len(positions), [validity, memory])
+
+
 def _has_fixed_width(arrow_type: pa.DataType) -> bool:
     """Whether a column is values of as many bits each under one row of validity bits."""
     return (
@@ -273,11 +323,16 @@ def _fixed_taken(
     if none is not None:
         positions = np.where(none, 0, positions)
         known &= ~none
-    buffers = [None, *array.buffers()[1:]]
-    bare = pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
-    taken = pc.take(bare, pa.array(positions), boundscheck=False)
+    taken = _bare_taken(array, positions)
     memory = pa.py_buffer(np.packbits(known, bitorder="little"))
     return pa.Array.from_buffers(taken.type, len(taken), [memory, *taken.buffers()[1:]])
+
+
+def _bare_taken(array: pa.Array, positions: npt.NDArray[np.int64]) -> pa.Array:
+    """Take values of fixed width as if all were there."""
+    buffers = [None, *array.buffers()[1:]]
+    bare = pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
+    return pc.take(bare, pa.array(positions), boundscheck=False)
 
 
 def _values_taken(array: pa.Array, positions: npt.NDArray[np.int64], *, near: bool) -> pa.Array:

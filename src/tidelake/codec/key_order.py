@@ -35,7 +35,7 @@ from tidelake.codec.binary_row import is_wide_decimal
 from tidelake.errors import UnsupportedError
 from tidelake.types.data_type import DataType, TypeRoot
 
-__all__ = ["comparable_values", "encode_keys", "has_comparable_values", "key_widths"]
+__all__ = ["encode_keys", "float_ranks", "floats_of_ranks", "key_widths"]
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -143,39 +143,6 @@ def encode_keys(
     return keys.view(f"S{total}").ravel()
 
 
-def has_comparable_values(data_type: DataType) -> bool:
-    """Whether :func:`comparable_values` knows the type: a value is one number of up to 64 bits."""
-    return data_type.root in _FLOATS or _is_integer_like(data_type)
-
-
-def comparable_values(array: pa.Array, data_type: DataType) -> npt.NDArray[Any]:
-    """Give the values of one column of fixed width as integers in their order.
-
-    Parameters
-    ----------
-    array : pyarrow.Array [n]
-        A column, of any Arrow type that casts to its own.
-    data_type : DataType
-        Its type. Requires: :func:`has_comparable_values`.
-
-    Returns
-    -------
-    integer array [n]
-        Undefined under a null.
-
-    Examples
-    --------
-    >>> from tidelake.types import parse_type
-    >>> found = comparable_values(pa.array([0.0, -0.0, float("nan")]), parse_type("DOUBLE"))
-    >>> np.argsort(found).tolist()
-    [1, 0, 2]
-    """
-    assert has_comparable_values(data_type), f"{data_type} has no values that compare as integers"
-    if data_type.root in _FLOATS:
-        return _float_ranks(contiguous(array, data_type), data_type)
-    return _integers(contiguous(array, data_type), data_type)
-
-
 def _is_integer_like(data_type: DataType) -> bool:
     return data_type.root in _INTEGERS and not is_wide_decimal(data_type)
 
@@ -218,7 +185,9 @@ def _encode_column(target: Bytes, array: pa.Array, data_type: DataType, width: i
         _encode_strings(target, array, width)
         return
     if data_type.root in _FLOATS:
-        target[:] = _big_endian(_unsigned(_float_ranks(array, data_type)))
+        target[:] = _big_endian(
+            _unsigned(float_ranks(fixed_values(array, _FLOATS[data_type.root])))
+        )
     elif is_wide_decimal(data_type):
         halves = fixed_values(array, np.uint64, per_row=2).reshape(-1, 2)
         target[:, :8] = _big_endian(halves[:, 1] ^ np.uint64(1 << 63))
@@ -241,14 +210,33 @@ def _unsigned(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.ascontiguousarray(values).view(unsigned) ^ sign
 
 
-def _float_ranks(array: pa.Array, data_type: DataType) -> npt.NDArray[Any]:
-    """Integers in the order of the floats; NaN, which has many bits, is one value."""
-    dtype = _FLOATS[data_type.root]
-    values = fixed_values(array, dtype)
+def float_ranks(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Give integers in the order of the floats; NaN, which has many bits, is one value.
+
+    Examples
+    --------
+    >>> np.argsort(float_ranks(np.array([0.0, -0.0, float("nan"), -1.0]))).tolist()
+    [3, 1, 0, 2]
+    """
     unknown = np.isnan(values)
     if unknown.any():
-        values = np.where(unknown, dtype(np.nan), values)
-    bits = values.view(f"i{values.dtype.itemsize}")
+        values = np.where(unknown, values.dtype.type(np.nan), values)
+    return _flipped(values.view(f"i{values.dtype.itemsize}"))
+
+
+def floats_of_ranks(ranks: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Give the floats of :func:`float_ranks` back.
+
+    Examples
+    --------
+    >>> floats_of_ranks(float_ranks(np.array([0.5, -2.0]))).tolist()
+    [0.5, -2.0]
+    """
+    return _flipped(ranks).view(f"f{ranks.dtype.itemsize}")
+
+
+def _flipped(bits: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Turn around the order of what is negative: its own inverse."""
     return bits ^ ((bits >> (8 * bits.itemsize - 1)) & np.iinfo(bits.dtype).max)
 
 

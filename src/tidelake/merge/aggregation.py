@@ -47,18 +47,18 @@ class Aggregation:
     def merge(self, rows: pa.Table, segments: Segments) -> Merged:
         """Merge whole keys; see :class:`~tidelake.merge.engine.MergeEngine`."""
         winners = segments.newest
-        kinds = segments.kinds[winners]
+        kinds = segments.kinds.take(winners)
         layout = layout_of(segments)
         if not len(layout.keys):
             return Merged(winners, kinds)
-        own_kinds = segments.kinds[layout.rows]
-        retracts = (own_kinds & 1) != 0
-        actions = np.where(retracts, np.int8(Action.RETRACT), np.int8(Action.ADD))
-        removes = np.zeros(len(actions), np.bool_)
         kinds[layout.keys] = RowKind.INSERT
-        if self.remove_on_delete:
-            removes = own_kinds == RowKind.DELETE
-            kinds[layout.keys[removes[layout.last]]] = RowKind.DELETE
+        actions, removes = layout.added, np.zeros(0, np.bool_)
+        if segments.may_retract:
+            own_kinds = segments.kinds[layout.rows]
+            actions = np.where(own_kinds & 1, np.int8(Action.RETRACT), np.int8(Action.ADD))
+            if self.remove_on_delete:
+                removes = own_kinds == RowKind.DELETE
+                kinds[layout.keys[removes[layout.last]]] = RowKind.DELETE
 
         def actions_of(function: ColumnFunction) -> Actions:
             return removing(actions, removes, not_null=function.column in self.not_null)

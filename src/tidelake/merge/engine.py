@@ -94,7 +94,7 @@ class Deduplicate:
         winners = segments.newest
         if self.ignore_delete:
             winners = self._last_adds(segments, winners)
-        return Merged(winners, segments.kinds[winners])
+        return Merged(winners, segments.kinds.take(winners))
 
     def _last_adds(
         self, segments: Segments, winners: npt.NDArray[np.int64]
@@ -106,6 +106,6 @@ class Deduplicate:
         place = np.arange(len(retract), dtype=np.int64)
         place[retract] = -1
         newest_add = np.maximum.reduceat(place, starts)
-        lone = np.diff(starts, append=len(retract)) == 1
+        lone = segments.lengths == 1
         newest_add[lone] = starts[lone]  # a lone row bypasses the merge
         return segments.order[newest_add[newest_add >= 0]]

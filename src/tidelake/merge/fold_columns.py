@@ -1,7 +1,8 @@
 """The columns of a merge whose engine decides column by column.
 
 A key with one row keeps it: its values are taken by position, like those of functions that choose a
-row. Values that a function computed stand behind the column's own, so that one gather gives both.
+row. Columns whose functions choose the same rows share the positions; what a function computed is
+put in between.
 """
 
 from __future__ import annotations
@@ -12,19 +13,27 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.codec.arrow_memory import joined, take_rows
-from tidelake.merge.functions import NEWEST, ColumnFunction, fold
+from tidelake.codec.arrow_memory import joined, rows_replaced, take_rows
+from tidelake.merge.functions import NEWEST, ColumnFunction, Folded, fold
 from tidelake.merge.layout import Action, Actions, Layout
 
-__all__ = ["fold_columns", "removing"]
+__all__ = ["fold_columns", "no_picks", "removing"]
+
+Positions = npt.NDArray[np.int64]
+
+
+def no_picks(_: ColumnFunction) -> None:
+    """Tell of no column which rows it chooses."""
 
 
 def fold_columns(
     rows: pa.Table,
-    winners: npt.NDArray[np.int64],
+    winners: Positions,
     layout: Layout,
     functions: Iterable[ColumnFunction],
     actions_of: Callable[[ColumnFunction], Actions],
+    *,
+    picks_of: Callable[[ColumnFunction], Positions | None] = no_picks,
 ) -> dict[str, pa.Array]:
     """Compute the columns that are there.
 
@@ -41,6 +50,9 @@ def fold_columns(
     actions_of : callable
         What each row of the layout does to the column; the same array for columns to which the
         rows do the same.
+    picks_of : callable
+        The rows that a column's keys choose [s], negative for null, where that is known without its
+        function; None else. The same array for columns that choose the same rows.
 
     Returns
     -------
@@ -48,25 +60,29 @@ def fold_columns(
     """
     present = set(rows.column_names)
     columns = {}
-    chosen: tuple[Actions, npt.NDArray[np.int64]] | None = None
+    newest: tuple[Actions, Positions] | None = None
+    chosen: tuple[Positions, Positions] | None = None
     for function in functions:
         if function.column not in present:
             continue
         column = joined(rows.column(function.column).chunks)
-        actions = actions_of(function)
-        if chosen is not None and chosen[0] is actions and function.name == NEWEST:
-            columns[function.column] = take_rows(column, chosen[1], near=True, or_null=True)
-            continue
-        folded = fold(function, layout, actions, column)
-        index = winners.copy()
+        folded: Folded | None = picks_of(function)
+        if folded is None:
+            actions = actions_of(function)
+            if newest is not None and newest[0] is actions and function.name == NEWEST:
+                folded = newest[1]  # other columns of the group choose the same rows
+            else:
+                folded = fold(function, layout, actions, column)
+                if function.name == NEWEST and not isinstance(folded, pa.Array):
+                    newest = actions, folded
         if isinstance(folded, pa.Array):
-            index[layout.keys] = len(column) + np.arange(len(folded))
-            column = pa.concat_arrays([column, folded])
-        else:
+            columns[function.column] = rows_replaced(column, winners, layout.keys, folded)
+            continue
+        if chosen is None or chosen[0] is not folded:
+            index = winners.copy()
             index[layout.keys] = folded
-            if function.name == NEWEST:
-                chosen = actions, index  # other columns of the group choose the same rows
-        columns[function.column] = take_rows(column, index, near=True, or_null=True)
+            chosen = folded, index
+        columns[function.column] = take_rows(column, chosen[1], near=True, or_null=True)
     return columns
 
 
@@ -78,7 +94,7 @@ def removing(actions: Actions, removes: npt.NDArray[np.bool_], *, not_null: bool
     actions : int8 array [n]
         What the rows do otherwise.
     removes : bool array [n]
-        Which rows remove what was before.
+        Which rows remove what was before; empty where none does.
     not_null : bool
         The column holds no null: it takes the removing row's value.
     """

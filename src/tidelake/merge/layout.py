@@ -19,6 +19,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -88,16 +89,13 @@ class Ranked:
 
     Parameters
     ----------
-    places : int64 array [n]
-        Places in the layout.
     rows : int64 array [n]
         Row positions.
     slices : tuple of slice
-        Along both, the ranks. A rank has the first so many segments, as many or fewer than the one
+        Along them, the ranks. A rank has the first so many segments, as many or fewer than the one
         before it.
     """
 
-    places: Positions
     rows: Positions
     slices: tuple[slice, ...]
 
@@ -132,6 +130,53 @@ class Ranked:
             before[:] = np.where(mask[rank], values[rank], before)
         return found
 
+    def last_rising(self, sequences: Positions, nothing: np.int64) -> Positions:
+        """Give each segment's last row whose sequence is not below those before it [s].
+
+        Parameters
+        ----------
+        sequences : int64 array [n]
+            Rank after rank.
+        nothing : int64
+            The sequence of rows that are passed over, below all others. Where a segment has no
+            other row the result is -1.
+        """
+        oldest, *newer = self.slices
+        highest = sequences[oldest].copy()
+        found = np.where(highest != nothing, self.rows[oldest], -1)
+        for rank in newer:
+            own, before = sequences[rank], highest[: rank.stop - rank.start]
+            takes = (own >= before) & (own != nothing)
+            # every second row takes or so: numpy's copyto would guess its way through the mask
+            np.putmask(before, takes, own)
+            np.putmask(found[: len(own)], takes, self.rows[rank])
+        return found
+
+    def extremes(
+        self, ranks: npt.NDArray[Any], known: npt.NDArray[np.bool_] | None, *, largest: bool
+    ) -> npt.NDArray[Any]:
+        """Give the largest or smallest of each segment [s]; undefined where none is known.
+
+        Parameters
+        ----------
+        ranks : integer array [n]
+            Rank after rank.
+        known : bool array [n], optional
+            Rank after rank: which take part. None for all.
+        largest : bool
+            The largest, or else the smallest.
+        """
+        better = np.maximum if largest else np.minimum
+        if known is not None:
+            bounds = np.iinfo(ranks.dtype)
+            ranks = np.where(known, ranks, ranks.dtype.type(bounds.min if largest else bounds.max))
+        oldest, *newer = self.slices
+        best = ranks[oldest].copy()
+        for rank in newer:
+            own = ranks[rank]
+            better(best[: len(own)], own, out=best[: len(own)])
+        return best
+
     def some(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Whether a segment has one of these rows [s].
 
@@ -147,30 +192,73 @@ class Ranked:
         return some
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layout:
     """Rows of keys with several rows; the keys with the most rows first.
 
+    What follows from the parameters is made when it is first asked for: most merges have rows that
+    add and keys with few rows, and look at these rank after rank only.
+
     Parameters
     ----------
-    rows : int64 array [n]
-        Row positions, segment after segment, from the oldest row of a key to its newest.
-    starts : int64 array [s]
-        Where each segment starts.
+    order : int64 array
+        Row positions in merge order, those of other keys too.
+    begins : int64 array [s]
+        Along `order`, where each segment starts.
     lengths : int64 array [s]
         Rows of each segment, at least two; falling.
     keys : int64 array [s]
         Which of all keys, in key order, each segment is.
-    by_rank : Ranked, optional
-        The rows rank after rank, where keys have so few rows that a step per rank is the cheapest
-        way through.
     """
 
-    rows: Positions
-    starts: Positions
+    order: Positions
+    begins: Positions
     lengths: Positions
     keys: Positions
-    by_rank: Ranked | None = None
+
+    @cached_property
+    def starts(self) -> Positions:
+        """Where each segment starts in the layout [s]."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    @cached_property
+    def rows(self) -> Positions:
+        """Row positions, segment after segment, from the oldest row of a key to its newest [n]."""
+        places = np.repeat(self.begins - self.starts, self.lengths)
+        places += np.arange(len(places))
+        return self.order.take(places)
+
+    @cached_property
+    def newest_rows(self) -> Positions:
+        """The position of each segment's newest row [s]."""
+        return self.order.take(self.begins + self.lengths - 1)
+
+    @cached_property
+    def added(self) -> Actions:
+        """The actions of rows that are all aggregated as newer values [n]."""
+        return np.full(int(self.lengths.sum()), Action.ADD, np.int8)
+
+    @cached_property
+    def by_rank(self) -> Ranked | None:
+        """The rows rank after rank.
+
+        None where keys have so many that a step per rank is not the cheapest way through.
+        """
+        if len(self.lengths) == 0 or int(self.lengths[0]) > FLAT_ROWS_MAX:
+            return None
+        active = _active(self.lengths)
+        ends = np.cumsum(active).tolist()
+        slices = tuple(slice(end - count, end) for end, count in zip(ends, active, strict=True))
+        return Ranked(self.order.take(self._along_ranks(self.begins)), slices)
+
+    @cached_property
+    def rank_places(self) -> Positions:
+        """Places in the layout, rank after rank [n]."""
+        return self._along_ranks(self.starts)
+
+    def _along_ranks(self, starts: Positions) -> Positions:
+        active = _active(self.lengths)
+        return np.concatenate([starts[:count] + rank for rank, count in enumerate(active)])
 
     @property
     def segment(self) -> Positions:
@@ -184,7 +272,8 @@ class Layout:
 
     def if_all_add(self, actions: Actions) -> Ranked | None:
         """Give the rows rank after rank, where there are few ranks and every row adds."""
-        return self.by_rank if bool((actions == Action.ADD).all()) else None
+        is_so = actions is self.added or bool((actions == Action.ADD).all())
+        return self.by_rank if is_so else None
 
     def ranks(self) -> Iterator[tuple[int, Positions]]:
         """Go through the rows rank by rank.
@@ -198,7 +287,7 @@ class Layout:
         """
         if self.by_rank is not None:
             for rank in self.by_rank.slices:
-                yield rank.stop - rank.start, self.by_rank.places[rank]
+                yield rank.stop - rank.start, self.rank_places[rank]
             return
         for number, active in enumerate(_active(self.lengths)):
             yield active, self.starts[:active] + number
@@ -216,7 +305,7 @@ class Layout:
     def last_of(self, mask: npt.NDArray[np.bool_]) -> Positions:
         """Give the last place of a mask in each segment [s]; -1 where it has none."""
         if self.by_rank is not None:
-            return self.by_rank.newest(mask[self.by_rank.places], self.by_rank.places)
+            return self.by_rank.newest(mask[self.rank_places], self.rank_places)
         last = np.maximum.accumulate(np.where(mask, np.arange(len(mask), dtype=np.int64), -1))
         last = last[self.last]
         return np.where(last >= self.starts, last, -1)
@@ -252,18 +341,14 @@ def layout_of(segments: Segments) -> Layout:
     >>> layout.rows.tolist(), layout.keys.tolist()
     ([0, 3, 1, 2], [1, 2])
     """
-    starts = segments.starts
-    lengths = np.diff(starts, append=len(segments.order))
+    lengths = segments.lengths
     keys = np.flatnonzero(lengths > 1)
-    own = lengths[keys]
+    own = lengths.take(keys)
     longest = int(own.max(initial=0))
     fewer = (longest - own).astype(np.min_scalar_type(longest))  # numpy counts small ones to sort
     falling = np.argsort(fewer, kind="stable")
-    keys, own = keys[falling], own[falling]
-    own_starts = np.cumsum(own) - own
-    places = np.repeat(starts[keys] - own_starts, own) + np.arange(int(own.sum()))
-    rows = segments.order[places]
-    return Layout(rows, own_starts, own, keys, _by_rank(rows, own_starts, own))
+    keys = keys.take(falling)
+    return Layout(segments.order, segments.starts.take(keys), own.take(falling), keys)
 
 
 def _active(lengths: Positions) -> list[int]:
@@ -272,13 +357,3 @@ def _active(lengths: Positions) -> list[int]:
         return []
     ended = np.cumsum(np.bincount(lengths)[:-1])  # segments that end before a rank
     return (len(lengths) - ended).tolist()
-
-
-def _by_rank(rows: Positions, starts: Positions, lengths: Positions) -> Ranked | None:
-    if len(lengths) == 0 or int(lengths[0]) > FLAT_ROWS_MAX:
-        return None
-    active = _active(lengths)
-    places = np.concatenate([starts[:count] + rank for rank, count in enumerate(active)])
-    ends = np.cumsum(active).tolist()
-    slices = tuple(slice(end - count, end) for end, count in zip(ends, active, strict=True))
-    return Ranked(places, rows[places], slices)

@@ -24,13 +24,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.codec.arrow_memory import joined
+from tidelake.codec.arrow_memory import joined, take_rows
+from tidelake.codec.number_column import has_numbers, numbers_at
 from tidelake.errors import InvalidInputError
 from tidelake.merge.column_rules import SequenceGroup
 from tidelake.merge.engine import Merged
 from tidelake.merge.fold_columns import fold_columns, removing
 from tidelake.merge.functions import NEWEST, ColumnFunction
-from tidelake.merge.layout import Action, Actions, Layout, layout_of
+from tidelake.merge.layout import Action, Actions, Layout, Ranked, layout_of
 from tidelake.merge.segments import Segments
 from tidelake.merge.sequence import rank_column
 from tidelake.types.row_kind import RowKind
@@ -117,10 +118,15 @@ class PartialUpdate:
             A row retracts, and nothing says what that means.
         """
         winners = segments.newest
-        kinds = segments.kinds[winners]
+        kinds = segments.kinds.take(winners)
         layout = layout_of(segments)
         if not len(layout.keys):
             return Merged(winners, kinds)
+        if not segments.may_retract and layout.by_rank is not None and self._only_chooses():
+            kinds[layout.keys] = RowKind.INSERT
+            columns = self._chosen_columns(rows, winners, layout, layout.by_rank)
+            self._check_nulls(columns)
+            return Merged(winners, kinds, columns)
         own_kinds = segments.kinds[layout.rows]
         adds = (own_kinds & 1) == 0
         retracts = not adds.all()
@@ -149,6 +155,41 @@ class PartialUpdate:
         self._check_nulls(columns)
         return Merged(winners, kinds, columns)
 
+    def _only_chooses(self) -> bool:
+        """Whether groups have no functions: all their columns have the values of one row."""
+        return all(
+            function.name == NEWEST
+            for function in self.functions
+            for group in self.groups
+            if function.column in group.columns_and_members
+        )
+
+    def _chosen_columns(
+        self,
+        rows: pa.Table,
+        winners: npt.NDArray[np.int64],
+        layout: Layout,
+        ranked: Ranked,
+    ) -> dict[str, pa.Array]:
+        """Compute the columns where every row adds and each group chooses one row.
+
+        What the other way gives too; without the actions of each row, which nothing asks for here.
+        """
+        picks: dict[str, npt.NDArray[np.int64]] = {}
+        for group in self.groups:
+            if group.columns[0] in rows.column_names:
+                own, _ = self._ranks(rows, ranked.rows, group)
+                chosen = ranked.last_rising(own, NOTHING)
+                picks |= dict.fromkeys(group.columns_and_members, chosen)
+        return fold_columns(
+            rows,
+            winners,
+            layout,
+            self.functions,
+            lambda _: layout.added,
+            picks_of=lambda function: picks.get(function.column),
+        )
+
     def _actions(self, function: ColumnFunction, layout: Layout, decided: _Decided) -> Actions:
         adds = decided.adds
         for group, newer, empty in zip(decided.groups, decided.newer, decided.empty, strict=True):
@@ -172,7 +213,7 @@ class PartialUpdate:
         groups = tuple(g for g in self.groups if g.columns[0] in rows.column_names)
         ranks, after_removal = [], []
         for group in groups:
-            own, begun = self._ranks(rows, layout, group)
+            own, begun = self._ranks(rows, layout.rows, group)
             if self.ignore_delete:
                 own = np.where(adds, own, NOTHING)
             ranks.append(own)
@@ -196,20 +237,21 @@ class PartialUpdate:
         return _Decided(groups, newer, tuple(own == NOTHING for own in ranks), removes, adds)
 
     def _ranks(
-        self, rows: pa.Table, layout: Layout, group: SequenceGroup
+        self, rows: pa.Table, positions: npt.NDArray[np.int64], group: SequenceGroup
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Number the rows' sequences in their order; and what is left of each if its row removes.
 
         What is left are the columns that hold no null.
         """
-        places = pa.array(layout.rows)
-        columns = [joined(rows.column(name).chunks).take(places) for name in group.columns]
         stays = [name in self.not_null for name in group.columns]
-        count = len(layout.rows)
+        sources = [joined(rows.column(name).chunks) for name in group.columns]
+        count = len(positions)
         if not any(stays) or not group.removes:
-            own = _order_numbers(columns, group)
-            left = np.full(count, NOTHING) if not any(stays) else own
-            return own, left
+            own = _plain_numbers(sources, group, positions)
+            if own is None:
+                own = _order_numbers(_taken(sources, positions), group)
+            return own, np.full(count, NOTHING) if not any(stays) else own
+        columns = _taken(sources, positions)
         emptied = [
             column if kept else pa.nulls(count, column.type)
             for column, kept in zip(columns, stays, strict=True)
@@ -230,6 +272,24 @@ class PartialUpdate:
                 raise _retract_not_null(name)
 
 
+def _plain_numbers(
+    sources: Sequence[pa.Array], group: SequenceGroup, positions: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64] | None:
+    """What :func:`_order_numbers` gives where the sequence is one number, none negative."""
+    if len(sources) > 1 or not has_numbers(group.types[0]):
+        return None
+    numbers, known = numbers_at(sources[0], group.types[0], positions)
+    numbers = numbers if known is None else np.where(known, numbers, 0)
+    if numbers.dtype.kind != "i" or int(numbers.min(initial=0)) < 0:
+        return None
+    # instants and versions are ranks as they are
+    return (numbers if known is None else np.where(known, numbers, NOTHING)).astype(np.int64)
+
+
+def _taken(sources: Sequence[pa.Array], positions: npt.NDArray[np.int64]) -> list[pa.Array]:
+    return [take_rows(source, positions, near=True) for source in sources]
+
+
 def _order_numbers(columns: Sequence[pa.Array], group: SequenceGroup) -> npt.NDArray[np.int64]:
     """Numbers that order the rows' sequences; :data:`NOTHING` where all fields are null."""
     ranks: list[npt.NDArray[Any]] = []
@@ -238,9 +298,6 @@ def _order_numbers(columns: Sequence[pa.Array], group: SequenceGroup) -> npt.NDA
     empty = np.ones(len(ranks[0]), np.bool_)
     for column in columns:
         empty &= column.is_null().to_numpy(zero_copy_only=False)
-    own = ranks[-1]
-    if len(columns) == 1 and own.dtype == np.int64 and own.min(initial=0) > NOTHING:
-        return np.where(empty, NOTHING, own)  # instants and versions are ranks as they are
     order = np.lexsort(ranks[::-1])
     rises = np.zeros(len(order), np.bool_)
     for rank in ranks:

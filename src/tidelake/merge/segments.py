@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ TIES_MAX = 4  # one row in so many
 BLOCK_ROWS = 64  # a multiple of 8, so that a block of any width is whole words
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Segments:
     """Rows in merge order.
 
@@ -65,24 +66,32 @@ class Segments:
     first: npt.NDArray[np.bool_]
     kinds: npt.NDArray[np.int8]
 
-    @property
+    @cached_property
     def starts(self) -> npt.NDArray[np.int64]:
         """Along `order`, where each segment starts [number of keys]."""
         return np.flatnonzero(self.first)
 
-    @property
-    def last(self) -> npt.NDArray[np.bool_]:
-        """Along `order`: whether a key's segment ends here."""
-        last = np.empty(len(self.first), np.bool_)
-        last[:-1] = self.first[1:]
-        last[-1:] = True
-        return last
+    @cached_property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """How many rows each segment has [number of keys]."""
+        starts = self.starts
+        lengths = np.empty_like(starts)
+        np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
+        lengths[-1:] = len(self.order) - starts[-1:]
+        return lengths
 
     @property
     def newest(self) -> npt.NDArray[np.int64]:
         """The row position of each key's newest row [number of keys]."""
-        # a gather by a mask of rows here and there costs twice as much
-        return self.order.take(np.flatnonzero(self.last))
+        ends = np.empty_like(self.starts)
+        np.subtract(self.starts[1:], 1, out=ends[:-1])
+        ends[-1:] = len(self.order) - 1
+        return self.order.take(ends)
+
+    @cached_property
+    def may_retract(self) -> bool:
+        """Whether any row retracts; also one that :meth:`lowest_level_only` left out."""
+        return bool((self.kinds & 1).any())
 
     def lowest_level_only(self, levels: npt.NDArray[np.int64]) -> Segments:
         """Leave out rows that a lower level holds already, merged; rows of level 0 all stay.
@@ -101,10 +110,8 @@ class Segments:
         """
         own = levels[self.order]
         high = own > 0
-        starts = self.starts
-        lengths = np.diff(starts, append=len(own))
-        lowest = np.minimum.reduceat(np.where(high, own, np.iinfo(np.int64).max), starts)
-        stays = ~high | (own == np.repeat(lowest, lengths))
+        lowest = np.minimum.reduceat(np.where(high, own, np.iinfo(np.int64).max), self.starts)
+        stays = ~high | (own == np.repeat(lowest, self.lengths))
         if stays.all():
             return self
         segment = np.cumsum(self.first)[stays]

@@ -39,7 +39,7 @@ from tidelake.scan.context import ReadContext
 from tidelake.scan.expired import told_if_expired
 from tidelake.scan.prune import scan_filter
 from tidelake.scan.split import Run, Section, Split
-from tidelake.scan.system_columns import known_system_columns, with_known
+from tidelake.scan.system_columns import KnownColumns, known_system_columns
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of, evaluate
 
@@ -183,10 +183,11 @@ def _read_section(
     def source(level: int, run: Run) -> RunSource:
         def batches(batch_bytes: int) -> Iterator[pa.RecordBatch]:
             for file in run:
+                columns = KnownColumns(known, file)
                 for batch in _file_batches(
                     context, split, file, fields, parts.below_merge, batch_bytes=batch_bytes
                 ):
-                    yield with_known(batch, known, file)
+                    yield columns.added_to(batch)
 
         sizes = [(f.file_name, f.file_size_bytes, f.row_count) for f in run]
         held = (held_bytes(n, fields, file_size_bytes=s, row_count=c) for n, s, c in sizes)

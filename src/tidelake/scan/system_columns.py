@@ -25,7 +25,7 @@ from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.row_kind import RowKind
 
-__all__ = ["known_system_columns", "with_known"]
+__all__ = ["KnownColumns", "known_system_columns"]
 
 
 def known_system_columns(section: Section, *, keep_kinds: bool) -> frozenset[DataField]:
@@ -55,17 +55,35 @@ def _is_newer_run_by_run(section: Section) -> bool:
     return True
 
 
-def with_known(
-    rows: pa.RecordBatch, known: AbstractSet[DataField], file: DataFileMeta
-) -> pa.RecordBatch:
-    """Add the columns that were not read, as one value for all rows of the file."""
-    if not known:
-        return rows
-    values = {
-        SEQUENCE_FIELD: np.int64(file.max_sequence_number),
-        KIND_FIELD: np.int8(RowKind.INSERT),
-    }
-    added = [field for field in (SEQUENCE_FIELD, KIND_FIELD) if field in known]
-    columns = [pa.repeat(values[field], rows.num_rows) for field in added]
-    schema = pa.schema([*rows.schema, *to_arrow_schema(added)])
-    return pa.RecordBatch.from_arrays([*rows.columns, *columns], schema=schema)
+class KnownColumns:
+    """Adds the columns that were not read to the batches of a file, as one value for all rows.
+
+    The values are written once, and all batches share them.
+
+    Parameters
+    ----------
+    known : set of DataField
+        As :func:`known_system_columns` gives them.
+    file : DataFileMeta
+        The file.
+    """
+
+    def __init__(self, known: AbstractSet[DataField], file: DataFileMeta) -> None:
+        self._fields = [field for field in (SEQUENCE_FIELD, KIND_FIELD) if field in known]
+        self._values = {
+            SEQUENCE_FIELD: np.int64(file.max_sequence_number),
+            KIND_FIELD: np.int8(RowKind.INSERT),
+        }
+        self._schema = to_arrow_schema(self._fields)
+        self._columns: list[pa.Array] = []
+
+    def added_to(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Give the rows with the columns behind their own."""
+        if not self._fields:
+            return rows
+        count = rows.num_rows
+        if not self._columns or len(self._columns[0]) < count:
+            self._columns = [pa.repeat(self._values[field], count) for field in self._fields]
+        columns = [column.slice(0, count) for column in self._columns]
+        schema = pa.schema([*rows.schema, *self._schema])
+        return pa.RecordBatch.from_arrays([*rows.columns, *columns], schema=schema)

@@ -2,8 +2,8 @@
 
 Paimon takes them and does nothing with them: a sum that was asked for is then the newest value, an
 engine without a primary key keeps all rows, the delimiter of a column that is no ``listagg`` is
-nowhere to be seen. Here they are refused where a
-user gives them. A table that has them on disk is used as it is.
+nowhere to be seen. Here they are refused where a user gives them. A table that has them on disk is
+used as it is.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tidelake.codec.arrow_memory import joined, take_rows, valid_rows
+from tidelake.codec.arrow_memory import joined, rows_replaced, take_rows, valid_rows
 
 COUNT = 5000
 
@@ -172,3 +172,43 @@ def test_neighbours_are_not_copied():
     column = JOINED["numbers"]
     whole = joined([column.slice(1, 2), column.slice(3, 2)])
     assert whole.buffers()[1].address == column.buffers()[1].address
+
+
+REPLACED = {
+    "int8": pa.array([1, 2, 3, 4], pa.int8()),
+    "int32": pa.array([1, None, 3, 4], pa.int32()),
+    "double": pa.array([0.5, -0.0, float("nan"), None]),
+    "decimal": pa.array(["1.25", None, "-3.00", "9.99"]).cast(pa.decimal128(5, 2)),
+    "timestamp": pa.array([1, 2, None, 4], pa.timestamp("us")),
+    "bool": pa.array([True, None, False, True]),
+    "text": pa.array(["a", "bc", None, ""]),
+    "list": pa.array([[1], None, [], [2, 3]]),
+    "bytes of 3": pa.array([b"abc", None, b"def", b"ghi"], pa.binary(3)),
+    "no nulls": pa.array([7, 8, 9, 10]),
+}
+
+
+@pytest.mark.parametrize("nulls", [True, False])
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("kind", REPLACED)
+def test_replaced_rows_are_those_of_a_loop(kind, start, nulls):
+    column = REPLACED[kind].slice(start)
+    own = column.slice(0, 2) if nulls else column.drop_null().slice(0, 2)
+    positions, at = np.array([2, 0, 1, 1, 2]), np.array([3, 0])
+    wanted = [column[int(p)].as_py() for p in positions]
+    for place, value in zip(at, own.to_pylist(), strict=True):
+        wanted[place] = value
+    found = rows_replaced(column, positions, at, own)
+    found.validate(full=True)
+    assert found.type == column.type
+    assert repr(found.to_pylist()) == repr(wanted)
+    none = np.zeros(0, np.int64)
+    kept = rows_replaced(column, positions, none, own.slice(0, 0))
+    assert repr(kept.to_pylist()) == repr([column[int(p)].as_py() for p in positions])
+
+
+@pytest.mark.parametrize("kind", ["int32", "text", "bool"])
+def test_rows_of_an_empty_column_are_all_replaced(kind):
+    none = np.zeros(0, np.int64)
+    column = REPLACED[kind].slice(0, 0)
+    assert len(rows_replaced(column, none, none, column)) == 0

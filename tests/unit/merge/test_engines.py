@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from proving.one_key import Refused, aggregated, float32, partially_updated
 
 from tidelake.errors import InvalidInputError
 from tidelake.format.file_index.roaring import encode_one
+from tidelake.merge import layout as layouts
 from tidelake.merge.aggregation import Aggregation
 from tidelake.merge.column_rules import SequenceGroup
 from tidelake.merge.functions import NEWEST, ColumnFunction, check_function
@@ -272,7 +274,7 @@ GROUPED_TYPES = {
     "h2": "STRING",
     "d": "STRING",
 }
-SEQUENCES = st.integers(0, 3) | st.none()
+SEQUENCES = st.integers(-1, 3) | st.none()
 GROUPED_VALUES = st.fixed_dictionaries(
     {
         "a": st.integers(-3, 3) | st.none(),
@@ -291,8 +293,9 @@ MEMBER_FUNCTIONS = {
 }
 
 
+@pytest.mark.parametrize("flat", [True, False])
 @given(data=st.data())
-def test_sequence_groups_are_the_loop(data):
+def test_sequence_groups_are_the_loop(flat, data):
     removes = data.draw(st.sampled_from([(), ("g",), ("h",), ("g", "h")]))
     groups = (
         SequenceGroup(("g1",), (parse_type("INT"),), ("a", "b"), removes="g" in removes),
@@ -305,8 +308,10 @@ def test_sequence_groups_are_the_loop(data):
     )
     types = {name: parse_type(text) for name, text in GROUPED_TYPES.items()}
     functions, models = [], {}
+    only_chooses = data.draw(st.booleans())
     for name, data_type in types.items():
-        chosen = data.draw(st.sampled_from(MEMBER_FUNCTIONS.get(name, (None,))))
+        offered = (None,) if only_chooses else MEMBER_FUNCTIONS.get(name, (None,))
+        chosen = data.draw(st.sampled_from(offered))
         ignore = chosen is not None and data.draw(st.booleans())
         default = NEWEST if name != "d" else "last_non_null_value"
         functions.append(ColumnFunction(name, chosen or default, data_type, ignore_retract=ignore))
@@ -316,12 +321,13 @@ def test_sequence_groups_are_the_loop(data):
     rows = st.lists(st.tuples(kinds, GROUPED_VALUES), min_size=1, max_size=6)
     keys = data.draw(st.lists(rows, min_size=1, max_size=5))
     described = [(g.columns, g.members, g.removes) for g in groups]
-    check(
-        PartialUpdate(tuple(functions), groups),
-        keys,
-        types,
-        lambda own: partially_updated(own, models, described),
-    )
+    with mock.patch.object(layouts, "FLAT_ROWS_MAX", 32 if flat else 1):
+        check(
+            PartialUpdate(tuple(functions), groups),
+            keys,
+            types,
+            lambda own: partially_updated(own, models, described),
+        )
 
 
 @given(data=st.data())

@@ -73,21 +73,37 @@ def test_extremes_are_those_of_a_loop(flat, name, type_, values, monkeypatch):
     layout, rng = drawn_layout(11)
     column = pa.array([values[at] for at in rng.integers(0, len(values), len(layout.rows) + 40)])
     actions = rng.choice([Action.SKIP, Action.ADD, Action.OLDER], len(layout.rows)).astype(np.int8)
-    picked = fold(ColumnFunction("c", name, parse_type(type_)), layout, actions, column)
+    folded = fold(ColumnFunction("c", name, parse_type(type_)), layout, actions, column)
+    if isinstance(folded, np.ndarray):
+        found = [None if at < 0 else column[int(at)].as_py() for at in folded]
+    else:
+        found = folded.to_pylist()
     for number, span in enumerate(spans(layout)):
-        best = -1
+        rows = [int(layout.rows[at]) for at in span if actions[at] != Action.SKIP]
+        own = [v for row in rows if (v := column[row].as_py()) is not None]
+        best = {"max": max, "min": min}[name](own, key=total_order, default=None)
+        assert repr(found[number]) == repr(best)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_last_rising_sequence_is_that_of_a_loop(seed):
+    layout, rng = drawn_layout(seed)
+    sequences = rng.integers(-1, 4, len(layout.rows))
+    wanted = []
+    for span in spans(layout):
+        highest, chosen = -1, -1
         for at in span:
-            row = int(layout.rows[at])
-            value = column[row].as_py()
-            if actions[at] == Action.SKIP or value is None:
-                continue
-            if best < 0:
-                best = row
-                continue
-            mine, before = total_order(value), total_order(column[best].as_py())
-            if (mine > before) if name == "max" else (mine < before):
-                best = row
-        assert picked[number] == best
+            if sequences[at] != -1 and sequences[at] >= highest:
+                highest, chosen = sequences[at], int(layout.rows[at])
+        wanted.append(chosen)
+    found = layout.by_rank.last_rising(sequences[layout.rank_places], np.int64(-1))
+    assert found.tolist() == wanted
+
+
+def test_ranks_are_those_of_the_layout():
+    layout, _ = drawn_layout(4)
+    assert layout.rows[layout.rank_places].tolist() == layout.by_rank.rows.tolist()
+    assert layout.newest_rows.tolist() == layout.rows[layout.last].tolist()
 
 
 def total_order(value):
@@ -199,6 +215,6 @@ def test_rows_that_all_add(name, type_, values, ranked, nulls, monkeypatch):
     if isinstance(folded, np.ndarray):
         found = [None if at < 0 else rows[at] for at in folded]
     else:
-        found = folded.to_pylist()
+        found = (folded.cast(pa.int32()) if type_ == "DATE" else folded).to_pylist()
     wanted = [python_fold(name, [rows[layout.rows[at]] for at in span]) for span in spans(layout)]
     assert [repr(value) for value in found] == [repr(value) for value in wanted]

@@ -9,7 +9,7 @@ import tidelake
 from tidelake.codec.binary_row import serialize_row
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
 from tidelake.metadata.data_file import EMPTY_STATS, DataFileMeta
-from tidelake.scan.system_columns import known_system_columns, with_known
+from tidelake.scan.system_columns import KnownColumns, known_system_columns
 from tidelake.types import parse_type
 
 KEY = serialize_row((1,), [parse_type("INT NOT NULL")])
@@ -60,13 +60,20 @@ def test_kinds_are_read_for_a_reader_that_hands_them_on():
 
 
 def test_known_columns_have_their_types_and_a_number_of_the_file():
+    columns = KnownColumns(frozenset(BOTH), file_of(13, 20))
+    for count in (2, 1, 3):
+        full = columns.added_to(pa.record_batch({"k": list(range(count))}))
+        assert full.schema.names == ["k", SEQUENCE_FIELD.name, KIND_FIELD.name]
+        assert full.schema.field(1).type == pa.int64()
+        assert full.schema.field(2).type == pa.int8()
+        assert len(full.column(1)) == count
+        assert set(full.column(1).to_pylist()) <= set(range(13, 21))
+        assert full.column(2).to_pylist() == [0] * count
+
+
+def test_nothing_is_added_where_nothing_is_known():
     rows = pa.record_batch({"k": [1, 2]})
-    full = with_known(rows, frozenset(BOTH), file_of(13, 20))
-    assert full.schema.names == ["k", SEQUENCE_FIELD.name, KIND_FIELD.name]
-    assert full.schema.field(1).type == pa.int64()
-    assert full.schema.field(2).type == pa.int8()
-    assert set(full.column(1).to_pylist()) <= set(range(13, 21))
-    assert full.column(2).to_pylist() == [0, 0]
+    assert KnownColumns(frozenset(), file_of(13, 20)).added_to(rows) is rows
 
 
 def test_rows_are_those_of_the_newest_write(tmp_path):

@@ -21,7 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.codec.arrow_memory import fixed_values, take_rows, valid_rows
+from tidelake.codec.arrow_memory import fixed_values, valid_rows
+from tidelake.codec.number_column import has_numbers, number_array, numbers_at
 from tidelake.errors import InvalidInputError
 from tidelake.merge.layout import Action, Actions, Events, Layout, Ranked
 from tidelake.types import DataType, TypeRoot
@@ -30,7 +31,6 @@ from tidelake.types.arrow import to_arrow_type
 __all__ = ["Overflow", "product", "total"]
 
 WORD_BITS = 62  # of a sum that is kept in 64 bits, with room to spare
-WORD_DIGITS = 18
 LIMB_BITS = 32
 LIMB_MASK = (1 << LIMB_BITS) - 1
 DECIMAL_LIMBS = 4
@@ -73,11 +73,11 @@ def total(
     pyarrow.Array [s]
     """
     ranked = layout.if_all_add(actions)
-    if ranked is not None and (data_type.root in FLOATS or _has_words(data_type)):
+    if ranked is not None and has_numbers(data_type):
         sums = _sums_by_rank(ranked, column, data_type, overflow)
         if sums is not None:
             return sums
-    elif _has_words(data_type):
+    elif data_type.root not in FLOATS and has_numbers(data_type):
         words = _words(column, data_type, len(layout.rows))
         if words is not None:
             return _word_sums(layout, actions, words, column, data_type, overflow)
@@ -97,27 +97,24 @@ def total(
     return _placed(layout, events, _from_limbs(limbs, data_type, overflow))
 
 
-def _has_words(data_type: DataType) -> bool:
-    """Whether each value of a numeric type fits 64 bits as an integer."""
-    if data_type.root in INTEGERS:
-        return True
-    return data_type.root not in FLOATS and to_arrow_type(data_type).precision <= WORD_DIGITS
-
-
 def _words(column: pa.Array, data_type: DataType, count: int) -> npt.NDArray[np.int64] | None:
     """The values as 64-bit integers, where so many of them can be added up in 64 bits.
 
-    Undefined under a null, and small there as well. Requires: the type has words.
+    Undefined under a null, and small there as well. Requires: an integer, or a narrow decimal.
     """
-    assert _has_words(data_type), f"{data_type} does not fit 64 bits"
     if data_type.root in INTEGERS:
         words = fixed_values(column, INTEGERS[data_type.root])
     else:
         words = fixed_values(column, np.int64, per_row=2)[::2]
     if len(words) == 0:
         return None
+    return words if _fit_word(words, count) else None
+
+
+def _fit_word(words: npt.NDArray[np.signedinteger[Any]], count: int) -> bool:
+    """Whether so many of these numbers can be added up in 64 bits."""
     largest = max(abs(int(words.min())), abs(int(words.max())))
-    return words if largest * count < 1 << WORD_BITS else None
+    return largest * count < 1 << WORD_BITS
 
 
 def _word_sums(
@@ -131,32 +128,30 @@ def _word_sums(
     used = _used(layout, actions, column)
     terms = np.where(used, words[layout.rows], 0).astype(np.int64, copy=False)
     np.negative(terms, out=terms, where=actions == Action.RETRACT)
-    unknown = layout.sums(used.astype(np.int64)) == 0
-    return _of_words(layout.sums(terms), unknown, data_type, overflow)
+    known = layout.sums(used.astype(np.int64)) > 0
+    return _of_words(layout.sums(terms), known, data_type, overflow)
 
 
 def _sums_by_rank(
     ranked: Ranked, column: pa.Array, data_type: DataType, overflow: Overflow
 ) -> pa.Array | None:
     """The sums where every row adds; None for integers that may not fit 64 bits on the way."""
-    own = take_rows(column, ranked.rows, near=True)
-    valid = valid_rows(own)
+    numbers, valid = numbers_at(column, data_type, ranked.rows)
     if data_type.root in FLOATS:
-        floats, unknown = _float_sums(ranked, fixed_values(own, FLOATS[data_type.root]), valid)
-        return pa.array(floats, to_arrow_type(data_type), unknown)
-    words = _words(own, data_type, len(ranked.rows))
-    if words is None:
+        floats, known = _float_sums(ranked, numbers, valid)
+        return number_array(floats, known, data_type)
+    if not _fit_word(numbers, len(numbers)):
         return None
-    terms = words.astype(np.int64, copy=False)
+    terms = numbers.astype(np.int64, copy=False)
     if valid is None:
         return _of_words(ranked.sums(terms), None, data_type, overflow)
-    return _of_words(ranked.sums(terms * valid), ~ranked.some(valid), data_type, overflow)
+    return _of_words(ranked.sums(terms * valid), ranked.some(valid), data_type, overflow)
 
 
 def _float_sums(
     ranked: Ranked, terms: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    """The sums and which keys have none; a key's first value begins its sum: 0.0 and -0.0 are 0.0.
+    """The sums and which keys have one; a key's first value begins its sum: 0.0 and -0.0 are 0.0.
 
     Parameters
     ----------
@@ -176,27 +171,25 @@ def _float_sums(
             np.add(before, term, out=before, where=begun & has)
             np.copyto(before, term, where=has & ~begun)
             begun |= has
-    return sums, ~known
+    return sums, known
 
 
 def _of_words(
     sums: npt.NDArray[np.int64],
-    unknown: npt.NDArray[np.bool_] | None,
+    known: npt.NDArray[np.bool_] | None,
     data_type: DataType,
     overflow: Overflow,
 ) -> pa.Array:
     """Values of the type: integers, or decimals of unscaled values."""
-    arrow_type = to_arrow_type(data_type)
     if data_type.root in INTEGERS:
         bounds = np.iinfo(INTEGERS[data_type.root])
-        if ((sums < bounds.min) | (sums > bounds.max)).any():
-            raise overflow()
-        return pa.array(sums.astype(INTEGERS[data_type.root]), arrow_type, unknown)
-    if (np.abs(sums) >= 10**arrow_type.precision).any():
+        low, high = int(bounds.min), int(bounds.max)
+    else:
+        high = 10 ** to_arrow_type(data_type).precision - 1
+        low = -high
+    if int(sums.min(initial=0)) < low or int(sums.max(initial=0)) > high:
         raise overflow()
-    halves = np.stack([sums, sums >> (63)], axis=1)
-    valid = None if unknown is None else pa.array(~unknown).buffers()[1]
-    return pa.Array.from_buffers(arrow_type, len(sums), [valid, pa.py_buffer(halves)])
+    return number_array(sums, known, data_type)
 
 
 def _used(layout: Layout, actions: Actions, column: pa.Array) -> npt.NDArray[np.bool_]:

@@ -105,7 +105,7 @@ def fold(function: ColumnFunction, layout: Layout, actions: Actions, column: pa.
     InvalidInputError
         A row is retracted and the function cannot, or a result does not fit the column.
     """
-    if (actions == Action.RETRACT).any():
+    if actions is not layout.added and (actions == Action.RETRACT).any():
         if function.ignore_retract:
             actions = np.where(actions == Action.RETRACT, np.int8(Action.SKIP), actions)
         elif not function.retracts:

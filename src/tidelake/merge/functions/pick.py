@@ -1,9 +1,9 @@
-"""Functions that choose one of the rows: their result is a position, whatever the type.
+"""Functions that choose one of the rows: their result is a position, mostly, whatever the type.
 
 Source: Paimon's ``FieldLastValueAgg``, ``FieldLastNonNullValueAgg``, ``FieldFirstValueAgg``,
 ``FieldFirstNonNullValueAgg``, ``FieldMaxAgg``, ``FieldMinAgg`` (1.3.1). Cost O(n), but for rows
 that come with an older sequence, or after a removal, where the accumulator's state counts: there
-one vector step per rank.
+one vector step per rank. A maximum of numbers is computed as such, without a position.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.codec.arrow_memory import take_rows, valid_rows
-from tidelake.codec.key_order import (
-    comparable_values,
-    encode_keys,
-    has_comparable_values,
-    key_widths,
+from tidelake.codec.arrow_memory import valid_rows
+from tidelake.codec.key_order import encode_keys, key_widths
+from tidelake.codec.number_column import (
+    has_numbers,
+    number_array,
+    numbers_at,
+    numbers_of_ranks,
+    ranks_of_numbers,
 )
 from tidelake.merge.layout import Action, Actions, Layout, Ranked
 from tidelake.merge.segments import compact_keys
@@ -57,7 +59,7 @@ def last_value(layout: Layout, actions: Actions) -> Picks:
         Row positions, :data:`NONE` for null.
     """
     if layout.if_all_add(actions) is not None:
-        return layout.rows[layout.last]
+        return layout.newest_rows
     return _at_last(layout, actions, (actions != Action.SKIP) & (actions != Action.OLDER))
 
 
@@ -72,8 +74,8 @@ def last_non_null_value(layout: Layout, actions: Actions, valid: Mask | None) ->
     ranked = layout.if_all_add(actions)
     if ranked is not None:
         if valid is None:
-            return layout.rows[layout.last]
-        return ranked.newest(valid[ranked.rows], ranked.rows)
+            return layout.newest_rows
+        return ranked.newest(valid.take(ranked.rows), ranked.rows)
     valid = _of_layout(layout, valid)
     if not (actions == Action.OLDER).any():
         event = ((actions == Action.ADD) | (actions == Action.RETRACT)) & valid
@@ -141,7 +143,7 @@ def _first(layout: Layout, actions: Actions, counts: Mask, *, keeps_null: bool) 
 
 def extreme(
     layout: Layout, actions: Actions, column: pa.Array, data_type: DataType, *, largest: bool
-) -> Picks:
+) -> Picks | pa.Array:
     """Choose the row with the largest or the smallest value; of equal ones the oldest.
 
     Parameters
@@ -152,17 +154,23 @@ def extreme(
         Its type; floats compare by their total order, NaN largest.
     largest : bool
         The largest, or else the smallest.
+
+    Returns
+    -------
+    int64 array [s] or pyarrow.Array [s]
+        Row positions; of numbers the values themselves.
     """
     ranked = layout.by_rank
     counts = _counted(layout, actions)
-    if ranked is not None and has_comparable_values(data_type):
-        own = take_rows(column, ranked.rows, near=True)
-        known = valid_rows(own)
+    if ranked is not None and has_numbers(data_type):
+        numbers, known = numbers_at(column, data_type, ranked.rows)
         if counts is not None:
-            used = counts[ranked.places]
+            used = counts[layout.rank_places]
             known = used if known is None else used & known
-        codes = comparable_values(own, data_type)
-        return _extreme_of_ranks(ranked, codes, known, largest=largest)
+        ranks = ranks_of_numbers(numbers, data_type)
+        best = ranked.extremes(ranks, known, largest=largest)
+        begun = None if known is None else ranked.some(known)
+        return number_array(numbers_of_ranks(best, data_type), begun, data_type)
     valid = _of_layout(layout, valid_rows(column))
     counts = valid if counts is None else counts & valid
     events = layout.events(counts)
@@ -176,7 +184,7 @@ def extreme(
     if ranked is not None:
         spread = np.zeros(len(layout.rows), codes.dtype)
         spread[events.at] = codes
-        places = ranked.places
+        places = layout.rank_places
         return _extreme_of_ranks(ranked, spread[places], counts[places], largest=largest)
     best = (np.maximum if largest else np.minimum).reduceat(codes, events.starts)
     hit = codes == np.repeat(best, events.lengths)
@@ -194,7 +202,7 @@ def _counted(layout: Layout, actions: Actions) -> Mask | None:
 
 
 def _extreme_of_ranks(
-    ranked: Ranked, codes: npt.NDArray[Any], known: Mask | None, *, largest: bool
+    ranked: Ranked, codes: npt.NDArray[Any], known: Mask, *, largest: bool
 ) -> Picks:
     """Choose rank by rank.
 
@@ -202,23 +210,20 @@ def _extreme_of_ranks(
     ----------
     codes : array [n]
         Rank after rank: the values in an order that numpy compares.
-    known : bool array [n], optional
-        Rank after rank: whether the row takes part. None where all do.
+    known : bool array [n]
+        Rank after rank: whether the row takes part.
     """
     beats = np.greater if largest else np.less
     oldest, *newer = ranked.slices
-    best, picks = codes[oldest].copy(), ranked.rows[oldest].copy()
-    begun = None if known is None else known[oldest].copy()
+    best, picks, begun = codes[oldest].copy(), ranked.rows[oldest].copy(), known[oldest].copy()
     for rank in newer:
         active = rank.stop - rank.start
         takes = beats(codes[rank], best[:active])
-        if known is not None and begun is not None:
-            takes |= ~begun[:active]
-            takes &= known[rank]
-            begun[:active] |= known[rank]
+        takes |= ~begun[:active]
+        takes &= known[rank]
+        begun[:active] |= known[rank]
         # every second row takes or so: numpy's copyto would guess its way through the mask
         np.putmask(best[:active], takes, codes[rank])
         np.putmask(picks[:active], takes, ranked.rows[rank])
-    if begun is not None:
-        picks[~begun] = NONE
+    picks[~begun] = NONE
     return picks

@@ -31,11 +31,12 @@ def truth(layout: Layout, actions: Actions, column: pa.Array, *, needs_all: bool
     valid = valid_rows(column)
     ranked = layout.if_all_add(actions)
     if ranked is not None:
-        decides = fixed_values(column, np.bool_)[ranked.rows] != needs_all
+        decides = fixed_values(column, np.bool_).take(ranked.rows) != needs_all
         if valid is None:
             return pa.array(ranked.some(decides) != needs_all)
-        own = valid[ranked.rows]
-        return pa.array(ranked.some(decides & own) != needs_all, mask=~ranked.some(own))
+        own = valid.take(ranked.rows)
+        decides &= own
+        return pa.array(ranked.some(decides) != needs_all, mask=~ranked.some(own))
     used = (actions == Action.ADD) | (actions == Action.OLDER) | (actions == Action.SET)
     used &= layout.since_reset(actions)
     if valid is not None:

@@ -283,6 +283,7 @@ def rows_replaced(
     >>> rows_replaced(pa.array([5, 6]), np.array([1, 0, 1]), np.array([1]), own).to_pylist()
     [6, 9, 6]
     """
+    assert values.type == array.type, f"{values.type} among {array.type}"
     is_bits = pa.types.is_boolean(array.type)
     dtype = _MEMORY.get(array.type.bit_width) if _has_fixed_width(array.type) else None
     if (dtype is None and not is_bits) or not len(positions):

@@ -8,13 +8,17 @@
    which is rare. With very wide keys only a window of the batch is encoded at a time, so keys
    never take more than rows may, or :data:`KEY_BYTES_MAX`, per run.
 3. `advance` hands out the rows up to a key.
+4. A few rows that are left of a batch are copied, and the next batch is read behind them. Or each
+   run would end its batches at keys of its own, with a small group between one such key and the
+   next: of runs of one size, as many small groups for each large one as there are runs.
 
-Memory: one batch and its keys.
+Memory: one batch and its keys, and what was copied of the one before; that is done only where both
+stay within the run's share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +42,9 @@ KEY_BYTES_MAX = 32 << 20
 FIXED_KEY_BYTES = 16
 """Room for a column's fixed part: a wide decimal, a length."""
 
-NO_KINDS = np.empty(0, np.int8)
+LEFT_SHARE = 8
+"""Rows left of a batch are few where they are one in so many of it, or fewer."""
+
 NO_KEYS = np.empty(0, np.int64)
 
 
@@ -65,6 +71,76 @@ class Slice:
     kinds: npt.NDArray[np.int8]
     sequence_bounds: tuple[int, int]
     level: int = 0
+
+
+class _Held:
+    """A batch, and how far it is given out."""
+
+    def __init__(self, batch: pa.RecordBatch, spec: MergeSpec, level: int) -> None:
+        self._batch = batch
+        self._spec = spec
+        self._level = level
+        self._key_columns = [batch.column(name) for name in spec.key_columns]
+        self._kinds = batch.column(KIND_FIELD.name).to_numpy()
+        sequence = batch.column(SEQUENCE_FIELD.name).to_numpy()
+        self._sequence_bounds = (int(sequence.min()), int(sequence.max()))
+        self._taken = 0  # rows that are handed out
+        self._keys: Keys = NO_KEYS  # of the rows from _keys_start on
+        self._keys_start = 0
+        self._keys_widths: tuple[int, ...] | None = None
+        self.widths = key_widths(self._key_columns, spec.key_types)
+        """Bytes that the variable-width key columns need."""
+
+    @property
+    def rest_count(self) -> int:
+        """How many rows are not handed out."""
+        return self._batch.num_rows - self._taken
+
+    @property
+    def has_few(self) -> bool:
+        """Whether the rows that are left are few of those that there were."""
+        return self.rest_count * LEFT_SHARE <= self._batch.num_rows
+
+    def rest(self) -> pa.RecordBatch:
+        """Give the rows that are not handed out."""
+        return self._batch.slice(self._taken)
+
+    def encode(self, widths: tuple[int, ...], *, bytes_max: int) -> None:
+        """Have keys of these widths for the rows that come next."""
+        keys_stop = self._keys_start + len(self._keys)
+        if self._keys_widths == widths and self._taken < keys_stop:
+            return
+        width = sum(widths) + FIXED_KEY_BYTES * len(widths)
+        rows_max = max(1, bytes_max // width)
+        columns = [c.slice(self._taken, min(self.rest_count, rows_max)) for c in self._key_columns]
+        self._keys = encode_keys(columns, self._spec.key_types, widths)
+        self._keys_start, self._keys_widths = self._taken, widths
+        if invariants_on():
+            assert bool(np.all(self._keys[1:] > self._keys[:-1])), "a run's keys must rise"
+
+    @property
+    def keys_are_whole(self) -> bool:
+        """Whether all rows that are left have keys."""
+        return self._keys_start + len(self._keys) == self._batch.num_rows
+
+    @property
+    def last_key(self) -> Any:
+        """The largest key that is encoded."""
+        return self._keys[-1]
+
+    def advance(self, cut: Any) -> Slice | None:
+        """Hand out the rows whose keys are at most `cut`; None where there are none."""
+        begin = self._taken - self._keys_start
+        end = len(self._keys)
+        if self._keys[-1] > cut:
+            end = int(np.searchsorted(self._keys, cut, side="right"))
+        if end == begin:
+            return None
+        count = end - begin
+        rows = self._batch.slice(self._taken, count)
+        kinds = self._kinds[self._taken : self._taken + count]
+        self._taken += count
+        return Slice(rows, self._keys[begin:end], kinds, self._sequence_bounds, self._level)
 
 
 class RunCursor:
@@ -98,89 +174,101 @@ class RunCursor:
         """The run's level."""
         self._slice_bytes_max = slice_bytes_max
         self._parts: list[pa.RecordBatch] = []  # cut off the current batch; the next one is last
-        self._batch: pa.RecordBatch | None = None
-        self._key_columns: list[pa.Array] = []
-        self._kinds = NO_KINDS
-        self._sequence_bounds = (0, 0)
-        self._taken = 0  # rows of the batch that are handed out
-        self._keys: Keys = NO_KEYS  # of the rows from _keys_start on
-        self._keys_start = 0
-        self._keys_widths: tuple[int, ...] | None = None
-        self.widths: tuple[int, ...] = ()
-        """Bytes that the current batch's variable-width key columns need."""
+        self._left: _Held | None = None  # what is left of the batch before the current one
+        self._held: _Held | None = None
+        self._batch_bytes = 0
+        self._has_ended = False
 
     def fill(self) -> bool:
         """Have a batch with rows left; False where the run has ended."""
-        while self._batch is None or self._taken == self._batch.num_rows:
-            self._let_go()
-            if not self._parts:
-                batch = next(self._batches, None)
-                if batch is None:
-                    return False
-                self._parts = list(batch_parts(batch, bytes_max=self._slice_bytes_max))[::-1]
-                continue
-            self._start(self._parts.pop())
-        return True
+        if self._held is not None and self._held.rest_count:
+            if self._held.has_few and self._may_read_behind():
+                self._read_behind(self._held)
+            return True
+        self._held = None  # hold nothing of the batch that is used up while the next is read
+        self._held = self._next_held()
+        return self._held is not None
 
-    def _let_go(self) -> None:
-        """Hold nothing of the batch that is used up while the next is read."""
-        self._batch = None
-        self._key_columns = []
-        self._kinds = NO_KINDS
-        self._keys = NO_KEYS
+    def _may_read_behind(self) -> bool:
+        room = self._slice_bytes_max - self._slice_bytes_max // LEFT_SHARE
+        has_room = not self._parts and self._batch_bytes <= room
+        return has_room and self._left is None and not self._has_ended
 
-    def _start(self, batch: pa.RecordBatch) -> None:
-        self._batch = batch
-        self._taken = 0
-        self._keys_widths = None
-        self._key_columns = [batch.column(name) for name in self._spec.key_columns]
-        self._kinds = batch.column(KIND_FIELD.name).to_numpy()
-        sequence = batch.column(SEQUENCE_FIELD.name).to_numpy()
-        self._sequence_bounds = (int(sequence.min()), int(sequence.max()))
-        self.widths = key_widths(self._key_columns, self._spec.key_types)
+    def _read_behind(self, held: _Held) -> None:
+        """Copy the rows that are left, so that their batch goes, and read the next one."""
+        rest = held.rest()
+        left = _Held(rest.take(pa.array(np.arange(rest.num_rows))), self._spec, self.level)
+        del rest, held
+        self._held = None
+        self._held = self._next_held()
+        if self._held is None:
+            self._held = left
+        else:
+            self._left = left
+
+    def _next_held(self) -> _Held | None:
+        while not self._parts:
+            batch = next(self._batches, None)
+            if batch is None:
+                self._has_ended = True
+                return None
+            self._batch_bytes = batch.nbytes
+            self._parts = list(batch_parts(batch, bytes_max=self._slice_bytes_max))[::-1]
+        return _Held(self._parts.pop(), self._spec, self.level)
+
+    def _all_held(self) -> list[_Held]:
+        return [held for held in (self._left, self._held) if held is not None]
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Bytes that the variable-width key columns of what is held need."""
+        each = [held.widths for held in self._all_held()]
+        return tuple(max(column) for column in zip(*each, strict=True))
 
     def encode(self, widths: tuple[int, ...]) -> None:
         """Have keys of these widths for the rows that come next."""
-        assert self._batch is not None
-        keys_stop = self._keys_start + len(self._keys)
-        if self._keys_widths == widths and self._taken < keys_stop:
-            return
-        count = self._batch.num_rows - self._taken
-        width = sum(widths) + FIXED_KEY_BYTES * len(widths)
-        rows_max = max(1, min(KEY_BYTES_MAX, self._slice_bytes_max) // width)
-        columns = [c.slice(self._taken, min(count, rows_max)) for c in self._key_columns]
-        self._keys = encode_keys(columns, self._spec.key_types, widths)
-        self._keys_start, self._keys_widths = self._taken, widths
-        if invariants_on():
-            assert bool(np.all(self._keys[1:] > self._keys[:-1])), "a run's keys must rise"
+        for held in self._all_held():
+            held.encode(widths, bytes_max=min(KEY_BYTES_MAX, self._slice_bytes_max))
 
     @property
     def last_key(self) -> Any:
-        """The largest key that is encoded."""
-        return self._keys[-1]
+        """The largest key up to which all rows have keys."""
+        first, *behind = self._all_held()
+        return behind[0].last_key if behind and first.keys_are_whole else first.last_key
 
     def advance(self, cut: Any) -> Slice | None:
         """Hand out the rows whose keys are at most `cut`; None where there are none."""
-        assert self._batch is not None
-        begin = self._taken - self._keys_start
-        end = len(self._keys)
-        if self._keys[-1] > cut:
-            end = int(np.searchsorted(self._keys, cut, side="right"))
-        if end == begin:
-            return None
-        count = end - begin
-        rows = self._batch.slice(self._taken, count)
-        kinds = self._kinds[self._taken : self._taken + count]
-        self._taken += count
-        return Slice(rows, self._keys[begin:end], kinds, self._sequence_bounds, self.level)
+        slices = []
+        for held in self._all_held():
+            rows = held.advance(cut)
+            if rows is not None:
+                slices.append(rows)
+            if held.rest_count:
+                break
+            self._left = None if held is self._left else self._left
+        return _together(slices) if len(slices) > 1 else next(iter(slices), None)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Hand out all rows that are left."""
-        while self.fill():
-            assert self._batch is not None
-            rows = self._batch.slice(self._taken)
-            self._taken = self._batch.num_rows
+        yield from [held.rest() for held in self._all_held() if held.rest_count]
+        self._left = self._held = None
+        while (held := self._next_held()) is not None:
+            rows = held.rest()
+            del held  # or it would live on while the next is read
             yield rows
+            del rows
+
+
+def _together(slices: Sequence[Slice]) -> Slice:
+    """Put slices of one run together that follow each other."""
+    lows, highs = zip(*(s.sequence_bounds for s in slices), strict=True)
+    return Slice(
+        pa.concat_batches([s.rows for s in slices]),
+        np.concatenate([s.keys for s in slices]),
+        np.concatenate([s.kinds for s in slices]),
+        (min(lows), max(highs)),
+        slices[0].level,
+    )
 
 
 def batch_parts(batch: pa.RecordBatch, *, bytes_max: int) -> Iterator[pa.RecordBatch]:

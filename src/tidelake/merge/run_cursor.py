@@ -12,8 +12,8 @@
    run would end its batches at keys of its own, with a small group between one such key and the
    next: of runs of one size, as many small groups for each large one as there are runs.
 
-Memory: one batch and its keys, and what was copied of the one before; that is done only where both
-stay within the run's share.
+Memory: one batch and its keys, and what was copied of the one before; that is done only where the
+last batch was so small that both would have fit the run's share.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class RunCursor:
         """Have a batch with rows left; False where the run has ended."""
         if self._held is not None and self._held.rest_count:
             if self._held.has_few and self._may_read_behind():
-                self._read_behind(self._held)
+                self._read_behind()
             return True
         self._held = None  # hold nothing of the batch that is used up while the next is read
         self._held = self._next_held()
@@ -194,12 +194,13 @@ class RunCursor:
         has_room = not self._parts and self._batch_bytes <= room
         return has_room and self._left is None and not self._has_ended
 
-    def _read_behind(self, held: _Held) -> None:
+    def _read_behind(self) -> None:
         """Copy the rows that are left, so that their batch goes, and read the next one."""
-        rest = held.rest()
+        assert self._held is not None
+        rest = self._held.rest()
         left = _Held(rest.take(pa.array(np.arange(rest.num_rows))), self._spec, self.level)
-        del rest, held
         self._held = None
+        del rest
         self._held = self._next_held()
         if self._held is None:
             self._held = left

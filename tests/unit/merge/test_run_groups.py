@@ -111,3 +111,31 @@ def test_a_run_that_ends_is_not_asked_again():
     assert [rows.column("k").to_pylist() for rows in cursor.rest()] == [
         list(range(ROWS - 19, ROWS))
     ]
+
+
+ROWS_OF_TYPES = {
+    "text": pa.array(["a", None, "b" * 40] * 400),
+    "bytes": pa.array([b"", None, b"xy"] * 400),
+    "decimal": pa.array([1, None, 3] * 400).cast(pa.decimal128(20, 0)),
+    "truth": pa.array([True, None, False] * 400),
+    "nothing": pa.nulls(1200),
+    "list": pa.array([[1], None, [2, 3]] * 400),
+    "map": pa.array([[("a", 1)], None, []] * 400, pa.map_(pa.string(), pa.int64())),
+    "struct": pa.array([{"x": 1, "y": [None]}, None, {"x": None, "y": []}] * 400),
+    "lists of structs": pa.array([[{"x": "a"}], None, [None, {"x": None}]] * 400),
+    "fixed lists": pa.array([[1, 2], None, [3, None]] * 400, pa.list_(pa.int32(), 2)),
+}
+
+
+def test_rows_of_any_type_wait_for_the_next_batch():
+    keys = batch_of(range(1200))
+    names = [*keys.schema.names, *ROWS_OF_TYPES]
+    rows = pa.record_batch([*keys.columns, *ROWS_OF_TYPES.values()], names=names)
+    cursor = RunCursor(iter([rows.slice(0, 700), rows.slice(700)]), SPEC, slice_bytes_max=1 << 30)
+    found = []
+    for cut in (649, 699 + 20, 1199):
+        assert cursor.fill()
+        cursor.encode(cursor.widths)
+        found.append(cursor.advance(cut).rows)
+    assert [part.num_rows for part in found] == [650, 70, 480]
+    assert pa.Table.from_batches(found).to_pylist() == rows.to_pylist()

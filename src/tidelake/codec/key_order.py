@@ -35,11 +35,18 @@ from tidelake.codec.binary_row import is_wide_decimal
 from tidelake.errors import UnsupportedError
 from tidelake.types.data_type import DataType, TypeRoot
 
-__all__ = ["encode_keys", "float_ranks", "floats_of_ranks", "key_widths"]
+__all__ = [
+    "FLOAT_DTYPES",
+    "INTEGER_DTYPES",
+    "encode_keys",
+    "float_ranks",
+    "floats_of_ranks",
+    "key_widths",
+]
 
 Bytes = npt.NDArray[np.uint8]
 
-_INTEGERS = {
+INTEGER_DTYPES: dict[TypeRoot, Any] = {
     TypeRoot.BOOLEAN: np.int8,
     TypeRoot.TINYINT: np.int8,
     TypeRoot.SMALLINT: np.int16,
@@ -51,7 +58,8 @@ _INTEGERS = {
     TypeRoot.TIMESTAMP_LTZ: np.int64,
     TypeRoot.DECIMAL: np.int64,
 }
-_FLOATS: dict[TypeRoot, Any] = {TypeRoot.FLOAT: np.float32, TypeRoot.DOUBLE: np.float64}
+"""The numpy types that hold the types of one integer; wide decimals are bytes instead."""
+FLOAT_DTYPES: dict[TypeRoot, Any] = {TypeRoot.FLOAT: np.float32, TypeRoot.DOUBLE: np.float64}
 _STRINGS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY})
 _MASKS = np.array([(1 << (8 * size)) - 1 for size in range(9)], np.uint64)
 
@@ -144,25 +152,25 @@ def encode_keys(
 
 
 def _is_integer_like(data_type: DataType) -> bool:
-    return data_type.root in _INTEGERS and not is_wide_decimal(data_type)
+    return data_type.root in INTEGER_DTYPES and not is_wide_decimal(data_type)
 
 
 def _integers(array: pa.Array, data_type: DataType) -> npt.NDArray[Any]:
     if data_type.root is TypeRoot.DECIMAL:
         return fixed_values(array, np.int64, per_row=2)[::2]
-    return fixed_values(array, _INTEGERS[data_type.root])
+    return fixed_values(array, INTEGER_DTYPES[data_type.root])
 
 
 def _size_bytes(data_type: DataType, width: int) -> int:
     """Bytes of a column in the key, null mark included."""
     if data_type.root in _STRINGS:
         size = width + _length_size_bytes(width)
-    elif data_type.root in _FLOATS:
-        size = np.dtype(_FLOATS[data_type.root]).itemsize
+    elif data_type.root in FLOAT_DTYPES:
+        size = np.dtype(FLOAT_DTYPES[data_type.root]).itemsize
     elif is_wide_decimal(data_type):
         size = 16
-    elif data_type.root in _INTEGERS:
-        size = np.dtype(_INTEGERS[data_type.root]).itemsize
+    elif data_type.root in INTEGER_DTYPES:
+        size = np.dtype(INTEGER_DTYPES[data_type.root]).itemsize
     else:
         message = (
             f"A column of type {data_type} has no order, so it can be no key; use another column."
@@ -184,9 +192,9 @@ def _encode_column(target: Bytes, array: pa.Array, data_type: DataType, width: i
     if data_type.root in _STRINGS:
         _encode_strings(target, array, width)
         return
-    if data_type.root in _FLOATS:
+    if data_type.root in FLOAT_DTYPES:
         target[:] = _big_endian(
-            _unsigned(float_ranks(fixed_values(array, _FLOATS[data_type.root])))
+            _unsigned(float_ranks(fixed_values(array, FLOAT_DTYPES[data_type.root])))
         )
     elif is_wide_decimal(data_type):
         halves = fixed_values(array, np.uint64, per_row=2).reshape(-1, 2)

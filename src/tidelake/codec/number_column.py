@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tidelake.codec.arrow_memory import contiguous, fixed_values, valid_rows
 from tidelake.codec.binary_row import is_wide_decimal
-from tidelake.codec.key_order import float_ranks, floats_of_ranks
+from tidelake.codec.key_order import FLOAT_DTYPES, INTEGER_DTYPES, float_ranks, floats_of_ranks
 from tidelake.types.arrow import to_arrow_type
 from tidelake.types.data_type import DataType, TypeRoot
 
@@ -24,19 +24,10 @@ Numbers = npt.NDArray[Any]
 """Integers or floats; of a decimal the unscaled values, of an instant its units."""
 Mask = npt.NDArray[np.bool_]
 
-_FLOATS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 _DTYPES: dict[TypeRoot, Any] = {
-    TypeRoot.TINYINT: np.int8,
-    TypeRoot.SMALLINT: np.int16,
-    TypeRoot.INT: np.int32,
-    TypeRoot.DATE: np.int32,
-    TypeRoot.TIME: np.int32,
-    TypeRoot.BIGINT: np.int64,
-    TypeRoot.TIMESTAMP: np.int64,
-    TypeRoot.TIMESTAMP_LTZ: np.int64,
-    TypeRoot.DECIMAL: np.int64,
-    TypeRoot.FLOAT: np.float32,
-    TypeRoot.DOUBLE: np.float64,
+    root: dtype
+    for root, dtype in {**INTEGER_DTYPES, **FLOAT_DTYPES}.items()
+    if root is not TypeRoot.BOOLEAN
 }
 
 
@@ -114,9 +105,9 @@ def number_array(numbers: Numbers, known: Mask | None, data_type: DataType) -> p
 
 def ranks_of_numbers(numbers: Numbers, data_type: DataType) -> Numbers:
     """Give integers in the order of the numbers; floats by their total order, NaN largest."""
-    return float_ranks(numbers) if data_type.root in _FLOATS else numbers
+    return float_ranks(numbers) if data_type.root in FLOAT_DTYPES else numbers
 
 
 def numbers_of_ranks(ranks: Numbers, data_type: DataType) -> Numbers:
     """Give the numbers of :func:`ranks_of_numbers` back."""
-    return floats_of_ranks(ranks) if data_type.root in _FLOATS else ranks
+    return floats_of_ranks(ranks) if data_type.root in FLOAT_DTYPES else ranks

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.codec.arrow_memory import fixed_values, valid_rows
+from tidelake.codec.key_order import FLOAT_DTYPES
 from tidelake.codec.number_column import has_numbers, number_array, numbers_at
 from tidelake.errors import InvalidInputError
 from tidelake.merge.layout import Action, Actions, Events, Layout, Ranked
@@ -47,7 +48,6 @@ INTEGERS: dict[TypeRoot, type[np.signedinteger[Any]]] = {
     TypeRoot.INT: np.int32,
     TypeRoot.BIGINT: np.int64,
 }
-FLOATS = {TypeRoot.FLOAT: np.float32, TypeRoot.DOUBLE: np.float64}
 
 
 def total(
@@ -77,15 +77,15 @@ def total(
         sums = _sums_by_rank(ranked, column, data_type, overflow)
         if sums is not None:
             return sums
-    elif data_type.root not in FLOATS and has_numbers(data_type):
+    elif data_type.root not in FLOAT_DTYPES and has_numbers(data_type):
         words = _words(column, data_type, len(layout.rows))
         if words is not None:
             return _word_sums(layout, actions, words, column, data_type, overflow)
     events = _events(layout, actions, column)
     values = column.take(pa.array(layout.rows[events.at]))
     minus = actions[events.at] == Action.RETRACT
-    if data_type.root in FLOATS:
-        terms = fixed_values(values, FLOATS[data_type.root]).copy()
+    if data_type.root in FLOAT_DTYPES:
+        terms = fixed_values(values, FLOAT_DTYPES[data_type.root]).copy()
         np.negative(terms, out=terms, where=minus)
         with np.errstate(all="ignore"):  # infinities and NaN are values
             sums = _left_sums(terms, events)
@@ -137,7 +137,7 @@ def _sums_by_rank(
 ) -> pa.Array | None:
     """The sums where every row adds; None for integers that may not fit 64 bits on the way."""
     numbers, valid = numbers_at(column, data_type, ranked.rows)
-    if data_type.root in FLOATS:
+    if data_type.root in FLOAT_DTYPES:
         floats, known = _float_sums(ranked, numbers, valid)
         return number_array(floats, known, data_type)
     if not _fit_word(numbers, len(numbers)):
@@ -299,8 +299,8 @@ def product(
         mask[events.at[begun]] = True
         events, divides = layout.events(mask), divides[begun]
     values = column.take(pa.array(layout.rows[events.at]))
-    if data_type.root in FLOATS:
-        factors = fixed_values(values, FLOATS[data_type.root])
+    if data_type.root in FLOAT_DTYPES:
+        factors = fixed_values(values, FLOAT_DTYPES[data_type.root])
         with np.errstate(all="ignore"):  # infinities and NaN are values
             results = pa.array(_folded(factors, divides, events, _float_step))
     elif data_type.root in INTEGERS:

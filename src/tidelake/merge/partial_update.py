@@ -241,12 +241,12 @@ class PartialUpdate:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Number the rows' sequences in their order; and what is left of each if its row removes.
 
-        What is left are the columns that hold no null.
+        What is left are the columns that hold no null, whichever group removes the row.
         """
         stays = [name in self.not_null for name in group.columns]
         sources = [joined(rows.column(name).chunks) for name in group.columns]
         count = len(positions)
-        if not any(stays) or not group.removes:
+        if not any(stays) or not any(g.removes for g in self.groups):
             own = _plain_numbers(sources, group, positions)
             if own is None:
                 own = _order_numbers(_taken(sources, positions), group)

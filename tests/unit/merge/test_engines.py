@@ -293,6 +293,10 @@ MEMBER_FUNCTIONS = {
 }
 
 
+def filled(value):
+    return 0 if value is None else value
+
+
 @pytest.mark.parametrize("flat", [True, False])
 @given(data=st.data())
 def test_sequence_groups_are_the_loop(flat, data):
@@ -319,14 +323,21 @@ def test_sequence_groups_are_the_loop(flat, data):
             models[name] = {"name": chosen, "ignore_retract": ignore, "kind": "INT"}
     kinds = st.sampled_from(KINDS if data.draw(st.booleans()) else KINDS[::2])
     rows = st.lists(st.tuples(kinds, GROUPED_VALUES), min_size=1, max_size=6)
-    keys = data.draw(st.lists(rows, min_size=1, max_size=5))
+    not_null = data.draw(st.sets(st.sampled_from(["g1", "h1"])))
+    keys = [
+        [
+            (kind, {n: filled(v) if n in not_null else v for n, v in row.items()})
+            for kind, row in own
+        ]
+        for own in data.draw(st.lists(rows, min_size=1, max_size=5))
+    ]
     described = [(g.columns, g.members, g.removes) for g in groups]
     with mock.patch.object(layouts, "FLAT_ROWS_MAX", 32 if flat else 1):
         check(
-            PartialUpdate(tuple(functions), groups),
+            PartialUpdate(tuple(functions), groups, not_null=frozenset(not_null)),
             keys,
             types,
-            lambda own: partially_updated(own, models, described),
+            lambda own: partially_updated(own, models, described, not_null=not_null),
         )
 
 
@@ -344,6 +355,23 @@ def test_partial_update_is_the_loop(data):
     engine = PartialUpdate(functions, ignore_delete=ignores, remove_on_delete=removes)
     settings = {"ignore_delete": ignores, "remove_on_delete": removes}
     check(engine, keys, types, lambda own: partially_updated(own, {}, **settings))
+
+
+def test_a_removal_by_one_group_empties_the_sequences_of_the_others():
+    types = {n: parse_type("INT") for n in ("g", "h1", "h2", "b")}
+    types["h1"] = parse_type("INT NOT NULL")
+    groups = (
+        SequenceGroup(("g",), (types["g"],), (), removes=True),
+        SequenceGroup(("h1", "h2"), (types["h1"], types["h2"]), ("b",)),
+    )
+    functions = tuple(ColumnFunction(n, NEWEST, t) for n, t in types.items())
+    rows = [
+        ("+I", {"g": 1, "h1": 1, "h2": 5, "b": 1}),
+        ("-D", {"g": 2, "h1": 1, "h2": 5, "b": None}),
+        ("+I", {"g": 3, "h1": 1, "h2": 2, "b": 7}),  # h2 is null since the removal, below 2
+    ]
+    engine = PartialUpdate(functions, groups, not_null=frozenset({"h1"}))
+    assert merged_rows(engine, [rows], types) == [("+I", {"g": 3, "h1": 1, "h2": 2, "b": 7})]
 
 
 def test_the_sequence_columns_that_hold_no_null_stay_after_a_removal():

@@ -296,7 +296,8 @@ class Model:
             ordered = sorted(history, key=lambda entry: entry[0])
             own = [(kind, self._plain(row)) for _, kind, row in ordered]
             constant = list(dict.fromkeys((*self.keys, *self.partition_keys)))
-            kind, values = merged(own, self.options, keys=constant)
+            not_null = {n for n, form in self.columns.items() if str(form).endswith(" NOT NULL")}
+            kind, values = merged(own, self.options, keys=constant, not_null=not_null)
             if kind in {"+I", "+U"}:
                 rows.append(tuple(_given(values[n], form) for n, form in self.columns.items()))
         return rows

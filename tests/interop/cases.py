@@ -505,6 +505,8 @@ def engine_cases() -> list[Case]:
     }
     grouped_columns = {"k": "BIGINT NOT NULL", "a": "BIGINT", "g": "INT", "t": "STRING",
                        "h1": "INT", "h2": "STRING", "n": "INT", "o": "STRING"}  # fmt: skip
+    half_not_null = {"k": "INT NOT NULL", "g": "INT", "a": "INT",
+                     "h1": "INT NOT NULL", "h2": "INT", "b": "INT"}  # fmt: skip
     deletes = [(k, 5, 9, "gone", 9, "y", 1, None) for k in range(0, 60, 4)]
     measures = {"k": "INT NOT NULL", "s": "BIGINT", "p": "DOUBLE", "d": "DECIMAL(12, 2)", "x": "DOUBLE", "l": "STRING",
                 "b": "BOOLEAN", "j": "STRING", "c": {"type": "ARRAY", "element": "INT"}, "f": "INT", "q": "INT"}  # fmt: skip
@@ -530,6 +532,12 @@ def engine_cases() -> list[Case]:
         Case("partial_update_groups_removed", grouped_columns,
              [*(Write(grouped(v)) for v in range(4)), Compact(), Write(deletes, ["-D"] * 15), Write(grouped(5))], ("k",),
              options={**partial_update, **groups, "partial-update.remove-record-on-sequence-group": "g"}, full_only=True,
+             cannot=pypaimon_cannot, left_out=after_a_delete),
+        Case("partial_update_groups_not_null", half_not_null,
+             [Write([(k, 1, 1, 1, 5, 1) for k in range(40)]), Write([(k, 2, 0, 1, 5, None) for k in range(0, 40, 2)], ["-D"] * 20),
+              Write([(k, 3, 3, 1, 2 if k % 3 else 7, 7) for k in range(40)])], ("k",),
+             options={**partial_update, "fields.g.sequence-group": "a", "fields.h1,h2.sequence-group": "b",
+                      "partial-update.remove-record-on-sequence-group": "g"},
              cannot=pypaimon_cannot, left_out=after_a_delete),
         Case("aggregation", measures, [*(Write(measured()) for _ in range(4)), Compact(), *(Write(measured()) for _ in range(8))], ("k",), compacts=True,
              options={**aggregation, **functions}, peer_rows=measured(),

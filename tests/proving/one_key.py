@@ -283,8 +283,11 @@ def partially_updated(
     return "-D" if deleted or not inserted else "+I", {n: c.result for n, c in columns.items()}
 
 
-def merged(rows, options, *, keys):
-    """(kind, values) of one key's rows in merge order, by a table's options."""
+def merged(rows, options, *, keys, not_null=()):
+    """(kind, values) of one key's rows in merge order, by a table's options.
+
+    not_null: columns that hold no null.
+    """
     others = [name for name in rows[0][1] if name not in keys]
     functions = {
         name: {
@@ -308,7 +311,7 @@ def merged(rows, options, *, keys):
             name_of = "last_value" if name in sequence else default
             functions.setdefault(name, {"name": name_of, "ignore_retract": ignores})
         removes = options.get("aggregation.remove-record-on-delete") == "true"
-        kind, values = aggregated(own, functions, remove_on_delete=removes)
+        kind, values = aggregated(own, functions, remove_on_delete=removes, not_null=not_null)
     else:
         removed = options.get("partial-update.remove-record-on-sequence-group", "").split(",")
         groups = []
@@ -322,5 +325,6 @@ def merged(rows, options, *, keys):
             groups,
             ignore_delete=options.get("ignore-delete") == "true",
             remove_on_delete=options.get("partial-update.remove-record-on-delete") == "true",
+            not_null=not_null,
         )
     return kind, key_values | values

@@ -67,7 +67,6 @@ ARRANGE = {
     "table/found_rows.py": "rows that were found, back into the order of the query",
     "table/key_places.py": "keys, each of which is looked for once",
     "table/route.py": "rows of a batch by bucket, in the order that they came in",
-    "table/rows_by_key.py": "keys to look for, which are distinct",
 }
 """Modules that sort or group rows, and which."""
 

@@ -412,6 +412,25 @@ def check_two_updates() -> None:
         check_table(fileio, LOCATION)
 
 
+def check_two_commits_beside_an_update() -> None:
+    """Of two commits during an update the first is of keys in between, the second of one of its."""
+    shape = Shape(("k",), (), None, (("bucket", "1"),))
+    fileio = Meddled()
+    shape.create(open_catalog(fileio, 1))
+    ours, theirs = (open_catalog(fileio, seed).table(NAME) for seed in (2, 3))
+    ours.write(arrow_of(shape, [{**row, "n": row["k"]} for row in _rows(range(6), "a")]))
+
+    def meddle() -> None:
+        theirs.update({"n": _more(10)}, "k in (1, 4)")
+        theirs.update({"n": _more(10)}, "k in (1, 3)")
+
+    fileio.meddle = meddle
+    ours.update({"n": _more(100)}, "k in (0, 3, 5)")
+    rows = {row["k"]: row["n"] for row in content_of(open_catalog(fileio, 4).table(NAME))}
+    assert rows == {0: 100, 1: 21, 2: 2, 3: 113, 4: 14, 5: 105}, rows
+    check_table(fileio, LOCATION)
+
+
 def _more(count: int) -> Callable:
     return lambda rows: pc.add(rows["n"], count)
 
@@ -434,6 +453,7 @@ CHECKS = (
     check_deletion_vectors,
     check_expiry,
     check_two_updates,
+    check_two_commits_beside_an_update,
     check_keys_move_between_partitions,
     check_changelog_of_lookups,
     check_marks_of_lookups,

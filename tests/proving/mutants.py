@@ -26,7 +26,9 @@ import tidelake.commit.compacted as compacted
 import tidelake.commit.conflict as conflict
 import tidelake.commit.expiry.snapshots as expiry
 import tidelake.commit.index_plan as index_plan
+import tidelake.commit.key_overlap as key_overlap
 import tidelake.commit.own_commits as own_commits
+import tidelake.commit.since_seen as since_seen
 import tidelake.merge.aggregation as aggregation
 import tidelake.merge.changes as merge_changes
 import tidelake.merge.column_rules as column_rules
@@ -459,7 +461,16 @@ _PLANTED = (
     (
         "an update looks at no commit since its rows were read",
         "check_two_updates",
-        (committer, "check_rows_kept", _passed_over),
+        (since_seen.KeptRows, "check", _passed_over),
+    ),
+    (
+        "an update compares its keys with the first commit since alone",
+        "check_two_commits_beside_an_update",
+        (
+            key_overlap.KeyOverlap,
+            "_common",
+            _edited("[]).append(replace(theirs, keys=own))", "[replace(theirs, keys=own)])"),
+        ),
     ),
     (
         "a rewrite looks at no commit since its files were read",

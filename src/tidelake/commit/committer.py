@@ -55,8 +55,8 @@ from tidelake.commit.overwritten import (
 from tidelake.commit.own_commits import OwnCommits, last_identifier
 from tidelake.commit.publish import IndexRule, Publisher, Request
 from tidelake.commit.since_seen import (
+    KeptRows,
     check_counts_kept,
-    check_rows_kept,
     check_unmoved,
     interleaved_places,
 )
@@ -152,12 +152,13 @@ class Committer:
             )
             raise InvalidInputError(message, kind="commit_kind", table=context.table)
         interleaved: tuple[tuple[bytes, int], ...] = ()
+        old_rows = None if made_from is None else KeptRows(context, new_files, made_from)
 
         def plan(base: Snapshot | None) -> Delta:
             nonlocal interleaved
             check_counts_kept(context, new_files, base, seen_id=base_snapshot_id)
-            if made_from is not None:
-                check_rows_kept(context, new_files, base, made_from=made_from)
+            if old_rows is not None:
+                old_rows.check(base)
             interleaved = interleaved_places(context, new_files, base, seen_id=base_snapshot_id)
             return delta
 
@@ -435,6 +436,7 @@ class Committer:
     def _index_rule(self, messages: Sequence[CommitMessage]) -> IndexRule:
         """What adding rows does to the index files."""
         context = self._context
+        new_files = added_entries(messages)
         index = self._index_plan(messages)
         deletions = [
             PlacedDeletions(
@@ -458,11 +460,10 @@ class Committer:
         def hashes(
             base: Snapshot | None, before: Sequence[IndexEntry], out: NewMetadata
         ) -> Sequence[IndexEntry] | None:
-            base_id = base.id if base else 0
             if context.schema.keys_may_move:
-                check_unmoved(context, index.base_ids, base_id)
+                check_unmoved(context, new_files, base, seen_ids=index.base_ids)
                 return None
-            return index.added_to(before, base_id, out.write_index_file)
+            return index.added_to(before, base.id if base else 0, out.write_index_file)
 
         return rule
 

@@ -10,27 +10,24 @@ asks again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tidelake.commit.conflict import (
     added_bucket_counts,
     check_bucket_counts,
-    key_range,
     live_bucket_counts,
 )
 from tidelake.commit.context import CommitContext
 from tidelake.commit.index_plan import assignment_conflict
+from tidelake.commit.key_overlap import KeyOverlap
 from tidelake.errors import ConflictError, NotFoundError
-from tidelake.metadata.data_file import DataFileMeta, FileKind
+from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.live_set import manifest_files, read_manifests
-from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.metadata.snapshot import CommitKind, Snapshot
 
 __all__ = [
     "ROWS_CHANGED",
+    "KeptRows",
     "check_counts_kept",
-    "check_rows_kept",
     "check_unmoved",
     "interleaved_places",
 ]
@@ -40,6 +37,8 @@ ROWS_CHANGED = "rows_changed"
 
 SNAPSHOTS_MAX = 100
 """Snapshots since the writers began that are looked through one by one."""
+READ_SNAPSHOTS_MAX = 1_000
+"""Snapshots since rows were read whose keys are compared; after more it is done again."""
 
 Place = tuple[bytes, int]
 
@@ -127,16 +126,8 @@ def interleaved_places(
     return tuple(p for p, (low, _) in ours.items() if theirs.get(p, low - 1) >= low)
 
 
-def check_rows_kept(
-    context: CommitContext,
-    new_files: EntryTable,
-    base: Snapshot | None,
-    *,
-    made_from: Snapshot,
-) -> None:
-    """Refuse rows that were made from older ones where others have written to their keys since.
-
-    Keys are told apart by the ranges of files, so a commit to keys in between is one to these.
+class KeptRows:
+    """The old rows that a commit's new ones were made from. Not thread-safe.
 
     Parameters
     ----------
@@ -144,42 +135,43 @@ def check_rows_kept(
         A primary-key table.
     new_files : EntryTable
         The rows that would be added.
-    base : Snapshot or None
-        What the commit builds on; None for the empty table.
     made_from : Snapshot
         What the old rows were read from.
-
-    Raises
-    ------
-    ConflictError
-        Somebody has, or it cannot be found out.
     """
-    if base is None or base.id < made_from.id or base.id - made_from.id > SNAPSHOTS_MAX:
-        raise _rows_changed(context, "its snapshots are others")
-    try:
-        now = base if base.id == made_from.id else context.log.load(made_from.id)
-    except NotFoundError:
-        raise _rows_changed(context, f"snapshot {made_from.id} has expired") from None
-    if now != made_from:  # the table was rolled back meanwhile
-        raise _rows_changed(context, "its snapshots are others")
-    ours = _files_by_place(new_files)
-    types = [context.schema.field(k).type for k in context.schema.trimmed_primary_keys]
-    for snapshot_id in range(made_from.id + 1, base.id + 1):
+
+    def __init__(self, context: CommitContext, new_files: EntryTable, made_from: Snapshot) -> None:
+        self._context = context
+        self._keys = KeyOverlap(context, new_files)
+        self._seen = made_from
+
+    def check(self, base: Snapshot | None) -> None:
+        """Refuse the new rows where others have written to their keys since.
+
+        The next call looks at what came after this base only.
+
+        Parameters
+        ----------
+        base : Snapshot or None
+            What the commit builds on; None for the empty table.
+
+        Raises
+        ------
+        ConflictError
+            Somebody has, or it cannot be found out.
+        """
+        context, seen = self._context, self._seen
+        if base is None or base.id < seen.id or base.id - seen.id > READ_SNAPSHOTS_MAX:
+            raise _rows_changed(context, "its snapshots are others")
         try:
-            snapshot = context.log.load(snapshot_id)
-            theirs = context.delta(snapshot)
+            now = base if base.id == seen.id else context.log.load(seen.id)
         except NotFoundError:
-            raise _rows_changed(context, f"snapshot {snapshot_id} has expired") from None
-        if snapshot.commit_kind is CommitKind.COMPACT:
-            continue
-        for place, files in _files_by_place(theirs).items():
-            if place not in ours:
-                continue
-            low, high = key_range(ours[place], types)
-            for file in files:
-                own_low, own_high = key_range([file], types)
-                if place[1] == POSTPONE_BUCKET or (own_low <= high and low <= own_high):
-                    raise _rows_changed(context, f"snapshot {snapshot_id} writes to their keys")
+            raise _rows_changed(context, f"snapshot {seen.id} has expired") from None
+        if now != seen:  # the table was rolled back meanwhile
+            raise _rows_changed(context, "its snapshots are others")
+        why = self._keys.written_to(range(seen.id + 1, base.id + 1))
+        if why is not None:
+            raise _rows_changed(context, why)
+        self._seen = base
 
 
 def _rows_changed(context: CommitContext, why: str) -> ConflictError:
@@ -190,40 +182,44 @@ def _rows_changed(context: CommitContext, why: str) -> ConflictError:
     return ConflictError(message, kind=ROWS_CHANGED, table=context.table)
 
 
-def _files_by_place(table: EntryTable) -> dict[Place, Sequence[DataFileMeta]]:
-    """The files that entries add or remove, by partition and bucket."""
-    files: dict[Place, list[DataFileMeta]] = {}
-    for entry in table.to_entries():
-        files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
-    return dict(files)
-
-
-def check_unmoved(context: CommitContext, seen_ids: frozenset[int], base_id: int) -> None:
-    """See that nobody added or removed rows since keys that may move were looked for.
+def check_unmoved(
+    context: CommitContext,
+    new_files: EntryTable,
+    base: Snapshot | None,
+    *,
+    seen_ids: frozenset[int],
+) -> None:
+    """See that nobody wrote to keys that may move since they were looked for.
 
     Parameters
     ----------
     context : CommitContext
         The table.
+    new_files : EntryTable
+        The rows that would be added, those that delete keys in other partitions among them.
+    base : Snapshot or None
+        What the commit builds on; None for the empty table.
     seen_ids : frozenset of int
         The snapshots that the keys were looked for in.
-    base_id : int
-        What the commit builds on; 0 for the empty table.
 
     Raises
     ------
     ConflictError
-        Somebody did.
+        Somebody did, or it cannot be found out.
     """
-    for seen_id in seen_ids:
-        for snapshot_id in range(min(seen_id, base_id) + 1, max(seen_id, base_id) + 1):
-            try:
-                moved = context.log.load(snapshot_id).commit_kind is not CommitKind.COMPACT
-            except NotFoundError:
-                moved = True
-            if moved:
-                why = f"snapshot {snapshot_id} may have moved its keys to another partition"
-                raise assignment_conflict(context.table, why)
+    base_id = 0 if base is None else base.id
+    seen_id = min(seen_ids, default=base_id)
+    if max(seen_ids, default=base_id) > base_id:
+        why = "the snapshots that its keys were looked for in are no more"
+        raise assignment_conflict(context.table, why)
+    if base_id - seen_id > READ_SNAPSHOTS_MAX:
+        why = f"more than {READ_SNAPSHOTS_MAX} snapshots came since it looked for its keys"
+        raise assignment_conflict(context.table, why)
+    keys = KeyOverlap(context, new_files, across=True)
+    written = keys.written_to(range(seen_id + 1, base_id + 1))
+    if written is not None:
+        why = f"{written} and may have moved its keys to another partition"
+        raise assignment_conflict(context.table, why)
 
 
 def _live_counts(context: CommitContext, snapshot: Snapshot) -> dict[bytes, list[int]]:

@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.codec.key_order import encode_keys, key_widths
+from tidelake.codec.sorted_keys import SortedKeys
 from tidelake.merge import MergeSpec
 from tidelake.metadata.manifest_cache import ManifestCache
 from tidelake.metadata.snapshot import Snapshot
@@ -178,7 +177,7 @@ class RowsByKey:
             return
         rows = keys.take(pa.array(known)) if len(known) < keys.num_rows else keys
         searches = {
-            (piece.partition, piece.bucket): _SortedKeys(
+            (piece.partition, piece.bucket): SortedKeys(
                 [piece.rows.column(name) for name in self._spec.key_columns],
                 self._spec.key_types,
                 piece.rows.column(_ORDINAL).to_numpy(),
@@ -203,34 +202,6 @@ class RowsByKey:
                 )
                 if len(sought):
                     yield sought, batch.select(list(self._columns)).take(pa.array(positions))
-
-
-class _SortedKeys:
-    """The keys that are looked for in one bucket."""
-
-    def __init__(
-        self, columns: Sequence[pa.Array], types: Sequence[DataType], ordinals: Places
-    ) -> None:
-        self._types = types
-        self._widths = key_widths(columns, types)
-        order = np.argsort(encode_keys(columns, types, self._widths), kind="stable")
-        self._columns = [column.take(pa.array(order)) for column in columns]
-        self._ordinals = ordinals[order]
-        self._keys = encode_keys(self._columns, types, self._widths)
-
-    def found_in(self, columns: Sequence[pa.Array]) -> tuple[Places, Places]:
-        """Ordinals of keys, and where they are. Requires: the columns' keys rise, and are some."""
-        needed = tuple(map(max, self._widths, key_widths(columns, self._types)))
-        if needed != self._widths:
-            self._widths = needed
-            self._keys = encode_keys(self._columns, self._types, needed)
-        keys: npt.NDArray[Any] = encode_keys(columns, self._types, needed)
-        begin = np.searchsorted(self._keys, keys[0], side="left")
-        end = np.searchsorted(self._keys, keys[-1], side="right")
-        sought = self._keys[begin:end]
-        positions = np.searchsorted(keys, sought)
-        hit = np.flatnonzero(keys[positions] == sought)
-        return self._ordinals[begin:end][hit], positions[hit]
 
 
 def _bounds(

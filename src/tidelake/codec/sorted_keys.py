@@ -1,0 +1,85 @@
+"""Sorted keys that batches of rising keys are looked up in, by bisection.
+
+Keys are encoded (:mod:`tidelake.codec.key_order`) as wide as the longest text needs; a batch with
+longer ones has the sorted keys encoded anew. Cost: a bisection per key of the smaller side's range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelake.codec.key_order import encode_keys, key_widths
+from tidelake.types.data_type import DataType
+
+__all__ = ["SortedKeys"]
+
+Places = npt.NDArray[np.intp]
+
+
+class SortedKeys:
+    """Keys, sorted once.
+
+    Parameters
+    ----------
+    columns : sequence of pyarrow.Array [n]
+        The key columns, most significant first, in any order of rows.
+    types : sequence of DataType
+        Their types.
+    ordinals : int array [n], optional
+        What each key is called; its place by default.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[pa.Array],
+        types: Sequence[DataType],
+        ordinals: Places | None = None,
+    ) -> None:
+        self._types = types
+        self._widths = key_widths(columns, types)
+        order = np.argsort(encode_keys(columns, types, self._widths), kind="stable")
+        self._columns = [column.take(pa.array(order)) for column in columns]
+        self._ordinals = order if ordinals is None else ordinals[order]
+        self._keys = encode_keys(self._columns, types, self._widths)
+
+    def found_in(self, columns: Sequence[pa.Array]) -> tuple[Places, Places]:
+        """Look the keys up in a batch.
+
+        Requires: the batch's keys rise, and are some.
+
+        Parameters
+        ----------
+        columns : sequence of pyarrow.Array [m]
+            The key columns of the batch.
+
+        Returns
+        -------
+        ordinals : int array
+            Those of the keys that the batch has.
+        positions : int array
+            Where it has them.
+
+        Examples
+        --------
+        >>> from tidelake.types import parse_type
+        >>> keys = SortedKeys([pa.array([9, 2, 5])], [parse_type("BIGINT NOT NULL")])
+        >>> ordinals, positions = keys.found_in([pa.array([1, 2, 9])])
+        >>> ordinals.tolist(), positions.tolist()
+        ([1, 0], [1, 2])
+        """
+        needed = tuple(map(max, self._widths, key_widths(columns, self._types)))
+        if needed != self._widths:
+            self._widths = needed
+            self._keys = encode_keys(self._columns, self._types, needed)
+        keys: npt.NDArray[Any] = encode_keys(columns, self._types, needed)
+        begin = np.searchsorted(self._keys, keys[0], side="left")
+        end = np.searchsorted(self._keys, keys[-1], side="right")
+        sought = self._keys[begin:end]
+        positions = np.searchsorted(keys, sought)
+        hit = np.flatnonzero(keys[positions] == sought)
+        return self._ordinals[begin:end][hit], positions[hit]

@@ -13,7 +13,8 @@ STAMP := $(VENV)/.installed
 SIZE ?= full
 SEED ?=
 FROM ?= 0
-RUNS ?= 10
+PROOF ?=
+AGAIN ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -46,13 +47,18 @@ demo-sql: setup ## the same year in SQL alone, by `tidelake sql`: examples/fligh
 	@echo "Warehouse: $(SQL_DEMO)/warehouse  (tidelake sql --warehouse $(SQL_DEMO)/warehouse --database air)"
 
 ##@ Tests
-.PHONY: test doctest golden spark interop interop-fuzz
-test: doctest ## all tests, with the small sizes of the reliability checks
-	$(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/spark --ignore tests/interop
-	$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder tests/interop tests/spark
+MINUTES := out/minutes.json
+.PHONY: quick test doctest golden spark interop interop-fuzz
+quick: setup ## in two minutes: arch, ruff and the unit tests of what differs from main
+	$(BIN)/python scripts/quick.py
+
+test: doctest ## all tests, with the small sizes of the reliability checks; ends with the minutes by folder
+	@rm -f $(MINUTES)
+	TIDELAKE_MINUTES=$(MINUTES) $(BIN)/pytest --numprocesses 2 --dist worksteal --ignore tests/spark --ignore tests/interop
+	TIDELAKE_MINUTES=$(MINUTES) $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder tests/interop tests/spark
 
 doctest: setup ## the examples in the docstrings
-	$(BIN)/pytest --doctest-modules --quiet src
+	$(BIN)/pytest --numprocesses 2 --dist worksteal --doctest-modules --quiet src
 
 golden: setup ## the bytes on disk against the golden files
 	$(BIN)/pytest tests/golden
@@ -67,7 +73,10 @@ interop-fuzz: setup ## 500 random tables, written and read by us and by Java Pai
 	$(BIN)/python scripts/interop_fuzz.py $(if $(SEED),--seed $(SEED))
 
 ##@ Reliability, full size (SIZE=small for the size of the tests, SEED=n to replay)
-.PHONY: faults damage sim-full model-full race-full kill-full memory mutants sim-compaction
+.PHONY: proof faults damage sim-full model-full race-full kill-full memory mutants sim-compaction
+proof: setup ## all of them and the full sizes of the tests, in one table (PROOF="faults race" for some, AGAIN=--again)
+	$(BIN)/python scripts/proof.py $(PROOF) $(AGAIN)
+
 faults: setup ## every FileIO call of every operation fails in every mode
 	$(BIN)/python scripts/reliability.py faults --size $(SIZE)
 
@@ -77,8 +86,8 @@ damage: setup ## every file of a table with a bit flipped, or cut short, at ever
 sim-full: setup ## seeded runs against a model: 5,000 seeds x 50 steps (FROM=n to go on)
 	$(BIN)/python scripts/reliability.py sim --size $(SIZE) --from $(FROM) $(if $(SEED),--seed $(SEED))
 
-model-full: setup ## the state machine and the grid of engines, longer and with new draws (RUNS=n times as many)
-	env -u CI TIDELAKE_RUNS=$(RUNS) $(BIN)/pytest --numprocesses 2 --dist worksteal tests/model/test_state_machine.py tests/unit/table/test_engine_grid.py
+model-full: setup ## the state machine and the grid of engines, longer and with new draws
+	env -u CI TIDELAKE_SIZE=full $(BIN)/pytest --numprocesses 2 --dist worksteal tests/model/test_state_machine.py tests/unit/table/test_engine_grid.py
 
 race-full: setup ## four processes race for 20,000 commits
 	$(BIN)/python scripts/reliability.py race --size $(SIZE)

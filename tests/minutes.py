@@ -1,0 +1,127 @@
+"""Where a test run spends its time: minutes and CPU minutes by folder, printed at its end.
+
+1. Each process that runs tests measures, for every test, the CPU time of itself and of all
+   processes below it (a JVM, Python workers, racing writers), from ``/proc``.
+2. The figure travels in the test's report to the process that prints, of all workers alike.
+3. Runs that share a file (``TIDELAKE_MINUTES``, as the calls of ``make test`` do) add to what the
+   ones before them left there, so that the last table is that of all.
+
+The minutes of a folder are those that its tests took one after the other. A run on two workers
+takes about half of their sum, and all of it where CPU minutes say that two cores were busy.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+KEY = "cpu_seconds"
+FILE = "TIDELAKE_MINUTES"
+TICKS = os.sysconf("SC_CLK_TCK")
+SHOWN_APART = "tests/unit"
+"""Its folders are shown one by one."""
+HEAD = ("folder", "tests", "minutes", "CPU min")
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread ended meanwhile
+            found += map(int, task.read_text().split())
+    return found
+
+
+def _ticks(pid: int) -> int:
+    """CPU of a process, of the ones that it waited for, and of all that run below it."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:  # it ended meanwhile, or this system has no /proc
+        return 0
+    return sum(map(int, fields[11:15])) + sum(map(_ticks, _children(pid)))
+
+
+def cpu_seconds() -> float:
+    """CPU that this process and those below it have used so far; 0 without ``/proc``."""
+    return _ticks(os.getpid()) / TICKS
+
+
+def folder_of(nodeid: str) -> str:
+    """The folder that a test counts for."""
+    parts = nodeid.partition("::")[0].split("/")[:-1]
+    return "/".join(parts[: 3 if "/".join(parts).startswith(SHOWN_APART) else 2]) or "."
+
+
+class Minutes:
+    """The measuring and the table; one per pytest process."""
+
+    def __init__(self) -> None:
+        self.by_folder: dict[str, list[float]] = collections.defaultdict(lambda: [0, 0.0, 0.0])
+        self.by_worker: dict[str, float] = collections.defaultdict(float)
+        self._began = time.monotonic()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item):
+        before = cpu_seconds()
+        item.stash[_BEFORE] = before
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item, call):
+        report = yield
+        now = cpu_seconds()
+        report.user_properties = [(KEY, max(0.0, now - item.stash.get(_BEFORE, now)))]
+        item.stash[_BEFORE] = now
+        return report
+
+    def pytest_runtest_logreport(self, report):
+        sums = self.by_folder[folder_of(report.nodeid)]
+        sums[0] += report.when == "call"
+        sums[1] += report.duration
+        sums[2] += dict(report.user_properties).get(KEY, 0.0)
+        worker = getattr(report, "node", None)
+        self.by_worker[worker.gateway.id if worker else "main"] += report.duration
+
+    def pytest_terminal_summary(self, terminalreporter, config):
+        if hasattr(config, "workerinput") or not self.by_folder:
+            return
+        wall = time.monotonic() - self._began
+        kept = {"wall": wall, "folders": dict(self.by_folder)}
+        if os.environ.get(FILE):
+            kept = merged(Path(os.environ[FILE]), kept)
+        terminalreporter.section("minutes by folder")
+        for line in table(kept):
+            terminalreporter.write_line(line)
+        busy = ", ".join(f"{name} {s / 60:.1f}" for name, s in sorted(self.by_worker.items()))
+        terminalreporter.write_line(f"this call: {wall / 60:.1f} minutes; in tests: {busy}")
+
+
+_BEFORE = pytest.StashKey[float]()
+
+
+def merged(file: Path, kept: dict) -> dict:
+    """What runs before left in the file and what this one adds; the file holds both then."""
+    if file.is_file():
+        before = json.loads(file.read_text())
+        kept["wall"] += before["wall"]
+        for folder, sums in before["folders"].items():
+            mine = kept["folders"].get(folder, [0, 0.0, 0.0])
+            kept["folders"][folder] = [a + b for a, b in zip(mine, sums, strict=True)]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(kept))
+    return kept
+
+
+def table(kept: dict) -> list[str]:
+    """The lines of the table, longest first."""
+    rows = sorted(kept["folders"].items(), key=lambda row: -row[1][1])
+    rows.append(("all", [sum(column) for column in zip(*(sums for _, sums in rows), strict=True)]))
+    lines = ["{:32}{:>8}{:>10}{:>10}".format(*HEAD)]
+    lines += [f"{name:32}{n:8.0f}{s / 60:10.1f}{cpu / 60:10.1f}" for name, (n, s, cpu) in rows]
+    lines.append(f"wall: {kept['wall'] / 60:.1f} minutes")
+    return lines

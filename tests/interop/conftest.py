@@ -21,8 +21,18 @@ def java() -> JavaCore:
     return core
 
 
+@pytest.fixture(scope="session")
+def peers(java: JavaCore) -> Iterator[list[JavaPeer]]:
+    """The processes of it that were started: one, and another one where it died."""
+    started: list[JavaPeer] = []
+    yield started
+    for peer in started:
+        peer.close()
+
+
 @pytest.fixture(scope="module")
-def peer(java: JavaCore) -> Iterator[JavaPeer]:
-    """A process of it that answers request after request."""
-    with JavaPeer(java) as started:
-        yield started
+def peer(java: JavaCore, peers: list[JavaPeer]) -> JavaPeer:
+    """A process of it that answers request after request: one for all modules of this worker."""
+    if not peers or not peers[-1].is_running:
+        peers.append(JavaPeer(java))
+    return peers[-1]

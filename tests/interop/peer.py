@@ -61,6 +61,15 @@ class JavaPeer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it can be asked; one that did not answer was ended."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End the process."""
         self._process.stdin.close()
         try:
             self._process.wait(timeout=10)

@@ -31,11 +31,19 @@ from proving.rooted import RootedFileIO  # noqa: E402
 from proving.scenarios import scenarios  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.progress import track  # noqa: E402
+from sizes import SIZES as NUMBERS  # noqa: E402
 
 CONSOLE = Console(stderr=True)
+DAMAGE_STEPS = {"small": 11, "full": 1}
 SIZES = {
-    "small": {"seeds": 200, "steps": 50, "commits": 400, "kills": 20, "damage_step": 11},
-    "full": {"seeds": 5000, "steps": 50, "commits": 20_000, "kills": 300, "damage_step": 1},
+    name: {
+        "seeds": numbers.model_seeds,
+        "steps": numbers.model_steps,
+        "commits": numbers.race_commits,
+        "kills": numbers.kills,
+        "damage_step": DAMAGE_STEPS[name],
+    }
+    for name, numbers in NUMBERS.items()
 }
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from sizes import SIZE
 
 from interop.cells import value_cell
 from interop.fuzz.both import run
@@ -14,7 +15,7 @@ from interop.fuzz.shrink import shrink
 from interop.matrix import DIFFERS
 
 FIXTURES = sorted((Path(__file__).parent / "fuzz" / "fixtures").glob("*.json"))
-SEEDS = range(1_000, 1_020)
+SEEDS = range(1_000, 1_000 + SIZE.fuzz_seeds)
 
 
 @pytest.mark.oracle
@@ -32,7 +33,9 @@ def test_what_failed_once_is_mended(fixture, peer, tmp_path):
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("made", made_by_java()[::16], ids=lambda m: m.name.replace(" ", "_"))
+@pytest.mark.parametrize(
+    "made", made_by_java()[:: SIZE.made_by_java_step], ids=lambda m: m.name.replace(" ", "_")
+)
 def test_a_table_that_java_makes_is_read_equal_at_every_snapshot(made, peer, tmp_path):
     verdict = judged(made, peer, tmp_path)
     assert verdict.word != DIFFERS, verdict.more

@@ -6,12 +6,11 @@ import random
 
 import pytest
 from proving import engine_draws, episode, fsck, more_draws, world
+from sizes import FULL, SIZE
 
 from tidelake.fileio import MemoryFileIO
 
-SEEDS = 200  # the full size runs 5,000
 SEEDS_PER_TEST = 5
-FULL_SIZE = 5_000
 KINDS_OF_BUCKETS = ("fixed", "dynamic", "moving", "postpone")
 OPTIONS_DRAWN = (
     "changelog-file.format",
@@ -31,10 +30,10 @@ OPTIONS_DRAWN = (
 )
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
+@pytest.mark.parametrize("first", range(0, SIZE.model_seeds, SEEDS_PER_TEST))
 def test_engine_equals_the_dict(first):
     for seed in range(first, first + SEEDS_PER_TEST):
-        episode.run_seed(seed, 50)
+        episode.run_seed(seed, SIZE.model_steps)
 
 
 def test_the_same_seed_gives_the_same_files():
@@ -49,7 +48,7 @@ def test_the_same_seed_gives_the_same_files():
 @functools.cache
 def shapes():
     """The tables of the full size, by seed; nothing runs on them."""
-    return [world.shape_of(seed, random.Random(seed)) for seed in range(FULL_SIZE)]
+    return [world.shape_of(seed, random.Random(seed)) for seed in range(FULL.model_seeds)]
 
 
 def engine_of(shape):

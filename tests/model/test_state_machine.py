@@ -4,8 +4,6 @@ The seeded episodes beside this file draw more of them; here a failure is cut do
 operations and rows that show it.
 """
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -18,6 +16,7 @@ from hypothesis.stateful import (
 )
 from proving import engine_draws, world
 from proving.episode import Episode
+from sizes import SIZE
 
 KINDS = [
     (engine, producer)
@@ -102,10 +101,8 @@ class TableMachine(RuleBasedStateMachine):
             self.episode.finish()
 
 
-RUNS = int(os.environ.get("TIDELAKE_RUNS", "1"))
-"""How many times as many runs of each pair as in `make test`."""
 SETTINGS = settings(
-    max_examples=8 * RUNS,
+    max_examples=SIZE.machine_runs,
     stateful_step_count=20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

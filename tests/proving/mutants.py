@@ -603,13 +603,25 @@ def _model_runs(meets: Callable[[Shape], bool]) -> Iterator[tuple[str, Callable[
         yield f"seed {seed}", lambda seed=seed: episode.run_seed(seed, MODEL_STEPS)
 
 
+def _checks_of(mutant: Mutant) -> Iterable[tuple[str, Callable[[], None]]]:
+    if mutant.meets is not None:
+        return _model_runs(mutant.meets)
+    quick = [(c.__name__, c) for c in (*interleave.CHECKS, *directed.CHECKS)]
+    return [*quick, *_seeds(), ("faults", _some_faults)]
+
+
 def hunt(mutant: Mutant) -> str | None:
     """Plant the bug and run the checks; which one noticed, or None."""
-    quick = [(c.__name__, c) for c in (*interleave.CHECKS, *directed.CHECKS)]
-    checks: Iterable[tuple[str, Callable[[], None]]]
-    checks = [*quick, *_seeds(), ("faults", _some_faults)]
-    if mutant.meets is not None:
-        checks = _model_runs(mutant.meets)
+    return _noticed_by(mutant, _checks_of(mutant))
+
+
+def hunt_by_its_check(mutant: Mutant) -> str | None:
+    """Plant the bug and run the check alone that it names; its name, or None."""
+    own = [(name, check) for name, check in _checks_of(mutant) if name == mutant.caught_by]
+    return _noticed_by(mutant, own)
+
+
+def _noticed_by(mutant: Mutant, checks: Iterable[tuple[str, Callable[[], None]]]) -> str | None:
     for name, check in checks:
         with mutant.plant():
             try:

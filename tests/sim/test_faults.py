@@ -1,6 +1,7 @@
 """Every FileIO call of every scenario fails in every mode; nothing acknowledged is lost."""
 
 import collections
+import functools
 import itertools
 import os
 import tempfile
@@ -11,6 +12,7 @@ import pytest
 from proving import directed, faults, interleave
 from proving.rooted import RootedFileIO
 from proving.scenarios import scenarios
+from sizes import SIZE
 
 from tidelake.errors import ConflictError
 from tidelake.fileio import FaultMode
@@ -19,22 +21,40 @@ from tidelake.table import Table
 RECOVERED: dict[str, set[bytes]] = collections.defaultdict(set)
 WITHOUT_DISK = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """Files in memory where there are such: the disk's own part, fsync, is not what is tested."""
+BY_NAME = {scenario.name: scenario for scenario in scenarios()}
+
+
+@functools.cache
+def all_faults(name):
+    """Every (call, mode) of a scenario."""
+    return list(faults.faults_of(BY_NAME[name]))
+
+
+@functools.cache
+def faults_to_try(name):
+    """Those of the size: every so manieth call in all modes, the others in one, all in turn."""
+    in_turn = set(faults.modes_in_turn(BY_NAME[name]))
+    return [
+        fault for fault in all_faults(name) if fault[0] % SIZE.faults_step == 0 or fault in in_turn
+    ]
 
 
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda s: s.name)
 @pytest.mark.parametrize("mode", list(FaultMode), ids=lambda m: m.name)
 def test_no_fault_loses_doubles_or_dangles(scenario, mode):
-    runs = list(faults.faults_of(scenario, [mode]))
+    known = [call for call, of in all_faults(scenario.name) if of is mode]
     # a compaction that gives way publishes nothing, so no call of it can be doubled
-    assert runs or (mode is FaultMode.DUP and scenario.beside is not None)
-    for call, _ in runs:
+    assert known or (mode is FaultMode.DUP and scenario.beside is not None)
+    calls = [call for call, of in faults_to_try(scenario.name) if of is mode] or known[:1]
+    for call in calls:
         faults.run_fault(scenario, call, mode, recovered=RECOVERED[scenario.name])
 
 
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda s: s.name)
 def test_no_fault_of_local_files_loses_doubles_or_dangles(scenario):
-    """Every fifth call, the modes in turn; all of them in `make faults`: local files are slow."""
-    for call, mode in itertools.islice(faults.modes_in_turn(scenario), None, None, 5):
+    """Some calls, the modes in turn; all of them in `make faults`: local files are slow."""
+    in_turn = faults.modes_in_turn(scenario)
+    for call, mode in itertools.islice(in_turn, None, None, SIZE.local_faults_step):
         with tempfile.TemporaryDirectory(dir=WITHOUT_DISK) as place:
             faults.run_fault(scenario, call, mode, RootedFileIO(Path(place)))
 

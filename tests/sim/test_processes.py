@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from proving import kill, race
+from sizes import SIZE
 
 
 @pytest.fixture(autouse=True)
@@ -15,13 +16,14 @@ def _children_find_the_modules(monkeypatch):
 
 
 def test_four_racing_processes_lose_and_double_nothing(tmp_path):
-    figures = race.race(tmp_path, processes=4, commits=400, options={"bucket": "4"})
-    assert figures["commits"] == 400
+    commits = SIZE.race_commits
+    figures = race.race(tmp_path, processes=4, commits=commits, options={"bucket": "4"})
+    assert figures["commits"] == commits
 
 
-def test_twenty_killed_writers_lose_nothing_they_acknowledged(tmp_path):
-    figures = kill.kills(tmp_path, count=20, seed=7)
-    assert figures["kills"] == 20
+def test_killed_writers_lose_nothing_they_acknowledged(tmp_path):
+    figures = kill.kills(tmp_path, count=SIZE.kills, seed=7)
+    assert figures["kills"] == SIZE.kills
     assert figures["commits"] > 0
 
 

@@ -16,6 +16,7 @@ from proving.merge_oracle import (
     to_sql,
 )
 from pyspark.sql import functions as F
+from sizes import FULL, SIZE
 
 import tidelake.spark
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError, UnsupportedError
@@ -45,8 +46,6 @@ LAYOUTS = {
     "append, partitioned": (["p"], [], {}),
     "append, marked, bucketed": (["p"], [], DV | {"bucket": "2", "bucket-key": "k"}),
 }
-SEEDS = 3
-"""Merges of each layout."""
 ERRORS = {Twice: "merge_row_twice", KeyTwice: "merge_key_twice", NullKey: "null"}
 
 
@@ -134,7 +133,11 @@ def test_merges_at_random_do_what_the_definition_says(lake, monkeypatch, layout)
     _, keys, options = LAYOUTS[layout]
     nulls = "merge-engine" not in options  # partial-update takes a null for "not given"
     went = 0
-    for seed in range(SEEDS):
+    first = list(LAYOUTS).index(layout)
+    for number in range(FULL.merges):
+        if went and number >= SIZE.merges:
+            break
+        seed = (first + number) % FULL.merges
         rng = random.Random(f"{layout} {seed}")
         target, source, on, clauses = some_merge(rng, keys, nulls=nulls)
         name = f"t{seed}"

@@ -1,0 +1,88 @@
+"""How much each check tries: its share in `make test`, and all of it in `make proof`.
+
+``TIDELAKE_SIZE`` chooses: ``small`` (by default), for every change, or ``full``. A share is a fixed
+choice, not a draw, and still meets every pair of what is crossed. So a failure comes from the
+change; what the share leaves out runs before a release.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+VARIABLE = "TIDELAKE_SIZE"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The numbers of one size."""
+
+    model_seeds: int
+    """Seeded episodes against the dict."""
+    model_steps: int
+    """Operations of each."""
+    machine_runs: int
+    """Runs of the state machine for each engine and changelog producer."""
+    grid_seeds: int
+    """Tables of each cell of the grid of engines; with one, of a quarter of the cells."""
+    faults_step: int
+    """In memory, every so manieth call of a scenario fails in all modes, the others in one."""
+    local_faults_step: int
+    """On local files, every so manieth call fails, in one mode."""
+    race_commits: int
+    """Commits that four processes race for."""
+    kills: int
+    """Writers that are killed."""
+    damage_step: int
+    """Bytes between damaged places, as a multiple of each kind's own; 0 for every byte."""
+    memory_shapes: int
+    """Kinds of tables whose work is measured in a limited memory."""
+    merges: int
+    """MERGE statements drawn for each layout of the target."""
+    executor_cells: int
+    """Engines with a producer and a kind of buckets, on executors."""
+    fuzz_seeds: int
+    """Random tables that Java Paimon and we write in turns."""
+    made_by_java_step: int
+    """Every so manieth of the tables that Java makes is read."""
+    shows_order_of_checks: bool
+    """Whether all checks hunt a planted bug, cheapest first, or the one alone that it names."""
+
+
+SMALL = Sizes(
+    model_seeds=60,
+    model_steps=50,
+    machine_runs=4,
+    grid_seeds=1,
+    faults_step=8,
+    local_faults_step=10,
+    race_commits=200,
+    kills=10,
+    damage_step=3,
+    memory_shapes=5,
+    merges=1,
+    executor_cells=12,
+    fuzz_seeds=8,
+    made_by_java_step=32,
+    shows_order_of_checks=False,
+)
+FULL = Sizes(
+    model_seeds=5_000,
+    model_steps=50,
+    machine_runs=80,
+    grid_seeds=10,
+    faults_step=1,
+    local_faults_step=1,
+    race_commits=20_000,
+    kills=300,
+    damage_step=0,
+    memory_shapes=10,
+    merges=3,
+    executor_cells=24,
+    fuzz_seeds=500,
+    made_by_java_step=1,
+    shows_order_of_checks=True,
+)
+SIZES = {"small": SMALL, "full": FULL}
+SIZE = SIZES[os.environ.get(VARIABLE, "small")]
+"""The one that was chosen."""

@@ -27,7 +27,8 @@ Once the data is committed, no failure of compaction or expiry after it is raise
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
 
 from tidelake.commit.changes import (
     NO_DELETIONS,
@@ -60,6 +61,7 @@ from tidelake.commit.since_seen import (
     check_unmoved,
     interleaved_places,
 )
+from tidelake.commit.turns import Turns, in_turns
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.data_file import CommitMessage, FileKind
@@ -72,6 +74,8 @@ from tidelake.options import declared
 from tidelake.types.predicate import Predicate
 
 __all__ = ["Committer"]
+
+T = TypeVar("T")
 
 
 class Committer:
@@ -344,6 +348,12 @@ class Committer:
             buckets=None if bucket is None else frozenset([bucket]),
         )
 
+    def in_turns(
+        self, user: str, work: Callable[[], T], *, kinds: Collection[str], tries: int
+    ) -> T:
+        """Do work until no other commit was faster; see :func:`tidelake.commit.turns.in_turns`."""
+        return in_turns(self._context, user, work, kinds=kinds, tries=tries)
+
     def filter_committed(self, user: str, identifiers: Sequence[int]) -> list[int]:
         """Those of a user's identifiers that are not committed yet, for a restart.
 
@@ -511,5 +521,6 @@ class Committer:
             manifests=context.manifests,
             own=own,
             files=files,
+            turns=Turns(context),
             table=context.table,
         )

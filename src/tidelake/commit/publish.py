@@ -22,6 +22,9 @@ One attempt:
 
 5. Lost: remove this attempt's files, wait (longer each time, with chance), begin anew.
 
+Before step 3, once per commit, it waits for a statement whose turn it is, if there is one, and
+begins anew (:mod:`tidelake.commit.turns`).
+
 From the moment an outcome is in doubt nothing is removed any more, and whatever ends the commit
 then is an :class:`OutcomeUnknownError`: the caller must not remove its data files.
 
@@ -43,6 +46,7 @@ from tidelake.commit.changes import Delta
 from tidelake.commit.manifest_merge import MergeRule, merge_manifests, wants_full
 from tidelake.commit.new_metadata import NewMetadata
 from tidelake.commit.own_commits import OwnCommits
+from tidelake.commit.turns import Turns
 from tidelake.errors import (
     ConflictError,
     CorruptError,
@@ -141,6 +145,8 @@ class Publisher:
         Finds snapshots of this commit.
     files : NewMetadata
         Writes the metadata files.
+    turns : Turns
+        Tells whether another statement is to go first.
     table : str
         For messages.
     """
@@ -156,6 +162,7 @@ class Publisher:
         manifests: ManifestCache,
         own: OwnCommits,
         files: NewMetadata,
+        turns: Turns,
         table: str,
     ) -> None:
         self._fileio = fileio
@@ -166,6 +173,7 @@ class Publisher:
         self._manifests = manifests
         self._own = own
         self._files = files
+        self._turns = turns
         self._table = table
         self._log = SnapshotLog(fileio, paths)
         self._in_doubt = False
@@ -228,7 +236,11 @@ class Publisher:
                     raise self._lost(attempt)
                 self._files.discard_delta()
                 return None, False
-            schema_id = self._schema_id()
+            schema_id, beside = self._schema_id()
+            if not self._in_doubt and self._gives_way(beside, request):
+                self._files.discard_attempt()
+                self._files.discard_delta()
+                return self._attempts(request)
             if lists is None or delta is not planned:
                 if delta is not None and not self._in_doubt:
                     self._files.discard_delta()
@@ -348,11 +360,20 @@ class Publisher:
         live = live_entries(self._fileio, self._paths, base, self._manifests)
         return int(np.sum(live["row_count"]))
 
-    def _schema_id(self) -> int:
-        schema_id = SchemaLog(self._fileio, self._paths).latest_id()
+    def _schema_id(self) -> tuple[int, Sequence[str]]:
+        """The newest schema, and the names of the files beside it."""
+        log = SchemaLog(self._fileio, self._paths)
+        names = log.names()
+        schema_id = log.latest_id(names)
         if schema_id is None:
             raise dropped(self._table)
-        return schema_id
+        return schema_id, names
+
+    def _gives_way(self, names: Sequence[str], request: Request) -> bool:
+        """Wait for a statement whose turn it is; a compaction changes no row, so it does not."""
+        if request.kind is CommitKind.COMPACT:
+            return False
+        return self._turns.give_way(names, request.user)
 
     def _put(self, snapshot: Snapshot) -> _Outcome:
         try:

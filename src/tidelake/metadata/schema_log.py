@@ -9,6 +9,8 @@ the one before tells them apart by the schema it was opened with (:meth:`SchemaL
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tidelake.errors import CorruptError, NotFoundError
 from tidelake.fileio import FileIO
 from tidelake.metadata.paths import TablePaths
@@ -35,14 +37,23 @@ class SchemaLog:
         self._fileio = fileio
         self._paths = paths
 
+    def names(self) -> list[str]:
+        """Names of all files in the directory of the schemas."""
+        return [status.name for status in self._fileio.list_dir(self._paths.schema_dir)]
+
     def ids(self) -> list[int]:
         """Numbers of the schema files, ascending."""
-        names = (status.name for status in self._fileio.list_dir(self._paths.schema_dir))
-        return sorted(i for name in names if (i := numbered(name, "schema-")) is not None)
+        return _ids(self.names())
 
-    def latest_id(self) -> int | None:
-        """Number of the newest schema; None where there is none."""
-        newest = max(self.ids(), default=-1)
+    def latest_id(self, names: Iterable[str] | None = None) -> int | None:
+        """Number of the newest schema; None where there is none.
+
+        Parameters
+        ----------
+        names : iterable of str, optional
+            What :meth:`names` has just said, so that it is not asked again.
+        """
+        newest = max(_ids(self.names() if names is None else names), default=-1)
         for _ in range(SCHEMAS_MAX):
             if not self._fileio.exists(self._paths.schema(newest + 1)):
                 break
@@ -120,6 +131,10 @@ class SchemaLog:
         """Write a schema under its id; False, and nothing done, if the id is taken."""
         path = self._paths.schema(schema.id)
         return self._fileio.put_if_absent(path, schema.to_json().encode())
+
+
+def _ids(names: Iterable[str]) -> list[int]:
+    return sorted(i for name in names if (i := numbered(name, "schema-")) is not None)
 
 
 def check_same_table(stored: TableSchema, opened: TableSchema, *, table: str) -> None:

@@ -189,7 +189,11 @@ def update_on_spark(
     if identity.is_committed(handle):
         return WriteResult(already_committed=True)
     shown = ShownRows(handle, new.keys())
-    return done_again(lambda: _update_keyed(spark, handle, matching, new, shown, identity, tasks))
+    return done_again(
+        handle,
+        identity,
+        lambda: _update_keyed(spark, handle, matching, new, shown, identity, tasks),
+    )
 
 
 def _delete_appended(

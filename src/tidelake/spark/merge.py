@@ -84,7 +84,9 @@ def merge_on_spark(
     """Carry a merge out; see :meth:`tidelake.spark.Lake.merge`."""
     if identity.is_committed(handle):
         return WriteResult(already_committed=True)
-    return done_again(lambda: _Attempt(spark, handle, merge, identity, tasks).run())
+    return done_again(
+        handle, identity, lambda: _Attempt(spark, handle, merge, identity, tasks).run()
+    )
 
 
 @dataclass(frozen=True, slots=True)

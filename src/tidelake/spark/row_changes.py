@@ -165,7 +165,9 @@ def change_on_spark(
         return WriteResult(already_committed=True)
     found = Always(value=True) if predicate is None else predicate
     return done_again(
-        lambda: change_once(spark, handle, found, changed, columns=columns, identity=identity)
+        handle,
+        identity,
+        lambda: change_once(spark, handle, found, changed, columns=columns, identity=identity),
     )
 
 

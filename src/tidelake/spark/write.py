@@ -102,7 +102,9 @@ def write_frame(
         identity.user, [identity.identifier]
     ):
         return WriteResult(already_committed=True)
-    return assigned_anew(lambda: _write_once(handle, frame, target, identity, tasks))
+    return assigned_anew(
+        handle, identity, lambda: _write_once(handle, frame, target, identity, tasks)
+    )
 
 
 def write_made_rows(

@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 
 from tidelake.commit.deletion_plan import DELETIONS_CHANGED
 from tidelake.commit.since_seen import ROWS_CHANGED
-from tidelake.errors import ConflictError, OutcomeUnknownError, TidelakeError
+from tidelake.errors import OutcomeUnknownError, TidelakeError
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared
@@ -44,21 +44,21 @@ TRIES_MAX = 10
 _AGAIN = frozenset({DELETIONS_CHANGED, ROWS_CHANGED, "bucket_assignment"})
 
 
-def done_again(change: Callable[[], WriteResult]) -> WriteResult:
+def done_again(
+    handle: TableHandle, identity: CommitIdentity, change: Callable[[], WriteResult]
+) -> WriteResult:
     """Make a change on the newest snapshot, again and again while others change the same rows.
+
+    Where it loses again and again the commits of others wait for it
+    (:mod:`tidelake.commit.turns`).
 
     Raises
     ------
     ConflictError
         Others were faster each time; nothing was changed.
     """
-    for left in reversed(range(TRIES_MAX)):
-        try:
-            return change()
-        except ConflictError as error:
-            if error.kind not in _AGAIN or not left:
-                raise
-    raise AssertionError("unreachable")
+    committer = handle.committer()
+    return committer.in_turns(identity.user, change, kinds=_AGAIN, tries=TRIES_MAX)
 
 
 def change_rows(
@@ -95,7 +95,7 @@ def change_rows(
     """
     if identity.is_committed(handle):
         return WriteResult(already_committed=True)
-    return done_again(lambda: _change(handle, predicate, assignments, identity))
+    return done_again(handle, identity, lambda: _change(handle, predicate, assignments, identity))
 
 
 def _change(

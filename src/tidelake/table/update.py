@@ -65,7 +65,9 @@ def update_rows(
         return change_rows(handle, predicate, assignments, identity=identity)
     if identity.is_committed(handle):
         return WriteResult(already_committed=True)
-    return done_again(lambda: _update_keyed(handle, predicate, assignments, identity))
+    return done_again(
+        handle, identity, lambda: _update_keyed(handle, predicate, assignments, identity)
+    )
 
 
 def check_updatable(handle: TableHandle) -> None:

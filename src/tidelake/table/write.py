@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from tidelake.commit import Committed
 from tidelake.errors import (
-    ConflictError,
     InvalidInputError,
     OutcomeUnknownError,
     TidelakeError,
@@ -208,6 +207,8 @@ def write_rows(
     if mode == "append":
         again = is_replayable(data) and not isinstance(row_kinds, Iterator)
         return assigned_anew(
+            handle,
+            identity,
             lambda: write_batches(handle, batches(), identity=identity),
             tries=ASSIGNMENTS_MAX if again else 1,
         )
@@ -222,15 +223,16 @@ def write_rows(
     return overwrite_partitions(handle, rows, static=static, identity=identity)
 
 
-def assigned_anew(write: Callable[[], WriteResult], *, tries: int = ASSIGNMENTS_MAX) -> WriteResult:
+def assigned_anew(
+    handle: TableHandle,
+    identity: CommitIdentity,
+    write: Callable[[], WriteResult],
+    *,
+    tries: int = ASSIGNMENTS_MAX,
+) -> WriteResult:
     """Write again where another commit has changed the index that buckets were chosen by."""
-    for left in reversed(range(tries)):
-        try:
-            return write()
-        except ConflictError as error:
-            if error.kind != "bucket_assignment" or not left:
-                raise
-    raise AssertionError("unreachable")
+    committer = handle.committer()
+    return committer.in_turns(identity.user, write, kinds=("bucket_assignment",), tries=tries)
 
 
 def write_batches(

@@ -27,6 +27,7 @@ from tidelake.options import (
     option_texts,
 )
 from tidelake.table.engine_options import check_engine_options, check_function_settings
+from tidelake.table.inputs import frame_misfit
 from tidelake.table.schema_rules import (
     check_columns,
     check_layout,
@@ -37,6 +38,7 @@ from tidelake.table.schema_rules import (
 from tidelake.table.time_travel import option_moment
 from tidelake.types import DataField, DataType, TableSchema, parse_type
 from tidelake.types.arrow import fields_from_arrow
+from tidelake.types.data_type import parse_type_text
 from tidelake.types.field_ids import highest_id, with_new_ids
 
 __all__ = ["check_agrees", "first_schema"]
@@ -67,8 +69,9 @@ def first_schema(
     Parameters
     ----------
     columns : pyarrow.Schema, anything with one (``.schema``, ``__arrow_c_schema__``), or fields
-        The columns. A mapping from names may give Arrow types and Paimon's, as text (``"CHAR(3)"``)
-        or, of nested ones, as the JSON object of the schema file.
+        The columns. A mapping from names may give Arrow types and Paimon's, as text (``"CHAR(3)"``,
+        ``"MAP<STRING, INT>"``) or, of nested ones, as the JSON object of the schema file. A name
+        that Arrow knows (``"int64"``, ``"binary"`` in lower case) is Arrow's.
     table : str
         Full name, for messages.
     primary_keys, partition_keys : sequence of str
@@ -215,7 +218,11 @@ def _fields(columns: object, *, table: str) -> tuple[DataField, ...]:
 def _is_paimon_type(given: object) -> bool:
     """Whether it is no Arrow type and no name of one, which are lower case."""
     if isinstance(given, str):
-        return given[:1].isupper()
+        try:
+            pa.type_for_alias(given)
+        except ValueError:
+            return True
+        return False
     return isinstance(given, (DataType, Mapping))
 
 
@@ -225,11 +232,13 @@ def _column_type(name: str, given: object, table: str) -> DataType:
     if not _is_paimon_type(given):
         return fields_from_arrow(_arrow_schema({name: given}, table))[0].type
     try:
-        return parse_type(given if isinstance(given, str) else dict(given))  # type: ignore[call-overload]
+        if isinstance(given, str):
+            return parse_type_text(given)
+        return parse_type(dict(given))  # type: ignore[call-overload]
     except CorruptError as error:
         raise invalid_schema(
             f"cannot have column '{shortened(name)}': {error.message.removesuffix('.')}",
-            "give a type as text, or a nested one as Paimon's JSON object",
+            "give a type as text, such as 'MAP<STRING, INT>', or as Paimon's JSON object",
             table,
             column=name,
         ) from error
@@ -243,7 +252,10 @@ def _arrow_schema(columns: object, table: str) -> pa.Schema:
     if hasattr(columns, "__arrow_c_schema__"):
         return pa.schema(columns)
     if type(columns).__module__.partition(".")[0] == "pandas":
-        return pa.Schema.from_pandas(columns, preserve_index=False)
+        try:
+            return pa.Schema.from_pandas(columns, preserve_index=False)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise frame_misfit(columns, error, table=table) from error
     if hasattr(columns, "to_arrow"):
         return columns.to_arrow().schema
     if isinstance(columns, (Sequence, Mapping)):

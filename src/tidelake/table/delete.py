@@ -253,10 +253,11 @@ def _key_deletes(handle: TableHandle, keys: object) -> Batches:
     needed = frozenset(spec.sequence_columns).union(*(group.columns for group in spec.groups))
     present = schema.keys_may_move or any(not f.type.nullable or f.name in needed for f in others)
     not_keys = frozenset(f.name for f in others)
-    for batch in record_batches(keys, schema.fields, table=handle.identifier):
+    table = handle.identifier
+    for batch in record_batches(keys, schema.fields, table=table, optional=not_keys):
         own = batch.select([name for name in batch.schema.names if name not in not_keys])
         _check_keys_given(handle, own.schema.names)
-        rows = conform(own, key_fields, table=handle.identifier)
+        rows = conform(own, key_fields, table=table)
         if present:
             yield from _as_deletes(handle, _present_rows(handle, rows, key_fields))
         else:

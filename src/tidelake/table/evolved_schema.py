@@ -44,10 +44,11 @@ from tidelake.table.option_change import check_option_change, renamed_in_options
 from tidelake.table.schema_rules import check_columns, check_layout, check_types
 from tidelake.table.time_travel import option_moment
 from tidelake.table.watermark import check_watermark
-from tidelake.types import DataField, DataType, TableSchema, parse_type
+from tidelake.types import DataField, DataType, TableSchema
 from tidelake.types.arrow import fields_from_arrow
 from tidelake.types.cast import can_cast
 from tidelake.types.column_tree import UNNAMED_ID, edited, no_column, path_text
+from tidelake.types.data_type import parse_type_text
 from tidelake.types.default_value import default_scalar
 from tidelake.types.field_ids import with_new_type_ids
 from tidelake.types.schema_change import (
@@ -455,12 +456,13 @@ def _type(given: ColumnType, path: tuple[str, ...], table: str) -> DataType:
         if isinstance(given, pa.DataType):
             return fields_from_arrow(pa.schema({path[-1]: given}))[0].type
         if isinstance(given, str):
-            return parse_type(given)
+            return parse_type_text(given)
     except TidelakeError as error:
         message = f"Column '{path_text(path)}' of table '{table}': {error.message}"
         raise InvalidInputError(message, kind="bad_schema", table=table) from error
     message = (
         f"{shortened(repr(given))} is no type for column '{path_text(path)}' of table '{table}':"
-        " give one of Arrow's, such as pyarrow.int64(), or a text such as 'DECIMAL(10, 2)'."
+        " give one of Arrow's, such as pyarrow.int64(), or a text such as 'DECIMAL(10, 2)' or"
+        " 'MAP<STRING, INT>'."
     )
     raise InvalidInputError(message, kind="bad_schema", table=table)

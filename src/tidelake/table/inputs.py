@@ -2,13 +2,17 @@
 
 Taken are: Arrow tables, batches, readers and datasets' scanners; everything that exports an Arrow C
 stream or array (Polars, DuckDB, ...); pandas data frames; dicts of one row, lists of them, dicts of
-columns; and iterables of any of these.
+columns; and iterables of any of these. The dicts that an iterable gives one by one are gathered:
+their conversion costs by the batch and not by the row.
+
+A dict must have a key for every column that any of them names and that has no default: a value that
+is not there is no null, and a null would overwrite what the key holds.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,21 +21,26 @@ import pyarrow.compute as pc
 
 from tidelake.errors import InvalidInputError, TidelakeError, shortened
 from tidelake.table.python_values import changed_value, stored_values
-from tidelake.types import DataField, DataType, RowKind, TypeRoot
+from tidelake.types import DataField, RowKind, TypeRoot
 from tidelake.types.arrow import to_arrow_type
+from tidelake.types.conform import first_misfit, plain_layout, shown_value
 
-__all__ = ["ROW_KIND_COLUMN", "record_batches", "row_kind_names", "with_row_kinds"]
+__all__ = ["ROW_KIND_COLUMN", "frame_misfit", "record_batches", "row_kind_names", "with_row_kinds"]
 
 ROW_KIND_COLUMN = "_row_kind"
 
 BATCH_ROWS_MAX = 262_144
 """Larger batches are cut, so that a write's memory follows the batch and not the input."""
 
+GATHERED_ROWS_MAX = 16_384
+GATHERED_BYTES_MAX = 16 << 20
+"""Dicts that come one by one make a batch when they are so many, or their text and bytes are."""
+
 Kinds = np.ndarray
 
 
 def record_batches(
-    data: object, fields: Sequence[DataField], *, table: str
+    data: object, fields: Sequence[DataField], *, table: str, optional: Collection[str] = ()
 ) -> Iterator[pa.RecordBatch]:
     """Give the rows of `data` as record batches of at most ``BATCH_ROWS_MAX`` rows.
 
@@ -43,18 +52,23 @@ def record_batches(
         The table's columns: the types for rows given as Python objects.
     table : str
         The table, for messages.
+    optional : collection of str
+        Columns that some dicts may lack, beside those with a default.
 
     Raises
     ------
     InvalidInputError
-        `data` is none of the kinds taken.
+        `data` is none of the kinds taken, a value does not fit its column, or a dict lacks a column
+        that others have.
     """
-    for batch in _batches(data, fields, table=table):
+    rows = _DictRows(fields, table=table, optional=optional)
+    for batch in _batches(data, rows):
         for start in range(0, batch.num_rows, BATCH_ROWS_MAX):
             yield batch.slice(start, BATCH_ROWS_MAX)
 
 
-def _batches(data: object, fields: Sequence[DataField], *, table: str) -> Iterator[pa.RecordBatch]:
+def _batches(data: object, rows: _DictRows) -> Iterator[pa.RecordBatch]:
+    fields, table = rows.fields, rows.table
     if isinstance(data, pa.RecordBatch):
         yield data
     elif isinstance(data, pa.Table):
@@ -62,24 +76,53 @@ def _batches(data: object, fields: Sequence[DataField], *, table: str) -> Iterat
     elif _is_pandas(data):
         yield from _from_pandas(data, fields, table=table).to_batches()
     elif _is_lazy_frame(data):
-        yield from _batches(data.collect(), fields, table=table)  # type: ignore[attr-defined]
+        yield from _batches(data.collect(), rows)  # type: ignore[attr-defined]
     elif hasattr(data, "__arrow_c_stream__"):
         yield from pa.RecordBatchReader.from_stream(data)
     elif hasattr(data, "__arrow_c_array__"):
         yield pa.record_batch(data)
     elif isinstance(data, Mapping) and _is_row(data):
-        yield from _from_rows([data], fields, table=table).to_batches()
+        yield from rows.batches([data])
     elif isinstance(data, Mapping):
         yield from _from_columns(data, fields, table=table).to_batches()
     elif isinstance(data, Sequence) and data and all(isinstance(r, Mapping) for r in data):
-        yield from _from_rows(data, fields, table=table).to_batches()
+        yield from rows.batches(data)
     elif isinstance(data, Iterable) and not isinstance(data, (str, bytes)):
-        for part in data:
-            if part is data or isinstance(part, (str, bytes)):
-                raise _not_rows(part, table)
-            yield from _batches(part, fields, table=table)
+        yield from _from_parts(data, rows)
     else:
         raise _not_rows(data, table)
+
+
+def _from_parts(parts: Iterable[object], rows: _DictRows) -> Iterator[pa.RecordBatch]:
+    """What an iterable gives, in its order; dicts of one row are gathered."""
+    gathered: list[Mapping[str, object]] = []
+    gathered_bytes = 0
+    for part in parts:
+        if part is parts or isinstance(part, (str, bytes)):
+            raise _not_rows(part, rows.table)
+        if isinstance(part, Mapping) and _is_row(part):
+            gathered.append(part)
+            gathered_bytes += _content_bytes(part.values())
+            if len(gathered) < GATHERED_ROWS_MAX and gathered_bytes < GATHERED_BYTES_MAX:
+                continue
+            part = ()
+        yield from rows.batches(gathered)
+        gathered, gathered_bytes = [], 0
+        yield from _batches(part, rows)
+    yield from rows.batches(gathered)
+
+
+def _content_bytes(values: Iterable[object]) -> int:
+    """The size of the text and bytes among and inside some values."""
+    total = 0
+    for value in values:
+        if isinstance(value, (str, bytes)):
+            total += len(value)
+        elif isinstance(value, Mapping):
+            total += _content_bytes(value.values())
+        elif isinstance(value, (list, tuple)):
+            total += _content_bytes(value)
+    return total
 
 
 def is_replayable(data: object) -> bool:
@@ -112,10 +155,8 @@ def _from_pandas(frame: Any, fields: Sequence[DataField], *, table: str) -> pa.T
     plain = frame.drop(columns=[f.name for f in nested])
     try:
         rows = pa.Table.from_pandas(plain, preserve_index=False)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        reasons = ": ".join(str(reason) for reason in error.args)
-        message = f"The data frame for table '{table}' cannot be taken: {reasons}."
-        raise InvalidInputError(message, kind="bad_value", table=table) from error
+    except _NO_COLUMN as error:
+        raise frame_misfit(plain, error, table=table) from error
     for field in fields:
         place = rows.schema.get_field_index(field.name)
         if place < 0 or not pa.types.is_floating(rows.schema.field(place).type):
@@ -128,8 +169,54 @@ def _from_pandas(frame: Any, fields: Sequence[DataField], *, table: str) -> pa.T
     for field in nested:
         # Arrow would guess at what the lists and dicts are
         values = [None if isinstance(v, float) and v != v else v for v in frame[field.name]]
-        rows = rows.append_column(field.name, [_array(field.name, values, field.type, table)])
+        rows = rows.append_column(field.name, [_array(field.name, values, field, table)])
     return rows
+
+
+def frame_misfit(frame: Any, error: BaseException, *, table: str) -> InvalidInputError:
+    """Make the error for a pandas frame that Arrow refuses: the column, the row and the value.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The frame.
+    error : BaseException
+        What Arrow says.
+    table : str
+        The table that it is for.
+    """
+    reasons = shortened(": ".join(str(reason) for reason in error.args)).rstrip(". ")
+    for place, name in enumerate(frame.columns):
+        column = frame.iloc[:, place]
+        values = list(column) if column.dtype == object else []
+        first = next((i for i, v in enumerate(values) if v is not None and v == v), None)
+        if first is None or _is_column(values):
+            continue
+        at = _other_kind(values, first)
+        bad = first if at is None else at
+        kinds = f"row {bad} holds {shown_value(values[bad])} ({type(values[bad]).__name__})"
+        if at is not None:
+            kinds += f", row {first} {shown_value(values[first])} ({type(values[first]).__name__})"
+        message = (
+            f"Column '{name}' of the data frame for table '{table}' cannot be taken: {kinds}."
+            f" Convert the column to one type first, as with astype(). Arrow says: {reasons}."
+        )
+        return InvalidInputError(message, kind="bad_value", table=table, column=str(name))
+    message = f"The data frame for table '{table}' cannot be taken: {reasons}."
+    return InvalidInputError(message, kind="bad_value", table=table)
+
+
+def _other_kind(values: list[object], first: int) -> int | None:
+    """The first value that makes no column together with the one at `first`."""
+    return first_misfit(values, lambda part: _is_column([values[first], *part]))
+
+
+def _is_column(values: Sequence[object]) -> bool:
+    try:
+        pa.array(values, from_pandas=True)
+    except _NO_COLUMN:
+        return False
+    return True
 
 
 def _is_row(part: Mapping[object, object]) -> bool:
@@ -156,19 +243,59 @@ def _not_rows(data: object, table: str) -> InvalidInputError:
     return InvalidInputError(message, kind="not_rows", table=table)
 
 
-def _from_rows(
-    rows: Sequence[Mapping[str, object]], fields: Sequence[DataField], *, table: str
-) -> pa.Table:
-    # rows are Python objects already; one pass collects their column names
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return _from_columns({n: [row.get(n) for row in rows] for n in names}, fields, table=table)
+class _DictRows:
+    """Makes batches of dicts of one row each, and knows which row of the data each one is."""
+
+    def __init__(
+        self, fields: Sequence[DataField], *, table: str, optional: Collection[str]
+    ) -> None:
+        self.fields = fields
+        self.table = table
+        self._names: dict[str, None] = {}
+        self._required = {f.name for f in fields if f.default_value is None}.difference(optional)
+        self._rows_count = 0
+
+    def batches(self, rows: Sequence[Mapping[str, object]]) -> Iterator[pa.RecordBatch]:
+        """The next rows."""
+        if not rows:
+            return
+        # rows are Python objects already; one pass collects their column names
+        self._names.update(dict.fromkeys(name for row in rows for name in row))
+        names = list(self._names)
+        if any(len(row) < len(names) for row in rows):
+            self._check_complete(rows, names)
+        columns = {n: [row.get(n) for row in rows] for n in names}
+        taken = _from_columns(columns, self.fields, table=self.table, first_row=self._rows_count)
+        self._rows_count += len(rows)
+        yield from taken.to_batches()
+
+    def _check_complete(self, rows: Sequence[Mapping[str, object]], names: Sequence[str]) -> None:
+        """Refuse a row that lacks what others have; where all lack a column, the writer says so."""
+        required = [name for name in names if name in self._required]
+        for number, row in enumerate(rows, self._rows_count):
+            missing = next((name for name in required if name not in row), None)
+            if missing is None:
+                continue
+            message = (
+                f"Row {number} of the data for table '{self.table}' lacks the column '{missing}',"
+                " which other rows have. Give it in every row; None writes NULL."
+            )
+            raise InvalidInputError(
+                message, kind="column_missing", table=self.table, column=missing, row=number
+            )
 
 
 def _from_columns(
-    columns: Mapping[str, object], fields: Sequence[DataField], *, table: str
+    columns: Mapping[str, object],
+    fields: Sequence[DataField],
+    *,
+    table: str,
+    first_row: int = 0,
 ) -> pa.Table:
-    types = {f.name: f.type for f in fields}
-    arrays = [_array(name, values, types.get(name), table) for name, values in columns.items()]
+    own = {f.name: f for f in fields}
+    arrays = [
+        _array(name, values, own.get(name), table, first_row) for name, values in columns.items()
+    ]
     try:
         return pa.table(dict(zip(columns, arrays, strict=True)))
     except pa.ArrowInvalid as error:
@@ -176,29 +303,43 @@ def _from_columns(
         raise InvalidInputError(message, kind="bad_value", table=table) from error
 
 
-def _array(name: str, values: Any, data_type: DataType | None, table: str) -> Any:
+_NO_COLUMN = (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError)
+"""What Arrow and our own encoders say of values that are none of a type."""
+
+
+def _array(name: str, values: Any, field: DataField | None, table: str, first_row: int = 0) -> Any:
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
-    wanted = None if data_type is None else to_arrow_type(data_type)
-    try:
-        if data_type is not None and isinstance(values, (list, tuple)):
-            values = stored_values(values, data_type)
-            changed = changed_value(values, wanted)
+    wanted = None if field is None else to_arrow_type(field.type)
+
+    def made(part: Any) -> pa.Array:
+        if field is not None and isinstance(part, (list, tuple)):
+            part = stored_values(part, field.type)
+            changed = changed_value(part, wanted)
             if changed is not None:
-                raise _misfit(name, wanted, f"{shortened(repr(changed))} would be changed", table)
-        return pa.array(values, type=wanted)
-    except TidelakeError:
-        raise
-    except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise _misfit(name, wanted, shortened(str(error)), table) from error
+                raise ValueError(f"{shown_value(changed)} would be changed")
+        return pa.array(part, type=wanted)
 
+    def fits(part: Any) -> bool:
+        try:
+            made(part)
+        except _NO_COLUMN:
+            return False
+        return True
 
-def _misfit(name: str, wanted: pa.DataType | None, reason: str, table: str) -> InvalidInputError:
-    message = (
-        f"Column '{name}' of table '{table}' has type {wanted}; a value given does not fit:"
-        f" {reason}. Convert it first."
-    )
-    return InvalidInputError(message, kind="bad_value", table=table, column=name)
+    try:
+        return made(values)
+    except _NO_COLUMN as error:
+        at = first_misfit(values, fits) if isinstance(values, (list, tuple)) else None
+        which = "the values given do not fit"
+        if at is not None:
+            which = f"row {first_row + at} holds {shown_value(values[at])}, which does not fit"
+        message = (
+            f"Column '{name}' of table '{table}' is {'new' if field is None else field.type};"
+            f" {which}: {shortened(str(error)).rstrip('. ')}. Convert it first."
+        )
+        kind = error.kind if isinstance(error, TidelakeError) else "bad_value"
+        raise InvalidInputError(message, kind=kind, table=table, column=name) from error
 
 
 def with_row_kinds(
@@ -277,10 +418,10 @@ def _as_array(values: object) -> pa.Array:
 
 
 def _kind_bytes(values: pa.Array, table: str) -> Kinds:
-    if values.null_count:
-        message = f"{values.null_count:,} row kinds for table '{table}' are null; use '+I' or '-D'."
+    array = plain_layout(values)
+    if array.null_count:
+        message = f"{array.null_count:,} row kinds for table '{table}' are null; use '+I' or '-D'."
         raise InvalidInputError(message, kind="row_kind", table=table)
-    array = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
     if pa.types.is_integer(array.type):
         numbers = array.to_numpy(zero_copy_only=False)
         if len(numbers) and (numbers.min() < 0 or numbers.max() > max(RowKind)):

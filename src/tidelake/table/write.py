@@ -360,7 +360,7 @@ def _write(
     out = writer()
     try:
         for batch, kinds in batches:
-            out.write(batch, kinds)
+            out.write(batch, kinds, first_row=out.rows_count)
     except BaseException:
         out.abort()
         raise

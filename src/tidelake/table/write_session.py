@@ -67,9 +67,10 @@ class WriteSession:
             return
         table = self._handle.identifier
         batches = record_batches(data, self._handle.schema.fields, table=table)
+        before = writer.rows_count
         try:
             for batch, kinds in with_row_kinds(batches, row_kinds, table=table):
-                writer.write(batch, kinds)
+                writer.write(batch, kinds, first_row=writer.rows_count - before)
         except BaseException:
             self.abort()
             self._failed = True

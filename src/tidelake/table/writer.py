@@ -169,6 +169,7 @@ class TableWriter:
         kinds: np.ndarray | None = None,
         *,
         buckets: np.ndarray | None = None,
+        first_row: int | None = None,
     ) -> None:
         """Take rows.
 
@@ -181,6 +182,8 @@ class TableWriter:
         buckets : ndarray of int32, optional
             The rows' dynamic buckets, where another task gave them; and, where keys may move,
             their partitions.
+        first_row : int, optional
+            Which row of the caller's data the first one is, for messages.
 
         Raises
         ------
@@ -196,7 +199,7 @@ class TableWriter:
             )
             raise InvalidInputError(message, kind="not_rows", table=self._table)
         schema = self._context.schema
-        rows = conform(batch, schema.fields, table=self._table)
+        rows = conform(batch, schema.fields, table=self._table, first_row=first_row)
         if self._moves is None or buckets is None:
             # rows that another task placed are whole: a delete's null partition is what it says
             rows = filled_in(rows, self._defaults)

@@ -11,10 +11,14 @@ Everything behind it relies on the exact Arrow types of :mod:`tidelake.types.arr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import datetime as dt
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -39,17 +43,23 @@ from tidelake.types.nested import (
 )
 from tidelake.types.schema import DataField
 
-__all__ = ["conform"]
+__all__ = ["conform", "first_misfit", "plain_layout", "shown_value"]
 
 INTEGER_DIGITS_MAX = 20
 """Of an unsigned integer of 64 bits."""
 TYPES_KEPT = 256
 
+VALUE_SHOWN_MAX = 120
+"""Characters of a value that a message repeats."""
+
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
+Sliced = TypeVar("Sliced", bound=Any)
 
 
-def conform(batch: Rows, fields: Sequence[DataField], *, table: str) -> Rows:
+def conform(
+    batch: Rows, fields: Sequence[DataField], *, table: str, first_row: int | None = None
+) -> Rows:
     """Make rows fit a table's columns: order by name, cast without loss, check nulls and lengths.
 
     Parameters
@@ -57,11 +67,15 @@ def conform(batch: Rows, fields: Sequence[DataField], *, table: str) -> Rows:
     batch : pyarrow.RecordBatch or pyarrow.Table
         Exactly the columns of `fields`, in any order; those with a default may be left out.
         Integers may be of any width, strings, binaries and lists of any layout, timestamps of any
-        unit, as long as each value fits; a struct has exactly the fields of its ROW, in any order.
+        unit, as long as each value fits; dictionaries and run ends are taken for the values that
+        they stand for. A struct has exactly the fields of its ROW, in any order.
     fields : sequence of DataField
         The table's columns.
     table : str
         The table's name, for messages.
+    first_row : int, optional
+        Which row of the caller's data the first one is, from 0 on; messages then say in which row a
+        value does not fit.
 
     Returns
     -------
@@ -72,7 +86,7 @@ def conform(batch: Rows, fields: Sequence[DataField], *, table: str) -> Rows:
     ------
     InvalidInputError
         A missing, unknown or retyped column, a value that does not fit, a null in a NOT NULL
-        column: the message names table, column and number of rows.
+        column: the message names table, column and the first value that does not fit.
     """
     schema = to_arrow_schema(fields)
     names = batch.schema.names
@@ -88,72 +102,171 @@ def conform(batch: Rows, fields: Sequence[DataField], *, table: str) -> Rows:
             for f in fields
         ]
     columns = [
-        _conform_column(column, field, arrow_type, table)
+        _conform_column(column, field, arrow_type, _Place(table, first_row))
         for column, field, arrow_type in zip(columns, fields, schema.types, strict=True)
     ]
     return type(batch).from_arrays(columns, schema=schema)
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where rows come from: the table that they are for, and the number of the first, if known."""
+
+    table: str
+    first_row: int | None
+
+    def inside(self) -> _Place:
+        """Of the elements of lists and maps, which are no rows."""
+        return _Place(self.table, None)
+
+    def row(self, position: int) -> str:
+        return "a row" if self.first_row is None else f"row {self.first_row + position}"
+
+    def holds(self, column: Column, position: int) -> str:
+        return f"{self.row(position)} holds {shown_value(column[position])}"
+
+
+def shown_value(value: object) -> str:
+    """A value for a message, cut where it is long: Python's as Python writes it, for its class.
+
+    Examples
+    --------
+    >>> shown_value("a"), shown_value(pa.scalar(dt.date(2026, 1, 2)))
+    ("'a'", '2026-01-02')
+    """
+    if not isinstance(value, pa.Scalar):
+        return shortened(repr(value), VALUE_SHOWN_MAX)
+    try:
+        found = value.as_py()
+    except (ValueError, OverflowError):  # an instant that Python has not
+        found = value.value
+    is_time = isinstance(found, (dt.date, dt.time, Decimal))
+    return shortened(str(found) if is_time else repr(found), VALUE_SHOWN_MAX)
+
+
+def first_misfit(values: Sliced, fits: Callable[[Sliced], bool]) -> int | None:
+    """Find the first of some values that does not fit, by halving.
+
+    Requires: values fit together exactly where each of them does. Costs about two times what asking
+    for all does.
+
+    Returns
+    -------
+    int or None
+        None where nothing at all fits: the kind of values is wrong, and not one of them.
+
+    Examples
+    --------
+    >>> first_misfit([1, 2, "a", 3, "b"], lambda part: all(isinstance(v, int) for v in part))
+    2
+    """
+    if not fits(values[:0]):
+        return None
+    low, high = 0, len(values)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(values[low:middle]) else (low, middle)
+    return low
+
+
+def plain_layout(column: Column) -> Column:
+    """The values that dictionaries and run ends stand for; extension types are their storage.
+
+    Examples
+    --------
+    >>> plain_layout(pc.run_end_encode(pa.array([7, 7]))).to_pylist()
+    [7, 7]
+    """
+    kind = column.type
+    is_encoded = pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind)
+    if not is_encoded and not isinstance(kind, pa.BaseExtensionType):
+        return column
+    if isinstance(column, pa.ChunkedArray):
+        if not column.num_chunks:
+            return (
+                plain_layout(pa.array([], kind))
+                if is_encoded
+                else pa.chunked_array([], kind.storage_type)
+            )
+        return pa.chunked_array([plain_layout(chunk) for chunk in column.chunks])
+    if isinstance(column, pa.ExtensionArray):
+        return plain_layout(column.storage)
+    if pa.types.is_dictionary(kind):
+        values, places = column.dictionary, column.indices
+    else:
+        rows = np.arange(column.offset, column.offset + len(column))
+        ends = column.run_ends.to_numpy()
+        values, places = column.values, pa.array(np.searchsorted(ends, rows, side="right"))
+    if values.type in _WITHOUT_VIEWS:  # Arrow 26 takes nothing from views
+        values = values.cast(_WITHOUT_VIEWS[values.type])
+    return plain_layout(values.take(places))
+
+
+_WITHOUT_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+
+
 def _conform_column(
-    column: Column, field: DataField, arrow_type: pa.DataType, table: str, *, nulls_above: int = 0
+    column: Column,
+    field: DataField,
+    arrow_type: pa.DataType,
+    place: _Place,
+    *,
+    nulls_above: int = 0,
 ) -> Column:
     """Cast and check a column; `nulls_above` of its nulls are those of the struct it is in."""
+    column = plain_layout(column)
     if field.type.is_nested or field.type.root is TypeRoot.VARIANT:
-        _check_nulls(column, field, table, nulls_above=nulls_above)
-        return _conform_nested(column, field, arrow_type, table)
-    column = _cast_column(column, field, arrow_type, table)
-    _check_nulls(column, field, table, nulls_above=nulls_above)
-    _check_values(column, field, table)
+        _check_nulls(column, field, place, nulls_above=nulls_above)
+        return _conform_nested(column, field, arrow_type, place)
+    column = _cast_column(column, field, arrow_type, place)
+    _check_nulls(column, field, place, nulls_above=nulls_above)
+    _check_values(column, field, place)
     return column
 
 
 def _conform_nested(
-    column: Column, field: DataField, arrow_type: pa.DataType, table: str
+    column: Column, field: DataField, arrow_type: pa.DataType, place: _Place
 ) -> Column:
     if column.type == arrow_type and not _has_rules(field.type):
         return column
     if isinstance(column, pa.ChunkedArray):
-        chunks = [_conform_nested(c, field, arrow_type, table) for c in column.chunks]
+        chunks = [_conform_nested(c, field, arrow_type, place) for c in column.chunks]
         return pa.chunked_array(chunks, arrow_type)
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), arrow_type)
-    if isinstance(column, pa.ExtensionArray):
-        return _conform_nested(column.storage, field, arrow_type, table)
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
     if not _alike(column.type, arrow_type):
-        raise _other_type(column.type, field, arrow_type, table)
+        raise _other_type(column.type, field, arrow_type, place.table)
     if pa.types.is_struct(arrow_type):
-        return _conform_struct(column, field, arrow_type, table)
+        return _conform_struct(column, field, arrow_type, place)
     parts = list_parts(column)
     children = []
     for flat, (name, data_type) in zip(parts.children, child_types(field.type), strict=True):
         inner = DataField(field.id, f"{field.name}.{name}", data_type)
-        children.append(_conform_column(flat, inner, to_arrow_type(data_type), table))
+        children.append(_conform_column(flat, inner, to_arrow_type(data_type), place.inside()))
     parts = ListParts(parts.offsets, parts.nulls, tuple(children))
     return map_of(parts, arrow_type) if pa.types.is_map(arrow_type) else list_of(parts, arrow_type)
 
 
 def _conform_struct(
-    column: pa.StructArray, field: DataField, arrow_type: pa.DataType, table: str
+    column: pa.StructArray, field: DataField, arrow_type: pa.DataType, place: _Place
 ) -> pa.Array:
     fields = child_types(field.type) if field.type.is_nested else _VARIANT_FIELDS
     given = [f.name for f in column.type]
     if len(set(given)) != len(given) or set(given) != {name for name, _ in fields}:
-        raise _other_type(column.type, field, arrow_type, table)
+        raise _other_type(column.type, field, arrow_type, place.table)
     by_name = dict(zip(given, struct_children(column), strict=True))
     children = [
         _conform_column(
             by_name[name],
             DataField(field.id, f"{field.name}.{name}", data_type),
             to_arrow_type(data_type),
-            table,
+            place,
             nulls_above=column.null_count,
         )
         for name, data_type in fields
     ]
     if field.type.root is TypeRoot.VARIANT:
-        _check_variant_version(children[1], field, table)
+        _check_variant_version(children[1], field, place)
     return struct_of(children, arrow_type, column)
 
 
@@ -187,16 +300,18 @@ def _has_rules(data_type: DataType) -> bool:
     )
 
 
-def _check_variant_version(metadata: pa.Array, field: DataField, table: str) -> None:
+def _check_variant_version(metadata: pa.Array, field: DataField, place: _Place) -> None:
     first = pc.binary_slice(metadata, 0, 1).cast(pa.binary())
     known = pc.is_in(first, pa.array([bytes([n << 4 | 1]) for n in range(16)]))
     bad_count = pc.sum(pc.and_(pc.invert(known), pc.is_valid(metadata))).as_py() or 0
     if bad_count:
+        at = pc.index(pc.fill_null(known, True), False).as_py()
         message = (
-            f"Column '{field.name}' of table '{table}' is {field.type}, but {bad_count} rows hold"
-            " no variant of version 1: make them with tidelake.variants()."
+            f"Column '{field.name}' of table '{place.table}' is {field.type}, but {bad_count} rows"
+            f" hold no variant of version 1 (the first is {place.row(at)}): make them with"
+            " tidelake.variants()."
         )
-        raise InvalidInputError(message, kind="value_range", table=table, column=field.name)
+        raise InvalidInputError(message, kind="value_range", table=place.table, column=field.name)
 
 
 def _other_type(
@@ -229,34 +344,47 @@ def _check_columns(
         raise InvalidInputError(message, kind="column_missing", table=table, column=missing[0])
 
 
-def _cast_column(column: Column, field: DataField, arrow_type: pa.DataType, table: str) -> Column:
+def _cast_column(
+    column: Column, field: DataField, arrow_type: pa.DataType, place: _Place
+) -> Column:
     source = column.type
     if source == arrow_type:
         return column
-    if pa.types.is_dictionary(source):
-        source = source.value_type
     if not _castable(source, arrow_type):
-        raise _other_type(column.type, field, arrow_type, table)
+        raise _other_type(column.type, field, arrow_type, place.table)
     try:
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(source)
-        if pa.types.is_integer(source) and pa.types.is_decimal(arrow_type):
-            # a narrow decimal is refused by the integer's type, through a wide one by the values
-            digits = INTEGER_DIGITS_MAX + arrow_type.scale
-            if arrow_type.precision < digits:
-                column = column.cast(pa.decimal256(digits, arrow_type.scale))
-        result = column.cast(arrow_type, safe=True)
+        result = _cast(column, arrow_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        at = first_misfit(column, lambda part: _is_castable(part, arrow_type))
+        which = "" if at is None else f" ({place.holds(column, at)})"
         message = (
-            f"Column '{field.name}' of table '{table}' is {field.type}; the data ({column.type})"
-            f" does not fit it without loss: {error}. Change the values or the column's type."
+            f"Column '{field.name}' of table '{place.table}' is {field.type}; the data"
+            f" ({column.type}) does not fit it without loss{which}: {shortened(str(error))}. Change"
+            " the values or the column's type."
         )
         raise InvalidInputError(
-            message, kind="value_range", table=table, column=field.name
+            message, kind="value_range", table=place.table, column=field.name
         ) from error
     if pa.types.is_floating(source) and source.bit_width > arrow_type.bit_width:
-        _check_same_floats(column, result, field, table)
+        _check_same_floats(column, result, field, place)
     return result
+
+
+def _cast(column: Column, arrow_type: pa.DataType) -> Column:
+    if pa.types.is_integer(column.type) and pa.types.is_decimal(arrow_type):
+        # a narrow decimal is refused by the integer's type, through a wide one by the values
+        digits = INTEGER_DIGITS_MAX + arrow_type.scale
+        if arrow_type.precision < digits:
+            column = column.cast(pa.decimal256(digits, arrow_type.scale))
+    return column.cast(arrow_type, safe=True)
+
+
+def _is_castable(column: Column, arrow_type: pa.DataType) -> bool:
+    try:
+        _cast(column, arrow_type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+    return True
 
 
 def _castable(source: pa.DataType, target: pa.DataType) -> bool:
@@ -286,43 +414,50 @@ def _check_same_floats(
     before: Column,
     after: Column,
     field: DataField,
-    table: str,
+    place: _Place,
 ) -> None:
     same = pc.or_(pc.equal(before, after.cast(before.type)), pc.is_nan(before))
     changed_count = pc.sum(pc.invert(same)).as_py() or 0
     if changed_count:
+        at = pc.index(same, False).as_py()
         message = (
-            f"Column '{field.name}' of table '{table}' is {field.type}; {changed_count} rows of the"
-            f" data ({before.type}) would be rounded. Make the column DOUBLE or cast the data."
+            f"Column '{field.name}' of table '{place.table}' is {field.type}; {changed_count} rows"
+            f" of the data ({before.type}) would be rounded ({place.holds(before, at)}). Make the"
+            " column DOUBLE or cast the data."
         )
-        raise InvalidInputError(message, kind="value_range", table=table, column=field.name)
+        raise InvalidInputError(message, kind="value_range", table=place.table, column=field.name)
 
 
-def _check_nulls(column: Column, field: DataField, table: str, *, nulls_above: int) -> None:
+def _check_nulls(column: Column, field: DataField, place: _Place, *, nulls_above: int) -> None:
     if not field.type.nullable and column.null_count > nulls_above:
+        known = place.first_row is not None and not nulls_above
+        first = pc.index(column.is_null(), True).as_py() if known else 0
+        which = f" (the first is {place.row(first)})" if known else ""
         message = (
-            f"Column '{field.name}' of table '{table}' is NOT NULL, but"
-            f" {column.null_count - nulls_above} of {len(column)} rows are null. Fill or drop them."
+            f"Column '{field.name}' of table '{place.table}' is NOT NULL, but"
+            f" {column.null_count - nulls_above} of {len(column)} rows are null{which}. Fill or"
+            " drop them."
         )
-        raise InvalidInputError(message, kind="null_value", table=table, column=field.name)
+        raise InvalidInputError(message, kind="null_value", table=place.table, column=field.name)
 
 
-def _check_values(column: Column, field: DataField, table: str) -> None:
+def _check_values(column: Column, field: DataField, place: _Place) -> None:
     length_max = field.type.length
-    bad_count = 0
+    bad: Column | None = None
+    shown = column
     if length_max is not None and length_max < STRING_LENGTH_MAX:
         is_text = field.type.root in {TypeRoot.CHAR, TypeRoot.VARCHAR}
         lengths = pc.utf8_length(column) if is_text else pc.binary_length(column)
-        bad_count = pc.sum(pc.greater(lengths, length_max)).as_py() or 0
+        bad = pc.greater(lengths, length_max)
         reason = f"longer than {length_max} {'characters' if is_text else 'bytes'}"
     elif field.type.root is TypeRoot.TIME:
-        numbers = column.cast(pa.int32())
-        outside = pc.or_(pc.less(numbers, 0), pc.greater_equal(numbers, MS_PER_DAY))
-        bad_count = pc.sum(outside).as_py() or 0
+        shown = column.cast(pa.int32())
+        bad = pc.or_(pc.less(shown, 0), pc.greater_equal(shown, MS_PER_DAY))
         reason = "outside one day"
-    if bad_count:
+    if bad is not None and (bad_count := pc.sum(bad).as_py()):
+        holds = place.holds(shown, pc.index(bad, True).as_py())
         message = (
-            f"Column '{field.name}' of table '{table}' is {field.type}, but {bad_count} rows are"
-            f" {reason}. Change the values or the column's type."
+            f"Column '{field.name}' of table '{place.table}' is {field.type}, but {bad_count} rows"
+            f" are {reason} ({holds}). Change the values or the column's type."
         )
-        raise InvalidInputError(message, kind="value_range", table=table, column=field.name)
+        raise InvalidInputError(message, kind="value_range", table=place.table, column=field.name)

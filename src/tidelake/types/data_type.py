@@ -1,7 +1,9 @@
 """Paimon's data types as values, with their text and JSON forms.
 
 An atomic type is written as SQL-like text (``"DECIMAL(10, 2) NOT NULL"``), a constructed one as a
-JSON object (``{"type": "ARRAY", "element": ...}``). Source of the forms: the schema files of Paimon
+JSON object (``{"type": "ARRAY", "element": ...}``). Users may write constructed types as text too
+(:func:`parse_type_text`); a schema file never holds that, for it says no field ids. Source of the
+forms: the schema files of Paimon
 1.3.1 and 2.1; see ``docs/format/schema.md``.
 """
 
@@ -14,7 +16,14 @@ from typing import Any
 
 from tidelake.errors import CorruptError, UnsupportedError
 
-__all__ = ["DataType", "TypeRoot", "fault_of", "parse_type", "type_to_json"]
+__all__ = [
+    "DataType",
+    "TypeRoot",
+    "fault_of",
+    "parse_type",
+    "parse_type_text",
+    "type_to_json",
+]
 
 STRING_LENGTH_MAX = 2_147_483_647
 NESTED_DEPTH_MAX = 64
@@ -159,11 +168,13 @@ def fault_of(data_type: DataType) -> str | None:
     return None
 
 
-_ATOMIC = re.compile(
-    r"^\s*(?P<name>[A-Z_]+)\s*(?:\(\s*(?P<a>\d+)\s*(?:,\s*(?P<b>\d+)\s*)?\))?"
-    r"(?P<ltz>\s+WITH\s+LOCAL\s+TIME\s+ZONE)?(?P<notz>\s+WITHOUT\s+TIME\s+ZONE)?"
-    r"(?P<nn>\s+NOT\s+NULL)?(?P<nul>\s+NULL)?\s*$"
+_ATOMIC_PART = re.compile(
+    r"\s*(?P<name>[A-Z_]+)(?:\s*\(\s*(?P<a>\d+)\s*(?:,\s*(?P<b>\d+)\s*)?\))?"
+    r"(?P<ltz>\s+WITH\s+LOCAL\s+TIME\s+ZONE\b)?(?P<notz>\s+WITHOUT\s+TIME\s+ZONE\b)?"
+    r"(?P<nn>\s+NOT\s+NULL\b)?(?P<nul>\s+NULL\b)?",
+    re.IGNORECASE,
 )
+_ATOMIC = re.compile(_ATOMIC_PART.pattern + r"\s*$", re.IGNORECASE)
 _PLAIN = {
     "BOOLEAN": TypeRoot.BOOLEAN,
     "TINYINT": TypeRoot.TINYINT,
@@ -224,10 +235,10 @@ def parse_type(form: str | dict[str, Any], *, _depth: int = 0) -> DataType:
 
 
 def _parse_atomic(text: str) -> DataType:
-    match = _ATOMIC.match(text.upper())
+    match = _ATOMIC.match(text)
     if match is None:
         raise _no_type(repr(text))
-    name, nullable = match["name"], match["nn"] is None
+    name, nullable = match["name"].upper(), match["nn"] is None
     a = int(match["a"]) if match["a"] else None
     b = int(match["b"]) if match["b"] else None
     if name in _PLAIN:
@@ -251,6 +262,89 @@ def _parse_atomic(text: str) -> DataType:
     if name in _UNSUPPORTED_NAMES:
         raise UnsupportedError(f"Type '{text}' is not supported by this version.", kind="type")
     raise _no_type(repr(text))
+
+
+_NESTED_WORD = re.compile(r"\s*(ARRAY|MULTISET|MAP|ROW|STRUCT)\s*([<(])", re.IGNORECASE)
+_FIELD_NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+))\s*:?")
+_COMMENT = re.compile(r"\s*(?:COMMENT\s*)?'((?:[^']|'')*)'", re.IGNORECASE)
+_NULLABILITY = re.compile(r"(?:\s*(NOT\s+NULL|NULL)\b)?", re.IGNORECASE)
+_CLOSING = {"<": ">", "(": ")"}
+
+
+def parse_type_text(text: str) -> DataType:
+    """Read a type that a user wrote, a constructed one too.
+
+    Parameters
+    ----------
+    text : str
+        Upper or lower case, spaces where one likes: ``MAP<STRING, INT>``, ``ARRAY<DECIMAL(10,2)>``,
+        ``MULTISET<T>``, ``ROW<a INT NOT NULL, `b c` STRING 'a comment'>``, ``ROW(a INT)``,
+        ``STRUCT<a: INT>``.
+
+    Returns
+    -------
+    DataType
+        Fields of rows have the id 0.
+
+    Raises
+    ------
+    CorruptError, UnsupportedError
+        As of :func:`parse_type`.
+
+    Examples
+    --------
+    >>> str(parse_type_text("map<string,row<a int not null, b: array<date>>> NOT NULL"))
+    'MAP<STRING, ROW<`a` INT NOT NULL, `b` ARRAY<DATE>>> NOT NULL'
+    """
+    data_type, end = _type_at(text, 0, 0)
+    if text[end:].strip():
+        raise _no_type(repr(text))
+    return data_type
+
+
+def _type_at(text: str, start: int, depth: int) -> tuple[DataType, int]:
+    """The type that begins at a place of a text, and where it ends."""
+    if depth > NESTED_DEPTH_MAX:
+        message = f"A type is nested more than {NESTED_DEPTH_MAX} levels deep; it is refused."
+        raise CorruptError(message, kind="type_too_deep")
+    nested = _NESTED_WORD.match(text, start)
+    if nested is None:
+        atomic = _ATOMIC_PART.match(text, start)
+        if atomic is None:
+            raise _no_type(repr(text))
+        return parse_type(atomic[0]), atomic.end()
+    root = TypeRoot["ROW" if nested[1].upper() == "STRUCT" else nested[1].upper()]
+    if nested[2] == "(" and root is not TypeRoot.ROW:
+        raise _no_type(repr(text))
+    children, names, comments = [], [], []
+    place, separator = nested.end(), ","
+    while separator == ",":
+        if root is TypeRoot.ROW:
+            name = _FIELD_NAME.match(text, place)
+            if name is None:
+                raise _no_type(repr(text))
+            names.append(name[2] or name[1].replace("``", "`"))
+            place = name.end()
+        child, place = _type_at(text, place, depth + 1)
+        children.append(child)
+        comment = _COMMENT.match(text, place) if names else None
+        comments.append((comment[1].replace("''", "'") if comment else None, None))
+        place = place if comment is None else comment.end()
+        rest = text[place:].lstrip()
+        separator, place = rest[:1], len(text) - len(rest) + 1
+    wanted = {TypeRoot.MAP: 2, TypeRoot.ROW: len(children)}.get(root, 1)
+    if separator != _CLOSING[nested[2]] or len(children) != wanted or len(set(names)) < len(names):
+        raise _no_type(repr(text))
+    ending = _NULLABILITY.match(text, place)
+    assert ending is not None, "it may be empty"
+    found = DataType(
+        root,
+        nullable=(ending[1] or "NULL").upper() == "NULL",
+        children=tuple(children),
+        child_fields=tuple((0, name) for name in names),
+        child_details=tuple(comments) if any(map(any, comments)) else (),
+    )
+    return found, ending.end()
 
 
 def _parse_nested(form: dict[str, Any], depth: int) -> DataType:

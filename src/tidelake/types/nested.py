@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -77,8 +78,7 @@ def list_parts(array: pa.Array) -> ListParts:
     """
     if pa.types.is_map(array.type):
         return _map_parts(array)
-    if not pa.types.is_list(array.type):
-        array = array.cast(pa.list_(array.type.value_field))
+    # lengths and elements are right in every layout; Arrow 26 casts a list view to a wrong list
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     return ListParts(_offsets(lengths), _nulls(array), (array.flatten(),))
 
@@ -95,7 +95,7 @@ def _map_parts(array: pa.MapArray) -> ListParts:
     return ListParts(_offsets(lengths), _nulls(array), tuple(children))
 
 
-def _offsets(lengths: npt.NDArray[np.int32]) -> pa.Array:
+def _offsets(lengths: npt.NDArray[np.signedinteger[Any]]) -> pa.Array:
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     return pa.array(offsets)

@@ -39,7 +39,7 @@ ColumnPath = str | tuple[str, ...]
 """A column's name, or the names on the way to one inside it."""
 
 ColumnType: TypeAlias = "DataType | pa.DataType | str"
-"""A Paimon type, an Arrow type, or Paimon's text of a scalar one: ``"DECIMAL(10, 2)"``."""
+"""A Paimon type, an Arrow type, or a text: ``"DECIMAL(10, 2)"``, ``"ARRAY<STRING>"``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@ import datetime as dt
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,11 +12,16 @@ from tidelake.errors import InvalidInputError
 from tidelake.types import DataField, parse_type
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.conform import conform
+from tidelake.types.data_type import parse_type_text
 from tidelake.types.values import storage_to_arrow
 
 
 def fields_of(**types):
-    return tuple(DataField(i, n, parse_type(t)) for i, (n, t) in enumerate(types.items()))
+    return tuple(DataField(i, n, type_of(t)) for i, (n, t) in enumerate(types.items()))
+
+
+def type_of(form):
+    return parse_type_text(form) if isinstance(form, str) else parse_type(form)
 
 
 @pytest.mark.parametrize("make", [pa.table, pa.record_batch])
@@ -135,7 +141,7 @@ def test_columns_must_be_those_of_the_table():
     ],
 )
 def test_integers_that_fit_a_decimal_are_taken(type_text, arrow_type):
-    fields = [DataField(0, "d", parse_type(type_text))]
+    fields = [DataField(0, "d", type_of(type_text))]
     column = pa.array([1, 999, None]).cast(arrow_type)
     assert conform(pa.table({"d": column}), fields, table="db.t")["d"].to_pylist() == [1, 999, None]
     with pytest.raises(InvalidInputError, match=r"'d' .* does not fit"):
@@ -208,3 +214,106 @@ def test_values_that_are_not_there_are_not_looked_at():
     fields = fields_of(c={"type": "MULTISET", "element": "VARCHAR(1)"})
     rows = conform(pa.table({"c": under_null}), fields, table="t")
     assert rows["c"].to_pylist() == [None, [("x", 2)]]
+
+
+def list_view(values, kind=pa.list_view):
+    return pa.array(values, kind(pa.int32()))
+
+
+LAYOUTS = {
+    "string_view": (
+        "STRING",
+        lambda: pa.array(["a", None, "b"], pa.string_view()),
+        ["a", None, "b"],
+    ),
+    "binary_view": ("BYTES", lambda: pa.array([b"a", None], pa.binary_view()), [b"a", None]),
+    "dictionary of views": (
+        "STRING",
+        lambda: pa.DictionaryArray.from_arrays(
+            pa.array([1, None, 0], pa.uint32()), pa.array(["a", "b"], pa.string_view())
+        ),
+        ["b", None, "a"],
+    ),
+    "dictionary of large strings": (
+        "STRING",
+        lambda: pa.array(["a", None, "a"], pa.large_string()).dictionary_encode(),
+        ["a", None, "a"],
+    ),
+    "dictionary of numbers": (
+        "INT",
+        lambda: pa.array([5, 5, None]).dictionary_encode(),
+        [5, 5, None],
+    ),
+    "run ends": ("BIGINT", lambda: pc.run_end_encode(pa.array([1, 1, None, 2])), [1, 1, None, 2]),
+    "run ends of views": (
+        "STRING",
+        lambda: pa.RunEndEncodedArray.from_arrays([2, 3], pa.array(["a", "b"], pa.string_view())),
+        ["a", "a", "b"],
+    ),
+    "list view": (
+        "ARRAY<INT>",
+        lambda: list_view([[9], [1, 2], None, [3]]),
+        [[9], [1, 2], None, [3]],
+    ),
+    "large list view": (
+        "ARRAY<INT>",
+        lambda: list_view([[9], None, [3, 4]], pa.large_list_view),
+        [[9], None, [3, 4]],
+    ),
+    "list view out of order": (
+        "ARRAY<INT>",
+        lambda: pa.ListViewArray.from_arrays([2, 0], [1, 2], pa.array([1, 2, 3], pa.int32())),
+        [[3], [1, 2]],
+    ),
+    "list of dictionaries": (
+        "ARRAY<STRING>",
+        lambda: pa.ListArray.from_arrays(
+            [0, 1, 3],
+            pa.DictionaryArray.from_arrays(
+                pa.array([0, 1, 0], pa.int32()), pa.array(["a", "b"], pa.string_view())
+            ),
+        ),
+        [["a"], ["b", "a"]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_other_layouts_of_a_type_are_taken(name):
+    type_text, make, values = LAYOUTS[name]
+    column = make()
+    (field,) = fields_of(c=type_text)
+    for start in (0, 1):
+        for given_rows in (
+            pa.record_batch({"c": column.slice(start)}),
+            pa.table({"c": pa.chunked_array([column.slice(start), column])}),
+        ):
+            rows = conform(given_rows, (field,), table="t")
+            more = values if isinstance(given_rows, pa.Table) else []
+            assert rows.schema == to_arrow_schema((field,))
+            assert rows.column("c").to_pylist() == [*values[start:], *more]
+
+
+@pytest.mark.parametrize(
+    ("type_text", "column", "says"),
+    [
+        ("INT", pa.array([1, 2, 2**40]), "row 12 holds 1099511627776"),
+        ("FLOAT", pa.array([0.5, 0.1]), "row 11 holds 0.1"),
+        ("BIGINT NOT NULL", pa.array([1, None, None], pa.int64()), "the first is row 11"),
+        ("VARCHAR(2)", pa.array(["ab", "abc"]), "row 11 holds 'abc'"),
+        ("DECIMAL(3, 1)", pa.array([Decimal("1.11")]), "row 10 holds 1.11"),
+        ("TIMESTAMP(3)", pa.array([1, 1000], pa.timestamp("us")), "row 10 holds 1970-01-01"),
+        ("DATE", pa.array([0, 5], pa.date64()).cast(pa.int64()).cast(pa.timestamp("ms")), "'c'"),
+    ],
+)
+def test_the_first_value_that_does_not_fit_is_named_with_its_row(type_text, column, says):
+    for given_rows in (pa.record_batch({"c": column}), pa.table({"c": column})):
+        with pytest.raises(InvalidInputError, match=r"'db\.t'") as caught:
+            conform(given_rows, fields_of(c=type_text), table="db.t", first_row=10)
+        assert "'c'" in caught.value.message
+        assert says in caught.value.message
+
+
+def test_without_a_place_of_the_rows_the_value_alone_is_named():
+    with pytest.raises(InvalidInputError, match="a row holds 1099511627776"):
+        conform(pa.record_batch({"c": pa.array([2**40])}), fields_of(c="INT"), table="t")

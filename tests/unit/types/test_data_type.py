@@ -5,7 +5,7 @@ from unit.types.strategies import SCALARS
 
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.types import TypeRoot, parse_type, type_to_json
-from tidelake.types.data_type import NESTED_DEPTH_MAX
+from tidelake.types.data_type import NESTED_DEPTH_MAX, parse_type_text
 
 
 @pytest.mark.parametrize("text", [*SCALARS, "VARIANT", "CHAR(1)", "VARCHAR(10)", "VARBINARY(7)"])
@@ -105,3 +105,73 @@ def test_any_text_is_a_type_or_refused(text):
         assert isinstance(parse_type(text).root, TypeRoot)
     except (CorruptError, UnsupportedError):
         return
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [
+        ("map<string,int>", "MAP<STRING, INT>"),
+        ("MAP < STRING NOT NULL , INT >", "MAP<STRING NOT NULL, INT>"),
+        ("ARRAY<DECIMAL(10,2)>NOT NULL", "ARRAY<DECIMAL(10, 2)> NOT NULL"),
+        ("multiset<varchar(3)> null", "MULTISET<VARCHAR(3)>"),
+        ("ROW<a INT, `b c` STRING>", "ROW<`a` INT, `b c` STRING>"),
+        (
+            "row(a int not null,b:array<row<x date>>)",
+            "ROW<`a` INT NOT NULL, `b` ARRAY<ROW<`x` DATE>>>",
+        ),
+        (
+            "Struct<a: Timestamp_Ltz(3), b:BIGINT>",
+            "ROW<`a` TIMESTAMP(3) WITH LOCAL TIME ZONE, `b` BIGINT>",
+        ),
+        ("ARRAY<TIMESTAMP(3) WITH LOCAL TIME ZONE>", "ARRAY<TIMESTAMP(3) WITH LOCAL TIME ZONE>"),
+        ("MAP<STRING, MAP<STRING, ARRAY<VARIANT>>>", "MAP<STRING, MAP<STRING, ARRAY<VARIANT>>>"),
+        ("decimal( 5 , 2 )", "DECIMAL(5, 2)"),
+        ("ROW<map INT, array INT>", "ROW<`map` INT, `array` INT>"),
+    ],
+)
+def test_types_may_be_written_in_other_spellings(text, means):
+    parsed = parse_type_text(text)
+    assert str(parsed) == means
+    assert parse_type_text(str(parsed)) == parsed
+
+
+def test_fields_of_rows_may_have_comments():
+    parsed = parse_type_text("ROW<a INT 'it''s', b INT COMMENT 'two', c INT>")
+    assert parsed.child_details == (("it's", None), ("two", None), (None, None))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MAP<STRING>",
+        "MAP<STRING, INT, INT>",
+        "ARRAY<INT, INT>",
+        "ARRAY(INT)",
+        "ARRAY<INT",
+        "ARRAY<INT>>",
+        "ARRAY<INT)",
+        "ARRAY<>",
+        "ROW<INT>",
+        "ROW<>",
+        "ROW<a INT, a STRING>",
+        "ARRAY<ROW>",
+        "INT NOT NULLABLE",
+        "ARRAY<INTEGRAL>",
+        "ARRAY<DECIMAL(50, 2)>",
+        "<INT>",
+        "",
+    ],
+)
+def test_texts_that_are_no_type_are_refused(text):
+    with pytest.raises(CorruptError):
+        parse_type_text(text)
+
+
+def test_types_nested_too_deep_are_refused_as_text():
+    with pytest.raises(CorruptError, match="64 levels"):
+        parse_type_text("ARRAY<" * 100 + "INT" + ">" * 100)
+
+
+def test_a_schema_file_holds_no_constructed_type_as_text():
+    with pytest.raises(CorruptError):
+        parse_type("ARRAY<INT>")

@@ -20,6 +20,7 @@ from tidelake.errors import (
     AlreadyExistsError,
     InvalidInputError,
     NotFoundError,
+    TidelakeError,
     UnsupportedError,
     near_names,
     shortened,
@@ -32,6 +33,7 @@ from tidelake.metadata.schema_log import SchemaLog
 from tidelake.options import Options, declared, memory_bytes, table_defaults
 from tidelake.table import SystemTable, Table, TableHandle
 from tidelake.table.arguments import check_location
+from tidelake.table.display import facts_html
 from tidelake.telemetry import MEMORY_BYTES_MIN, Env, Memory
 from tidelake.types import TableSchema
 from tidelake.types.schema_change import SchemaChange
@@ -165,6 +167,25 @@ class Catalog:
     def __repr__(self) -> str:
         return f"Catalog({self.warehouse!r})"
 
+    def _repr_html_(self) -> str:
+        lines = []
+        try:
+            databases = self.list_databases()
+            for name in databases[:NAMES_SHOWN_MAX]:
+                tables = self.list_tables(name)
+                more = f" and {len(tables) - NAMES_SHOWN_MAX:,} more" * (
+                    len(tables) > NAMES_SHOWN_MAX
+                )
+                lines.append((name, (", ".join(tables[:NAMES_SHOWN_MAX]) or "no table") + more))
+        except TidelakeError as error:  # what cannot be read still shows
+            lines.append(("cannot be read", error.message))
+        else:
+            if len(databases) > NAMES_SHOWN_MAX:
+                lines.append(("...", f"and {len(databases) - NAMES_SHOWN_MAX:,} databases more"))
+            elif not databases:
+                lines.append(("", "no database yet"))
+        return facts_html(f"Catalog {self.warehouse}", lines)
+
     def __reduce__(self) -> tuple[object, ...]:
         # a cache stays where it is; the copy begins with an empty one
         parts = (self.warehouse, self.env, self.fileio, self._table_options)
@@ -188,6 +209,29 @@ class Catalog:
                 raise AlreadyExistsError(message, kind="database_exists", database=name)
             return
         self.fileio.make_dirs(path)
+
+    def database_exists(self, name: str) -> bool:
+        """Whether there is a database of this name.
+
+        Raises
+        ------
+        InvalidInputError
+            It is no name of a database.
+        """
+        return name == SYSTEM_DATABASE or self.fileio.exists(self._database_path(name))
+
+    def table_exists(self, identifier: str) -> bool:
+        """Whether there is a table ``"database.table"``; one small directory is listed.
+
+        Raises
+        ------
+        InvalidInputError
+            It is no name of a table.
+        """
+        database, name = _split(identifier)
+        if database == SYSTEM_DATABASE:
+            return name in GLOBAL_TABLES
+        return self._holds_table(self._table_path(database, name))
 
     def list_databases(self) -> list[str]:
         """Names of the databases, sorted."""

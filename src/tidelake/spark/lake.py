@@ -35,6 +35,7 @@ from tidelake.spark.write import write_frame
 from tidelake.table import SystemTable, Table
 from tidelake.table.changes_range import planned_changes
 from tidelake.table.compaction import Chosen
+from tidelake.table.display import facts_html
 from tidelake.table.expiry import expire_after_compaction
 from tidelake.table.logged_changes import ChangesMode
 from tidelake.table.time_travel import Moment
@@ -130,6 +131,11 @@ class Lake:
 
     def __repr__(self) -> str:
         return f"Lake('{self.catalog.warehouse}')"
+
+    def _repr_html_(self) -> str:
+        state = "stopped" if is_stopped(self._spark) else f"Spark {self._spark.version}"
+        lines = [("session", state), ("name in SQL", self.catalog_name)]
+        return facts_html("Lake", lines) + self.catalog._repr_html_()
 
     @property
     def spark(self) -> SparkSession:

@@ -1,18 +1,27 @@
-"""How a table shows itself, in a terminal and in a notebook.
+"""How a table, its history and what is at work on it show themselves, in terminal and notebook.
 
-A table that cannot be read still shows.
+A table that cannot be read still shows. In HTML nothing that a user wrote is markup, and of long
+things the beginning is shown.
 """
 
 from __future__ import annotations
 
 import html
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
-from tidelake.errors import TidelakeError
+import pyarrow as pa
+
+from tidelake.errors import TidelakeError, shortened
 from tidelake.options import declared
 from tidelake.table.handle import TableHandle
 
-__all__ = ["describe", "describe_html"]
+__all__ = ["HTML_ROWS_MAX", "History", "describe", "describe_html", "facts_html", "rows_html"]
+
+HTML_ROWS_MAX = 100
+CELL_CHARACTERS_MAX = 200
+_LEFT = "style='text-align:left'"
 
 
 def facts(handle: TableHandle) -> list[tuple[str, str]]:
@@ -63,17 +72,90 @@ def describe(handle: TableHandle) -> str:
 
 def describe_html(handle: TableHandle) -> str:
     """A table for a notebook."""
-    left = "style='text-align:left'"
-    head = "".join(
-        f"<tr><th {left}>{html.escape(name)}</th><td {left}>{html.escape(text)}</td></tr>"
-        for name, text in facts(handle)
+    columns = [[f.name, str(f.type), f.description or ""] for f in handle.schema.fields]
+    return facts_html(handle.identifier, facts(handle)) + rows_html(
+        "", ["column", "type", "comment"], columns
     )
-    columns = "".join(
-        f"<tr><td {left}>{html.escape(f.name)}</td><td {left}>{html.escape(str(f.type))}</td>"
-        f"<td {left}>{html.escape(f.description or '')}</td></tr>"
-        for f in handle.schema.fields
+
+
+def facts_html(title: str, lines: Iterable[tuple[str, str]]) -> str:
+    """Pairs of a name and a text, as HTML.
+
+    Examples
+    --------
+    >>> facts_html("a<b", [])
+    '<b>a&lt;b</b><table></table>'
+    """
+    rows = "".join(
+        f"<tr><th {_LEFT}>{html.escape(name)}</th><td {_LEFT}>{html.escape(text)}</td></tr>"
+        for name, text in lines
     )
-    return (
-        f"<b>{html.escape(handle.identifier)}</b><table>{head}</table>"
-        f"<table><tr><th>column</th><th>type</th><th>comment</th></tr>{columns}</table>"
+    return f"<b>{html.escape(title)}</b><table>{rows}</table>"
+
+
+def rows_html(title: str, names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """The first of some rows as HTML, under the names of their columns."""
+    head = "".join(f"<th {_LEFT}>{html.escape(name)}</th>" for name in names)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_cell_html(value)}</td>" for value in row) + "</tr>"
+        for row in rows[:HTML_ROWS_MAX]
     )
+    more = len(rows) - HTML_ROWS_MAX
+    end = f"and {more:,} more" if more > 0 else ""
+    first = f"<b>{html.escape(title)}</b>" if title else ""
+    return f"{first}<table><tr>{head}</tr>{body}</table>{end}"
+
+
+def _cell_html(value: object) -> str:
+    return html.escape(shortened(str(value), CELL_CHARACTERS_MAX))
+
+
+class History:
+    """Snapshots of a table, oldest first: an Arrow table that a notebook shows as one.
+
+    Whatever ``pyarrow.Table`` has, it has; whatever takes an Arrow stream takes it.
+
+    Parameters
+    ----------
+    identifier : str
+        What the rows are of.
+    rows : pyarrow.Table
+        The rows.
+    """
+
+    def __init__(self, identifier: str, rows: pa.Table) -> None:
+        self.identifier = identifier
+        self._rows = rows
+
+    def to_arrow(self) -> pa.Table:
+        """The rows."""
+        return self._rows
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_rows":  # not there yet, as while it is unpickled
+            raise AttributeError(name)
+        return getattr(self._rows, name)
+
+    def __getitem__(self, key: int | str) -> Any:
+        return self._rows[key]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        rows = other._rows if isinstance(other, History) else other
+        return isinstance(rows, pa.Table) and self._rows.equals(rows)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._rows.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return repr(self._rows)
+
+    def _repr_html_(self) -> str:
+        first = self._rows.slice(0, HTML_ROWS_MAX).to_pylist()
+        rows = [list(row.values()) for row in first]
+        rows += [[]] * (len(self._rows) - len(rows))
+        return rows_html(self.identifier, self._rows.column_names, rows)

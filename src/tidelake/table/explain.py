@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tidelake.errors import shortened
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.scan import ScanPlan
+from tidelake.table.display import facts_html
 
 __all__ = ["ScanExplanation"]
 
@@ -120,12 +120,7 @@ class ScanExplanation:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
-            for name, text in self.lines()
-        )
-        return f"<b>Scan of {html.escape(self.table)}</b><table>{rows}</table>"
+        return facts_html(f"Scan of {self.table}", self.lines())
 
 
 def bytes_text(size: int) -> str:

@@ -30,6 +30,7 @@ from tidelake.errors import (
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.table.arguments import column_names, row_limit
 from tidelake.table.conversions import Conversions
+from tidelake.table.display import History
 from tidelake.table.file_index_rows import FILE_INDEXES, file_indexes_table
 from tidelake.table.file_tables import (
     BUCKETS,
@@ -261,12 +262,7 @@ class SystemTable(Conversions, abc.ABC):
             return (
                 f"<b>{html.escape(self.identifier)}</b>: cannot be read: {html.escape(str(error))}"
             )
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in table.column_names)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(v))}</td>" for v in row.values()) + "</tr>"
-            for row in table.slice(0, 100).to_pylist()
-        )
-        return f"<b>{html.escape(self.identifier)}</b><table><tr>{head}</tr>{body}</table>"
+        return History(self.identifier, table)._repr_html_()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

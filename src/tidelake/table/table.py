@@ -27,7 +27,7 @@ from tidelake.table.changes_range import planned_changes
 from tidelake.table.compaction import Chosen, compact_table
 from tidelake.table.conversions import Conversions
 from tidelake.table.delete import drop_partitions, truncate
-from tidelake.table.display import describe, describe_html
+from tidelake.table.display import History, describe, describe_html
 from tidelake.table.expiry import expire_after_compaction
 from tidelake.table.explain import ScanExplanation
 from tidelake.table.handle import TableHandle
@@ -601,9 +601,10 @@ class Table(Conversions, Alterations, Modifications, Versions):
             self._handle, start, end, columns=columns, filter=filter, mode=mode
         ).reader()
 
-    def history(self) -> pa.Table:
-        """The snapshots there are, oldest first: the rows of ``$snapshots``."""
-        return self.system_table("snapshots").to_arrow()
+    def history(self) -> History:
+        """The snapshots there are, oldest first: the rows of ``$snapshots``, an Arrow table."""
+        snapshots = self.system_table("snapshots")
+        return History(snapshots.identifier, snapshots.to_arrow())
 
     def analyze(self, columns: Sequence[str] | None = None) -> TableStatistics | None:
         """Count the rows and look at columns, for optimisers; an ANALYZE snapshot keeps it.

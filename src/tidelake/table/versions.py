@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import abc
-from datetime import timedelta
+import contextlib
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from tidelake.commit.expiry import Expired
 from tidelake.errors import InvalidInputError, NotFoundError, shortened
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.snapshot import Snapshot
+from tidelake.metadata.tag import Tag
 from tidelake.options import declared, parse_value
 from tidelake.table.arguments import whole_number
 from tidelake.table.expiry import expire_changelogs_now, expire_snapshots_now
@@ -18,10 +21,57 @@ from tidelake.table.rollback import RollbackResult, roll_back
 from tidelake.table.tag_deletion import delete_tag
 from tidelake.table.time_travel import Moment, Time, timestamp_ms
 
-__all__ = ["Retention", "Versions"]
+__all__ = ["Retention", "TagInfo", "Versions"]
 
 Retention = str | int | timedelta
 """How long a tag is kept: ``"1 d"``, milliseconds, or a timedelta."""
+
+
+@dataclass(frozen=True, slots=True)
+class TagInfo:
+    """A tag: the name of a snapshot that stays readable.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    snapshot_id : int
+        The snapshot.
+    commit_time : datetime
+        When the snapshot was committed, in UTC.
+    record_count : int or None
+        Stored rows of the snapshot.
+    create_time : datetime or None
+        When the tag was made, on the clock of who made it, whose zone is not known; only tags that
+        are kept for a time say it.
+    time_retained : timedelta or None
+        How long it is kept; for ever where None.
+    """
+
+    name: str
+    snapshot_id: int
+    commit_time: datetime
+    record_count: int | None
+    create_time: datetime | None
+    time_retained: timedelta | None
+
+    @classmethod
+    def of(cls, tag: Tag) -> TagInfo:
+        """What there is to say of a stored tag."""
+        made_ms, kept_ms = tag.create_time_ms, tag.time_retained_ms
+        return cls(
+            tag.name,
+            tag.snapshot.id,
+            _EPOCH + timedelta(milliseconds=tag.snapshot.time_ms),
+            tag.snapshot.total_record_count,
+            None
+            if made_ms is None
+            else _EPOCH.replace(tzinfo=None) + timedelta(milliseconds=made_ms),
+            None if kept_ms is None else timedelta(milliseconds=kept_ms),
+        )
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Versions(abc.ABC):
@@ -100,6 +150,25 @@ class Versions(abc.ABC):
         if not self._is_kept(snapshot, name):
             handle.fileio.replace(handle.paths.tag(name), before)
             raise _expired(handle, snapshot, name)
+
+    def list_tags(self) -> list[TagInfo]:
+        """The table's tags by name, each with its snapshot and times; one small file is read each.
+
+        Examples
+        --------
+        >>> import tempfile, tidelake, pyarrow as pa
+        >>> catalog = tidelake.open(tempfile.mkdtemp())
+        >>> table = catalog.create_table("db.t", pa.schema({"k": pa.int64()}))
+        >>> _ = table.write([{"k": 1}])
+        >>> table.create_tag("v1")
+        >>> [(tag.name, tag.snapshot_id) for tag in table.list_tags()]
+        [('v1', 1)]
+        """
+        found: list[TagInfo] = []
+        for name in self.handle.tags.names():
+            with contextlib.suppress(NotFoundError):  # it was deleted just now
+                found.append(TagInfo.of(self.handle.tags.load(name)))
+        return found
 
     def rename_tag(self, name: str, new_name: str) -> None:
         """Give a tag another name.

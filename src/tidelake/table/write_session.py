@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from tidelake.errors import ClosedError
+from tidelake.table.display import facts_html
 from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import record_batches, with_row_kinds
 from tidelake.table.write import (
@@ -51,6 +52,21 @@ class WriteSession:
     def result(self) -> WriteResult | None:
         """What the commit did; None before it and after an abort."""
         return self._result
+
+    def __repr__(self) -> str:
+        return f"Writer of table {self._handle.identifier}: {self._state()}"
+
+    def _repr_html_(self) -> str:
+        return facts_html(f"Writer of {self._handle.identifier}", [("state", self._state())])
+
+    def _state(self) -> str:
+        if self._result is not None:
+            ids = ", ".join(map(str, self._result.snapshot_ids))
+            made = f"snapshot {ids}" if ids else "nothing to write"
+            return f"committed, {_rows_text(self._result.rows)}, {made}"
+        if self._writer is None:
+            return "given up"
+        return f"open, {_rows_text(self._writer.rows_count)} taken"
 
     def write(self, data: object, *, row_kinds: object | None = None) -> None:
         """Take rows; arguments as of :meth:`tidelake.Table.write`.
@@ -123,3 +139,7 @@ class WriteSession:
             self.abort()
         elif self._writer is not None or self._failed:  # else it was ended inside the block
             self.commit()
+
+
+def _rows_text(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"

@@ -375,3 +375,28 @@ def test_of_two_that_rename_one_table_one_is_told_so():
     catalog.create_table("db.t", SCHEMA)
     with pytest.raises(NotFoundError, match="There are: other"):
         catalog.rename_table("db.t", "db.u")
+
+
+def test_whether_a_table_or_database_is_there_can_be_asked(catalog, tmp_path):
+    assert not catalog.database_exists("db")
+    assert not catalog.table_exists("db.t")
+    catalog.create_table("db.t", SCHEMA)
+    catalog.create_database("empty")
+    assert catalog.database_exists("db")
+    assert catalog.database_exists("empty")
+    assert catalog.table_exists("db.t")
+    assert not catalog.table_exists("db.T")
+    assert not catalog.table_exists("empty.t")
+    assert catalog.database_exists("sys")
+    assert catalog.table_exists("sys.catalog_options")
+    assert not catalog.table_exists("sys.other")
+    catalog.drop_table("db.t")
+    assert not catalog.table_exists("db.t")
+    (tmp_path / "warehouse/db.db/left").mkdir()
+    assert not catalog.table_exists("db.left")
+
+
+@pytest.mark.parametrize("name", ["t", "a.b.c", "../db.t", 5, "db.t$files"])
+def test_only_of_a_name_can_be_asked_whether_it_is_there(catalog, name):
+    with pytest.raises(InvalidInputError):
+        catalog.table_exists(name)

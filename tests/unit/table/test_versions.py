@@ -373,3 +373,35 @@ def test_a_tag_without_a_time_is_a_snapshot_s_file(catalog):
     table.create_tag("a")
     document = json.loads(table.fileio.read_bytes(table.paths.tag("a")))
     assert "tagCreateTime" not in document
+
+
+def test_tags_are_listed_with_their_snapshots_and_times(catalog):
+    table = made(catalog, 3)
+    assert table.list_tags() == []
+    table.create_tag("b", snapshot_id=1, time_retained="1 d")
+    table.create_tag("a")
+    first, second = table.list_tags()
+    snapshots = {s["snapshot_id"]: s for s in table.history().to_pylist()}
+    assert (first.name, first.snapshot_id, first.record_count) == ("a", 3, 3)
+    assert first.commit_time == snapshots[3]["commit_time"]
+    assert (first.create_time, first.time_retained) == (None, None)
+    assert (second.name, second.snapshot_id, second.time_retained) == ("b", 1, timedelta(days=1))
+    assert second.create_time is not None
+    assert second.create_time.tzinfo is None
+    expire(table, 1)
+    assert [tag.name for tag in table.list_tags()] == ["a", "b"]
+
+
+def test_a_tag_that_goes_while_they_are_listed_is_left_out(catalog, monkeypatch):
+    table = made(catalog, 1)
+    table.create_tag("a")
+    table.create_tag("b")
+    names = type(table.handle.tags).names
+
+    def then_one_goes(log):
+        found = names(log)
+        table.fileio.delete(table.paths.tag("a"))
+        return found
+
+    monkeypatch.setattr(type(table.handle.tags), "names", then_one_goes)
+    assert [tag.name for tag in table.list_tags()] == ["b"]

@@ -30,7 +30,7 @@ from tidelake.fileio.file_io import (
     parent_of,
     range_missing,
 )
-from tidelake.telemetry import Ids, SystemIds
+from tidelake.telemetry import Ids, ProcessMark, SystemIds
 
 __all__ = ["LocalFileIO"]
 
@@ -270,14 +270,21 @@ class LocalFileIO:
 
 
 class _LocalOutputFile:
-    """A new local file; buffered, synced when closed, its name too where asked."""
+    """A new local file; buffered, synced when closed, its name too where asked.
+
+    The buffer is this object's own. A forked child has a copy of it and the same place in the file:
+    a buffer of Python's would be written a second time when the child ends.
+    """
 
     def __init__(self, path: str, descriptor: int, *, sync_name: bool = False) -> None:
         self._path = path
         self._sync_name = sync_name
-        self._file = open(descriptor, "wb", buffering=WRITE_BUFFER_BYTES)  # noqa: SIM115
+        self._file = open(descriptor, "wb", buffering=0)  # noqa: SIM115
+        self._waiting = bytearray()
         self._length = 0
         self._whole = False
+        self._failed: OSError | None = None
+        self._mark = ProcessMark()
 
     @property
     def closed(self) -> bool:
@@ -287,12 +294,28 @@ class _LocalOutputFile:
         if self._file.closed:
             message = f"File {self._path} was closed; nothing can be written to it any more."
             raise ClosedError(message, kind="file_closed", path=self._path)
+        self._mark.check(f"File {self._path}")
         try:
-            self._file.write(data)
+            if len(self._waiting) + len(data) > WRITE_BUFFER_BYTES:
+                self._write_waiting()
+            if len(data) > WRITE_BUFFER_BYTES:
+                self._write_all(data)
+            else:
+                self._waiting += data
         except OSError as error:
+            self._failed = error  # a part of it may be there: the file can only be given up
             raise _translated(error, self._path, "write") from error
         self._length += len(data)
         return len(data)
+
+    def _write_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, bytearray()
+        self._write_all(waiting)
+
+    def _write_all(self, data: bytes | bytearray) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[self._file.write(view) :]
 
     def tell(self) -> int:
         return self._length
@@ -303,8 +326,11 @@ class _LocalOutputFile:
     def close(self) -> None:
         if self._file.closed:
             return
+        self._mark.check(f"File {self._path}")
+        if self._failed is not None:
+            raise _translated(self._failed, self._path, "write")
         try:
-            self._file.flush()
+            self._write_waiting()
             os.fsync(self._file.fileno())
             self._file.close()
             if self._sync_name:
@@ -316,10 +342,12 @@ class _LocalOutputFile:
     def abort(self) -> None:
         if self._whole:
             return
-        with contextlib.suppress(OSError):  # a full disk refuses the buffered rest again
-            self._file.close()
+        self._waiting.clear()
         with contextlib.suppress(OSError):
-            os.unlink(self._path)
+            self._file.close()
+        if self._mark.is_here:  # else it is the parent's
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
         self._whole = True
 
 

@@ -19,7 +19,7 @@ from tidelake.fileio.file_io import (
     parent_of,
     range_missing,
 )
-from tidelake.telemetry import Clock, ManualClock
+from tidelake.telemetry import Clock, ManualClock, PerProcess
 
 __all__ = ["MemoryFileIO"]
 
@@ -45,13 +45,13 @@ class MemoryFileIO:
 
     def __init__(self, *, clock: Clock | None = None) -> None:
         self._clock = ManualClock() if clock is None else clock
-        self._lock = threading.RLock()
+        self._lock = PerProcess(threading.RLock)
         self._files: dict[str, tuple[bytes, int]] = {}
         self._dirs: dict[str, dict[str, None]] = {"/": {}}  # names in order of coming
 
     def read_bytes(self, path: str) -> bytes:
         """Read a whole file."""
-        with self._lock:
+        with self._lock.value:
             return self._file(path)[0]
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
@@ -67,7 +67,7 @@ class MemoryFileIO:
 
     def open_output(self, path: str) -> _MemoryOutputFile:
         """Open a new file; its bytes are there when it is closed."""
-        with self._lock:
+        with self._lock.value:
             if self.exists(path):
                 raise name_taken(path)
             self._put(path, b"")
@@ -83,7 +83,7 @@ class MemoryFileIO:
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Publish a file; False where the name is taken."""
-        with self._lock:
+        with self._lock.value:
             if self.exists(path):
                 return False
             self._put(path, data)
@@ -91,12 +91,12 @@ class MemoryFileIO:
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file over whatever is there."""
-        with self._lock:
+        with self._lock.value:
             self._put(path, data)
 
     def exists(self, path: str) -> bool:
         """Whether a file or directory of that name is there."""
-        with self._lock:
+        with self._lock.value:
             plain = _plain(path)
             return plain in self._files or plain in self._dirs
 
@@ -107,7 +107,7 @@ class MemoryFileIO:
     def list_dir(self, path: str) -> list[FileStatus]:
         """List a directory; empty where it is missing."""
         plain = _plain(path)
-        with self._lock:
+        with self._lock.value:
             if plain in self._files:
                 raise StorageError(f"Could not list {path}: it is a file.", path=path)
             return [self._status(plain, name) for name in self._dirs.get(plain, ())]
@@ -115,7 +115,7 @@ class MemoryFileIO:
     def delete(self, path: str) -> bool:
         """Delete a file; False where it was missing."""
         plain = _plain(path)
-        with self._lock:
+        with self._lock.value:
             if plain in self._dirs:
                 raise StorageError(f"Could not delete {path}: it is a directory.", path=path)
             if self._files.pop(plain, None) is None:
@@ -126,7 +126,7 @@ class MemoryFileIO:
     def delete_dir(self, path: str) -> None:
         """Delete a directory and all in it."""
         plain = _plain(path)
-        with self._lock:
+        with self._lock.value:
             if plain in self._files:
                 raise StorageError(f"Could not delete {path}: it is a file.", path=path)
             if plain not in self._dirs:
@@ -144,7 +144,7 @@ class MemoryFileIO:
     def move_dir(self, source: str, target: str) -> None:
         """Give a directory another name."""
         old, new = _plain(source), _plain(target)
-        with self._lock:
+        with self._lock.value:
             if old not in self._dirs:
                 raise file_missing(source)
             if new in self._dirs or new in self._files:
@@ -160,7 +160,7 @@ class MemoryFileIO:
     def make_dirs(self, path: str) -> None:
         """Make a directory and its parents."""
         plain = _plain(path)
-        with self._lock:
+        with self._lock.value:
             if plain in self._files:
                 raise StorageError(f"Could not create {path}: a file has this name.", path=path)
             if plain not in self._dirs:
@@ -177,7 +177,7 @@ class MemoryFileIO:
         self._dirs[parent_of(plain)][_name(plain)] = None
 
     def _finish(self, path: str, data: bytes) -> None:
-        with self._lock:
+        with self._lock.value:
             if _plain(path) in self._files:  # else deleted meanwhile, as a disk would allow
                 self._put(path, data)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ import pyarrow as pa
 from tidelake.errors import StorageError
 from tidelake.options import Options
 from tidelake.options.declared import SPILL_COMPRESSION, SPILL_COMPRESSION_ZSTD_LEVEL
-from tidelake.telemetry import UNLIMITED, Memory
+from tidelake.telemetry import UNLIMITED, Memory, ProcessMark
 
 __all__ = ["COPIES", "FAN_IN", "SpillFiles", "SpillStack", "SpilledRun"]
 
@@ -58,12 +58,15 @@ class SpilledRun:
         Its largest batch in memory: one of wide rows may be larger than was asked for.
     use_threads : bool
         Whether columns are decompressed side by side.
+    mark : ProcessMark
+        The process that it belongs to.
     """
 
     path: Path
     size_bytes: int
     batch_bytes_max: int
     use_threads: bool = True
+    mark: ProcessMark = field(default_factory=ProcessMark)
 
     @property
     def held_bytes(self) -> int:
@@ -95,8 +98,9 @@ class SpilledRun:
             raise StorageError(message, kind="spill", path=str(self.path)) from error
 
     def delete(self) -> None:
-        """Let it go."""
-        self.path.unlink(missing_ok=True)
+        """Let it go; a forked child leaves it to its parent."""
+        if self.mark.is_here:
+            self.path.unlink(missing_ok=True)
 
 
 class SpillFiles:
@@ -132,6 +136,7 @@ class SpillFiles:
         )
         self._batch_bytes = min(BATCH_BYTES, memory.merge_rows_bytes // batches_held)
         self._count = 0
+        self._mark = ProcessMark()
 
     def write(
         self, batches: Iterable[pa.RecordBatch], *, batch_bytes: int | None = None
@@ -142,7 +147,10 @@ class SpillFiles:
         ------
         StorageError
             The local disk failed, for one is full.
+        ClosedError
+            This is a forked child: the names are its parent's.
         """
+        self._mark.check(f"The directory {self._directory} of rows that are put aside")
         wanted = min(self._batch_bytes, batch_bytes or self._batch_bytes)
         path = Path(self._directory, f"{self._name}-{self._count}.arrow")
         self._count += 1
@@ -177,8 +185,9 @@ class SpillFiles:
 
     def close(self) -> None:
         """Remove the directory where nobody else has files in it."""
-        with suppress(OSError):
-            Path(self._directory).rmdir()
+        if self._mark.is_here:
+            with suppress(OSError):
+                Path(self._directory).rmdir()
 
 
 def _parts(batch: pa.RecordBatch, bytes_max: int) -> Iterator[pa.RecordBatch]:

@@ -138,7 +138,13 @@ class ContainerWriter:
         if not records:
             return
         raw = io.BytesIO()
-        fastavro.schemaless_writer(raw, self._array, records)
+        try:
+            fastavro.schemaless_writer(raw, self._array, records)
+        except SystemError as error:
+            if error.__cause__ is None:
+                raise
+            # an interrupt came in the midst of fastavro's own code, which passes it over
+            raise error.__cause__ from None
         count = varint(len(records))
         # an array is: count, items, 0; a container's block has the items alone
         payload = self._compress(raw.getvalue()[len(count) : -1])

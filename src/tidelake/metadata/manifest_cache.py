@@ -21,6 +21,7 @@ from tidelake.metadata.manifest_list import ManifestFile, read_manifest_list
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.metadata.unique_file import resized
+from tidelake.telemetry import PerProcess
 
 __all__ = ["ManifestCache"]
 
@@ -43,7 +44,8 @@ class ManifestCache:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._lock = threading.Lock()
+        # a fork in the midst of a change leaves the child's count off by one entry: no harm
+        self._lock = PerProcess(threading.Lock)
         self._kept: OrderedDict[str, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
 
@@ -122,7 +124,7 @@ class ManifestCache:
         """
         lists = snapshot.base_manifest_list, snapshot.delta_manifest_list
         key = f"{location}/live"
-        with self._lock:
+        with self._lock.value:
             kept = self._kept.get(key)
             if kept is not None and kept[0][0] == lists:
                 self._kept.move_to_end(key)
@@ -138,7 +140,7 @@ class ManifestCache:
 
     def get(self, path: str, load: Callable[[], tuple[T, int]]) -> T:
         """What a file of this path was decoded to; `load` gives it and its size in memory."""
-        with self._lock:
+        with self._lock.value:
             kept = self._kept.get(path)
             if kept is not None:
                 self._kept.move_to_end(path)
@@ -149,7 +151,7 @@ class ManifestCache:
         return value
 
     def _put(self, path: str, value: object, nbytes: int) -> None:
-        with self._lock:
+        with self._lock.value:
             before = self._kept.pop(path, None)
             self._bytes -= before[1] if before else 0
             if nbytes > self._bytes_max:

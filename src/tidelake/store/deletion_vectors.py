@@ -44,6 +44,7 @@ from tidelake.options.declared import (
     DELETION_VECTORS_BITMAP64,
 )
 from tidelake.store.context import StoreContext
+from tidelake.telemetry import ProcessMark
 
 __all__ = ["BucketDeletions"]
 
@@ -84,6 +85,7 @@ class BucketDeletions:
         self._marked: dict[str, Frame] = {}  # as written: a bit per row or less, not eight bytes
         self._dropped: set[str] = set()
         self._unknown: list[str] = []
+        self._mark = ProcessMark()
         self._take(files)
 
     def _take(self, files: Iterable[IndexFile]) -> None:
@@ -230,8 +232,11 @@ class BucketDeletions:
         return DeletionChange(tuple(file.file_name for file in replaced), added)
 
     def discard(self) -> None:
-        """Delete the files that a failed :meth:`write` left; one that cannot be stays."""
-        for path in self._unknown:
+        """Delete the files that a failed :meth:`write` left; one that cannot be stays.
+
+        A forked child leaves them to its parent.
+        """
+        for path in self._unknown if self._mark.is_here else ():
             with suppress(StorageError):
                 self._context.fileio.delete(path)
         self._unknown.clear()

@@ -18,6 +18,7 @@ from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.options.declared import CHANGELOG_FILE_PREFIX, DATA_FILE_PREFIX
 from tidelake.options.file_index import file_index_settings
 from tidelake.store.context import StoreContext
+from tidelake.telemetry import ProcessMark
 
 __all__ = ["NewFiles"]
 
@@ -42,6 +43,7 @@ class NewFiles:
         self.writer_id = context.env.ids.uuid()
         self._prefix = context.options.get(DATA_FILE_PREFIX)
         self._changelog_prefix = context.options.get(CHANGELOG_FILE_PREFIX)
+        self._mark = ProcessMark()
         self._has_index = bool(file_index_settings(context.options))
         self._count = 0
         self._unknown: dict[str, str] = {}
@@ -116,9 +118,9 @@ class NewFiles:
         """Delete the files that no commit message names.
 
         One that the storage does not let go of stays as an orphan: it is in nobody's way, and a
-        commit that has succeeded must not fail for it.
+        commit that has succeeded must not fail for it. A forked child leaves them to its parent.
         """
-        for path in self._unknown.values():
+        for path in self._unknown.values() if self._mark.is_here else ():
             with suppress(StorageError):
                 self._context.fileio.delete(path)
         self._unknown.clear()

@@ -8,6 +8,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from tidelake.metadata.data_file import DataFileMeta
+from tidelake.telemetry import check_wanted
 
 __all__ = ["WRITE_ROWS", "OneFile", "RollingWriter"]
 
@@ -67,6 +68,7 @@ class RollingWriter:
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows."""
         for offset in range(0, rows.num_rows, WRITE_ROWS):
+            check_wanted()
             if self._file is None:
                 self._file = self._open_file(self._row_count)
             part = rows.slice(offset, WRITE_ROWS)

@@ -22,6 +22,7 @@ Source of the two ways: Paimon's ``DeleteFromPaimonTableCommand`` and ``UpdatePa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 
 from tidelake.commit.deletion_plan import DELETIONS_CHANGED
 from tidelake.commit.since_seen import ROWS_CHANGED
@@ -111,15 +112,17 @@ def _change(
     context = handle.read_context()
     plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=predicate)
     places = [(split, file) for split in plan.splits for file in split.files]
-    found = context.env.executor.map(lambda place: find_rows(context, *place, predicate), places)
     rows_count = 0
     changes = RowChanges(handle, snapshot)
     try:
         change = _marked if handle.options.get(declared.DELETION_VECTORS_ENABLED) else _rewritten
-        for own in found:
-            if len(own.positions):
-                change(context, changes, own, assignments)
-                rows_count += len(own.positions)
+        with closing(
+            context.env.executor.map(lambda place: find_rows(context, *place, predicate), places)
+        ) as found:
+            for own in found:
+                if len(own.positions):
+                    change(context, changes, own, assignments)
+                    rows_count += len(own.positions)
         messages = changes.prepare_commit()
     except BaseException:
         changes.abort()

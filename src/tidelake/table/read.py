@@ -6,11 +6,12 @@ Rows come split by split. A limit stops the stream; batches are cut to it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from tidelake.scan import ReadContext, ScanPlan, Split, read_split
+from tidelake.telemetry import ProcessMark, check_wanted
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import Predicate
 
@@ -55,19 +56,26 @@ class TableScan:
         return to_arrow_schema(self.context.fields(self.columns))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, split by split."""
-        left = self.limit
+        """The rows, split by split.
+
+        Raises
+        ------
+        ClosedError
+            This is a forked child, and the parent began to read: both would move in one open file.
+        """
+        mark, left = ProcessMark(), self.limit
         if left == 0:
             return
         for split in self.plan.splits:
             for batch in self._read(split):
                 if left is None:
                     yield batch
-                    continue
-                yield batch.slice(0, left)
-                left -= min(left, batch.num_rows)
-                if left == 0:
-                    return
+                else:
+                    yield batch.slice(0, left)
+                    left -= min(left, batch.num_rows)
+                    if left == 0:
+                        return
+                mark.check(f"This reader of {self.context.paths.location}")
 
     def reader(self) -> pa.RecordBatchReader:
         """The rows as a reader; files are opened as the reader advances."""
@@ -98,8 +106,11 @@ class TableScan:
         return total + sum(counts)
 
     def _count_rows(self, split: Split) -> int:
-        batches = read_split(self.context, split, columns=(), predicate=self.predicate)
-        return sum(batch.num_rows for batch in batches)
+        return sum(batch.num_rows for batch in replace(self, columns=())._read(split))
 
     def _read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        return read_split(self.context, split, columns=self.columns, predicate=self.predicate)
+        for batch in read_split(
+            self.context, split, columns=self.columns, predicate=self.predicate
+        ):
+            check_wanted()
+            yield batch

@@ -34,6 +34,7 @@ from tidelake.table.found_rows import FoundRows
 from tidelake.table.handle import TableHandle
 from tidelake.table.write import new_writer
 from tidelake.table.writer import TableWriter, delete_new_files
+from tidelake.telemetry import ProcessMark
 
 __all__ = ["RowChanges", "deletion_files", "joined_messages"]
 
@@ -60,6 +61,7 @@ class RowChanges:
         self._total_buckets: dict[Place, int] = {}
         self._writer: TableWriter | None = None
         self._handed_out: list[CommitMessage] = []
+        self._mark = ProcessMark()
 
     def mark(self, found: FoundRows) -> int:
         """Delete found rows by their file's deletion vector; gives how many were there."""
@@ -136,13 +138,17 @@ class RowChanges:
         self._handed_out.clear()
 
     def abort(self) -> None:
-        """Give the changes up and delete the new files.
+        """Give the changes up and delete the new files; a forked child deletes none.
 
         Requires: no commit of the messages took effect or may have taken effect.
         """
+        self._handle.env.executor.uninterrupted(self._abort)
+
+    def _abort(self) -> None:
         if self._writer is not None:
             self._writer.abort()
-        delete_new_files(self._handle.fileio, self._handle.paths, self._handed_out)
+        if self._mark.is_here:
+            delete_new_files(self._handle.fileio, self._handle.paths, self._handed_out)
         self._handed_out.clear()
 
     def _place(self, split: Split) -> Place:

@@ -371,12 +371,10 @@ def _commit(
     writer: TableWriter, publish: Callable[[Sequence[CommitMessage]], Committed]
 ) -> WriteResult:
     """Publish, then let go of the writer; its files are deleted only if nothing became visible."""
+    began = False
     try:
         messages = writer.prepare_commit()
-    except BaseException:
-        writer.abort()
-        raise
-    try:
+        began = True
         committed = publish(messages)
     except OutcomeUnknownError:
         writer.close()
@@ -385,7 +383,10 @@ def _commit(
         writer.abort()  # the committer's promise: no row became visible
         raise
     except BaseException:
-        writer.close()  # stopped at a moment that nobody knows: the files may be visible
+        if began:
+            writer.close()  # stopped at a moment that nobody knows: the files may be visible
+        else:
+            writer.abort()
         raise
     writer.close()
     files = [f for m in messages for f in (*m.new_files, *m.compact_after)]

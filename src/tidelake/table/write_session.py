@@ -24,12 +24,16 @@ from tidelake.table.write import (
     new_writer,
 )
 from tidelake.table.writer import TableWriter
+from tidelake.telemetry import ProcessMark
 
 __all__ = ["WriteSession"]
 
 
 class WriteSession:
-    """One commit in the making; see :meth:`tidelake.Table.writer`. For one thread.
+    """One commit in the making; see :meth:`tidelake.Table.writer`. For one thread and process.
+
+    A forked child that has a copy of it cannot write or commit; whatever it does with the copy, the
+    parent's rows stay.
 
     Parameters
     ----------
@@ -47,6 +51,7 @@ class WriteSession:
         self._writer: TableWriter | None = new_writer(handle, user=identity.user)
         self._result: WriteResult | None = None
         self._failed = False
+        self._mark = ProcessMark()
 
     @property
     def result(self) -> WriteResult | None:
@@ -76,7 +81,8 @@ class WriteSession:
         InvalidInputError
             Columns, types, nulls or kinds are wrong; the whole commit is given up.
         ClosedError
-            It was committed or given up before.
+            It was committed or given up before, or was opened before a fork (kind ``forked``):
+            two processes would commit the same files.
         """
         writer = self._open_writer()
         if self._already:
@@ -98,7 +104,7 @@ class WriteSession:
         Raises
         ------
         ClosedError
-            It was committed or given up before.
+            As of :meth:`write`.
         ConflictError, OutcomeUnknownError
             As of :meth:`tidelake.Table.write`.
         """
@@ -112,12 +118,16 @@ class WriteSession:
         return self._result
 
     def abort(self) -> None:
-        """Give the rows up and delete their files; nothing happens after a commit."""
+        """Give the rows up and delete their files; nothing happens after a commit.
+
+        In a forked child no file is deleted: they are the parent's.
+        """
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.abort()
 
     def _open_writer(self) -> TableWriter:
+        self._mark.check(f"This writer of table '{self._handle.identifier}'")
         if self._writer is None:
             message = (
                 f"This writer of table '{self._handle.identifier}' was committed or given up: open"

@@ -41,6 +41,7 @@ from tidelake.table.dynamic_buckets import DynamicBuckets
 from tidelake.table.key_moves import KeyMoves
 from tidelake.table.kinds import KindRules
 from tidelake.table.route import Router
+from tidelake.telemetry import ProcessMark
 from tidelake.types.conform import conform
 from tidelake.types.default_value import default_scalars, filled_in
 
@@ -156,6 +157,7 @@ class TableWriter:
         self._states: dict[tuple[bytes, int], BucketState] = {}
         self._handed_out: list[CommitMessage] = []
         self._closed = False
+        self._mark = ProcessMark()
         self.full_compactions: FullCompactions | None = None
         """What is compacted fully when messages are prepared."""
         self.rows_count = 0
@@ -388,7 +390,7 @@ class TableWriter:
         Raises
         ------
         ClosedError
-            The writer was closed.
+            The writer was closed, or this is a forked child of the process that opened it.
         """
         self._check_open()
         if self._moves is not None:
@@ -397,12 +399,9 @@ class TableWriter:
         if self.full_compactions is not None:
             self._compact_fully(self.full_compactions)
         keys = sorted(self._writers)
-        messages = list(
-            self._context.env.executor.map(lambda key: self._writers[key].prepare_commit(), keys)
-        )
-        for key, message in zip(keys, messages, strict=True):
+        messages = list(self._context.env.executor.map(self._prepared, keys))
+        for key in keys:
             self._account(key, self._writers[key])
-            self._handed_out.append(message)
         if self._dynamic is not None:
             messages = [self._with_index(self._dynamic, message) for message in messages]
         if self._moves is not None and self.base_snapshot_id is not None:
@@ -413,6 +412,12 @@ class TableWriter:
         for _ in self._context.env.executor.map(self._context.fileio.sync_dir, directories):
             pass
         return changed
+
+    def _prepared(self, place: Place) -> CommitMessage:
+        """The message of a bucket, noted at once: another bucket may fail, and this one's not."""
+        message = self._writers[place].prepare_commit()
+        self._handed_out.append(message)
+        return message
 
     def _compact_fully(self, compactions: FullCompactions) -> None:
         written = set(self._writers)
@@ -466,25 +471,33 @@ class TableWriter:
         self._handed_out.clear()
 
     def _check_open(self) -> None:
+        self._mark.check(f"This writer of table '{self._table}'")
         if self._closed:
             message = f"The writer of table '{self._table}' is closed; open a new one."
             raise ClosedError(message, kind="writer")
 
     def _let_go(self) -> None:
         self._closed = True
-        for writer in self._writers.values():
-            writer.close()
-        self._writers.clear()
-        if self._context.spill_dir is not None:
-            shutil.rmtree(self._context.spill_dir, ignore_errors=True)
+        with contextlib.ExitStack() as all_of_them:  # an error of one keeps nobody from the rest
+            if self._context.spill_dir is not None and self._mark.is_here:
+                all_of_them.callback(shutil.rmtree, self._context.spill_dir, ignore_errors=True)
+            while self._writers:
+                all_of_them.callback(self._writers.popitem()[1].close)
 
     def abort(self) -> None:
         """Give the write up and delete its files; nothing happens after :meth:`close`.
 
+        Nothing of it is written after this returns. A forked child deletes nothing: the files are
+        its parent's. Interrupts that arrive meanwhile are raised at the end.
+
         Requires: no commit of its messages took effect or may have taken effect.
         """
+        self._context.env.executor.uninterrupted(self._abort)
+
+    def _abort(self) -> None:
         self._let_go()
-        delete_new_files(self._context.fileio, self._context.paths, self._handed_out)
+        if self._mark.is_here:
+            delete_new_files(self._context.fileio, self._context.paths, self._handed_out)
         self._handed_out.clear()
 
 

@@ -3,24 +3,31 @@
 from tidelake.telemetry.env import (
     Clock,
     Env,
-    Executor,
     Ids,
     ManualClock,
     Progress,
     Rng,
     SeededIds,
     SeededRng,
-    SerialExecutor,
     SilentProgress,
     SystemClock,
     SystemIds,
-    ThreadExecutor,
+    SystemRng,
     invariants,
     invariants_on,
 )
+from tidelake.telemetry.executor import (
+    Executor,
+    SerialExecutor,
+    ThreadExecutor,
+    Unwanted,
+    check_wanted,
+)
+from tidelake.telemetry.fork import FORKED, PerProcess, ProcessMark
 from tidelake.telemetry.memory import MEMORY_BYTES_MIN, UNLIMITED, Memory
 
 __all__ = [
+    "FORKED",
     "MEMORY_BYTES_MIN",
     "UNLIMITED",
     "Clock",
@@ -29,6 +36,8 @@ __all__ = [
     "Ids",
     "ManualClock",
     "Memory",
+    "PerProcess",
+    "ProcessMark",
     "Progress",
     "Rng",
     "SeededIds",
@@ -37,7 +46,10 @@ __all__ = [
     "SilentProgress",
     "SystemClock",
     "SystemIds",
+    "SystemRng",
     "ThreadExecutor",
+    "Unwanted",
+    "check_wanted",
     "invariants",
     "invariants_on",
 ]

@@ -9,40 +9,34 @@ from __future__ import annotations
 import os
 import random
 import tempfile
-import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from tidelake.telemetry.executor import Executor, SerialExecutor, ThreadExecutor
 from tidelake.telemetry.memory import UNLIMITED, Memory
 
 __all__ = [
     "Clock",
     "Env",
-    "Executor",
     "Ids",
     "ManualClock",
     "Progress",
     "Rng",
     "SeededIds",
     "SeededRng",
-    "SerialExecutor",
     "SilentProgress",
     "SystemClock",
     "SystemIds",
-    "ThreadExecutor",
+    "SystemRng",
     "local_zone",
 ]
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class Clock(Protocol):
@@ -115,10 +109,18 @@ class Rng(Protocol):
         ...
 
 
-class SeededRng:
-    """A random generator; without a seed it takes one from the system."""
+class SystemRng:
+    """The system's randomness: no state that a fork or a pickle would copy."""
 
-    def __init__(self, seed: int | None = None) -> None:
+    def uniform(self, low: float, high: float) -> float:
+        """A number in [low, high]."""
+        return random.SystemRandom().uniform(low, high)
+
+
+class SeededRng:
+    """Randomness that a seed decides."""
+
+    def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
 
     def uniform(self, low: float, high: float) -> float:
@@ -157,41 +159,6 @@ class SeededIds:
     def uuid(self) -> str:
         """A uuid4 drawn from the seed."""
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
-
-
-class Executor(Protocol):
-    """Where independent pieces of work run."""
-
-    def map(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Results in the order of the items; the first error is raised."""
-        ...
-
-
-class SerialExecutor:
-    """Runs work one piece after another in the caller's thread."""
-
-    def map(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Results in the order of the items."""
-        return map(work, items)
-
-
-class ThreadExecutor:
-    """Runs work on a few threads; threads start at the first use."""
-
-    def __init__(self, threads_max: int) -> None:
-        self._threads_max = threads_max
-        self._pool: ThreadPoolExecutor | None = None
-        self._lock = threading.Lock()
-
-    def map(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Results in the order of the items; the first error is raised."""
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._threads_max, thread_name_prefix="tidelake")
-        return self._pool.map(work, items)
-
-    def __reduce__(self) -> tuple[type[ThreadExecutor], tuple[int]]:
-        return (ThreadExecutor, (self._threads_max,))
 
 
 class Progress(Protocol):
@@ -251,7 +218,7 @@ class Env:
     """
 
     clock: Clock = field(default_factory=SystemClock)
-    rng: Rng = field(default_factory=SeededRng)
+    rng: Rng = field(default_factory=SystemRng)
     ids: Ids = field(default_factory=SystemIds)
     executor: Executor = field(default_factory=lambda: ThreadExecutor(4))
     progress: Progress = field(default_factory=SilentProgress)

@@ -1,0 +1,135 @@
+"""What work on threads leaves behind: nothing that runs, and the true error."""
+
+from __future__ import annotations
+
+import _thread
+import pickle
+import threading
+import time
+from contextlib import closing
+
+import pytest
+
+from tidelake.telemetry import SerialExecutor, ThreadExecutor, check_wanted
+
+SECONDS_MAX = 20
+
+
+def later(seconds: float, work) -> None:
+    threading.Timer(seconds, work).start()
+
+
+@pytest.mark.parametrize("executor", [SerialExecutor(), ThreadExecutor(3)])
+def test_results_come_in_the_order_of_the_items(executor):
+    assert list(executor.map(lambda n: n * n, range(50))) == [n * n for n in range(50)]
+    assert executor.uninterrupted(lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError):
+        list(executor.map(lambda n: 1 // n, [1, 0, 1]))
+    with pytest.raises(ZeroDivisionError):
+        executor.uninterrupted(lambda: 1 // 0)
+
+
+def test_an_error_leaves_when_what_runs_has_ended_and_the_rest_never_begins():
+    begun, ended = [], []
+    reached = threading.Event()
+
+    def work(n: int) -> None:
+        begun.append(n)
+        if n == 0:
+            assert reached.wait(SECONDS_MAX)
+            raise ZeroDivisionError
+        reached.set()
+        time.sleep(0.3)
+        ended.append(n)
+
+    with pytest.raises(ZeroDivisionError):
+        list(ThreadExecutor(2).map(work, range(20)))
+    assert sorted(begun) == [0, *sorted(ended)]
+    assert len(begun) < 20
+    count = len(begun)
+    time.sleep(0.4)
+    assert len(begun) == count
+
+
+def test_a_second_interrupt_waits_too_and_no_work_runs_when_it_leaves():
+    reached, released, ended = threading.Event(), threading.Event(), []
+
+    def work(n: int) -> None:
+        reached.set()
+        assert released.wait(SECONDS_MAX)
+        ended.append(n)
+
+    def interrupt() -> None:
+        assert reached.wait(SECONDS_MAX)
+        for _ in range(2):
+            _thread.interrupt_main()
+            time.sleep(0.2)
+        released.set()
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        list(ThreadExecutor(2).map(work, range(9)))
+    assert sorted(ended) == [0, 1]
+
+
+def test_a_long_piece_of_work_learns_that_nobody_wants_it():
+    rounds = []
+    reached = threading.Event()
+
+    def work(n: int) -> None:
+        if n == 0:
+            assert reached.wait(SECONDS_MAX)
+            raise ZeroDivisionError
+        for _ in range(SECONDS_MAX * 100):
+            check_wanted()
+            rounds.append(n)
+            reached.set()
+            time.sleep(0.01)
+
+    with pytest.raises(ZeroDivisionError):
+        list(ThreadExecutor(2).map(work, range(2)))
+    count = len(rounds)
+    assert count < SECONDS_MAX * 50
+    time.sleep(0.1)
+    assert len(rounds) == count
+    check_wanted()  # nothing where no executor runs
+
+
+def test_a_closed_iterator_has_no_work_under_way():
+    running = []
+
+    def work(n: int) -> int:
+        running.append(n)
+        time.sleep(0.05)
+        running.remove(n)
+        return n
+
+    with closing(ThreadExecutor(3).map(work, range(50))) as results:
+        assert next(results) == 0
+    assert running == []
+
+
+def test_work_that_hands_out_work_does_not_wait_for_itself():
+    executor = ThreadExecutor(2)
+    sums = executor.map(lambda n: sum(executor.map(lambda m: n * m, range(4))), range(8))
+    assert list(sums) == [6 * n for n in range(8)]
+
+
+def test_a_clean_up_is_not_cut_short_by_an_interrupt():
+    done = []
+
+    def clean_up() -> None:
+        for n in range(20):
+            time.sleep(0.01)
+            done.append(n)
+
+    later(0.05, _thread.interrupt_main)
+    later(0.1, _thread.interrupt_main)
+    with pytest.raises(KeyboardInterrupt):
+        ThreadExecutor(2).uninterrupted(clean_up)
+    assert len(done) == 20
+
+
+def test_a_pickled_executor_has_as_many_threads():
+    again = pickle.loads(pickle.dumps(ThreadExecutor(3)))
+    assert list(again.map(str, range(3))) == ["0", "1", "2"]

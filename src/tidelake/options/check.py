@@ -2,9 +2,10 @@
 
 Four checks with four questions:
 
-- :func:`check_new_table`: did the user write what they meant? A key that Paimon 1.3.1 does not
-  know is an error with near names, a bad value too. It runs on what a user passes, never on what
-  a table has on disk.
+- :func:`check_new_table`: did the user write what they meant? A bad value is an error with near
+  names, and so is a key that :func:`looks_like_option`. Any other key is a property of the user's
+  own: it is stored and has no effect. It runs on what a user passes, never on what a table has on
+  disk.
 - :func:`check_one_use`: would the option, set for one use, contradict the files there are?
 - :func:`table_defaults`, :func:`session_options`: what do a catalog's and a session's settings say
   of a table? They are checked by the first two like any other.
@@ -14,7 +15,9 @@ Four checks with four questions:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
@@ -38,6 +41,7 @@ __all__ = [
     "check_supported",
     "check_write_mode",
     "is_option",
+    "looks_like_option",
     "session_options",
     "table_defaults",
 ]
@@ -53,26 +57,32 @@ _BY_ALIAS = {alias: option for option in BY_KEY.values() for alias in option.fal
 
 
 def check_new_table(mapping: Mapping[str, object], *, table: str) -> None:
-    """Check the options that a user gives for a table, or for one read or write of it.
+    """Check the options and properties that a user stores with a table.
 
     Parameters
     ----------
     mapping : mapping of str to str
-        The options as given; a value that is not a text is refused with the text to write.
+        As given; a value that is not a text is refused with the text to write.
     table : str
         The table's name, for messages.
 
     Raises
     ------
     InvalidInputError
-        A key is unknown (the message offers near names), or a value is not of its kind.
+        A key looks like that of an option and is none (the message offers near names), or a value
+        is not of its option's kind.
 
     Examples
     --------
+    >>> check_new_table({"bucket": "4", "team.contact": "ada"}, table="db.t")
     >>> check_new_table({"bukcet": "4"}, table="db.t")
     Traceback (most recent call last):
     tidelake.errors.InvalidInputError: Table db.t: unknown option 'bukcet'. Did you mean ...
     """
+    _check_texts(mapping, table, own_properties=True)
+
+
+def _check_texts(mapping: Mapping[str, object], table: str, *, own_properties: bool) -> None:
     texts: dict[str, str] = {}
     for key, value in mapping.items():
         if not isinstance(value, str):
@@ -82,7 +92,7 @@ def check_new_table(mapping: Mapping[str, object], *, table: str) -> None:
             )
             raise InvalidInputError(message, kind="option_value", option=key, table=table)
         texts[key] = value
-        _check_key(key, table)
+        _check_key(key, table, own_properties=own_properties)
         _check_aggregate(key, value, table)
     Options.parse(texts, table=table)
 
@@ -98,13 +108,88 @@ def is_option(key: str) -> bool:
     return bool(key in BY_KEY or key in _BY_ALIAS or pattern_of(key) or later_option_of(key))
 
 
-def _check_key(key: str, table: str) -> None:
-    if is_option(key):
+NEAR_BY_LENGTH = ((8, 2), (4, 1))
+"""Letters from which on a key may differ by so many and is still taken for a misspelt one."""
+NAMESPACE_LENGTH_MIN = 5
+_OF_WORDS = re.compile(r"[.\-_]")
+
+
+def looks_like_option(key: str) -> bool:
+    """Whether a key that is none of an option was probably meant to be one.
+
+    It was where any of these holds, all without regard to case:
+
+    1. Without its dots, dashes and underscores it differs from an option's key by at most one
+       letter (added, left out, another, or two in turn), of eight letters or more by two.
+    2. What stands before its first dot is what the keys of some options begin with (``scan``,
+       ``write``, ``snapshot``, ``fields``), or differs from it by one letter.
+    3. All its words are words of options: ``snapshot-count``.
+
+    Examples
+    --------
+    >>> keys = ("bukcet", "mergeEngine", "scan.snapshots", "snapshot-count", "feilds.v.function")
+    >>> [looks_like_option(key) for key in keys]
+    [True, True, True, True, True]
+    >>> [looks_like_option(key) for key in ("team.contact", "cost-center", "delta.appendOnly")]
+    [False, False, False]
+    """
+    lowered = key.lower()
+    letters = _OF_WORDS.sub("", lowered)
+    differs_max = next((n for length, n in NEAR_BY_LENGTH if len(letters) >= length), 0)
+    if any(_differs_by(letters, known, differs_max) for known in _letters_of_keys()):
+        return True
+    first, dot, _ = lowered.partition(".")
+    may_differ = int(len(first) >= NAMESPACE_LENGTH_MIN)
+    if dot and any(_differs_by(first, known, may_differ) for known in _namespaces()):
+        return True
+    return set(filter(None, _OF_WORDS.split(lowered))) <= _words_of_keys()
+
+
+@cache
+def _letters_of_keys() -> frozenset[str]:
+    return frozenset(_OF_WORDS.sub("", key) for key in (*BY_KEY, *_BY_ALIAS))
+
+
+@cache
+def _namespaces() -> frozenset[str]:
+    return frozenset(key.partition(".")[0] for key in (*BY_KEY, *_BY_ALIAS) if "." in key)
+
+
+@cache
+def _words_of_keys() -> frozenset[str]:
+    return frozenset(word for key in (*BY_KEY, *_BY_ALIAS) for word in _OF_WORDS.split(key))
+
+
+def _differs_by(one: str, other: str, most: int) -> bool:
+    """Whether so many letters at most are added, left out, others, or two in turn."""
+    if abs(len(one) - len(other)) > most:
+        return False
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        two_before, before, row = before, row, [i]
+        for j, b in enumerate(other, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and b == one[i - 2]:
+                cost = min(cost, two_before[j - 2] + 1)
+            row.append(cost)
+        if min(row) > most:
+            return False
+    return row[-1] <= most
+
+
+def _check_key(key: str, table: str, *, own_properties: bool = False) -> None:
+    if is_option(key) or (own_properties and key and not looks_like_option(key)):
         return
     message = (
         f"Table {table}: unknown option '{shortened(key)}'.{near_names(key, _keys_like(key))}"
         " docs/options.md lists every option."
     )
+    if own_properties:
+        message += (
+            " A property of your own needs a name that looks like no option's, such as"
+            f" 'my.{shortened(key)}'."
+        )
     raise InvalidInputError(message, kind="unknown_option", option=key, table=table)
 
 
@@ -149,7 +234,7 @@ def check_one_use(mapping: Mapping[str, object], current: Options, *, table: str
         a key is the newest, and would have another value than the files were written with.
     """
     texts = option_texts(mapping)
-    check_new_table(texts, table=table)
+    _check_texts(texts, table, own_properties=False)
     names = [str(key) for key in mapping]
     for key in names:
         _check_key(key, table)
@@ -199,7 +284,7 @@ def table_defaults(mapping: Mapping[str, object]) -> dict[str, str]:
             raise InvalidInputError(message, kind="unknown_option", option=str(key))
         defaults[str(key).removeprefix(TABLE_DEFAULT)] = value
     texts = option_texts(defaults)
-    check_new_table(texts, table="(new)")
+    _check_texts(texts, "(new)", own_properties=False)
     return texts
 
 

@@ -3,7 +3,16 @@ import json
 import pytest
 
 from tidelake.errors import InvalidInputError, UnsupportedError
-from tidelake.options import Options, Support, check_new_table, check_supported, declared
+from tidelake.options import (
+    Options,
+    Support,
+    check_new_table,
+    check_one_use,
+    check_supported,
+    declared,
+    table_defaults,
+)
+from tidelake.options.check import looks_like_option
 
 ACTIONS = ("create", "read", "write")
 
@@ -34,6 +43,50 @@ def test_a_misspelt_key_is_refused_with_near_names(key, near):
     with pytest.raises(InvalidInputError, match=f"unknown option '{key}'.*'{near}'") as caught:
         check_new_table({key: "1"}, table="db.t")
     assert caught.value.kind == "unknown_option"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "Bucket",
+        "mergeEngine",
+        "writeonly",
+        "bukcet-kye",
+        "scan.anything",
+        "write.parquet.compression-codec",
+        "snapshots.num-retained.max",
+        "feilds.v.aggregate-function",
+        "snapshot-count",
+        "compaction",
+        "source",
+    ],
+)
+def test_a_key_that_looks_like_an_option_is_no_property(key):
+    assert looks_like_option(key)
+    with pytest.raises(InvalidInputError, match=f"unknown option '{key}'.*'my.{key}'") as caught:
+        check_new_table({key: "1"}, table="db.t")
+    assert caught.value.kind == "unknown_option"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "team.contact",
+        "cost-center",
+        "delta.appendOnly",
+        "pii",
+        "Größe",
+        "my.bukcet",
+        "dbt.model_id",
+    ],
+)
+def test_any_other_key_is_a_property_that_is_stored(key):
+    check_new_table({key: "1", "bucket": "2"}, table="db.t")
+    # for one use, and in a catalog's defaults, it would say nothing
+    with pytest.raises(InvalidInputError, match="unknown option"):
+        check_one_use({key: "1"}, Options.parse({}), table="db.t")
+    with pytest.raises(InvalidInputError, match="unknown option"):
+        table_defaults({f"table-default.{key}": "1"})
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from datetime import date, timedelta
 
 from tidelake.errors import InvalidInputError, near_names
+from tidelake.metadata.partition_name import escape_name
 from tidelake.sql.name import quoted_name
 from tidelake.sql.watermark import stored_watermark
 from tidelake.table import SystemTable, Table
+from tidelake.table.file_tables import live_partitions
 from tidelake.table.watermark import WATERMARK_KEYS
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.default_value import default_scalar
@@ -116,6 +118,10 @@ def _string(text: str) -> str:
 def partition_names(table: Table, wanted: Mapping[str, object]) -> list[str]:
     """Names ``dt=2026-11-22/hour=3`` of the partitions with rows; dates as dates.
 
+    Null, the empty text and blank ones have one directory, that of ``partition.default-name``, and
+    are partitions of their own. So that name stands for null alone; a text that has the same
+    directory is shown in quotes: ``dt=''``.
+
     Parameters
     ----------
     table : Table
@@ -138,11 +144,22 @@ def partition_names(table: Table, wanted: Mapping[str, object]) -> list[str]:
 
     values = {n: None if v is None else value_of(n, _text(v)) for n, v in wanted.items()}
     names = []
-    for path in table.system_table("partitions").to_arrow().column("partition").to_pylist():
-        parts = [part.partition("=")[::2] for part in path.split("/")]
-        shown = {name: _partition_value(text, types[name].root) for name, text in parts}
-        if all(value_of(name, shown[name]) == value for name, value in values.items()):
-            names.append("/".join(f"{name}={text}" for name, text in shown.items()))
+    snapshot = table.handle.time_travel.resolve(default=table.options)
+    for partition in live_partitions(table.handle, snapshot):
+        parts = [
+            part.partition("=")[2] for part in table.paths.partition_path(partition).split("/")
+        ]
+        shown: dict[str, str] = {}
+        found: dict[str, object] = {}
+        stored = table.paths.partition_values(partition)
+        for name, text, value in zip(types, parts, stored, strict=True):
+            if text == null and value is not None:
+                shown[name], found[name] = _string(str(value)), value
+            else:
+                shown[name] = _partition_value(text, types[name].root)
+                found[name] = value_of(name, shown[name])
+        if all(found[name] == value for name, value in values.items()):
+            names.append("/".join(f"{escape_name(name)}={text}" for name, text in shown.items()))
     return sorted(names)
 
 

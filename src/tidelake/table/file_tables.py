@@ -35,6 +35,7 @@ __all__ = [
     "buckets_table",
     "file_paths",
     "files_table",
+    "live_partitions",
     "manifests_table",
     "partition_texts",
     "partitions_table",
@@ -153,6 +154,15 @@ def partitions_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table
         "last_update_time": _update_times(handle, snapshot, entries.take(starts), by_bucket=False),
     }
     return pa.table(columns, schema=PARTITIONS)
+
+
+def live_partitions(handle: TableHandle, snapshot: Snapshot | None) -> list[bytes]:
+    """The partitions with files, as the manifests hold them: of one directory there may be more."""
+    if snapshot is None:
+        return []
+    entries = _live(handle, snapshot)
+    entries = entries.take(entries["bucket"] >= 0)
+    return [entries.partitions[i] for i in np.unique(entries["partition_id"]).tolist()]
 
 
 def buckets_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table:

@@ -119,10 +119,7 @@ def _add(reader: Reader, spelling: Spelling) -> list[SchemaChange]:
                 "A primary key decides how files are laid out and cannot be added: make a new table"
                 " with it and INSERT INTO it."
             )
-        if reader.sees("IF", "NOT", "EXISTS"):
-            raise reader.refusal(
-                "IF NOT EXISTS of a column is not covered: DESCRIBE the table first."
-            )
+        known = reader.take("IF", "NOT", "EXISTS") or ignores
         start = reader.index
         path = _path(reader)
         # the reader of columns takes a plain name: the last part of the path
@@ -130,20 +127,30 @@ def _add(reader: Reader, spelling: Spelling) -> list[SchemaChange]:
         field, is_key = column_of(reader, spelling)
         if is_key:
             raise reader.refusal("A new column cannot be the primary key: make a new table.")
-        changes: list[SchemaChange] = [
-            AddColumn(path, field.type, field.description, _position(reader))
+        return [
+            AddColumn(
+                path,
+                field.type,
+                field.description,
+                _position(reader),
+                field.default_value,
+                "ignore" if known else "error",
+            )
         ]
-        if field.default_value is not None:
-            changes.append(UpdateColumnDefaultValue(path, field.default_value))
-        return changes
 
+    # before the parentheses it is of all columns in them
+    ignores = reader.sees("IF", "NOT", "EXISTS", "(") and reader.take("IF", "NOT", "EXISTS")
     return _listed(reader, item)
 
 
 def _drop(reader: Reader) -> list[SchemaChange]:
-    if reader.sees("IF", "EXISTS"):
-        raise reader.refusal("IF EXISTS of a column is not covered: DESCRIBE the table first.")
-    return _listed(reader, lambda: [DropColumn(_path(reader))])
+    ignores = reader.take("IF", "EXISTS")
+
+    def item() -> list[SchemaChange]:
+        known = reader.take("IF", "EXISTS") or ignores
+        return [DropColumn(_path(reader), "ignore" if known else "error")]
+
+    return _listed(reader, item)
 
 
 def _rename(reader: Reader) -> list[SchemaChange]:

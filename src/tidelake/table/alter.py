@@ -25,7 +25,7 @@ from tidelake.table.arguments import check_location
 from tidelake.table.evolved_schema import evolved_schema
 from tidelake.table.handle import TableHandle
 from tidelake.types import TableSchema
-from tidelake.types.schema_change import SchemaChange
+from tidelake.types.schema_change import AddColumn, DropColumn, SchemaChange
 
 __all__ = ["alter_table", "with_newest_schema"]
 
@@ -73,6 +73,11 @@ def alter_table(handle: TableHandle, changes: Sequence[SchemaChange]) -> TableHa
             has_snapshots=handle.snapshots.latest_id() is not None,
             time_ms=handle.env.clock.now_ms(),
         )
+        if (
+            all(map(_may_do_nothing, changes))
+            and replace(new, id=latest.id, time_ms=latest.time_ms) == latest
+        ):
+            return with_newest_schema(handle)
         parsed = Options.parse(new.options, table=handle.identifier)
         check_location(parsed, handle.paths.location, table=handle.identifier)
         if new.options.get(declared.WRITE_MODE.key) != latest.options.get(declared.WRITE_MODE.key):
@@ -86,6 +91,13 @@ def alter_table(handle: TableHandle, changes: Sequence[SchemaChange]) -> TableHa
         " altered here: try again."
     )
     raise ConflictError(message, kind="alter_lost", table=handle.identifier)
+
+
+def _may_do_nothing(change: SchemaChange) -> bool:
+    """Whether a change says that the table may be as it makes it already."""
+    if isinstance(change, AddColumn):
+        return change.if_exists == "ignore"
+    return isinstance(change, DropColumn) and change.if_missing == "ignore"
 
 
 def with_newest_schema(handle: TableHandle) -> TableHandle:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from tidelake.errors import InvalidInputError
 from tidelake.table.arguments import check_dict
@@ -84,6 +84,8 @@ class Alterations(abc.ABC):
         first: bool = False,
         after: str | None = None,
         before: str | None = None,
+        default: str | None = None,
+        if_exists: Literal["error", "ignore"] = "error",
     ) -> Self:
         """Add a column, by default behind the others; rows that are there have null in it.
 
@@ -97,17 +99,23 @@ class Alterations(abc.ABC):
             A comment.
         first, after, before
             At most one: where it goes.
+        default : str, optional
+            What later writes put where they have no value: a text as in SQL.
+        if_exists : {'error', 'ignore'}
+            What to do where a column has this name, in any case.
 
         Examples
         --------
         ``table.add_column("note", "STRING", after="id")``
         """
         position = _position(first=first, after=after, before=before)
-        return self.alter(AddColumn(column, type, comment, position))
+        return self.alter(AddColumn(column, type, comment, position, default, if_exists))
 
-    def drop_column(self: Self, column: ColumnPath) -> Self:
+    def drop_column(
+        self: Self, column: ColumnPath, *, if_missing: Literal["error", "ignore"] = "error"
+    ) -> Self:
         """Drop a column; one added later under its name is another."""
-        return self.alter(DropColumn(column))
+        return self.alter(DropColumn(column, if_missing))
 
     def rename_column(self: Self, column: ColumnPath, new_name: str) -> Self:
         """Give a column another name; options that name it follow."""

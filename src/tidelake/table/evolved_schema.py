@@ -147,7 +147,11 @@ def _check_text(text: object, what: str, table: str) -> None:
 
 def _check(old: TableSchema, new: TableSchema, table: str) -> None:
     check_columns(
-        new.fields, primary_keys=new.primary_keys, partition_keys=new.partition_keys, table=table
+        new.fields,
+        primary_keys=new.primary_keys,
+        partition_keys=new.partition_keys,
+        table=table,
+        before=old.fields,
     )
     before = set(old.fields)
     check_types([f for f in new.fields if f not in before], table=table)
@@ -205,7 +209,7 @@ class _Draft:
             case AddColumn():
                 self._add(change)
             case DropColumn():
-                self._drop(_path(change.column, self.table))
+                self._drop(change)
             case RenameColumn():
                 self._rename(_path(change.column, self.table), change.new_name)
             case UpdateColumnType():
@@ -245,6 +249,8 @@ class _Draft:
         path = _path(change.column, self.table)
         given = _type(change.type, path, self.table)
         _check_text(change.comment, f"The comment of column '{path_text(path)}'", self.table)
+        if change.if_exists == "ignore" and self._is_there(path):
+            return
         if not given.nullable:
             message = (
                 f"Column '{path_text(path)}' cannot be added to table '{self.table}' as NOT NULL:"
@@ -261,14 +267,38 @@ class _Draft:
             return (*fields[:at], column, *fields[at:])
 
         self.fields = edited(self.fields, path, edit, table=self.table)
+        if change.default is not None:
+            self._set_default(UpdateColumnDefaultValue(path, change.default))
 
-    def _check_new_name(self, fields: Fields, name: str, path: tuple[str, ...]) -> None:
+    def _is_there(self, path: tuple[str, ...]) -> bool:
+        """Whether a column has this name, in any case; what it lies in must be there."""
+        found = False
+
+        def look(fields: Fields, name: str) -> Fields:
+            nonlocal found
+            found = any(f.name.casefold() == name.casefold() for f in fields)
+            return fields
+
+        edited(self.fields, path, look, table=self.table)
+        return found
+
+    def _check_new_name(
+        self, fields: Fields, name: str, path: tuple[str, ...], *, old: str | None = None
+    ) -> None:
+        """Refuse a name that a column has, in any case; `old` is the one that is renamed."""
         if any(f.id == UNNAMED_ID for f in fields):
             self._refuse_unnamed(path)
         validate_name(name, "column")
-        if any(f.name == name for f in fields):
-            shown = path_text((*path[:-1], name))
-            message = f"Table '{self.table}' has a column '{shown}' already: choose another name."
+        known = next(
+            (f.name for f in fields if f.name != old and f.name.casefold() == name.casefold()),
+            name if name == old else None,
+        )
+        if known is not None:
+            shown = path_text((*path[:-1], known))
+            message = f"Table '{self.table}' has a column '{shown}' already"
+            if known != name:
+                message += f", and '{name}' differs from it only in case"
+            message += ": choose another name."
             raise AlreadyExistsError(message, kind="column_exists", table=self.table, column=shown)
 
     def _refuse_unnamed(self, path: tuple[str, ...]) -> None:
@@ -286,7 +316,10 @@ class _Draft:
         at = self._index(fields, position.reference or "", path)
         return at + (position.where == "after")
 
-    def _drop(self, path: tuple[str, ...]) -> None:
+    def _drop(self, change: DropColumn) -> None:
+        path = _path(change.column, self.table)
+        if change.if_missing == "ignore" and not self._is_there(path):
+            return
         self._check_no_key(path, "dropped", also_primary=True)
 
         def edit(fields: Fields, name: str) -> Fields:
@@ -321,7 +354,7 @@ class _Draft:
 
         def edit(fields: Fields, name: str) -> Fields:
             at = self._index(fields, name, path)
-            self._check_new_name(fields, new_name, path)
+            self._check_new_name(fields, new_name, path, old=name)
             return (*fields[:at], replace(fields[at], name=new_name), *fields[at + 1 :])
 
         self.fields = edited(self.fields, path, edit, table=self.table)

@@ -1,6 +1,8 @@
 """The rules that every version of a table's schema obeys: a new table's and an altered one's.
 
-1. Columns: names valid, distinct and not reserved; types that this version covers.
+1. Columns: names valid, distinct and not reserved; types that this version covers. Two names that
+   differ only in case are not distinct: SQL finds a column whatever its case. A table that another
+   engine made with such names stays as it is.
 2. Keys: they exist, hold no column twice; the primary key holds a column that is no partition
    column. Where it does not hold all of these, keys may move between partitions.
 3. Options that name columns (``bucket-key``, ``sequence.field``, ``fields.*``) name such as there
@@ -41,6 +43,7 @@ __all__ = [
     "check_twice",
     "check_types",
     "invalid_schema",
+    "names_alike",
 ]
 
 RESERVED_NAMES = frozenset(
@@ -61,8 +64,20 @@ def check_columns(
     primary_keys: tuple[str, ...],
     partition_keys: tuple[str, ...],
     table: str,
+    before: Sequence[DataField] = (),
 ) -> None:
     """Check names and keys.
+
+    Parameters
+    ----------
+    fields : sequence of DataField
+        The columns.
+    primary_keys, partition_keys : tuple of str
+        Column names.
+    table : str
+        For messages.
+    before : sequence of DataField
+        The columns until now: names that were alike there may stay so.
 
     Raises
     ------
@@ -71,6 +86,9 @@ def check_columns(
     """
     by_name = {f.name: f for f in fields}
     check_twice([f.name for f in fields], table)
+    alike = names_alike([f.name for f in fields])
+    if alike is not None and not set(alike) <= {f.name for f in before}:
+        raise _names_alike(alike, table)
     for name in by_name:
         _check_column_name(name, table)
     for what, names in (("primary key", primary_keys), ("partition key", partition_keys)):
@@ -183,6 +201,8 @@ def _check_type(data_type: DataType, place: str, table: str) -> None:
             fault = "it has no fields: give it at least one"
         elif len(set(names)) != len(names) or "" in names:
             fault = "its fields must have names, each another"
+        elif (alike := names_alike(names)) is not None:
+            raise _names_alike(alike, table, inside=place)
     if fault is not None:
         message = (
             f"Column '{shortened(place)}' of table '{table}' cannot have type {data_type}: {fault}."
@@ -236,6 +256,31 @@ def check_twice(names: Sequence[str], table: str) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise invalid_schema(f"has column '{twice[0]}' twice", "name each column once", table)
+
+
+def names_alike(names: Sequence[str]) -> tuple[str, str] | None:
+    """The first two names that differ only in case.
+
+    Examples
+    --------
+    >>> names_alike(["id", "v", "ID"]), names_alike(["id", "v"])
+    (('id', 'ID'), None)
+    """
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.casefold(), name)
+        if other != name:
+            return other, name
+    return None
+
+
+def _names_alike(alike: tuple[str, str], table: str, *, inside: str = "") -> InvalidInputError:
+    first, second = (shortened(f"{inside}.{name}" if inside else name) for name in alike)
+    message = (
+        f"Table '{table}' cannot have both columns '{first}' and '{second}', which differ only in"
+        " case: SQL could not tell them apart. Choose another name for one of them."
+    )
+    return InvalidInputError(message, kind="column_case", table=table, column=second)
 
 
 def _check_column_name(name: str, table: str) -> None:

@@ -78,19 +78,40 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """A new column, null in all rows there are."""
+    """A new column, null in all rows there are.
+
+    Parameters
+    ----------
+    column, type, comment, position
+        What it is and where it goes; by default behind the others.
+    default : str, optional
+        What later writes put where they have no value: a text as in SQL.
+    if_exists : {'error', 'ignore'}
+        What to do where a column has this name, in any case: ``'ignore'`` leaves it as it is.
+    """
 
     column: ColumnPath
     type: ColumnType
     comment: str | None = None
     position: Position | None = None
+    default: str | None = None
+    if_exists: Literal["error", "ignore"] = "error"
 
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
-    """A column goes; a later one of its name is another."""
+    """A column goes; a later one of its name is another.
+
+    Parameters
+    ----------
+    column : str or tuple of str
+        It.
+    if_missing : {'error', 'ignore'}
+        What to do where no column has this name, in any case.
+    """
 
     column: ColumnPath
+    if_missing: Literal["error", "ignore"] = "error"
 
 
 @dataclass(frozen=True, slots=True)

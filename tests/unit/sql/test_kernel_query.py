@@ -1,11 +1,13 @@
 """Queries that the kernel answers alone: what they give, and which are left to Spark."""
 
+import dataclasses
 from datetime import date
 
 import pytest
 
 import tidelake
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError
+from tidelake.metadata import SchemaLog
 from tidelake.sql import SqlSession, execute, parse
 from tidelake.sql.kernel_query import kernel_answer
 
@@ -18,10 +20,16 @@ def session(tmp_path_factory):
         "CREATE TABLE orders (id INT, item STRING, price DOUBLE, day DATE,"
         " PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '1');"
         "CREATE TEMPORARY VIEW few AS SELECT id FROM orders;"
-        "CREATE TABLE lower_upper (a INT, A INT);"
+        "CREATE TABLE lower_upper (a INT, b INT);"
         "CREATE TABLE shop.items (item STRING)"
     ):
         execute(statement, session)
+    # as another engine may have made it
+    alike = session.catalog.table("default.lower_upper")
+    first, second = alike.table_schema.fields
+    fields = (first, dataclasses.replace(second, name="A"))
+    schema = dataclasses.replace(alike.table_schema, id=1, fields=fields)
+    assert SchemaLog(alike.fileio, alike.paths).create(schema)
     orders = session.catalog.table("default.orders")
     days = [date(2026, 1, 1), date(2026, 1, 2), None]
     orders.write(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidelake.errors import InvalidInputError
-from tidelake.sql.words import split_statements, words_of
+from tidelake.sql.words import BYTE_ORDER_MARK, split_statements, words_of
 
 __all__ = ["holds_statement", "is_command", "is_complete", "sources_of"]
 
@@ -27,7 +27,7 @@ def sources_of(text: str) -> list[str]:
     begin = 0
     for end in (*ends, len(text)):
         if any(begin <= w.start < end for w in words):
-            sources.append(text[begin:end].strip())
+            sources.append(text[begin:end].strip().removeprefix(BYTE_ORDER_MARK))
         begin = end + len(END)
     return sources
 
@@ -69,5 +69,5 @@ def is_command(text: str) -> bool:
     >>> [is_command(t) for t in ("\\format json", "exit", "exit;", "SELECT 1")]
     [True, True, True, False]
     """
-    stripped = text.strip()
+    stripped = text.removeprefix(BYTE_ORDER_MARK).strip()
     return stripped.startswith(META) or stripped.rstrip("; ").lower() in BARE

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Literal
 
+from tidelake.errors import TidelakeError
 from tidelake.sql.name import TableName, quoted_name
 from tidelake.sql.reader import Reader
 from tidelake.sql.statement import CreateTable, Query, Watermark
@@ -14,6 +15,8 @@ from tidelake.types import DataField
 
 __all__ = ["column_of", "create_table", "spelling_of", "watermark_of"]
 
+_BEHIND = frozenset({",", ")"})
+"""The signs that may stand behind a default; all else there goes on with an expression."""
 OWN_FORMATS = frozenset({"tidelake", "paimon"})
 _REFUSED_CLAUSES = {
     "LOCATION": "the warehouse and the table's name say where it is; CREATE TEMPORARY TABLE takes"
@@ -214,16 +217,44 @@ def column_of(reader: Reader, spelling: Spelling) -> tuple[DataField, bool]:
 
 
 def default_of(reader: Reader) -> str:
-    """Read a default: a literal; a text keeps its quotes, as Paimon keeps it."""
+    """Read a default: a literal; a text keeps its quotes, as Paimon keeps it.
+
+    Paimon's schema holds a default as the text of a value, so what is worked out anew for each row
+    or statement has no place in it.
+    """
+    start = reader.place
+    default = _literal_default(reader)
+    word = reader.word
+    if word is not None and (word.upper == "(" or not (word.is_name or word.upper in _BEHIND)):
+        raise _no_constant(reader, start)
+    return default
+
+
+def _no_constant(reader: Reader, start: int) -> TidelakeError:
+    return reader.refusal(
+        "A default is one literal, which Paimon keeps as text: write the value itself, as in"
+        " DEFAULT 3. What a function or an expression gives, such as current_date(), is given in"
+        " the INSERT.",
+        start=start,
+    )
+
+
+def _literal_default(reader: Reader) -> str:
     if reader.word is not None and reader.word.is_string:
         return f"'{reader.string('default')}'"
     if reader.take("NULL"):
         raise reader.refusal(
             "A column without a default is null where nothing is given: leave it out."
         )
-    for word in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
-        if reader.take(word):
+    for name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"):
+        if reader.take(name):
             return reader.string("default")
+    word = reader.word
+    if word is not None and not word.is_quoted and word.upper not in {"TRUE", "FALSE"}:
+        sign = word.text == "-"
+        following = reader.words[reader.index + sign : reader.index + sign + 1]
+        if word.text in {"(", "+"} or (following and following[0].is_name):
+            raise _no_constant(reader, reader.place)
     return reader.value("default")
 
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from tidelake.sql.reader import Reader
 
-__all__ = ["refuse_foreign"]
+__all__ = ["EACH_COMMITS", "refuse_foreign"]
 
 _HISTORY = "a table's history is a table, SELECT * FROM t$snapshots."
 _UPSERT = "INSERT INTO a table with a primary key is an upsert."
-_EACH = "each statement is a commit of its own; CALL sys.rollback goes back to a snapshot or tag."
+EACH_COMMITS = (
+    "there are no transactions of several statements, each statement is one commit. Write what"
+    " belongs together by one MERGE or INSERT. Or tag the table first, ALTER TABLE t CREATE TAG"
+    " before: CALL sys.rollback(table => 't', version => 'before') goes back to it."
+)
 _NO_USERS = "there are no users: who may read and write is said by the file system."
 
 _DESCRIBES = {"DESCRIBE", "DESC"}
@@ -31,9 +35,12 @@ _HERE: dict[tuple[str, ...], str] = {
     ("UPSERT",): _UPSERT,
     ("REPLACE", "INTO"): _UPSERT,
     ("CONVERT",): "CREATE TABLE t AS SELECT * FROM parquet.`/path` writes rows anew.",
-    ("START", "TRANSACTION"): _EACH,
-    ("COMMIT",): _EACH,
-    ("ROLLBACK",): _EACH,
+    ("BEGIN", "TRANSACTION"): EACH_COMMITS,
+    ("BEGIN", "WORK"): EACH_COMMITS,
+    ("START", "TRANSACTION"): EACH_COMMITS,
+    ("SAVEPOINT",): EACH_COMMITS,
+    ("COMMIT",): EACH_COMMITS,
+    ("ROLLBACK",): EACH_COMMITS,
     ("GRANT",): _NO_USERS,
     ("REVOKE",): _NO_USERS,
 }

@@ -4,8 +4,8 @@
    OVERWRITE nor PARTITION, and the rows bring no new columns.
 2. Each column of values has one type, which goes into the table's column by the rules of SQL's
    store assignment, as on Spark. What these rules refuse is refused here, in the same words.
-3. A value becomes one of the column where that is the same value to the last digit; a row that
-   would be rounded, cut or shifted is Spark's.
+3. A value becomes one of the column where that is the same value to the last digit, or where only
+   a fraction is cut off; a row that would be rounded or shifted is Spark's.
 4. The table writes the rows, in one commit.
 
 Whatever else an INSERT says is Spark's to do.
@@ -19,10 +19,9 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from tidelake.errors import InvalidInputError
 from tidelake.options import declared, session_options
 from tidelake.sql.inline_rows import Cell, Sort, fits_decimal, read_rows
-from tidelake.sql.insert_columns import check_count, target_columns, wrong_type
+from tidelake.sql.insert_columns import check_count, out_of_range, target_columns, wrong_type
 from tidelake.sql.kernel_query import SESSION_PREFIX
 from tidelake.sql.moment import TIME_ZONE
 from tidelake.sql.session import SqlSession
@@ -179,17 +178,13 @@ def _common(sorts: set[Sort]) -> Sort:
 def _whole(cell: Cell, field: DataField, table: str) -> int | None:
     if cell.value is None:
         return None
-    if cell.sort not in _WHOLE:
-        raise _NotPlainError
-    number = int(cell.value)  # type: ignore[call-overload] # of these sorts
+    if cell.sort is Sort.DOUBLE:
+        raise _NotPlainError  # Spark has words of its own for such a number
+    number = int(cell.value)  # type: ignore[call-overload] # of these sorts; a fraction is cut off
     half = 1 << (_WHOLE_BITS[field.type.root] - 1)
     if not -half <= number < half:
-        message = (
-            f"The value {number} does not fit column '{field.name}' of table '{table}', which is"
-            f" {field.type}."
-        )
-        raise InvalidInputError(message, kind="value_range", table=table, column=field.name)
-    return int(number)
+        raise out_of_range(field, cell.value, table=table)
+    return number
 
 
 def _decimal(cell: Cell, field: DataField) -> Decimal | None:

@@ -13,12 +13,12 @@ from typing import Literal, NoReturn
 from tidelake.errors import InvalidInputError, near_names
 from tidelake.sql.alter import alter_table, comment_on
 from tidelake.sql.create import create_table
-from tidelake.sql.foreign import refuse_foreign
+from tidelake.sql.foreign import EACH_COMMITS, refuse_foreign
 from tidelake.sql.hint import check_hints
 from tidelake.sql.literal import argument_of, literal_of, partition_of
 from tidelake.sql.merge import merge
 from tidelake.sql.reader import Reader
-from tidelake.sql.row_level import delete, expression, update
+from tidelake.sql.row_level import delete, expression, table_options, update
 from tidelake.sql.show import describe, show
 from tidelake.sql.statement import (
     Analyze,
@@ -189,7 +189,7 @@ def _insert(reader: Reader) -> Statement:
         raise reader.refusal("To write files, use spark.sql, or df.write on the result of a query.")
     reader.take("TABLE")
     name = reader.table_name()
-    options = reader.options() if reader.take("WITH") else {}
+    options = table_options(reader)
     partition: dict[str, object] = {}
     dynamic: list[str] = []
     if reader.take("PARTITION"):
@@ -465,7 +465,13 @@ def _call(reader: Reader) -> Statement:
     return Call(found.parts[-1].lower(), tuple(positional), named, found.start, catalog)
 
 
-def _stream(reader: Reader) -> Statement:
+def _begin(reader: Reader) -> NoReturn:
+    if reader.sees("BEGIN", "STATEMENT"):
+        _stream(reader)
+    raise reader.refusal(f"BEGIN of a block or a transaction is not known here: {EACH_COMMITS}")
+
+
+def _stream(reader: Reader) -> NoReturn:
     if reader.sees("EXECUTE", "IMMEDIATE"):
         raise reader.refusal("Give the statement itself, with args= for its parameters.")
     raise reader.refusal(_STREAMS, kind="sql_streaming")
@@ -548,7 +554,7 @@ _STATEMENTS: dict[str, Callable[[Reader], Statement]] = {
     "DELETE": delete,
     "MERGE": merge,
     "EXECUTE": _stream,
-    "BEGIN": _stream,
+    "BEGIN": _begin,
     "ANALYZE": _analyze,
     "CACHE": _spark_only,
     "UNCACHE": _spark_only,

@@ -13,7 +13,16 @@ from tidelake.sql.name import TableName
 from tidelake.sql.reader import Reader
 from tidelake.sql.statement import Delete, FieldValue, Query, Update
 
-__all__ = ["Assignments", "assignments", "column_of", "delete", "expression", "target", "update"]
+__all__ = [
+    "Assignments",
+    "assignments",
+    "column_of",
+    "delete",
+    "expression",
+    "table_options",
+    "target",
+    "update",
+]
 
 _BEHIND = frozenset(
     {
@@ -104,11 +113,19 @@ def assignments(
 def target(reader: Reader, *behind: str) -> tuple[TableName, str | None, dict[str, str]]:
     """Read a table with its options and its alias, if any, before a word of `behind`."""
     name = reader.table_name()
-    options = reader.options() if reader.take("WITH") else {}
+    options = table_options(reader)
     said = reader.take("AS")
     if said or not (reader.word is None or any(reader.sees(word) for word in behind)):
         return name, reader.name("alias"), options
     return name, None, options
+
+
+def table_options(reader: Reader) -> dict[str, str]:
+    """Read ``WITH ('key' = 'value')`` behind a table; ``WITH name AS`` begins a query."""
+    if not reader.sees("WITH", "("):
+        return {}
+    reader.need("WITH")
+    return reader.options()
 
 
 def column_of(reader: Reader, name: TableName, alias: str | None) -> str:

@@ -20,6 +20,7 @@ from tidelake.errors import InvalidInputError, TidelakeError, shortened
 from tidelake.sql.parser import Spark, Token, TokenError, TokenType
 
 __all__ = [
+    "BYTE_ORDER_MARK",
     "Kind",
     "Word",
     "at",
@@ -39,6 +40,8 @@ _HINT_OR_SKIPPED = re.compile(
     f"(?P<skipped>{_SKIPPED})|(?P<hint>{_HINT})", re.DOTALL | re.IGNORECASE
 )
 _HEAD_WORD = "OPTIONS"
+BYTE_ORDER_MARK = "\ufeff"
+"""What editors on Windows write before a text in UTF-8; no part of the statement."""
 
 LINE_SHOWN_MAX = 120
 TEXTS_KEPT = 4
@@ -111,11 +114,15 @@ class Word:
 def plain_text(text: str) -> str:
     """The same text with hints ``/*+ OPTIONS(...) */`` as clauses, all places as they were.
 
+    A byte order mark at its beginning becomes a space.
+
     Examples
     --------
     >>> plain_text("t /*+ OPTIONS('k'='v') */ x")
     "t     WITH   ('k'='v')    x"
     """
+    if text.startswith(BYTE_ORDER_MARK):
+        text = f" {text[1:]}"
     return _HINT_OR_SKIPPED.sub(_as_clause, text)
 
 
@@ -255,6 +262,8 @@ def at(text: str, start: int) -> str:
            ^
     """
     start = min(start, len(text))
+    if text.startswith(BYTE_ORDER_MARK):
+        text, start = text[1:], max(0, start - 1)
     line_number = text.count("\n", 0, start) + 1
     line_start = text.rfind("\n", 0, start) + 1
     line = text[line_start:].partition("\n")[0]

@@ -486,6 +486,30 @@ def test_show_partitions_looks_for_values(session, run):
         run("SHOW PARTITIONS t PARTITION (h = 'three')")
 
 
+def test_show_partitions_tells_null_from_empty_and_blank_texts(session, run):
+    run("CREATE TABLE t (a INT, `p.q` STRING, n INT) PARTITIONED BY (`p.q`, n)")
+    table = session.catalog.table("default.t")
+    texts = ["", " ", None, "null", "__DEFAULT_PARTITION__", "it's", "x"]
+    table.write([{"a": n, "p.q": text, "n": 1} for n, text in enumerate(texts)])
+    table.write([{"a": 9, "p.q": "x", "n": None}])
+    name = "p.q={}/n=1".format
+    shown = {
+        "": name("''"),
+        " ": name("' '"),
+        None: name("__DEFAULT_PARTITION__"),
+        "null": name("null"),
+        "__DEFAULT_PARTITION__": name("'__DEFAULT_PARTITION__'"),
+        "it's": name("it%27s"),
+        "x": name("x"),
+    }
+    found = [row["partition"] for row in run("SHOW PARTITIONS t")]
+    assert sorted(found) == sorted([*shown.values(), "p.q=x/n=__DEFAULT_PARTITION__"])
+    for wanted, text in (("''", ""), ("' '", " "), ("NULL", None), ("'null'", "null")):
+        assert run(f"SHOW PARTITIONS t PARTITION (`p.q` = {wanted})") == [
+            {"partition": shown[text]}
+        ], wanted
+
+
 def test_a_watermark_keeps_its_columns(session, run):
     run("CREATE TABLE t (a INT, at TIMESTAMP(3), late INT, WATERMARK FOR at AS f(at, late))")
     for change in ("DROP COLUMN at", "RENAME COLUMN at TO x", "DROP late", "RENAME late TO l"):
@@ -494,3 +518,78 @@ def test_a_watermark_keeps_its_columns(session, run):
     run("ALTER TABLE t DROP WATERMARK; ALTER TABLE t DROP COLUMN at")
     run("ALTER TABLE t RENAME COLUMN late TO l")
     assert [row["col_name"] for row in run("SHOW COLUMNS IN t")] == ["a", "l"]
+
+
+def test_columns_are_added_and_dropped_where_they_are_missing_and_there(session, run):
+    run("CREATE TABLE c (id INT, n INT DEFAULT 3, place ROW<city STRING>)")
+    schema = session.catalog.table("default.c").table_schema
+    run("ALTER TABLE c ADD COLUMN IF NOT EXISTS N BIGINT DEFAULT 4")
+    run("ALTER TABLE c ADD COLUMN IF NOT EXISTS place.City BIGINT")
+    run("ALTER TABLE c DROP COLUMN IF EXISTS gone, IF EXISTS place.gone")
+    same = session.catalog.table("default.c").table_schema
+    assert same == schema  # nothing changed: no new schema either
+    run("ALTER TABLE c ADD COLUMNS IF NOT EXISTS (n INT, m INT DEFAULT 5)")
+    run("ALTER TABLE c DROP COLUMN IF EXISTS n")
+    table = session.catalog.table("default.c")
+    assert [(f.name, f.default_value) for f in table.table_schema.fields] == [
+        ("id", None),
+        ("place", None),
+        ("m", "5"),
+    ]
+    with pytest.raises(NotFoundError, match="Did you mean 'id'"):
+        run("ALTER TABLE c DROP COLUMN IF EXISTS ID")
+    with pytest.raises(NotFoundError, match="'gone'"):
+        run("ALTER TABLE c DROP COLUMN IF EXISTS gone.city")
+    table.add_column("m", "INT", if_exists="ignore").drop_column("x", if_missing="ignore")
+    assert table.table_schema.id == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "kind"),
+    [
+        ("CREATE TABLE t (a INT, A INT)", InvalidInputError, "column_case"),
+        ("CREATE TABLE t (a INT, b ROW<x INT, X INT>)", InvalidInputError, "column_case"),
+        ("CREATE TABLE t (a ARRAY<MAP<INT, ROW<x INT, X INT>>>)", InvalidInputError, "column_case"),
+        ("ALTER TABLE known ADD COLUMN ID INT", AlreadyExistsError, "column_exists"),
+        ("ALTER TABLE known ADD COLUMN place.CITY INT", AlreadyExistsError, "column_exists"),
+        ("ALTER TABLE known RENAME COLUMN n TO Id", AlreadyExistsError, "column_exists"),
+        ("ALTER TABLE known RENAME COLUMN place.zip TO City", AlreadyExistsError, "column_exists"),
+        ("ALTER TABLE known ADD COLUMN w STRUCT<x: INT, X: INT>", InvalidInputError, "column_case"),
+        ("ALTER TABLE known ADD COLUMNS (w INT, W INT)", AlreadyExistsError, "column_exists"),
+    ],
+)
+def test_names_that_differ_in_case_alone_are_refused(session, run, text, error, kind):
+    run("CREATE TABLE known (id INT, n INT, place ROW<city STRING, zip STRING>)")
+    with pytest.raises(error, match=r"default\.(t|known)'.*only in case") as raised:
+        run(text)
+    assert raised.value.kind == kind
+    assert session.catalog.table("default.known").table_schema.id == 0
+    run("ALTER TABLE known RENAME COLUMN id TO ID")  # its own name in another case
+    assert session.catalog.table("default.known").schema.names[0] == "ID"
+
+
+def test_properties_of_ones_own_are_kept_shown_set_and_unset(session, run, tmp_path):
+    run(
+        "CREATE TABLE p (id INT) WITH ('bucket' = '-1', 'team.contact' = 'it''s ada',"
+        " 'pii' = 'no'); ALTER TABLE p SET TBLPROPERTIES ('cost-center' = '7', 'pii' = 'yes')"
+    )
+    wanted = {"bucket": "-1", "team.contact": "it's ada", "pii": "yes", "cost-center": "7"}
+    assert {row["key"]: row["value"] for row in run("SHOW TBLPROPERTIES p")} == wanted
+    assert run("SHOW TBLPROPERTIES p ('pii')") == [{"key": "pii", "value": "yes"}]
+    assert "team.contact=it's ada" in str(run("DESCRIBE EXTENDED p"))
+    (text,) = (row["createtab_stmt"] for row in run("SHOW CREATE TABLE p"))
+    run("CREATE TABLE q LIKE p; DROP TABLE p")
+    run(text)
+    for name in ("p", "q"):
+        assert session.catalog.table(f"default.{name}").table_schema.options == wanted
+    run("ALTER TABLE p UNSET TBLPROPERTIES ('pii', 'cost-center'); ALTER TABLE q RESET ('pii')")
+    table = tidelake.open(tmp_path / "warehouse").table("default.p")
+    assert table.table_schema.options == {"bucket": "-1", "team.contact": "it's ada"}
+    table.write([{"id": 1}])
+    table.set_options({"team.contact": "bob", "reviewed": True})
+    assert table.table_schema.options["reviewed"] == "true"
+    assert table.count() == 1
+    with pytest.raises(InvalidInputError, match=r"unknown option 'snapshot-count'.*'my\.snap"):
+        run("ALTER TABLE p SET ('snapshot-count' = '3')")
+    with pytest.raises(InvalidInputError, match="Did you mean 'write-only'"):
+        run("CREATE TABLE r (id INT) TBLPROPERTIES ('write-onyl' = 'true')")

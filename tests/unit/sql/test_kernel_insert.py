@@ -1,5 +1,6 @@
 """INSERT of literals without Spark: what is written, what is refused, what is left to Spark."""
 
+import dataclasses
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -8,9 +9,12 @@ import pytest
 
 import tidelake
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError
+from tidelake.metadata import SchemaLog
 from tidelake.sql import SqlSession, execute, parse
 from tidelake.sql.inline_rows import read_rows
+from tidelake.sql.insert_columns import target_columns
 from tidelake.sql.kernel_insert import kernel_insert
+from tidelake.types import DataField, parse_type
 
 ZONE = ZoneInfo("America/New_York")
 
@@ -101,10 +105,10 @@ def test_options_of_the_session_and_of_the_statement(session):
         ("strict (id, x) VALUES (1, 2)", "column_not_found", "has no column 'x'"),
         ("strict (id, ID) VALUES (1, 2)", "column_twice", "given twice"),
         ("strict VALUES (1, 'a', 'b', 2)", "column_type",
-         "Column 'n' of table 'strict' is TINYINT, the query gives string: write CAST"
+         "Column 'n' of table 'strict' is TINYINT, the value is string: write CAST"
          "(... AS TINYINT)."),
-        ("strict (id) VALUES (TRUE)", "column_type", "the query gives boolean"),
-        ("strict (id) VALUES (DATE '2026-01-01')", "column_type", "the query gives date"),
+        ("strict (id) VALUES (TRUE)", "column_type", "the value is boolean"),
+        ("strict (id) VALUES (DATE '2026-01-01')", "column_type", "the value is date"),
         ("t (id, day) VALUES (1, '2026-01-01')", "column_type", "write CAST(... AS DATE)"),
         ("t (id, at) VALUES (1, 5)", "column_type", "write CAST(... AS TIMESTAMP_NTZ)"),
         ("t (id, d) VALUES (1, 'x')", "column_type", "write CAST(... AS DECIMAL(6,2))"),
@@ -143,7 +147,7 @@ def test_an_unknown_table_is_not_found(session):
         "INSERT INTO t (id, s) VALUES (1, 2)",
         "INSERT INTO t (id, s) VALUES (1, 'a'), (2, 2)",
         "INSERT INTO t (id) VALUES (1L)",
-        "INSERT INTO t (id) VALUES (1.5)",
+        "INSERT INTO t (id) VALUES (1.5e0)",
         "INSERT INTO t (id, d) VALUES (1, 1.255)",
         "INSERT INTO t (id, d) VALUES (1, 1e1)",
         "INSERT INTO t (id, s) VALUES (1, '${spark.app.name}')",
@@ -199,3 +203,52 @@ def test_a_text_that_is_no_rows_is_none():
 def test_a_refusal_is_an_error_of_ours(session):
     with pytest.raises(TidelakeError):
         insert(session, "INSERT INTO t VALUES (1)")
+
+
+def test_a_table_of_another_engine_with_names_alike_is_read_written_and_mended(session):
+    table = session.catalog.table("default.strict")
+    fields = tuple(
+        dataclasses.replace(f, name=name)
+        for f, name in zip(table.table_schema.fields, ("a", "A", "b", "c"), strict=True)
+    )
+    schema = dataclasses.replace(table.table_schema, id=1, fields=fields)
+    assert SchemaLog(table.fileio, table.paths).create(schema)
+    assert insert(session, "INSERT INTO strict VALUES (1, 2, 'x', 3)")
+    assert insert(session, "INSERT INTO strict (A, a) VALUES (5, 4)")
+    assert sorted(rows(session, "strict"), key=lambda row: row["a"]) == [
+        {"a": 1, "A": 2, "b": "x", "c": 3},
+        {"a": 4, "A": 5, "b": None, "c": None},
+    ]
+    execute(parse("ALTER TABLE strict ADD COLUMN d INT")[0], session)  # other changes may be
+    with pytest.raises(TidelakeError, match="only in case"):
+        execute(parse("ALTER TABLE strict RENAME COLUMN b TO D")[0], session)
+    execute(parse("ALTER TABLE strict RENAME COLUMN A TO other")[0], session)
+    first = min(rows(session, "strict"), key=lambda row: row["a"])
+    assert first == {"a": 1, "other": 2, "b": "x", "c": 3, "d": None}
+
+
+def test_a_name_that_is_like_two_columns_is_refused():
+    fields = [DataField(n, name, parse_type("INT")) for n, name in enumerate(["id", "iD", "v"])]
+    assert [f.name for f in target_columns(["iD", "V", "id"], fields, [], table="t")] == [
+        "iD",
+        "v",
+        "id",
+    ]
+    assert [f.name for f in target_columns([], fields, ["id"], table="t")] == ["iD", "v"]
+    with pytest.raises(InvalidInputError, match="'ID' may be any of the columns id, iD") as raised:
+        target_columns(["ID"], fields, [], table="t")
+    assert raised.value.kind == "column_ambiguous"
+
+
+def test_a_fraction_is_cut_off_and_what_is_beyond_the_range_is_refused_in_the_words_of_spark(
+    session,
+):
+    assert insert(session, "INSERT INTO t (id, n) VALUES (1.9, -2.9), (2, 3)")
+    assert sorted((row["id"], row["n"]) for row in rows(session, "t")) == [(1, -2), (2, 3)]
+    with pytest.raises(InvalidInputError) as raised:
+        insert(session, "INSERT INTO t (id) VALUES (3000000000.5)")
+    assert raised.value.message.startswith(
+        "The value 3000000000.5 does not fit column 'id' of table 't', which is INT NOT NULL"
+    )
+    assert raised.value.kind == "value_range"
+    assert raised.value.context == {"table": "t", "column": "id"}

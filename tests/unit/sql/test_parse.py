@@ -137,7 +137,18 @@ def test_a_wrong_create_table_is_shown(text, message):
         ("show snapshots t", "t$snapshots"),
         ("UPSERT INTO t VALUES (1)", "INSERT INTO a table with a primary key"),
         ("REPLACE INTO t VALUES (1)", "INSERT INTO a table with a primary key"),
-        ("START TRANSACTION", "commit of its own"),
+        ("START TRANSACTION", "each statement is one commit"),
+        ("BEGIN TRANSACTION", "no transactions of several statements"),
+        ("BEGIN", "CALL sys.rollback(table => 't', version => 'before')"),
+        ("BEGIN WORK; DELETE FROM t; COMMIT", "no transactions of several statements"),
+        ("BEGIN STATEMENT SET; INSERT INTO a SELECT 1; END", "as a batch"),
+        ("CREATE TABLE t (a INT, d DATE DEFAULT current_date())", "one literal"),
+        ("CREATE TABLE t (a INT, d DATE DEFAULT current_date)", "one literal"),
+        ("CREATE TABLE t (a INT DEFAULT 1 + 2)", "one literal"),
+        ("CREATE TABLE t (a INT DEFAULT (3), b INT)", "one literal"),
+        ("CREATE TABLE t (a STRING DEFAULT 'a' || 'b')", "one literal"),
+        ("ALTER TABLE t ADD COLUMN u STRING DEFAULT uuid()", "one literal"),
+        ("ALTER TABLE t ALTER COLUMN u SET DEFAULT -abs(3)", "one literal"),
         ("GRANT SELECT ON t TO u", "file system"),
         ("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 1)", "CHECK is not covered"),
         ("SHOW TABLE EXTENDED LIKE 't*'", "t$partitions"),
@@ -188,7 +199,30 @@ def test_a_clause_that_is_not_covered_is_refused_with_the_alternative(text, reme
         ),
         (
             "ADD COLUMN a INT DEFAULT 7",
-            [c.AddColumn("a", parse_type("INT")), c.UpdateColumnDefaultValue("a", "7")],
+            [c.AddColumn("a", parse_type("INT"), default="7")],
+        ),
+        (
+            "ADD COLUMN IF NOT EXISTS a INT DEFAULT -7 FIRST",
+            [c.AddColumn("a", parse_type("INT"), None, c.Position.first(), "-7", "ignore")],
+        ),
+        (
+            "ADD COLUMNS IF NOT EXISTS (a INT, b.c INT)",
+            [
+                c.AddColumn("a", parse_type("INT"), if_exists="ignore"),
+                c.AddColumn(("b", "c"), parse_type("INT"), if_exists="ignore"),
+            ],
+        ),
+        (
+            "ADD COLUMNS (IF NOT EXISTS a INT, b INT)",
+            [
+                c.AddColumn("a", parse_type("INT"), if_exists="ignore"),
+                c.AddColumn("b", parse_type("INT")),
+            ],
+        ),
+        ("DROP COLUMN IF EXISTS a", [c.DropColumn("a", "ignore")]),
+        (
+            "DROP COLUMNS IF EXISTS (a, b.c)",
+            [c.DropColumn("a", "ignore"), c.DropColumn(("b", "c"), "ignore")],
         ),
         ("DROP COLUMN a", [c.DropColumn("a")]),
         ("DROP COLUMNS (a, b.c)", [c.DropColumn("a"), c.DropColumn(("b", "c"))]),
@@ -495,3 +529,33 @@ def test_a_table_may_be_named_like_a_statement_of_another_system(text, table, co
     (statement,) = parse(text)
     assert isinstance(statement, s.Describe)
     assert (statement.name.parts, statement.column) == ((table,), column)
+
+
+@pytest.mark.parametrize("words", ["INTO", "OVERWRITE"])
+@pytest.mark.parametrize("options", ["", " WITH ('write-buffer-size' = '1 mb')"])
+def test_a_query_of_insert_may_begin_with_names_for_others(words, options):
+    made = one(
+        f"INSERT {words} t{options} WITH q (a) AS (SELECT 1), r AS (SELECT 2) SELECT * FROM q"
+    )
+    assert made.query.sql == "WITH q (a) AS (SELECT 1), r AS (SELECT 2) SELECT * FROM q"
+    assert made.overwrite is (words == "OVERWRITE")
+    assert made.options == ({"write-buffer-size": "1 mb"} if options else {})
+    hinted = one(
+        f"INSERT {words} t /*+ OPTIONS('a' = 'b') */ WITH q AS (SELECT 1) TABLE q".replace(
+            "TABLE q", "SELECT * FROM q"
+        )
+    )
+    assert (hinted.options, hinted.query.sql[:6]) == ({"a": "b"}, "WITH q")
+
+
+def test_a_byte_order_mark_before_a_text_is_no_part_of_it():
+    assert [type(found) for found in parse("\ufeffSHOW TABLES;\nDROP TABLE t")] == [
+        s.ShowNames,
+        s.DropTable,
+    ]
+    assert one("\ufeffSELECT 1").sql == "SELECT 1"
+    with pytest.raises(InvalidInputError) as raised:
+        parse("\ufeffSHOWW TABLES")
+    assert str(raised.value).endswith("At line 1, column 1:\n  SHOWW TABLES\n  ^")
+    with pytest.raises(InvalidInputError, match="line 2, column 6"):
+        parse("\ufeffSHOW TABLES;\nDROP TABEL t")

@@ -53,6 +53,16 @@ def oracle_dir() -> Path:
     return place
 
 
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """The Spark session of this process, on two cores."""
+    import quick_spark  # where no test asks for it, nothing of Spark is loaded
+
+    session = quick_spark.session(tmp_path_factory.mktemp("python"))
+    yield session
+    session.stop()
+
+
 @pytest.fixture(autouse=True)
 def _self_checks_on():
     with invariants(on=True):

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import tidelake
@@ -28,17 +27,8 @@ pytestmark = [pytest.mark.oracle, pytest.mark.spark, pytest.mark.timeout(900)]
 
 JAVA_S_MAX = 600
 SCRIPTS = {script.name: script for script in scripts()}
-START = {
-    "spark.driver.memory": "1g",
-    "spark.ui.enabled": False,
-    "spark.log.level": "OFF",
-}
-QUICK = {
-    "spark.sql.session.timeZone": "UTC",  # as Java's
-    "spark.sql.shuffle.partitions": 1,
-    "spark.sql.adaptive.enabled": False,
-    "spark.sql.codegen.wholeStage": False,  # to compile costs more than these few rows
-}
+OF_JAVA = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": 1}
+"""Settings that Java's session has, and that of the tests has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,31 +43,25 @@ class Both:
 
 
 @contextmanager
-def _our_session() -> Iterator[SparkSession]:
-    """The session of the other tests, where one runs, with settings of ours meanwhile."""
-    # not the active session: that is one of a thread, and may be none while others wait for theirs
-    running = SparkContext._active_spark_context is not None
-    spark = tidelake.spark.session(
-        "tidelake tests", master="local[2]", conf={} if running else START
-    )
-    before = {key: spark.conf.get(key, None) for key in QUICK}
-    for key, value in QUICK.items():
+def _as_javas(spark: SparkSession) -> Iterator[None]:
+    """The session of the tests, with the settings of Java's meanwhile and no views."""
+    before = {key: spark.conf.get(key) for key in OF_JAVA}
+    for key, value in OF_JAVA.items():
         spark.conf.set(key, value)
     for view in spark.catalog.listTables():
         if view.isTemporary:  # one of another test would hide a table of its name
             spark.catalog.dropTempView(view.name)
     try:
-        yield spark
+        yield
     finally:
-        if not running:
-            spark.stop()
-        else:
-            for key, text in before.items():
-                spark.conf.unset(key) if text is None else spark.conf.set(key, text)
+        for key, text in before.items():
+            spark.conf.set(key, text)
 
 
-def _answers_of_ours(names: Sequence[str], place: Path, fixtures: Path) -> dict[str, list[Answer]]:
-    with _our_session() as spark:
+def _answers_of_ours(
+    spark: SparkSession, names: Sequence[str], place: Path, fixtures: Path
+) -> dict[str, list[Answer]]:
+    with _as_javas(spark):
         lake = tidelake.spark.attach(spark, place)
 
         def run(text: str) -> tuple[list[str], list[Any]]:
@@ -101,7 +85,10 @@ def _selected(session: pytest.Session) -> list[str]:
 
 @pytest.fixture(scope="module")
 def both(
-    request: pytest.FixtureRequest, oracle_dir: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    oracle_dir: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    spark: SparkSession,
 ) -> Both:
     """The scripts on both sides at the same time."""
     names = _selected(request.session)
@@ -126,7 +113,7 @@ def both(
         ) as java,
     ):
         try:
-            ours = _answers_of_ours(names, our_place, fixtures)
+            ours = _answers_of_ours(spark, names, our_place, fixtures)
             java.communicate(f"{our_place}\n", timeout=JAVA_S_MAX)
         except BaseException:
             java.kill()

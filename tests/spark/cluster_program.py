@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import quick_spark
 from pyspark import TaskContext
 from pyspark.sql import functions as F
 
@@ -210,6 +211,8 @@ def main() -> None:
         master="local-cluster[2,1,1024]",
         conf={
             "spark.driver.memory": "1g",
+            "spark.driver.extraJavaOptions": quick_spark.JVM,
+            "spark.executor.extraJavaOptions": quick_spark.JVM,
             "spark.executor.memory": "512m",
             "spark.sql.shuffle.partitions": 4,
             "spark.task.maxFailures": 4,

@@ -1,21 +1,13 @@
-"""One small local Spark session for all tests of this directory."""
+"""What all tests on Spark share, beside the session (``tests/conftest.py``)."""
 
 from __future__ import annotations
 
 import pytest
+import quick_spark
 
 import tidelake.spark
 
 pytestmark = pytest.mark.spark
-
-CONF = {
-    "spark.driver.memory": "1g",
-    "spark.ui.enabled": False,
-    "spark.sql.shuffle.partitions": 2,
-    # far from UTC and with summer time: what depends on the session's zone shows
-    "spark.sql.session.timeZone": "America/New_York",
-    "spark.log.level": "OFF",
-}
 
 
 def pytest_collection_modifyitems(items):
@@ -24,12 +16,15 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.spark)
 
 
-@pytest.fixture(scope="session")
-def spark():
-    """A session on two cores."""
-    session = tidelake.spark.session("tidelake tests", master="local[2]", conf=CONF)
-    yield session
-    session.stop()
+@pytest.fixture
+def production_conf(spark):
+    """Compiled code and plans that change while they run, as users have them."""
+    before = {key: spark.conf.get(key) for key in quick_spark.PRODUCTION_CONF}
+    for key, value in quick_spark.PRODUCTION_CONF.items():
+        spark.conf.set(key, value)
+    yield
+    for key, value in before.items():
+        spark.conf.set(key, value)
 
 
 @pytest.fixture

@@ -8,11 +8,16 @@ import sys
 import threading
 
 import pyarrow as pa
+import quick_spark
 
 import tidelake
 
 PROGRAM = [sys.executable, "-m", "tidelake", "sql"]
-SMALL = ("--master", "local[1]", "--conf", "spark.sql.session.timeZone=America/New_York")
+ENVIRONMENT = os.environ | {"PYSPARK_PYTHON": sys.executable}  # its tasks import for themselves
+SMALL = (
+    *("--master", "local[1]", "--conf", "spark.sql.session.timeZone=America/New_York"),
+    *("--conf", f"spark.driver.extraJavaOptions={quick_spark.JVM}"),
+)
 CREATE = (
     "CREATE TABLE orders (id INT, item STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '1')"
 )
@@ -36,7 +41,12 @@ def test_a_file_runs_on_spark_and_its_output_is_clean(tmp_path):
     lake = str(tmp_path / "lake")
     argv = ["-w", lake, "--format", "json", *SMALL, "-f", str(file)]
     done = subprocess.run(
-        [*PROGRAM, *argv], capture_output=True, text=True, timeout=300, check=False
+        [*PROGRAM, *argv],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     lines = done.stdout.splitlines()
     assert json.loads(lines[0])["result"] is True, done.stderr
@@ -68,6 +78,7 @@ def test_a_pipe_shows_failures_in_words_and_ctrl_c_ends_it(tmp_path):
     process = subprocess.Popen(
         [*PROGRAM, "-w", lake, *SMALL, "--echo", "-c", "SELECT 1 / a FROM t"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env=ENVIRONMENT,
     )  # fmt: skip
     out, err = process.communicate(timeout=300)
     assert process.returncode == 1
@@ -80,6 +91,7 @@ def test_a_pipe_shows_failures_in_words_and_ctrl_c_ends_it(tmp_path):
     process = subprocess.Popen(
         [*PROGRAM, "-w", lake, *SMALL, "--echo", "-c", text],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env=ENVIRONMENT,
     )  # fmt: skip
     for line in process.stderr:
         if "runs" in line:

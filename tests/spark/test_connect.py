@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
+import quick_spark
 
 from tidelake.spark.jvm import java_home
 
@@ -29,7 +30,7 @@ SETTINGS = {
     # to compile costs more than these few rows
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": quick_spark.JVM,
     "spark.sql.session.timeZone": "America/New_York",
     "spark.log.level": "OFF",
 }
@@ -42,13 +43,13 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def environment():
+def environment(tmp_path_factory):
     """Of server and client: our packages, this interpreter, no session of the tests around."""
     given = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
     for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYSPARK_GATEWAY_PORT"):
         given.pop(name, None)
     return given | {
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": quick_spark.python(tmp_path_factory.mktemp("python")),
         "JAVA_HOME": str(java_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_HOME": str(Path(pyspark.__file__).parent),

@@ -27,7 +27,11 @@ def seen(tmp_path_factory):
     work = tmp_path_factory.mktemp("cluster")
     spark_work = Path(pyspark.__file__).parent / "work"
     before = set(spark_work.iterdir()) if spark_work.exists() else set()
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+    environment = dict(
+        os.environ,
+        PYTHONPATH=os.pathsep.join(p for p in sys.path if p),
+        PYSPARK_PYTHON=sys.executable,  # its executors import for themselves
+    )
     environment.pop("SPARK_LOCAL_DIRS", None)
     done = subprocess.run(
         [

@@ -13,6 +13,9 @@ from tidelake.spark import halves, overlay
 from tidelake.store.lsm import keyed_file
 from tidelake.types import DataField, parse_type
 
+# of what Spark makes of plans, as users have them
+pytestmark = pytest.mark.usefixtures("production_conf")
+
 ROWS = 1_000
 WRITE_ONLY = {"write-only": "true"}  # runs stay as they were written
 

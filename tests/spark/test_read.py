@@ -13,6 +13,9 @@ from tidelake import col
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.types import DataField, parse_type
 
+# of what Spark makes of plans, as users have them
+pytestmark = pytest.mark.usefixtures("production_conf")
+
 PATTERN = "SELECT id AS k, id % 4 AS p, concat('v', id) AS v, id * 1.5D AS x FROM range({n})"
 
 

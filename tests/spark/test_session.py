@@ -97,7 +97,10 @@ except NotFoundError as error:
 TALKS = """
 import tidelake
 import tidelake.spark
-spark = tidelake.spark.session(master="local[1]")
+import quick_spark
+spark = tidelake.spark.session(
+    master="local[1]", conf={"spark.driver.extraJavaOptions": quick_spark.JVM}
+)
 for text in ("SELECT nothing FROM range(3)", "SELECT 1 / 0"):
     try:
         spark.sql(text).collect()

@@ -101,7 +101,7 @@ def test_filters_leave_sparks_rows(spark, warehouse, said, condition):
     )
 
 
-def test_reads_after_spark_forgot_what_it_compiled(spark, said):
+def test_reads_after_spark_forgot_what_it_compiled(production_conf, spark, said):
     """Spark keeps the code of the last hundred queries, and names each class as every other."""
     query = "SELECT k, v FROM here.db.t WHERE k = 3"
     assert said(query) == [(3, "v3")]
@@ -115,7 +115,7 @@ def test_reads_after_spark_forgot_what_it_compiled(spark, said):
     assert said(query) == [(3, "v3")]
 
 
-def test_counts_by_metadata_where_no_file_is_merged(spark, warehouse, said, made):
+def test_counts_by_metadata_where_no_file_is_merged(production_conf, spark, warehouse, said, made):
     made("CREATE TABLE here.new.t AS SELECT id FROM range(1000)")
     explained = spark.sql("EXPLAIN SELECT count(*) FROM here.new.t").collect()[0][0]
     assert "LocalTableScan" in explained

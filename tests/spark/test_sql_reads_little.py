@@ -9,6 +9,9 @@ import psutil
 import pyarrow as pa
 import pytest
 
+# of what Spark makes of plans, as users have them
+pytestmark = pytest.mark.usefixtures("production_conf")
+
 COLUMNS_COUNT = 24
 ROWS_COUNT = 60_000
 

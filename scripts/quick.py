@@ -7,7 +7,7 @@ Usage: python scripts/quick.py
 3. tests/arch, the rules of the house.
 4. The tests that changed, and the tests of each module that did (tests/unit mirrors src/tidelake).
 5. All tests of the packages that changed, where these are small; of a large one (:data:`LARGE`) the
-   tests whose names have a word of the module's.
+   tests whose names have a word of the module's, or else those that mention it.
 
 It starts no JVM: tests/spark and tests/interop are left to `make test`, and so it says.
 """
@@ -62,8 +62,9 @@ def _tests_of_module(module: Path) -> set[Path]:
     if module.parts[0] not in LARGE:
         return {package} if (ROOT / package).is_dir() else set()
     words = [word for word in module.stem.strip("_").split("_") if len(word) > 3]
-    tests = (ROOT / package).rglob("test_*.py")
-    return {path.relative_to(ROOT) for path in tests if any(word in path.stem for word in words)}
+    tests = [path.relative_to(ROOT) for path in sorted((ROOT / package).rglob("test_*.py"))]
+    named = {path for path in tests if any(word in path.stem for word in words)}
+    return named or {path for path in tests if module.stem in (ROOT / path).read_text("utf-8")}
 
 
 def steps_for(changed: Sequence[Path]) -> list[list[str]]:

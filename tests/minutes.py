@@ -6,8 +6,8 @@
 3. Runs that share a file (``TIDELAKE_MINUTES``, as the calls of ``make test`` do) add to what the
    ones before them left there, so that the last table is that of all.
 
-The minutes of a folder are those that its tests took one after the other. A run on two workers
-takes about half of their sum, and all of it where CPU minutes say that two cores were busy.
+The minutes of a folder are its share of the run's: what its tests took, divided by the number of
+workers. CPU minutes are not divided: on two cores they may be twice as many.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ class Minutes:
         if hasattr(config, "workerinput") or not self.by_folder:
             return
         wall = time.monotonic() - self._began
-        kept = {"wall": wall, "folders": dict(self.by_folder)}
+        workers = len(self.by_worker)
+        folders = {name: [n, s / workers, cpu] for name, (n, s, cpu) in self.by_folder.items()}
+        kept = {"wall": wall, "folders": folders}
         if os.environ.get(FILE):
             kept = merged(Path(os.environ[FILE]), kept)
         terminalreporter.section("minutes by folder")

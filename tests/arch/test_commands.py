@@ -1,0 +1,108 @@
+"""The commands that developers run: what they would run is there, and they count right."""
+
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+
+import minutes
+import pytest
+import sizes
+
+ROOT = Path(__file__).parents[2]
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+quick, proof = script("quick"), script("proof")
+
+
+def test_quick_runs_the_tests_of_a_package_whose_module_changed():
+    changed = [Path("src/tidelake/scan/plan.py"), Path("tests/unit/scan/test_plan.py")]
+    assert quick.tests_for(changed) == [Path("tests/unit/scan")]
+    assert quick.tests_for([Path("docs/index.md"), Path("tests/spark/test_sql.py")]) == []
+
+
+def test_quick_runs_of_a_large_package_the_tests_of_the_module():
+    table = Path("tests/unit/table")
+    assert table / "test_update.py" in quick.tests_for([Path("src/tidelake/table/update.py")])
+    found = quick.tests_for([Path("src/tidelake/table/rollback.py")])  # that has no tests so called
+    assert found
+    assert all("rollback" in (ROOT / path).read_text(encoding="utf-8") for path in found)
+
+
+def test_the_proof_runs_what_is_there():
+    named = [word for piece in proof.PIECES.values() for word in piece.arguments if "/" in word]
+    assert named
+    assert [word for word in named if not (ROOT / word).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "ran", "violations"),
+    [
+        (0, '{"check": "race", "commits": 9, "violations": 0, "seconds": 2}', "commits 9", 0),
+        (1, "= 2 failed, 3 passed, 1 warning in 9.12s =", "2 failed, 3 passed, 1 warning", 2),
+        (0, "500 seeds, 9 snapshots read by both: {'equal': 500}", None, 0),
+        (1, "500 seeds, 9 snapshots read by both: {'equal': 497, 'failed': 3}", None, 3),
+        (1, "90 compared, 4 differ", "90 compared, 4 differ", 4),
+        (1, "Traceback\nAssertionError: lost", "AssertionError: lost", 1),
+    ],
+)
+def test_the_proof_counts_what_was_broken(code, said, ran, violations):
+    assert proof.ran(said) == (said if ran is None else ran)
+    assert proof.violations(code, said) == violations
+
+
+def test_a_run_of_the_proof_goes_on_after_a_failure_and_remembers(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(proof, "ROOT", tmp_path)
+    monkeypatch.setattr(proof, "KEPT", tmp_path / "out" / "proof.json")
+    monkeypatch.setattr(proof, "LOGS", tmp_path / "out" / "proof")
+    monkeypatch.setattr(proof, "commit", lambda: "abc")
+    breaks, holds = (proof.Piece(("-c", f"print('1 passed'); raise SystemExit({n})")) for n in "10")
+    monkeypatch.setattr(proof, "PIECES", {"breaks": breaks, "holds": holds})
+    assert proof.prove(["breaks", "holds"], again=False) == 1
+    kept = json.loads(proof.KEPT.read_text())
+    assert [kept[name]["violations"] for name in ("breaks", "holds")] == [1, 0]
+    proof.PIECES["breaks"] = holds
+    capsys.readouterr()
+    assert proof.prove(["breaks", "holds"], again=False) == 0
+    shown = capsys.readouterr().out
+    assert "holds: kept, 0 violations" in shown
+    assert "2 of 2 checks" in shown
+
+
+def test_minutes_of_several_runs_add_up(tmp_path):
+    file = tmp_path / "out" / "minutes.json"
+    minutes.merged(file, {"wall": 60.0, "folders": {"tests/sim": [3, 60.0, 90.0]}})
+    kept = minutes.merged(
+        file, {"wall": 30.0, "folders": {"tests/sim": [1, 6.0, 6.0], "tests/spark": [1, 60.0, 1.0]}}
+    )
+    assert kept["wall"] == 90
+    assert [line.split() for line in minutes.table(kept)[1:]] == [
+        ["tests/sim", "4", "1.1", "1.6"],
+        ["tests/spark", "1", "1.0", "0.0"],
+        ["all", "5", "2.1", "1.6"],
+        ["wall:", "1.5", "minutes"],
+    ]
+    assert minutes.folder_of("tests/unit/scan/test_plan.py::test_it[a/b]") == "tests/unit/scan"
+    assert minutes.folder_of("tests/spark/seeds/test_seeds.py::test_it") == "tests/spark"
+
+
+def test_every_folder_of_tests_has_its_minutes():
+    folders = {path.relative_to(ROOT).parts[1] for path in (ROOT / "tests").glob("*/**/test_*.py")}
+    told = re.findall(r"`tests/(\w+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    assert folders - set(told) == set()
+
+
+def test_the_full_size_tries_no_less_than_the_small_one():
+    small, full = sizes.SMALL, sizes.FULL
+    for name in ("faults_step", "local_faults_step", "damage_step", "made_by_java_step"):
+        assert getattr(full, name) < getattr(small, name)
+    for name in ("model_seeds", "machine_runs", "grid_seeds", "race_commits", "kills"):
+        assert getattr(full, name) > getattr(small, name)

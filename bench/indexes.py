@@ -31,8 +31,8 @@ class CountingFileIO(LocalFileIO):
         super().__init__()
         self.bytes_read = 0
 
-    def read_bytes(self, path: str) -> bytes:
-        data = super().read_bytes(path)
+    def read_bytes(self, path: str, **bound: int) -> bytes:
+        data = super().read_bytes(path, **bound)
         self.bytes_read += len(data)
         return data
 

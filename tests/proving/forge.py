@@ -35,9 +35,12 @@ def forged(
     *,
     entry: Change | None = None,
     listed: Change | None = None,
+    copies: int = 1,
     snapshot: Change | None = None,
 ) -> dict[str, bytes]:
     """Change the first entry, the row of its manifest in the list, and the snapshot, in this order.
+
+    The row comes `copies` times.
 
     Parameters
     ----------
@@ -63,6 +66,7 @@ def forged(
     rows[0]["_FILE_SIZE"] = len(files[manifest_path])
     if listed is not None:
         listed(rows[0])
+    rows[:1] = [rows[0]] * copies
     files[list_path] = _written(list_schema, rows)
     document["deltaManifestListSize"] = len(files[list_path])
     if snapshot is not None:

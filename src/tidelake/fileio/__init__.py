@@ -1,12 +1,19 @@
 """Storage behind one protocol: local, in memory, and failing on order; the check of names."""
 
 from tidelake.fileio.faulty import FaultMode, FaultyFileIO, SimulatedCrash, TraceEntry
-from tidelake.fileio.file_io import FileIO, FileStatus, OutputFile, parent_of
+from tidelake.fileio.file_io import (
+    SMALL_FILE_BYTES_MAX,
+    FileIO,
+    FileStatus,
+    OutputFile,
+    parent_of,
+)
 from tidelake.fileio.local import LocalFileIO
 from tidelake.fileio.memory import MemoryFileIO
 from tidelake.fileio.name import validate_name
 
 __all__ = [
+    "SMALL_FILE_BYTES_MAX",
     "FaultMode",
     "FaultyFileIO",
     "FileIO",

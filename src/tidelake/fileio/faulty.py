@@ -20,7 +20,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from tidelake.errors import ClosedError, StorageError
-from tidelake.fileio.file_io import FileIO, FileStatus, OutputFile, parent_of
+from tidelake.fileio.file_io import SMALL_FILE_BYTES_MAX, FileIO, FileStatus, OutputFile, parent_of
 
 __all__ = ["FaultMode", "FaultyFileIO", "SimulatedCrash", "TraceEntry"]
 
@@ -119,9 +119,11 @@ class FaultyFileIO:
         self._dead = False
         self.trace: list[TraceEntry] = []
 
-    def read_bytes(self, path: str) -> bytes:
+    def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
         """Read a whole file."""
-        return self._call("read_bytes", path, lambda: self._inner.read_bytes(path))
+        return self._call(
+            "read_bytes", path, lambda: self._inner.read_bytes(path, bytes_max=bytes_max)
+        )
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Read exactly ``length`` bytes from ``offset``."""

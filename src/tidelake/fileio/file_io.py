@@ -26,7 +26,18 @@ import pyarrow as pa
 
 from tidelake.errors import AlreadyExistsError, CorruptError, InvalidInputError, NotFoundError
 
-__all__ = ["FileIO", "FileStatus", "OutputFile", "check_path", "parent_of"]
+__all__ = [
+    "SMALL_FILE_BYTES_MAX",
+    "FileIO",
+    "FileStatus",
+    "OutputFile",
+    "check_path",
+    "parent_of",
+]
+
+SMALL_FILE_BYTES_MAX = 16 << 20
+"""What a file has at most that is read whole and whose length nothing else tells: snapshots,
+schemas, tags, hints and other JSON. A schema of 10,000 columns has about 1 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +94,12 @@ class OutputFile(Protocol):
 class FileIO(Protocol):
     """A storage. Implementations may be used by several threads at once."""
 
-    def read_bytes(self, path: str) -> bytes:
-        """Read a whole file. ``NotFoundError`` where it is missing."""
+    def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
+        """Read a whole file. ``NotFoundError`` where it is missing.
+
+        ``CorruptError`` where it has more than `bytes_max` bytes, before more than that are held.
+        One call to the storage.
+        """
         ...
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
@@ -181,6 +196,15 @@ def file_missing(path: str) -> NotFoundError:
     """Make the error for a file that should be there."""
     message = f"File {path} does not exist: it was deleted, expired, or the path is wrong."
     return NotFoundError(message, kind="file_not_found", path=path)
+
+
+def file_too_large(path: str, found: int, bytes_max: int) -> CorruptError:
+    """Make the error for a file that is larger than any of its kind."""
+    message = (
+        f"File {path} has {found} bytes, and what is read there has {bytes_max} at most: it is"
+        " damaged or another file. Restore it from a backup."
+    )
+    return CorruptError(message, kind="file_too_large", path=path)
 
 
 def name_taken(path: str) -> AlreadyExistsError:

@@ -23,9 +23,11 @@ import pyarrow as pa
 
 from tidelake.errors import ClosedError, StorageError, TidelakeError, UnsupportedError
 from tidelake.fileio.file_io import (
+    SMALL_FILE_BYTES_MAX,
     FileStatus,
     check_path,
     file_missing,
+    file_too_large,
     name_taken,
     parent_of,
     range_missing,
@@ -55,10 +57,13 @@ class LocalFileIO:
     def __init__(self, ids: Ids | None = None) -> None:
         self._ids = SystemIds() if ids is None else ids
 
-    def read_bytes(self, path: str) -> bytes:
-        """Read a whole file."""
+    def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
+        """Read a whole file; the open file is asked for its length first."""
         try:
             with open(check_path(path), "rb") as file:
+                found = os.fstat(file.fileno()).st_size
+                if found > bytes_max:
+                    raise file_too_large(path, found, bytes_max)
                 return file.read()
         except OSError as error:
             raise _translated(error, path, "read") from error

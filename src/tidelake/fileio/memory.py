@@ -12,9 +12,11 @@ import pyarrow as pa
 
 from tidelake.errors import ClosedError, StorageError
 from tidelake.fileio.file_io import (
+    SMALL_FILE_BYTES_MAX,
     FileStatus,
     check_path,
     file_missing,
+    file_too_large,
     name_taken,
     parent_of,
     range_missing,
@@ -49,21 +51,27 @@ class MemoryFileIO:
         self._files: dict[str, tuple[bytes, int]] = {}
         self._dirs: dict[str, dict[str, None]] = {"/": {}}  # names in order of coming
 
-    def read_bytes(self, path: str) -> bytes:
+    def read_bytes(self, path: str, *, bytes_max: int = SMALL_FILE_BYTES_MAX) -> bytes:
         """Read a whole file."""
+        data = self._content(path)
+        if len(data) > bytes_max:
+            raise file_too_large(path, len(data), bytes_max)
+        return data
+
+    def _content(self, path: str) -> bytes:
         with self._lock.value:
             return self._file(path)[0]
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Read exactly ``length`` bytes from ``offset``."""
-        data = self.read_bytes(path)[offset : offset + length]
+        data = self._content(path)[offset : offset + length]
         if len(data) != length:
             raise range_missing(path, offset, length, len(data))
         return data
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Open a file for random access, without a copy."""
-        return pa.BufferReader(self.read_bytes(path))
+        return pa.BufferReader(self._content(path))
 
     def open_output(self, path: str) -> _MemoryOutputFile:
         """Open a new file; its bytes are there when it is closed."""
@@ -102,7 +110,7 @@ class MemoryFileIO:
 
     def size(self, path: str) -> int:
         """Length of a file in bytes."""
-        return len(self.read_bytes(path))
+        return len(self._content(path))
 
     def list_dir(self, path: str) -> list[FileStatus]:
         """List a directory; empty where it is missing."""

@@ -23,7 +23,7 @@ from tidelake.errors import CorruptError
 from tidelake.fileio import FileIO
 from tidelake.metadata.index_entry import HASH, IndexEntry, IndexFile
 from tidelake.metadata.paths import TablePaths
-from tidelake.metadata.unique_file import write_unique
+from tidelake.metadata.unique_file import whole_bytes_max, write_unique
 
 __all__ = ["HashIndexFile", "read_hash_index", "write_hash_index"]
 
@@ -92,7 +92,7 @@ def read_hash_index(fileio: FileIO, paths: TablePaths, entry: IndexEntry) -> npt
         It is missing.
     """
     path = paths.index_file_of(entry)
-    data = fileio.read_bytes(path)
+    data = fileio.read_bytes(path, bytes_max=whole_bytes_max(entry.file.file_size_bytes))
     _check_size(path, len(data), entry)
     return np.frombuffer(data, dtype=">i4").astype(np.int32)
 

@@ -25,7 +25,7 @@ from tidelake.metadata.manifest_cache import ManifestCache
 from tidelake.metadata.manifest_schema import CODEC
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import Snapshot
-from tidelake.metadata.unique_file import write_unique
+from tidelake.metadata.unique_file import whole_bytes_max, write_unique
 
 __all__ = [
     "decode_index_manifest",
@@ -75,7 +75,7 @@ def read_index_manifest(fileio: FileIO, paths: TablePaths, name: str) -> tuple[I
         It is missing.
     """
     path = paths.manifest(name)
-    return decode_index_manifest(fileio.read_bytes(path), path=path)
+    return decode_index_manifest(fileio.read_bytes(path, bytes_max=whole_bytes_max()), path=path)
 
 
 def index_entries(

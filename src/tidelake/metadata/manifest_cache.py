@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from tidelake.metadata.manifest import decode_manifest
 from tidelake.metadata.manifest_list import ManifestFile, read_manifest_list
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import Snapshot
-from tidelake.metadata.unique_file import resized
+from tidelake.metadata.unique_file import resized, whole_bytes_max
 from tidelake.telemetry import PerProcess
 
 __all__ = ["ManifestCache"]
@@ -77,7 +77,8 @@ class ManifestCache:
         """
 
         def load() -> tuple[EntryTable, int]:
-            data = fileio.read_bytes(path)
+            size_bytes = None if expected is None else expected.file_size_bytes
+            data = fileio.read_bytes(path, bytes_max=whole_bytes_max(size_bytes))
             if expected is not None and len(data) != expected.file_size_bytes:
                 raise resized(path, len(data), expected.file_size_bytes)
             table = decode_manifest(data, path=path)
@@ -137,6 +138,13 @@ class ManifestCache:
     def keep(self, path: str, table: EntryTable) -> None:
         """Keep a table that was just written, so that it need not be read back."""
         self._put(path, table, table.nbytes + TABLE_BYTES)
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Let go of what was decoded of files that are removed."""
+        with self._lock.value:
+            for path in paths:
+                kept = self._kept.pop(path, None)
+                self._bytes -= kept[1] if kept else 0
 
     def get(self, path: str, load: Callable[[], tuple[T, int]]) -> T:
         """What a file of this path was decoded to; `load` gives it and its size in memory."""

@@ -9,10 +9,12 @@ Source: ``docs/format/manifest.md``; files written by Java Paimon 1.3.1 and 2.1.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tidelake.errors import CorruptError
 from tidelake.fileio import FileIO
 from tidelake.metadata.avro import decode_container, encode_container
 from tidelake.metadata.data_file import SimpleStats
@@ -24,7 +26,7 @@ from tidelake.metadata.manifest_schema import (
     LIST_SCHEMA_2X,
 )
 from tidelake.metadata.paths import TablePaths
-from tidelake.metadata.unique_file import resized, write_unique
+from tidelake.metadata.unique_file import resized, whole_bytes_max, write_unique
 
 __all__ = ["ManifestFile", "read_manifest_list", "write_manifest_list"]
 
@@ -109,13 +111,22 @@ def read_manifest_list(
         It is missing.
     """
     path = paths.manifest(name)
-    data = fileio.read_bytes(path)
+    data = fileio.read_bytes(path, bytes_max=whole_bytes_max(size_bytes))
     if size_bytes is not None and len(data) != size_bytes:
         raise resized(path, len(data), size_bytes)
     records = decode_container(data, path=path)
     with ManifestFields(path):
         check_versions({r["_VERSION"] for r in records}, path)
-        return tuple(_manifest_file_of(r) for r in records)
+        files = tuple(_manifest_file_of(r) for r in records)
+    counts = Counter(f.file_name for f in files)
+    if len(counts) < len(files):
+        [(twice, count)] = counts.most_common(1)
+        message = (
+            f"Manifest list {path} names manifest '{twice}' {count} times: its files would be"
+            " counted so often. Restore it from a backup."
+        )
+        raise CorruptError(message, kind="manifest_list", path=path)
+    return files
 
 
 def _list_record(manifest: ManifestFile, *, with_2x: bool) -> dict[str, Any]:

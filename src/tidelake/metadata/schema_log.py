@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from tidelake.errors import CorruptError, NotFoundError
 from tidelake.fileio import FileIO
 from tidelake.metadata.paths import TablePaths
-from tidelake.metadata.snapshot import JSON_BYTES_MAX, numbered
+from tidelake.metadata.snapshot import numbered
 from tidelake.types import TableSchema
 
 __all__ = ["SchemaLog", "check_same_table", "dropped"]
@@ -83,12 +83,6 @@ class SchemaLog:
                 f"Table {self._paths.location} has no schema {schema_id}; it has {self.ids()}."
             )
             raise NotFoundError(message, kind="schema_not_found", schema=schema_id) from error
-        if len(data) > JSON_BYTES_MAX:
-            message = (
-                f"Schema file {path} has {len(data)} bytes: it is no schema. Restore it from a"
-                " backup."
-            )
-            raise CorruptError(message, kind="schema_file", path=path)
         schema = TableSchema.from_json(data, path=path)
         if schema.id != schema_id:
             message = (

@@ -30,7 +30,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tidelake.errors import CorruptError, NotFoundError, StorageError, UnsupportedError
-from tidelake.fileio import FileIO
+from tidelake.fileio import SMALL_FILE_BYTES_MAX, FileIO
 from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import Executor
 from tidelake.types.json_checksum import check_and_drop, with_checksum
@@ -41,7 +41,7 @@ SNAPSHOT_VERSION = 3  # on disk: never renumber
 BATCH_IDENTIFIER = 2**63 - 1
 """Commit identifier of every batch write, as Paimon has it: it tells nothing apart."""
 
-JSON_BYTES_MAX = 16 << 20
+JSON_BYTES_MAX = SMALL_FILE_BYTES_MAX
 HINT_BYTES_MAX = 32
 PROBES_MAX = 10_000
 """Ids tried one by one after an old listing, before the storage is called inconsistent."""

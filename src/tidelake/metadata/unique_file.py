@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from tidelake.errors import AlreadyExistsError, CorruptError
-from tidelake.fileio import FileIO
+from tidelake.fileio import SMALL_FILE_BYTES_MAX, FileIO
 
-__all__ = ["resized", "write_unique"]
+__all__ = ["resized", "whole_bytes_max", "write_unique"]
+
+LARGE_FILE_BYTES_MAX = 1 << 30
+"""What a manifest, a list of manifests or an index has at most; a manifest is merged at 8 MiB."""
+
+
+def whole_bytes_max(size_bytes: int | None = None) -> int:
+    """How much to read of a file whose length other metadata tells, or nothing does (None).
+
+    A length that is a lie so costs no more memory than the truth: it is told apart after the read.
+    """
+    told = LARGE_FILE_BYTES_MAX if size_bytes is None else size_bytes
+    return min(max(told, SMALL_FILE_BYTES_MAX), LARGE_FILE_BYTES_MAX)
 
 
 def write_unique(fileio: FileIO, path: str, data: bytes) -> None:
@@ -16,7 +28,7 @@ def write_unique(fileio: FileIO, path: str, data: bytes) -> None:
     try:
         fileio.write_once(path, data)
     except AlreadyExistsError:
-        if fileio.read_bytes(path) != data:
+        if fileio.read_bytes(path, bytes_max=whole_bytes_max(len(data))) != data:
             raise
 
 

@@ -10,12 +10,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidelake.codec.binary_row import serialize_row
+from tidelake.errors import UnsupportedError
 from tidelake.format import ColumnStats
 from tidelake.metadata.data_file import EMPTY_STATS, SimpleStats
 from tidelake.store.context import StoreContext
 from tidelake.types import DataField
 
-__all__ = ["creation_time_ms", "simple_stats", "value_stats"]
+__all__ = ["check_sequence_numbers", "creation_time_ms", "simple_stats", "value_stats"]
+
+SEQUENCE_NUMBER_MAX = 2**63 - 1
+
+
+def check_sequence_numbers(context: StoreContext, first: int, count: int, where: str) -> None:
+    """Refuse rows for which a bucket has no sequence numbers left; nothing of them is written yet.
+
+    Parameters
+    ----------
+    first : int
+        The number of the first row.
+    count : int
+        The rows.
+    where : str
+        The bucket's directory, for the message.
+
+    Raises
+    ------
+    UnsupportedError
+        The last number would not fit 64 bits. No table comes so far by its rows: another writer
+        gave such a number. What is there can be read and compacted.
+    """
+    if first + count - 1 > SEQUENCE_NUMBER_MAX:
+        message = (
+            f"Table '{context.options.table}': a file in {where} has the sequence number"
+            f" {first - 1}, so {count} more rows would have numbers beyond {SEQUENCE_NUMBER_MAX}."
+            " Nothing was written. The table can be read: write its rows anew with"
+            " mode='overwrite', which begins to count at 0."
+        )
+        raise UnsupportedError(message, kind="sequence_number", table=context.options.table)
 
 
 def simple_stats(fields: Sequence[DataField], stats: Sequence[ColumnStats]) -> SimpleStats:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -158,9 +159,11 @@ class TableSchema:
                 options["bucket"] = "1"
             if version <= 2 and "file.format" not in options:
                 options["file.format"] = "orc"
+            fields = tuple(_field_from_json(f) for f in document["fields"])
+            _check_siblings([(f.id, f.name) for f in fields], (f.type for f in fields), "columns")
             return cls(
                 id=int(document["id"]),
-                fields=tuple(_field_from_json(f) for f in document["fields"]),
+                fields=fields,
                 highest_field_id=int(document["highestFieldId"]),
                 partition_keys=tuple(document["partitionKeys"]),
                 primary_keys=tuple(document["primaryKeys"]),
@@ -204,6 +207,27 @@ def field_to_json(data_field: DataField) -> dict[str, Any]:
     if data_field.default_value is not None:
         document["defaultValue"] = data_field.default_value
     return document
+
+
+def _check_siblings(
+    ids_and_names: Sequence[tuple[int, str]], types: Iterable[DataType], what: str
+) -> None:
+    """Refuse two columns, or two fields of one row, of the same name or the same id.
+
+    Which of two was meant nobody could tell. The fields of different rows may have equal ids:
+    they are only looked up within their row.
+    """
+    for place, how in ((0, "have id"), (1, "are called")):
+        counts = Counter(pair[place] for pair in ids_and_names)
+        if len(counts) < len(ids_and_names):
+            [(twice, count)] = counts.most_common(1)
+            names = ", ".join(repr(shortened(name)) for i, name in ids_and_names if i == twice)
+            which = f" ({names})" if place == 0 else ""
+            message = f"{count} {what} {how} {shortened(str(twice))!r}{which}."
+            raise CorruptError(message, kind="schema_file")
+    for data_type in types:
+        if data_type.is_nested:
+            _check_siblings(data_type.child_fields, data_type.children, "fields of one row")
 
 
 def _field_from_json(document: dict[str, Any]) -> DataField:

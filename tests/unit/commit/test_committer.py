@@ -545,9 +545,9 @@ def test_a_put_that_takes_effect_late_is_found_at_the_next_attempt():
                 raise StorageError("timed out", path=path)
             return super().put_if_absent(path, data)
 
-        def read_bytes(self, path):
+        def read_bytes(self, path, **bound):
             try:
-                return super().read_bytes(path)
+                return super().read_bytes(path, **bound)
             finally:
                 if self.late and path == self.late[0] and not self._inner.exists(path):
                     self._inner.put_if_absent(*self.late)

@@ -74,6 +74,13 @@ class FileIOContract:
         with pytest.raises(CorruptError, match=f"{root}/a"):
             files.read_range(f"{root}/a", 8, 4)
 
+    def test_a_file_beyond_the_bound_is_refused_by_its_name(self, files, root):
+        files.write_once(f"{root}/a", b"12345")
+        assert files.read_bytes(f"{root}/a", bytes_max=5) == b"12345"
+        with pytest.raises(CorruptError, match=r"/a has 5 bytes.* 4 at most") as caught:
+            files.read_bytes(f"{root}/a", bytes_max=4)
+        assert caught.value.kind == "file_too_large"
+
     def test_a_missing_file_is_not_found_by_its_path(self, files, root):
         for read in (files.read_bytes, files.size, files.open_input):
             with pytest.raises(NotFoundError, match=f"{root}/none") as caught:

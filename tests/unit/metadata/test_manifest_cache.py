@@ -58,6 +58,18 @@ def test_keeping_the_same_manifest_again_counts_it_once():
     assert cache.nbytes == table.nbytes + TABLE_BYTES
 
 
+def test_what_is_removed_is_forgotten():
+    table = EntryTable.of([added()])
+    cache = ManifestCache(1 << 20)
+    for name in ("/a", "/b"):
+        cache.keep(name, table)
+    cache.forget(["/a", "/never"])
+    assert cache.nbytes == table.nbytes + TABLE_BYTES
+    with pytest.raises(NotFoundError):
+        cache.entries(MemoryFileIO(), "/a")
+    assert cache.entries(MemoryFileIO(), "/b") is table
+
+
 def test_threads_share_a_cache():
     fileio, path, _ = written(50)
     cache = ManifestCache(1 << 20)

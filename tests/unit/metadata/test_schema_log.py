@@ -7,8 +7,8 @@ import pytest
 from unit.metadata.made import PATHS, fixture_tables
 
 from tidelake.errors import CorruptError, NotFoundError
-from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO
-from tidelake.metadata import SchemaLog, schema_log
+from tidelake.fileio import SMALL_FILE_BYTES_MAX, FaultMode, FaultyFileIO, MemoryFileIO
+from tidelake.metadata import SchemaLog
 from tidelake.types import DataField, TableSchema, parse_type
 from tidelake.types.json_checksum import check_and_drop
 
@@ -87,9 +87,43 @@ def test_a_damaged_schema_is_named():
             log.load(schema_id)
 
 
-def test_a_file_too_large_for_a_schema_is_refused(monkeypatch):
-    monkeypatch.setattr(schema_log, "JSON_BYTES_MAX", 10)
-    log = SchemaLog(MemoryFileIO(), PATHS)
-    log.create(schema(0))
-    with pytest.raises(CorruptError, match="it is no schema"):
-        log.load(0)
+def test_a_file_too_large_for_a_schema_is_refused():
+    fileio = MemoryFileIO()
+    fileio.write_once(PATHS.schema(0), b" " * (SMALL_FILE_BYTES_MAX + 1))
+    with pytest.raises(CorruptError, match="schema/schema-0 has 16777217 bytes") as caught:
+        SchemaLog(fileio, PATHS).load(0)
+    assert caught.value.kind == "file_too_large"
+
+
+def _changed(change):
+    document = json.loads(schema().to_json())
+    document.pop("tidelake.checksum")
+    change(document["fields"])
+    fileio = MemoryFileIO()
+    fileio.write_once(PATHS.schema(0), json.dumps(document).encode())
+    return SchemaLog(fileio, PATHS)
+
+
+def _row(*fields):
+    kinds = [{"id": i, "name": n, "type": "INT"} for i, n in fields]
+    return {"type": "ARRAY", "element": {"type": "ROW", "fields": kinds}}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda f: f[3].update(name="amount"), "2 columns are called 'amount'"),
+        (lambda f: f[3].update(id=2), "2 columns have id '2' .'amount', 'note'."),
+        (lambda f: f[5].update(type=_row((6, "x"), (7, "x"))), "fields of one row are called 'x'"),
+        (lambda f: f[5].update(type=_row((6, "x"), (6, "y"))), "have id '6' .'x', 'y'."),
+    ],
+)
+def test_a_schema_that_has_a_name_or_an_id_twice_is_refused(change, words):
+    with pytest.raises(CorruptError, match="schema/schema-0 cannot be read: .*" + words):
+        _changed(change).load(0)
+
+
+def test_names_that_differ_in_case_and_ids_of_another_row_are_read():
+    """Java writes the first, and looks fields of a row up within the row."""
+    assert _changed(lambda f: f[3].update(name="AMOUNT")).load(0).field_names[3] == "AMOUNT"
+    assert _changed(lambda f: f[5].update(type=_row((0, "x"), (1, "y")))).load(0).id == 0

@@ -356,11 +356,11 @@ def test_a_newest_snapshot_that_is_rolled_back_while_it_is_read_is_looked_for_ag
     inner, _ = log_of(3)
 
     class RolledBack(FaultyFileIO):
-        def read_bytes(self, path):
+        def read_bytes(self, path, **bound):
             if path.endswith("snapshot-3"):
                 self._inner.replace(PATHS.latest_hint, b"2")
                 self._inner.delete(path)
-            return super().read_bytes(path)
+            return super().read_bytes(path, **bound)
 
     assert SnapshotLog(RolledBack(inner), PATHS).latest().id == 2
 

@@ -95,6 +95,16 @@ def test_a_clock_that_is_behind_counts_as_at_the_newest_snapshot(fileio):
     check(table)
 
 
+def test_what_was_decoded_of_expired_snapshots_is_not_kept(fileio):
+    table = make(fileio, **next(iter(TABLES.values())))
+    work(table)
+    states(table)
+    manifests = table.handle.manifests
+    before = manifests.nbytes
+    table.expire_snapshots(retain_max=1, retain_min=1, max_deletes=99)
+    assert manifests.nbytes < before / 2
+
+
 def test_no_more_at_a_time_than_the_limit(fileio):
     table = make(fileio)
     for k in range(8):

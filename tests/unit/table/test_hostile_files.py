@@ -6,13 +6,14 @@ import contextlib
 import io
 import json
 import os
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from proving import damage
 from proving.forge import forged
-from proving.world import NAME, open_catalog
+from proving.world import LOCATION, NAME, open_catalog
 
 import tidelake
 from tidelake.errors import CorruptError, NotFoundError, TidelakeError, UnsupportedError
@@ -36,6 +37,14 @@ def stored(files):
     for path, data in files.items():
         fileio.write_once(path, data)
     return fileio
+
+
+def files_below(fileio, path):
+    found = {}
+    for entry in fileio.list_dir(path):
+        below = f"{path}/{entry.name}"
+        found |= files_below(fileio, below) if entry.is_dir else {below: fileio.read_bytes(below)}
+    return found
 
 
 def everything(fileio):
@@ -112,6 +121,81 @@ def test_an_entry_that_no_writer_makes_is_refused(world, what):
         with pytest.raises(UnsupportedError, match="version"):
             everything(fileio)
     assert fileio.read_bytes(OUTSIDE) == b"not ours"
+
+
+def test_a_list_that_names_a_manifest_often_is_refused_at_once(world):
+    fileio = stored(forged(world.files, copies=50_000))
+    began = time.perf_counter()
+    with pytest.raises(CorruptError, match=r"names manifest 'manifest-.*' 50000 times"):
+        everything(fileio)
+    assert time.perf_counter() - began < 10  # it was 26; the list is decoded in 1, on a busy core
+
+
+@pytest.mark.parametrize("keys", [["k"], []], ids=["keyed", "appended"])
+def test_rows_beyond_the_last_sequence_number_are_refused_and_those_there_are_read(keys):
+    fileio = MemoryFileIO()
+    options = {"bucket": "1", "bucket-key": "k"}
+    schema = pa.schema({"k": pa.int64(), "v": pa.string()})
+    table = open_catalog(fileio, 1).create_table(NAME, schema, primary_keys=keys, options=options)
+    table.write([{"k": 1, "v": "a"}, {"k": 2, "v": "b"}])
+    numbers = set_file(_MAX_SEQUENCE_NUMBER=2**63 - 1)
+    fileio = stored(forged(files_below(fileio, LOCATION), entry=numbers))
+    table = open_catalog(fileio, 3).table(NAME)
+    before, rows = files_below(fileio, LOCATION), table.to_arrow()
+    assert rows.num_rows == table.count() == 2
+    with pytest.raises(UnsupportedError, match="mode='overwrite'") as caught:
+        table.write(rows)
+    assert caught.value.kind == "sequence_number"
+    assert files_below(fileio, LOCATION) == before
+    table.compact(full=True)
+    assert table.to_arrow() == rows
+    table.write(rows, mode="overwrite")
+    table.write(rows)
+    assert table.count() == (2 if keys else 4)
+
+
+LARGE_BYTES = 1 << 40
+"""Of a file with a hole: it takes no place on the disk, and no memory holds it."""
+LARGE_FILES = {
+    "schema/schema-0": lambda t: t.to_arrow(),
+    "snapshot/snapshot-2": lambda t: t.to_arrow(),
+    "tag/tag-old": lambda t: t.to_arrow(tag="old"),
+    "consumer/consumer-c": lambda t: t.system_table("consumers").to_arrow(),
+    "statistics/": lambda t: t.system_table("statistics").to_arrow(),
+    "manifest/manifest-list": lambda t: t.to_arrow(),
+    "manifest/manifest-": lambda t: t.to_arrow(),
+}
+
+
+@pytest.mark.parametrize("kind", LARGE_FILES)
+def test_a_file_larger_than_any_memory_is_refused_before_it_is_read(tmp_path, kind):
+    catalog = tidelake.open(tmp_path)
+    table = catalog.create_table("db.t", pa.schema({"k": pa.int64()}), options={"bucket": "-1"})
+    table.write([{"k": 1}])
+    table.create_tag("old")
+    table.analyze()
+    home = tmp_path / "db.db/t"
+    (home / "consumer").mkdir()
+    (home / "consumer/consumer-c").write_text('{"nextSnapshot": 1}')
+    paths = [p for p in home.rglob("*") if kind in str(p)]
+    assert paths
+    for path in paths:
+        path.unlink(missing_ok=True)
+        with path.open("wb") as file:
+            file.truncate(LARGE_BYTES)
+    with pytest.raises(CorruptError, match=f"has {LARGE_BYTES} bytes") as caught:
+        LARGE_FILES[kind](tidelake.open(tmp_path).table("db.t"))
+    assert caught.value.kind == "file_too_large"
+    assert any(str(path) in caught.value.message for path in paths)
+
+
+def test_a_hint_larger_than_any_memory_is_passed_over(tmp_path):
+    table = tidelake.open(tmp_path).create_table("db.t", pa.schema({"k": pa.int64()}))
+    table.write([{"k": 1}])
+    for hint in ("LATEST", "EARLIEST"):
+        with (tmp_path / "db.db/t/snapshot" / hint).open("wb") as file:
+            file.truncate(LARGE_BYTES)
+    assert tidelake.open(tmp_path).table("db.t").count() == 1
 
 
 def test_newer_versions_are_refused_in_words(world):

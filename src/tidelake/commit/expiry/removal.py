@@ -12,7 +12,10 @@ __all__ = ["held_id", "remove_files", "time_of"]
 
 
 def remove_files(context: CommitContext, files: Collection[str]) -> None:
-    """Remove files that nothing names any more; one that cannot be removed is an orphan."""
+    """Remove files that nothing names any more; one that cannot be removed is an orphan.
+
+    What was decoded of them is not kept in memory either.
+    """
 
     def remove(path: str) -> None:
         try:
@@ -21,6 +24,7 @@ def remove_files(context: CommitContext, files: Collection[str]) -> None:
             return  # an orphan harms nobody
 
     list(context.env.executor.map(remove, sorted(files)))
+    context.manifests.forget(files)
 
 
 def held_id(context: CommitContext) -> int | None:

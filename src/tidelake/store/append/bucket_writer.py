@@ -45,6 +45,7 @@ from tidelake.store.append.pick import pick_bucketed, pick_bucketed_full, pick_u
 from tidelake.store.buffer import RowBuffer
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
+from tidelake.store.file_meta import check_sequence_numbers
 from tidelake.store.new_files import NewFiles
 from tidelake.store.rolling import RollingWriter
 
@@ -111,8 +112,9 @@ class AppendBucketWriter:
                 join=chain.from_iterable,
                 memory=context.env.memory,
             )
-        first_sequence = 1 + max((f.max_sequence_number for f in live_files), default=-1)
-        self._out = self._rolling(first_sequence, FileSource.APPEND)
+        self._next_sequence = 1 + max((f.max_sequence_number for f in live_files), default=-1)
+        self._directory = context.paths.bucket_dir(partition, bucket)
+        self._out = self._rolling(self._next_sequence, FileSource.APPEND)
         self._draining = False  # stays set when a write failed half-way
         self._compacting: RollingWriter | None = None  # to be given up if it failed half-way
         self._closed = False
@@ -136,6 +138,8 @@ class AppendBucketWriter:
         ------
         InvalidInputError
             A row is not an insert.
+        UnsupportedError
+            The bucket has no sequence numbers left.
         """
         self._check_open()
         if kinds is not None and kinds.any():
@@ -144,6 +148,11 @@ class AppendBucketWriter:
                 " primary key takes only inserts (+I): give it a primary key, or insert."
             )
             raise InvalidInputError(message, kind="row_kind")
+        if self._ordered:
+            check_sequence_numbers(
+                self._context, self._next_sequence, batch.num_rows, self._directory
+            )
+            self._next_sequence += batch.num_rows
         self._buffer.append(batch)
         if self._buffer.size_bytes >= self._row_group_bytes and not self._spill_always:
             self._drain()

@@ -47,7 +47,7 @@ from tidelake.options.declared import CHANGELOG_PRODUCER, WRITE_BUFFER_SPILLABLE
 from tidelake.store.buffer import RowBuffer
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
-from tidelake.store.file_meta import creation_time_ms
+from tidelake.store.file_meta import check_sequence_numbers, creation_time_ms
 from tidelake.store.lsm.compaction import Follow, carry_out, is_at_bottom, plan
 from tidelake.store.lsm.expiry import ExpiredRows, RecordExpiry
 from tidelake.store.lsm.follow import Follower
@@ -115,6 +115,7 @@ class LsmBucketWriter:
         self._write_only = options.get(WRITE_ONLY)
         self._levels = Levels.of(live_files, count=levels_count(options))
         self._next_sequence = 1 + max((f.max_sequence_number for f in live_files), default=-1)
+        self._directory = context.paths.bucket_dir(partition, bucket)
         self._files = NewFiles(context, partition, bucket)
         self._deletions = BucketDeletions(context, partition, bucket, files=vectors, one_file=True)
         self._reader = BucketReader(context, self._path_of, self._deletions.positions)
@@ -161,6 +162,8 @@ class LsmBucketWriter:
         ------
         InvalidInputError
             A kind is not one of the four.
+        UnsupportedError
+            The bucket has no sequence numbers left.
         """
         self._check_open()
         count = batch.num_rows
@@ -177,6 +180,7 @@ class LsmBucketWriter:
             if not add.all():
                 batch, kinds = batch.filter(pa.array(add)), kinds[add]
                 count = batch.num_rows
+        check_sequence_numbers(self._context, self._next_sequence, count, self._directory)
         numbers = np.arange(self._next_sequence, self._next_sequence + count, dtype=np.int64)
         self._next_sequence += count
         columns = [pa.array(numbers), pa.array(kinds.astype(np.int8)), *batch.columns]

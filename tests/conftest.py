@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from minutes import Minutes
+from minutes import LONGEST_FIRST, Minutes
 
 from tidelake.telemetry import invariants
 
@@ -17,31 +17,13 @@ settings.register_profile("no deadline", deadline=None, derandomize="CI" in os.e
 settings.load_profile("no deadline")
 
 
-LONGEST_FIRST = (
-    "test_demo_sql",
-    "test_sql_beside_java",
-    "test_interop",
-    "test_connect",
-    "test_local_cluster",
-    "test_sql",
-    "test_spark_catalog",
-    "test_merge",
-    "test_engines_on_executors",
-    "test_cli",
-    "test_fuzz",
-    "test_session",
-)
-"""Modules that take long, where each is given to one worker whole: both then end together."""
-
-
 def pytest_configure(config):
     config.pluginmanager.register(Minutes(), "minutes")
 
 
-def pytest_collection_modifyitems(config, items):
-    if config.getoption("dist", "no") == "loadfile":
-        turns = {name: turn for turn, name in enumerate(LONGEST_FIRST)}
-        items.sort(key=lambda item: turns.get(item.path.stem, len(turns)))
+def pytest_collection_modifyitems(items):
+    turns = {name: turn for turn, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: turns.get(item.path.stem, len(turns)))
 
 
 @pytest.fixture(scope="session")

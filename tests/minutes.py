@@ -26,6 +26,21 @@ FILE = "TIDELAKE_MINUTES"
 TICKS = os.sysconf("SC_CLK_TCK")
 SHOWN_APART = "tests/unit"
 """Its folders are shown one by one."""
+LONGEST_FIRST = (
+    "test_demo_sql",
+    "test_sql_beside_java",
+    "test_interop",
+    "test_connect",
+    "test_local_cluster",
+    "test_sql",
+    "test_spark_catalog",
+    "test_merge",
+    "test_engines_on_executors",
+    "test_cli",
+    "test_fuzz",
+    "test_session",
+)
+"""Modules that take long, where each is given to one worker whole: both then end together."""
 HEAD = ("folder", "tests", "minutes", "CPU min")
 
 
@@ -75,7 +90,7 @@ class Minutes:
     def pytest_runtest_makereport(self, item, call):
         report = yield
         now = cpu_seconds()
-        report.user_properties = [(KEY, max(0.0, now - item.stash.get(_BEFORE, now)))]
+        report.user_properties.append((KEY, max(0.0, now - item.stash.get(_BEFORE, now))))
         item.stash[_BEFORE] = now
         return report
 

@@ -100,6 +100,11 @@ def test_every_folder_of_tests_has_its_minutes():
     assert folders - set(told) == set()
 
 
+def test_the_modules_that_run_first_are_there():
+    there = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
+    assert set(minutes.LONGEST_FIRST) <= there
+
+
 def test_the_full_size_tries_no_less_than_the_small_one():
     small, full = sizes.SMALL, sizes.FULL
     for name in ("faults_step", "local_faults_step", "damage_step", "made_by_java_step"):

@@ -121,7 +121,7 @@ GATES := types bench-small docs docs-check fmt-check lint arch spelling changelo
 check: gates test ## all of it
 
 gates: setup ## what `check` runs beside the tests, two at a time
-	@printf '%s\n' $(GATES) | xargs --max-procs 2 --replace $(MAKE) --no-print-directory {}
+	@printf '%s\n' $(GATES) | xargs -P 2 -I{} $(MAKE) --no-print-directory {}
 
 fmt: setup ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix --quiet .

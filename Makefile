@@ -73,7 +73,7 @@ interop-fuzz: setup ## 500 random tables, written and read by us and by Java Pai
 	$(BIN)/python scripts/interop_fuzz.py $(if $(SEED),--seed $(SEED))
 
 ##@ Reliability, full size (SIZE=small for the size of the tests, SEED=n to replay)
-.PHONY: proof faults damage sim-full model-full race-full kill-full memory mutants sim-compaction
+.PHONY: proof faults damage sim-full model-full race-full kill-full fork-full memory mutants sim-compaction
 proof: setup ## all of them and the full sizes of the tests, in one table (PROOF="faults race" for some, AGAIN=--again)
 	$(BIN)/python scripts/proof.py $(PROOF) $(AGAIN)
 
@@ -94,6 +94,10 @@ race-full: setup ## four processes race for 20,000 commits
 
 kill-full: setup ## a writing process is killed 300 times
 	$(BIN)/python scripts/reliability.py kill --size $(SIZE) $(if $(SEED),--seed $(SEED))
+
+fork-full: setup ## a process forks 300 times, and 1,000 operations are interrupted
+	$(BIN)/python scripts/reliability.py fork --size $(SIZE) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python scripts/reliability.py abort --size $(SIZE) $(if $(SEED),--seed $(SEED))
 
 memory: setup ## writing, reading, compacting, planning, merge engines and changelogs in 256 MiB with input 20 times as large
 	$(BIN)/python scripts/memory.py --size $(SIZE)

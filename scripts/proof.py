@@ -68,6 +68,8 @@ PIECES: dict[str, Piece] = {
     "sim": Piece((RELIABILITY, "sim", "--size", "full")),
     "race": Piece((RELIABILITY, "race", "--size", "full")),
     "kill": Piece((RELIABILITY, "kill", "--size", "full")),
+    "fork": Piece((RELIABILITY, "fork", "--size", "full")),
+    "abort": Piece((RELIABILITY, "abort", "--size", "full")),
     "mutants": Piece((RELIABILITY, "mutants", "--size", "full")),
     "machine": _tests("tests/model/test_state_machine.py"),
     "grid": _tests("tests/unit/table/test_engine_grid.py"),

@@ -1,7 +1,7 @@
 """Run a reliability check at a chosen size and print its figures.
 
-Usage: python scripts/reliability.py {faults,damage,sim,race,kill,mutants,all} [--size small|full]
-       [--seed N] [--from N] [--minutes M]
+Usage: python scripts/reliability.py {faults,damage,sim,race,kill,fork,abort,mutants,all}
+       [--size small|full] [--seed N] [--from N] [--minutes M]
 
 `sim` takes one seed with --seed (an exact replay) or a range by size, which begins at --from (to go
 on where an earlier run stopped: seeds know nothing of each other) and from which --minutes cuts off
@@ -26,7 +26,16 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT / "tests"), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
 )
 
-from proving import damage, episode, faults, kill, mutants, race  # noqa: E402  (the path comes first)
+from proving import (  # noqa: E402  (the path comes first)
+    aborts,
+    damage,
+    episode,
+    faults,
+    forks,
+    kill,
+    mutants,
+    race,
+)
 from proving.rooted import RootedFileIO  # noqa: E402
 from proving.scenarios import scenarios  # noqa: E402
 from rich.console import Console  # noqa: E402
@@ -41,6 +50,8 @@ SIZES = {
         "steps": numbers.model_steps,
         "commits": numbers.race_commits,
         "kills": numbers.kills,
+        "forks": numbers.forks,
+        "aborts": numbers.aborts,
         "damage_step": DAMAGE_STEPS[name],
     }
     for name, numbers in NUMBERS.items()
@@ -105,6 +116,18 @@ def check_kill(size: dict, seed: int | None) -> dict:
         return kill.kills(Path(directory), count=size["kills"], seed=seed or 1)
 
 
+def check_fork(size: dict, seed: int | None) -> dict:
+    """A process forks while its threads read and write."""
+    with tempfile.TemporaryDirectory() as directory:
+        return forks.forks(Path(directory), count=size["forks"], seed=seed or 1)
+
+
+def check_abort(size: dict, seed: int | None) -> dict:
+    """Writes, compactions and updates are interrupted at random moments."""
+    with tempfile.TemporaryDirectory() as directory:
+        return aborts.aborts(Path(directory), count=size["aborts"], seed=seed or 1)
+
+
 def check_mutants(_: dict, __: int | None) -> dict:
     """Every planted bug must be caught."""
     caught = {}
@@ -135,6 +158,8 @@ CHECKS = {
     "sim": check_sim,
     "race": check_race,
     "kill": check_kill,
+    "fork": check_fork,
+    "abort": check_abort,
     "mutants": check_mutants,
 }
 

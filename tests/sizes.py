@@ -33,6 +33,10 @@ class Sizes:
     """Commits that four processes race for."""
     kills: int
     """Writers that are killed."""
+    forks: int
+    """Children that a process forks while its threads read and write."""
+    aborts: int
+    """Writes, compactions and updates that are interrupted."""
     damage_step: int
     """Bytes between damaged places, as a multiple of each kind's own; 0 for every byte."""
     memory_shapes: int
@@ -58,6 +62,8 @@ SMALL = Sizes(
     local_faults_step=10,
     race_commits=200,
     kills=10,
+    forks=8,
+    aborts=40,
     damage_step=3,
     memory_shapes=5,
     merges=1,
@@ -75,6 +81,8 @@ FULL = Sizes(
     local_faults_step=1,
     race_commits=20_000,
     kills=300,
+    forks=300,
+    aborts=1_000,
     damage_step=0,
     memory_shapes=10,
     merges=3,

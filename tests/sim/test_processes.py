@@ -1,10 +1,10 @@
-"""Real processes: a race to commit, and writers killed at random moments."""
+"""Real processes: a race to commit; writers killed, forked and interrupted at random moments."""
 
 import os
 from pathlib import Path
 
 import pytest
-from proving import kill, race
+from proving import aborts, forks, kill, race
 from sizes import SIZE
 
 
@@ -25,6 +25,16 @@ def test_killed_writers_lose_nothing_they_acknowledged(tmp_path):
     figures = kill.kills(tmp_path, count=SIZE.kills, seed=7)
     assert figures["kills"] == SIZE.kills
     assert figures["commits"] > 0
+
+
+def test_forked_children_hang_nowhere_and_lose_nothing(tmp_path):
+    figures = forks.forks(tmp_path, count=SIZE.forks, seed=7)
+    assert figures["forks"] == SIZE.forks
+
+
+def test_interrupted_work_leaves_no_file_behind(tmp_path):
+    figures = aborts.aborts(tmp_path, count=SIZE.aborts, seed=7)
+    assert figures["interrupted"] > figures["of_them_while_published"]
 
 
 def test_racing_processes_put_no_key_into_two_dynamic_buckets(tmp_path):

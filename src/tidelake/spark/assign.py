@@ -34,6 +34,7 @@ from tidelake.metadata.index_entry import IndexEntry
 from tidelake.options import Options, declared
 from tidelake.spark.attempt import BUCKET_COLUMN, OWN_FIELDS, with_notes
 from tidelake.spark.clustering import TASK_COLUMN, key_hash, task_of, tasks_count
+from tidelake.spark.expression import mapped
 from tidelake.spark.write_task import in_task
 from tidelake.table.dynamic_buckets import DynamicBuckets, fill_of, no_index
 from tidelake.table.handle import TableHandle
@@ -88,7 +89,8 @@ def assigned_rows(
     # of a note all these columns are null
     schema = st.StructType([st.StructField(f.name, f.dataType) for f in frame.schema.fields])
     arrow = pyspark_arrow_schema(schema, timezone="UTC")
-    placed = found.mapInArrow(
+    placed = mapped(
+        found,
         with_notes(task.place, schema=arrow, tasks=count),
         st.StructType([*schema.fields, *OWN_FIELDS]),
     )

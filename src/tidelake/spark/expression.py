@@ -1,16 +1,36 @@
-"""Spark expressions that SQL lacks under ANSI rules, or has only for the session's time zone."""
+"""Spark expressions that SQL lacks under ANSI rules, or has only for the session's time zone.
+
+Names are quoted here too: :func:`quoted` for what takes a name, :func:`mapped` for what takes a
+frame whole.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from pyspark.sql import Column, SparkSession
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as st
 from pyspark.sql.utils import is_remote
 
 from tidelake.types import TypeRoot
 
-__all__ = ["big_endian_bytes", "millis", "quoted", "sub_millis_nanos", "utf8_bytes"]
+__all__ = [
+    "Work",
+    "big_endian_bytes",
+    "mapped",
+    "millis",
+    "quoted",
+    "sub_millis_nanos",
+    "utf8_bytes",
+]
+
+Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What a task does with its rows."""
+
+_PARSED = frozenset(".`")
+"""Signs that a name without backticks may not have."""
 
 
 def quoted(name: str) -> str:
@@ -22,6 +42,26 @@ def quoted(name: str) -> str:
     '`a.b`'
     """
     return "`" + name.replace("`", "``") + "`"
+
+
+def mapped(frame: DataFrame, work: Work, schema: st.StructType | str) -> DataFrame:
+    """``frame.mapInArrow(work, schema)``, whatever the names of the columns.
+
+    ``mapInArrow`` gives Spark's parser the names as they are: one with a dot is looked for inside
+    another column, one with a backtick is a fault. So such columns have numbers on the way, and
+    `work` sees their names again.
+    """
+    names = frame.columns
+    if len({name.casefold() for name in names}) == len(names) and not any(
+        _PARSED & set(name) for name in names
+    ):
+        return frame.mapInArrow(work, schema)
+
+    def with_names(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return work(batch.rename_columns(names) for batch in batches)
+
+    numbered = frame.toDF(*(f"c{number}" for number in range(len(names))))
+    return numbered.mapInArrow(with_names, schema)
 
 
 def big_endian_bytes(spark: SparkSession) -> Callable[[Column], Column]:

@@ -380,7 +380,7 @@ def _old_and_new(handle: TableHandle, merge: ResolvedMerge, changes: DataFrame) 
     numbers = [c.number for c in merge.updates]
     rows = changes.where(F.col(CLAUSE).isin(numbers))
     return rows.select(
-        *(F.col(OLD_PREFIX + name).alias(name) for name in names),
+        *(F.col(quoted(OLD_PREFIX + name)).alias(name) for name in names),
         *(F.col(quoted(name)).alias(NEW_PREFIX + name) for name in names),
     )
 

@@ -36,7 +36,7 @@ from tidelake.merge.spec import DEDUPLICATE
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.scan import live_files
-from tidelake.spark.expression import quoted
+from tidelake.spark.expression import mapped, quoted
 from tidelake.spark.merge_clauses import ResolvedMerge
 from tidelake.spark.merge_rows import CLAUSE, first_of, kind_of, kind_of_change, new_value
 from tidelake.spark.read import ROWS_PER_BATCH
@@ -243,7 +243,7 @@ class _Sides:
             tuple(schema.names),
             merge.predicate,
         )
-        return placed.mapInArrow(task.rows, schema)
+        return mapped(placed, task.rows, schema)
 
     def of_source(self, rows: DataFrame, alias: str) -> DataFrame:
         """The rows with the source's columns under its alias, and all that they had."""

@@ -36,7 +36,7 @@ from tidelake.scan import ReadContext, plan_scan, split_from_bytes, split_to_byt
 from tidelake.spark.assign import assigners_of, clustered_by_bucket
 from tidelake.spark.attempt import OWN_FIELDS, with_notes
 from tidelake.spark.clustering import TASK_COLUMN, key_hash, tasks_count
-from tidelake.spark.expression import quoted
+from tidelake.spark.expression import mapped, quoted
 from tidelake.spark.read import SplitTask, packed_splits, split_batches
 from tidelake.spark.types import spark_arrow_schema, spark_schema, to_spark_arrow
 from tidelake.spark.write_task import in_task
@@ -136,7 +136,8 @@ def moved_rows(
     )
     kind = st.StructField(ROW_KIND_COLUMN, st.ByteType())
     schema = spark_schema(handle.schema.fields, table=handle.identifier)
-    placed = sorted_keys.mapInArrow(
+    placed = mapped(
+        sorted_keys,
         with_notes(task.place, schema=task.placed_schema, tasks=count),
         st.StructType([*schema.fields, kind, *OWN_FIELDS]),
     )

@@ -24,6 +24,7 @@ from pyspark.sql import types as st
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.scan import ReadContext, Split, split_from_bytes, split_to_bytes
 from tidelake.spark.clustering import TASK_COLUMN, clustering_column
+from tidelake.spark.expression import mapped
 from tidelake.spark.session import parallelism
 from tidelake.spark.types import spark_schema, to_spark_arrow
 from tidelake.spark.write_task import ANSWER_SCHEMA, TaskAnswer, WriteTask, write_task
@@ -98,7 +99,7 @@ def _move(
         .drop(TASK_COLUMN, FILE_COLUMN, ROW_COLUMN)
     )
     task = WriteTask.of(handle, user="", overwrite=False, static=None)
-    return TaskAnswer.gather(rows.mapInArrow(write_task(task), ANSWER_SCHEMA).collect())
+    return TaskAnswer.gather(mapped(rows, write_task(task), ANSWER_SCHEMA).collect())
 
 
 def _waiting_rows(

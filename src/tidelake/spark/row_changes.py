@@ -45,6 +45,7 @@ from tidelake.scan import (
     split_from_bytes,
     split_to_bytes,
 )
+from tidelake.spark.expression import mapped
 from tidelake.spark.read import ROWS_PER_BATCH, packed_splits
 from tidelake.spark.session import parallelism
 from tidelake.spark.types import spark_schema, to_spark_arrow
@@ -273,7 +274,7 @@ def _answers(spark: SparkSession, task: RowsTask, changed: Changed | None) -> Da
     rows = changed(numbers.mapInArrow(lambda batches: _read(task, batches), schema))
     if ACTION_COLUMN in rows.columns or _may_shuffle(rows):
         rows = _by_share(spark, task, rows)
-    return rows.mapInArrow(lambda batches: _apply(task, batches), ANSWER_SCHEMA)
+    return mapped(rows, lambda batches: _apply(task, batches), ANSWER_SCHEMA)
 
 
 def _by_share(spark: SparkSession, task: RowsTask, rows: DataFrame) -> DataFrame:

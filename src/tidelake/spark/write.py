@@ -37,6 +37,7 @@ from tidelake.options import declared
 from tidelake.spark.assign import assigned_rows, check_one_bucket_per_key
 from tidelake.spark.attempt import check_one_attempt, one_attempt
 from tidelake.spark.clustering import TASK_COLUMN, clustering_column, tasks_count
+from tidelake.spark.expression import mapped
 from tidelake.spark.moves import moved_rows
 from tidelake.spark.types import to_spark_type
 from tidelake.spark.write_task import (
@@ -177,7 +178,7 @@ def _write_once(
         fills_defaults=made_from is None,
     )
     with one_attempt(table=handle.identifier) if assigned else nullcontext():
-        collected = rows.mapInArrow(write_task(task, through=in_place), ANSWER_SCHEMA).collect()
+        collected = mapped(rows, write_task(task, through=in_place), ANSWER_SCHEMA).collect()
     answer = TaskAnswer.gather(collected)
     try:
         if answer.errors:

@@ -72,3 +72,10 @@ def test_nothing_to_run(text):
 )
 def test_commands_of_the_program(text, expected):
     assert is_command(text) is expected
+
+
+def test_a_byte_order_mark_begins_no_statement():
+    assert sources_of("\ufeffSHOW TABLES; SELECT 1") == ["SHOW TABLES", "SELECT 1"]
+    assert is_complete("\ufeffSHOW TABLES;")
+    assert not holds_statement("\ufeff-- nothing")
+    assert is_command("\ufeff\\format json")

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tidelake import col
-from tidelake.spark.catalog.java_filter import from_java_filters
+from tidelake.spark.catalog.java_filter import column_of, from_java_filters
 from tidelake.types import DataField, parse_type
 from tidelake.types.predicate import Not
 
@@ -83,3 +83,11 @@ def test_a_filter_becomes_the_same_predicate(given, expected):
 def test_what_may_mean_something_else_is_left_to_spark(given):
     assert from_java_filters([given], FIELDS) is None
     assert from_java_filters([given, equal("k", 3)], FIELDS) == (col("k") == 3)
+
+
+@pytest.mark.parametrize(
+    ("shown", "name"),
+    [("k", "k"), ("`a.b`", "a.b"), ("`we``ird`", "we`ird"), ("a.b", None), ("`a.b`.c", None)],
+)
+def test_the_column_of_a_filter_is_told_by_its_quoted_name(shown, name):
+    assert column_of(JavaFilter("IsNull", attribute=shown)) == name

@@ -6,6 +6,7 @@ no counterpart may be left out. Below NOT and OR nothing may be: there it is exa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -27,7 +28,7 @@ from tidelake.types.predicate import (
     conjoin,
 )
 
-__all__ = ["from_java_filters", "literal_of"]
+__all__ = ["column_of", "from_java_filters", "literal_of"]
 
 _COMPARED = {
     "EqualTo": "==",
@@ -36,6 +37,7 @@ _COMPARED = {
     "LessThan": "<",
     "LessThanOrEqual": "<=",
 }
+_QUOTED = re.compile(r"`(?:[^`]|``)+`")
 _PLAIN = (bool, int, float, str)
 # compared by Spark exactly as by the kernel, whatever the session says
 _COMPARABLE = frozenset(
@@ -95,10 +97,8 @@ def _predicate(given: Any, types: Mapping[str, DataType], *, exact: bool) -> Pre
     make = _MAKERS.get(kind)
     if make is None:
         raise _InexpressibleError
-    name = str(given.attribute())
-    if name not in types:
-        name = name.removeprefix("`").removesuffix("`")
-    if name not in types or types[name].root not in _COMPARABLE:
+    name = column_of(given)
+    if name is None or name not in types or types[name].root not in _COMPARABLE:
         raise _InexpressibleError
     return make(given, kind, name, types[name], exact)
 
@@ -138,6 +138,14 @@ _MAKERS: Mapping[str, Callable[[Any, str, str, DataType, bool], Predicate]] = {
     "IsNull": _null,
     "IsNotNull": _null,
 }
+
+
+def column_of(given: Any) -> str | None:
+    """The column that a filter of one is about; None where it lies inside another column."""
+    name = str(given.attribute())  # of parts with dots between, in backticks where need be
+    if _QUOTED.fullmatch(name):
+        return name[1:-1].replace("``", "`")
+    return None if "`" in name or "." in name else name
 
 
 def literal_of(value: Any, data_type: DataType) -> object:

@@ -12,6 +12,7 @@ from tidelake.scan import metadata_fields
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.scan import LakeScanBuilder, RowsScanBuilder
 from tidelake.spark.catalog.writing import LakeWriteBuilder, WriteOptions
+from tidelake.spark.expression import quoted
 from tidelake.spark.table_frame import in_session, table_frame
 from tidelake.spark.types import spark_schema
 from tidelake.table import RowView, SystemTable, Table
@@ -240,7 +241,7 @@ class LakeTable(
     def partitioning(self) -> JavaObject:
         """The partition columns."""
         expressions = self.gateway.connector("expressions.Expressions")
-        made = [expressions.identity(f"`{name}`") for name in self._table.partition_keys]
+        made = [expressions.identity(quoted(name)) for name in self._table.partition_keys]
         return self.gateway.array(f"{CONNECTOR}.expressions.Transform", made)
 
     def constraints(self) -> JavaObject:
@@ -251,7 +252,7 @@ class LakeTable(
             expressions = self.gateway.connector("expressions.Expressions")
             references = self.gateway.array(
                 f"{CONNECTOR}.expressions.NamedReference",
-                [expressions.column(f"`{name}`") for name in keys],
+                [expressions.column(quoted(name)) for name in keys],
             )
             constraint = self.gateway.connector("catalog.constraints.Constraint")
             made.append(constraint.primaryKey("primary_key", references).enforced(False).build())

@@ -18,7 +18,7 @@ from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.options import declared
 from tidelake.spark.catalog.dynamic_overwrite import DynamicOverwrite
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
-from tidelake.spark.catalog.java_filter import literal_of
+from tidelake.spark.catalog.java_filter import column_of, literal_of
 from tidelake.spark.catalog.rows_write import InsertingProxy, WriteOfRows, no_stream
 from tidelake.spark.table_frame import in_session
 from tidelake.spark.write import write_frame
@@ -136,7 +136,7 @@ class LakeWriteBuilder(
             kind = one.getClass().getSimpleName()
             if kind == "AlwaysTrue":
                 continue
-            name = str(one.attribute()) if kind in _EQUAL else ""
+            name = (column_of(one) or "") if kind in _EQUAL else ""
             if name not in table.partition_keys:
                 message = (
                     f"What is to be replaced in table '{self._name}' must be partitions, said by"

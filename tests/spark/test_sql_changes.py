@@ -126,8 +126,8 @@ def test_a_parameter_without_a_value_is_shown(lake):
 
 FAULTS = {
     "overflow": ("v = v, n = n * 2000000000", "Column 'n'", "overflow"),
-    "narrowed": ("v = v, n = CAST(n AS BIGINT) * 3000000000", "", "INT"),
-    "decimal": ("v = v, m = m * 1000", "'m'", "Decimal"),
+    "narrowed": ("v = v, n = CAST(n AS BIGINT) * 3000000000", "column 'n'", "which is INT"),
+    "decimal": ("v = v, m = m * 1000", "column 'm'", "which is DECIMAL(4, 1)"),
     "cast": ("m = m, n = CAST(v AS INT)", "Column 'n'", "x1"),
     "divided": ("v = v, n = CAST(n / (n - n) AS INT)", "Column 'n'", "Division by zero"),
     "condition": ("v = 'a', n = 1", "An expression", "Division by zero"),

@@ -23,16 +23,16 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as st
 from pyspark.sql.utils import is_remote
 
 from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError, shortened
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.scan import plan_scan
-from tidelake.spark.expression import quoted
+from tidelake.spark.assignment import assigned_values
+from tidelake.spark.expression import mapped, quoted
 from tidelake.spark.read import frame_of
 from tidelake.spark.row_changes import FILE_COLUMN, POSITION_COLUMN, change_on_spark
-from tidelake.spark.types import spark_schema, to_spark_type
+from tidelake.spark.types import spark_schema
 from tidelake.spark.write import check_columns, write_frame, write_made_rows
 from tidelake.spark.write_task import ANSWER_SCHEMA, TaskAnswer, answer_rows
 from tidelake.table.assignments import check_settable
@@ -176,7 +176,10 @@ def update_on_spark(
     new = {name: value_column(handle, name, value) for name, value in values.items()}
     empty = spark.createDataFrame([], spark_schema(handle.schema.fields, table=handle.identifier))
     # types and names are refused before anything runs
-    check_columns(handle, _with_values(handle, matching.of_frame(empty), new))
+    rows_alike = matching.of_frame(empty)
+    targets = {name: handle.schema.field(name) for name in new}
+    new = assigned_values(rows_alike, new, targets, table=handle.identifier)
+    check_columns(handle, _with_values(handle, rows_alike, new))
     if not handle.schema.primary_keys:
         return change_on_spark(
             spark,
@@ -236,13 +239,13 @@ def _update_keyed(
 
     if not shown.may_be_lost:
         return write(_with_values(handle, rows, new))
-    both = _with_old_values(handle, rows, new).persist()  # what is checked is what is written
+    both = _with_old_values(rows, new).persist()  # what is checked is what is written
     try:
         check_shown(handle, shown, both, tuple(new))
         return write(
             both.select(
                 *(
-                    F.col(NEW_PREFIX + name if name in new else quoted(name)).alias(name)
+                    F.col(quoted(NEW_PREFIX + name if name in new else name)).alias(name)
                     for name in handle.schema.field_names
                 )
             )
@@ -298,23 +301,12 @@ def _with_values(
         for name in handle.schema.field_names
     ]
     own = [FILE_COLUMN, POSITION_COLUMN] if places else []
-    return _typed(handle, rows.select(*own, *columns), {name: name for name in new})
+    return rows.select(*own, *columns)
 
 
-def _with_old_values(handle: TableHandle, rows: DataFrame, new: Mapping[str, Column]) -> DataFrame:
+def _with_old_values(rows: DataFrame, new: Mapping[str, Column]) -> DataFrame:
     """The old rows, and beside them the new values."""
-    both = rows.select("*", *(value.alias(NEW_PREFIX + name) for name, value in new.items()))
-    return _typed(handle, both, {NEW_PREFIX + name: name for name in new})
-
-
-def _typed(handle: TableHandle, rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
-    """A NULL has no type of its own: give it that of its column."""
-    void = {
-        column: F.col(quoted(column)).cast(to_spark_type(handle.schema.field(name).type))
-        for column, name in names.items()
-        if isinstance(rows.schema[column].dataType, st.NullType)
-    }
-    return rows.withColumns(void) if void else rows
+    return rows.select("*", *(value.alias(NEW_PREFIX + name) for name, value in new.items()))
 
 
 def _looked_at(spark: SparkSession, handle: TableHandle, matching: Matching) -> tuple[str, ...]:
@@ -362,7 +354,7 @@ def check_shown(
     InvalidInputError
         Some would be lost.
     """
-    checked = both.mapInArrow(_checking(handle, shown, names), ANSWER_SCHEMA)
+    checked = mapped(both, _checking(handle, shown, names), ANSWER_SCHEMA)
     answer = TaskAnswer.gather(checked.collect())
     if answer.errors:
         raise answer.errors[0]

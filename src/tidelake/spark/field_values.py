@@ -9,12 +9,13 @@ expression sees the old row.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names
-from tidelake.spark.assignment import goes_into
+from tidelake.spark.assignment import assigned_values
 from tidelake.spark.types import to_spark_type
 from tidelake.types import DataField, DataType, TypeRoot
 
@@ -52,20 +53,17 @@ def with_fields(
     InvalidInputError, UnsupportedError
         There is no such field, or a value does not go into it; the column is named.
     """
-    types = rows.select(*(v.alias(f"c{n}") for n, (_, v) in enumerate(given))).schema.fields
-    values: dict[tuple[str, ...], Column] = {}
-    for (path, value), found in zip(given, types, strict=True):
+    columns: dict[tuple[str, ...], Column] = {}
+    targets: dict[tuple[str, ...], DataField] = {}
+    for path, value in given:
         names, kind = _resolved(field, path, table)
-        shown = ".".join((field.name, *names))
-        wanted = to_spark_type(kind, column=shown, table=table)
-        if not goes_into(found.dataType, wanted):
-            message = (
-                f"Field '{shown}' of table '{table}' is {kind}, the value is"
-                f" {found.dataType.simpleString()}: write CAST(... AS"
-                f" {wanted.simpleString().upper()})."
-            )
-            raise InvalidInputError(message, kind="column_type", table=table, column=field.name)
-        values[names] = value if found.dataType == wanted else value.cast(wanted)
+        columns[names] = value
+        targets[names] = replace(field, name=".".join((field.name, *names)), type=kind)
+    try:
+        values = assigned_values(rows, columns, targets, table=table)
+    except InvalidInputError as error:
+        context = {**error.context, "column": field.name}
+        raise InvalidInputError(error.message, kind=error.kind, **context) from error
     made = _made(old, field.type, values)
     return made.cast(to_spark_type(field.type, column=field.name, table=table))
 

@@ -29,6 +29,7 @@ from tidelake.spark.interruptible import interruptible
 from tidelake.spark.schema_merging import merges_schema, with_all_columns, with_merged_schema
 from tidelake.spark.session import is_stopped, prepare
 from tidelake.spark.source import TidelakeSource
+from tidelake.spark.spark_errors import values_in_our_words
 from tidelake.spark.table_frame import in_session, table_frame
 from tidelake.spark.types import fields_from_spark
 from tidelake.spark.write import write_frame
@@ -509,12 +510,13 @@ class Lake:
         table = self._in_session(self._data_table(name, use="rows are updated in"), options)
         _check_tasks(tasks, table=name)
         identity = CommitIdentity.of(table.handle, commit_user, commit_identifier)
-        return interruptible(
-            self.spark,
-            lambda: update_on_spark(
-                self.spark, table.handle, set, where, identity=identity, tasks=tasks
-            ),
-        )
+        with values_in_our_words():
+            return interruptible(
+                self.spark,
+                lambda: update_on_spark(
+                    self.spark, table.handle, set, where, identity=identity, tasks=tasks
+                ),
+            )
 
     def merge(
         self,

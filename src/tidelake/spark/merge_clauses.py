@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError, near_names
-from tidelake.spark.assignment import goes_into
+from tidelake.spark.assignment import assigned_values
 from tidelake.spark.expression import quoted
 from tidelake.spark.field_values import FieldColumn, with_fields
 from tidelake.spark.schema_merging import with_drafted_schema, with_merged_schema
@@ -257,7 +257,7 @@ def resolved(spark: SparkSession, handle: TableHandle, merge: MergeInto) -> Reso
             sides[clause.when].where(clause.condition)
         values = None
         if given is not None:
-            values = _typed(handle, given, sides[clause.when], types, number)
+            values = _typed(handle, given, sides[clause.when], number)
             values |= _inside(handle, clause, number, merge, sides[clause.when])
         if clause.action == "insert":
             assert values is not None, "an insert has values"
@@ -423,25 +423,15 @@ def _typed(
     handle: TableHandle,
     values: Mapping[str, Column],
     rows: DataFrame,
-    types: Mapping[str, st.DataType],
     number: int,
 ) -> dict[str, Column]:
     """Values in the types of their columns."""
-    if not values:
-        return {}
-    schema = rows.select(*(v.alias(f"c{n}") for n, v in enumerate(values.values()))).schema
-    typed: dict[str, Column] = {}
-    for (name, value), found in zip(values.items(), schema.fields, strict=True):
-        wanted = types[name]
-        if not goes_into(found.dataType, wanted):
-            message = (
-                f"Column '{name}' of table '{handle.identifier}' is"
-                f" {handle.schema.field(name).type}, the value is {found.dataType.simpleString()}:"
-                f" write CAST(... AS {wanted.simpleString().upper()})."
-            )
-            raise _fault(handle, message, "column_type", number, name)
-        typed[name] = value if found.dataType == wanted else value.cast(wanted)
-    return typed
+    targets = {name: handle.schema.field(name) for name in values}
+    try:
+        return assigned_values(rows, values, targets, table=handle.identifier)
+    except InvalidInputError as error:
+        column = str(error.context.get("column"))
+        raise _fault(handle, error.message, error.kind, number, column) from error
 
 
 def _with_defaults(

@@ -22,10 +22,11 @@ from pyspark.errors import (
 from pyspark.logger import PySparkLogger
 
 from tidelake.errors import InvalidInputError, TidelakeError, near_names, shortened
+from tidelake.spark.assignment import out_of_range_error
 from tidelake.sql.statement import Query
 from tidelake.sql.words import fault
 
-__all__ = ["in_our_words", "our_error"]
+__all__ = ["in_our_words", "our_error", "values_in_our_words"]
 
 _REFUSALS = (
     AnalysisException,
@@ -86,6 +87,18 @@ def in_our_words(query: Query, columns: Sequence[str] = ()) -> Iterator[None]:
         _THREAD.is_ours = was_ours
 
 
+@contextmanager
+def values_in_our_words() -> Iterator[None]:
+    """Raise that a value does not fit its column as an error of ours, and all else as it is."""
+    try:
+        yield
+    except PySparkException as error:
+        refused = out_of_range_error(str(error))
+        if refused is None:
+            raise
+        raise refused from error
+
+
 def our_error(error: PySparkException, query: Query, columns: Sequence[str] = ()) -> TidelakeError:
     """Make the error of ours for what Spark says against a query.
 
@@ -96,6 +109,9 @@ def our_error(error: PySparkException, query: Query, columns: Sequence[str] = ()
     query, columns
         As of :func:`in_our_words`.
     """
+    refused = out_of_range_error(str(error))
+    if refused is not None:
+        return refused
     condition = error.getCondition() or ""
     said = _TAIL.sub("", _CONDITION.sub("", str(error)))
     said = _OWN_VIEW.sub("", " ".join(said.split())).rstrip(". ") + "."

@@ -32,7 +32,7 @@ from tidelake.spark.types import fields_from_spark, spark_schema, to_spark_type
 from tidelake.spark.value_errors import naming_columns, values_of
 from tidelake.spark.write import write_frame
 from tidelake.sql.expression import RowsOf, read_condition, read_expression
-from tidelake.sql.insert_columns import target_columns
+from tidelake.sql.insert_columns import insert_targets, values_with_defaults, with_defaults
 from tidelake.sql.new_table import create_empty, create_staged
 from tidelake.sql.session import CONNECTOR, OWN_CONNECTORS, SqlSession
 from tidelake.sql.statement import CreateTable, Delete, Insert, Merge, Query, Update
@@ -71,6 +71,9 @@ class StatementWrites:
         written = in_session(self.spark, table, dict(statement.options)).handle
         fixed = statement.partition
         self._check_partition(statement, table)
+        statement = with_defaults(
+            statement, written.schema.fields, table=name, zone=written.env.zone
+        )
         rows = self._queries.frame(statement.query, args)
         columns = list(statement.columns)
         if statement.by_name:
@@ -79,11 +82,7 @@ class StatementWrites:
             columns = _brought(columns, rows, written, statement)
             written = with_merged_schema(written, rows.toDF(*columns).schema)
         fields = written.schema.fields
-        targets = target_columns(columns, fields, list(fixed), table=name)
-        if not columns and statement.dynamic:
-            # Spark's order: the partition columns that the query gives come last
-            last = [f for f in targets if f.name in statement.dynamic]
-            targets = [f for f in targets if f not in last] + last
+        targets = insert_targets(replace(statement, columns=tuple(columns)), fields, table=name)
         rows = assigned(rows, targets, table=name)
         if statement.query.sql.lstrip()[:6].upper() == "VALUES":
             rows = rows.coalesce(1)  # in their order: of rows of one key the last wins
@@ -151,6 +150,10 @@ class StatementWrites:
     def update(self, statement: Update, text: str) -> None:
         """Carry out UPDATE."""
         table = self._changed(statement)
+        given = values_with_defaults(
+            statement.values, table.table_schema.fields, zone=table.handle.env.zone
+        )
+        statement = replace(statement, values=given)
         names = {f.name.casefold(): f.name for f in table.table_schema.fields}
         with (
             self._expressions(text, table) as expressions,
@@ -207,6 +210,14 @@ class StatementWrites:
     def merge(self, statement: Merge, text: str) -> None:
         """Carry out MERGE."""
         table = self._changed(statement)
+        fields, zone = table.table_schema.fields, table.handle.env.zone
+        clauses = tuple(
+            clause
+            if clause.values is None
+            else replace(clause, values=values_with_defaults(clause.values, fields, zone=zone))
+            for clause in statement.clauses
+        )
+        statement = replace(statement, clauses=clauses)
         with self._expressions(text, table) as expressions:
             merge_by_statement(
                 self.spark,

@@ -16,6 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from tidelake.errors import InvalidInputError
+from tidelake.spark.assignment import out_of_range_error
 from tidelake.sql.statement import Merge, Query, Update
 from tidelake.sql.words import fault
 
@@ -56,6 +57,20 @@ def naming_columns(text: str, table: str, values: Mapping[str, Sequence[Query]])
         yield
     except (PySparkException, Py4JError) as error:
         shown = str(error)
+        refused = out_of_range_error(shown)
+        if refused is not None:
+            column = str(refused.context["column"])
+            own = values.get(column, ())
+            if len(own) == 1:
+                raise fault(
+                    text,
+                    own[0].start,
+                    refused.message,
+                    kind=refused.kind,
+                    table=table,
+                    column=column,
+                ) from error
+            raise refused from error
         said = _SAID.search(shown)
         if said is None:
             raise

@@ -69,13 +69,15 @@ _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?)?")
 DECIMAL_DIGITS_MAX = 38
 
 
-def read_rows(text: str) -> list[list[Cell]] | None:
+def read_rows(text: str, *, defaults: bool = False) -> list[list[Cell]] | None:
     """Read the rows of a query that is VALUES and nothing else.
 
     Parameters
     ----------
     text : str
         The query.
+    defaults : bool
+        Whether DEFAULT is plain too; it is read as a null.
 
     Returns
     -------
@@ -89,7 +91,7 @@ def read_rows(text: str) -> list[list[Cell]] | None:
     >>> read_rows("VALUES (1 + 1)") is None
     True
     """
-    reader = _Reader(text, words_of(text))
+    reader = _Reader(text, words_of(text), defaults=defaults)
     try:
         return reader.rows()
     except _OtherError:
@@ -105,6 +107,7 @@ class _Reader:
     text: str
     words: Sequence[Word]
     index: int = 0
+    defaults: bool = False
 
     def rows(self) -> list[list[Cell]]:
         self._need("VALUES")
@@ -132,7 +135,7 @@ class _Reader:
             return self._number(self._next(), sign="-" if word.text == "-" else "")
         if word.kind is Kind.NUMBER:
             return self._number(word)
-        if word.upper == "NULL":
+        if word.upper == "NULL" or (word.upper == "DEFAULT" and self.defaults):
             return Cell(Sort.VOID, None)
         if word.upper in {"TRUE", "FALSE"}:
             return Cell(Sort.BOOLEAN, word.upper == "TRUE")

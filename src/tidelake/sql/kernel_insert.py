@@ -21,7 +21,13 @@ import pyarrow as pa
 
 from tidelake.options import declared, session_options
 from tidelake.sql.inline_rows import Cell, Sort, fits_decimal, read_rows
-from tidelake.sql.insert_columns import check_count, out_of_range, target_columns, wrong_type
+from tidelake.sql.insert_columns import (
+    check_count,
+    out_of_range,
+    target_columns,
+    with_defaults,
+    wrong_type,
+)
 from tidelake.sql.kernel_query import SESSION_PREFIX
 from tidelake.sql.moment import TIME_ZONE
 from tidelake.sql.session import SqlSession
@@ -98,18 +104,20 @@ def kernel_insert(
         return False
     if any(key.startswith(OF_SPARK) and key != TIME_ZONE for key in conf):
         return False  # it may change what a literal or the table means
-    rows = read_rows(statement.query.sql)
+    name = str(statement.name)
+    if read_rows(statement.query.sql, defaults=True) is None:
+        return False
+    table = session.data_table(statement.name, use="written")
+    fields, own_zone = table.table_schema.fields, table.handle.env.zone
+    rows = read_rows(with_defaults(statement, fields, table=name, zone=own_zone).query.sql)
     if rows is None:
         return False
-    name = str(statement.name)
-    table = session.data_table(statement.name, use="written")
     own = session_options(conf, prefix=SESSION_PREFIX, table=table.identifier)
     options = {**own, **statement.options}
     if options:
         table = table.with_options(options)
     if table.handle.options.get(declared.WRITE_MERGE_SCHEMA):
         return False
-    fields = table.table_schema.fields
     targets = target_columns(statement.columns, fields, (), table=name)
     check_count(len(rows[0]), targets, table=name)
     try:

@@ -12,7 +12,7 @@ from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError
 from tidelake.metadata import SchemaLog
 from tidelake.sql import SqlSession, execute, parse
 from tidelake.sql.inline_rows import read_rows
-from tidelake.sql.insert_columns import target_columns
+from tidelake.sql.insert_columns import target_columns, with_defaults
 from tidelake.sql.kernel_insert import kernel_insert
 from tidelake.types import DataField, parse_type
 
@@ -165,7 +165,8 @@ def test_an_unknown_table_is_not_found(session):
         "INSERT INTO t (id) SELECT * FROM VALUES (1)",
         "INSERT INTO t (id, n) VALUES (1, 2), (3)",
         "INSERT INTO t (id) VALUES (9999999999999999999999)",
-        "INSERT INTO t (id) VALUES (DEFAULT)",
+        "INSERT INTO t (id) VALUES (DEFAULT + 1)",
+        "INSERT INTO t (id) VALUES (`DEFAULT`)",
         "INSERT INTO nested VALUES (1, array(1), NULL)",
         "INSERT INTO nested VALUES (1, NULL, X'00')",
         "INSERT INTO nested VALUES (1, NULL, 'a')",
@@ -252,3 +253,41 @@ def test_a_fraction_is_cut_off_and_what_is_beyond_the_range_is_refused_in_the_wo
     )
     assert raised.value.kind == "value_range"
     assert raised.value.context == {"table": "t", "column": "id"}
+
+
+def test_default_stands_for_a_columns_own_default(session):
+    text = (
+        "CREATE TABLE d (id INT, n INT NOT NULL DEFAULT 7, s STRING DEFAULT 'its', day DATE"
+        " DEFAULT DATE '2026-01-02', x DOUBLE)"
+    )
+    execute(parse(text)[0], session)
+    assert insert(session, "INSERT INTO d VALUES (1, DEFAULT, default, DEFAULT, DEFAULT)")
+    assert insert(session, "INSERT INTO d (s, n, id) VALUES ('DEFAULT', 8, DEFAULT), (NULL, 9, 3)")
+    found = sorted(rows(session, "d"), key=lambda row: row["n"])
+    assert [list(row.values()) for row in found] == [
+        [1, 7, "its", date(2026, 1, 2), None],
+        [None, 8, "DEFAULT", date(2026, 1, 2), None],
+        [3, 9, "its", date(2026, 1, 2), None],
+    ]
+    with pytest.raises(InvalidInputError, match="gives 2 columns"):
+        insert(session, "INSERT INTO d (id) VALUES (1, DEFAULT)")
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("VALUES (DEFAULT, DEFAULT)", "VALUES (NULL, 'x')"),
+        ("VALUES (abs(DEFAULT), (1, DEFAULT))", "VALUES (abs(DEFAULT), (1, DEFAULT))"),
+        ("VALUES (greatest(1, 2), DEFAULT), (?, :b)", "VALUES (greatest(1, 2), 'x'), (?, :b)"),
+        ("SELECT 1, DEFAULT", "SELECT 1, 'x'"),
+        ("SELECT 1, DEFAULT FROM u", "SELECT 1, DEFAULT FROM u"),
+        ("VALUES (1, u.DEFAULT)", "VALUES (1, u.DEFAULT)"),
+    ],
+)
+def test_default_is_a_whole_value_and_nothing_else(query, wanted):
+    fields = [
+        DataField(0, "a", parse_type("INT")),
+        DataField(1, "b", parse_type("STRING"), None, "'x'"),
+    ]
+    (statement,) = parse(f"INSERT INTO t {query}")
+    assert with_defaults(statement, fields, table="t", zone=None).query.sql == wanted

@@ -78,15 +78,7 @@ PIECES: dict[str, Piece] = {
     "memory-small": _tests("tests/memory"),
     "interop": Piece(("scripts/interop.py",)),
     "interop-fuzz": Piece(("scripts/interop_fuzz.py",)),
-    "spark": Piece(
-        (
-            *PYTEST,
-            "--dist",
-            "load",
-            "tests/spark/test_merge.py",
-            "tests/spark/test_engines_on_executors.py",
-        )
-    ),
+    "merges": _tests("tests/spark/test_merge.py"),
 }
 """In this order: what fails soonest stands first."""
 

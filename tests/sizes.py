@@ -43,8 +43,6 @@ class Sizes:
     """Kinds of tables whose work is measured in a limited memory."""
     merges: int
     """MERGE statements drawn for each layout of the target."""
-    executor_cells: int
-    """Engines with a producer and a kind of buckets, on executors."""
     fuzz_seeds: int
     """Random tables that Java Paimon and we write in turns."""
     made_by_java_step: int
@@ -67,7 +65,6 @@ SMALL = Sizes(
     damage_step=3,
     memory_shapes=5,
     merges=1,
-    executor_cells=12,
     fuzz_seeds=8,
     made_by_java_step=32,
     shows_order_of_checks=False,
@@ -86,7 +83,6 @@ FULL = Sizes(
     damage_step=0,
     memory_shapes=10,
     merges=3,
-    executor_cells=24,
     fuzz_seeds=500,
     made_by_java_step=1,
     shows_order_of_checks=True,

@@ -330,3 +330,12 @@ def test_statistics_of_ours_are_read_by_java(peer, tmp_path):
     assert peer.do("write", path, rows=rows) == 3
     assert peer.statistics(path).startswith("1 0 2 ")  # Java inherits them
     assert opened(path).system_table("statistics").count() == 1
+
+
+def test_a_turn_beside_the_schemas_is_passed_over(peer, tmp_path):
+    path = tmp_path / "made/db.db/t"
+    made(peer, path, "keyed")
+    turn = path / "schema/turn-9999999999999-0123456789abcdef"
+    turn.write_text("{}")
+    check_goes_on(peer, path)
+    assert turn.exists()

@@ -47,6 +47,19 @@ class SortedKeys:
         self._ordinals = order if ordinals is None else ordinals[order]
         self._keys = encode_keys(self._columns, types, self._widths)
 
+    def repeated(self) -> int | None:
+        """The ordinal of a key that is there more than once; None where there is none.
+
+        Examples
+        --------
+        >>> from tidelake.types import parse_type
+        >>> types = [parse_type("BIGINT NOT NULL")]
+        >>> SortedKeys([pa.array([9, 2, 9])], types).repeated()
+        2
+        """
+        again = np.flatnonzero(self._keys[1:] == self._keys[:-1])
+        return int(self._ordinals[again[0] + 1]) if len(again) else None
+
     def found_in(self, columns: Sequence[pa.Array]) -> tuple[Places, Places]:
         """Look the keys up in a batch.
 

@@ -56,6 +56,7 @@ from tidelake.commit.overwritten import (
 from tidelake.commit.own_commits import OwnCommits, last_identifier
 from tidelake.commit.publish import IndexRule, Publisher, Request
 from tidelake.commit.since_seen import (
+    EmptyTable,
     KeptRows,
     check_counts_kept,
     check_unmoved,
@@ -100,7 +101,7 @@ class Committer:
         properties: Mapping[str, str] | None = None,
         base_snapshot_id: int | None = None,
         all_or_nothing: bool = False,
-        made_from: Snapshot | None = None,
+        made_from: Snapshot | EmptyTable | None = None,
     ) -> Committed:
         """Make the messages' files visible.
 
@@ -120,7 +121,7 @@ class Committer:
             The snapshot that the writers began from; 0 for the empty table.
         all_or_nothing : bool
             Whether the compactions hang together, so that no one may give way alone.
-        made_from : Snapshot, optional
+        made_from : Snapshot or EmptyTable, optional
             Of a primary-key table: the new rows were made from those of their keys in this
             snapshot, so that what others wrote to these keys since would be lost.
 

@@ -10,6 +10,8 @@ asks again.
 
 from __future__ import annotations
 
+import enum
+
 from tidelake.commit.conflict import (
     added_bucket_counts,
     check_bucket_counts,
@@ -25,7 +27,9 @@ from tidelake.metadata.live_set import manifest_files, read_manifests
 from tidelake.metadata.snapshot import CommitKind, Snapshot
 
 __all__ = [
+    "EMPTY_TABLE",
     "ROWS_CHANGED",
+    "EmptyTable",
     "KeptRows",
     "check_counts_kept",
     "check_unmoved",
@@ -126,6 +130,15 @@ def interleaved_places(
     return tuple(p for p, (low, _) in ours.items() if theirs.get(p, low - 1) >= low)
 
 
+class EmptyTable(enum.Enum):
+    """What rows were made from where the table had no snapshot yet."""
+
+    EMPTY = 0
+
+
+EMPTY_TABLE = EmptyTable.EMPTY
+
+
 class KeptRows:
     """The old rows that a commit's new ones were made from. Not thread-safe.
 
@@ -135,14 +148,16 @@ class KeptRows:
         A primary-key table.
     new_files : EntryTable
         The rows that would be added.
-    made_from : Snapshot
+    made_from : Snapshot or EmptyTable
         What the old rows were read from.
     """
 
-    def __init__(self, context: CommitContext, new_files: EntryTable, made_from: Snapshot) -> None:
+    def __init__(
+        self, context: CommitContext, new_files: EntryTable, made_from: Snapshot | EmptyTable
+    ) -> None:
         self._context = context
         self._keys = KeyOverlap(context, new_files)
-        self._seen = made_from
+        self._seen = None if made_from is EMPTY_TABLE else made_from
 
     def check(self, base: Snapshot | None) -> None:
         """Refuse the new rows where others have written to their keys since.
@@ -160,15 +175,17 @@ class KeptRows:
             Somebody has, or it cannot be found out.
         """
         context, seen = self._context, self._seen
-        if base is None or base.id < seen.id or base.id - seen.id > READ_SNAPSHOTS_MAX:
+        base_id = 0 if base is None else base.id
+        seen_id = 0 if seen is None else seen.id
+        if base_id < seen_id or base_id - seen_id > READ_SNAPSHOTS_MAX:
             raise _rows_changed(context, "its snapshots are others")
         try:
-            now = base if base.id == seen.id else context.log.load(seen.id)
+            now = base if base_id == seen_id else context.log.load(seen_id) if seen_id else None
         except NotFoundError:
-            raise _rows_changed(context, f"snapshot {seen.id} has expired") from None
+            raise _rows_changed(context, f"snapshot {seen_id} has expired") from None
         if now != seen:  # the table was rolled back meanwhile
             raise _rows_changed(context, "its snapshots are others")
-        why = self._keys.written_to(range(seen.id + 1, base.id + 1))
+        why = self._keys.written_to(range(seen_id + 1, base_id + 1))
         if why is not None:
             raise _rows_changed(context, why)
         self._seen = base

@@ -48,7 +48,7 @@ from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN
 from tidelake.table.read import TableScan
 from tidelake.table.update import ShownRows, check_none_wait, check_updatable
-from tidelake.table.write import CommitIdentity, WriteResult, check_writable
+from tidelake.table.write import CommitIdentity, RowCounts, WriteResult, check_writable
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate, bind, parse_filter
@@ -147,7 +147,7 @@ def delete_on_spark(
     if predicate is not None and matching.condition is None and is_metadata_only(handle, predicate):
         return delete_rows(handle, matching.given, identity=identity)  # which binds it
     if not handle.schema.primary_keys:
-        return _delete_appended(spark, handle, matching, identity)
+        return _deleted(_delete_appended(spark, handle, matching, identity))
     check_deletes_count(handle)
     snapshot = handle.snapshots.latest()
     if snapshot is None:
@@ -155,7 +155,17 @@ def delete_on_spark(
     rows = matching.of_frame(_rows_of(spark, handle, snapshot, matching.predicate))
     check_removed(handle, rows)
     rows = rows.withColumn(ROW_KIND_COLUMN, _kind(RowKind.DELETE))
-    return write_frame(handle, rows, mode="append", partition=None, identity=identity, tasks=tasks)
+    return _deleted(
+        write_frame(handle, rows, mode="append", partition=None, identity=identity, tasks=tasks)
+    )
+
+
+def _deleted(result: WriteResult) -> WriteResult:
+    return result if result.already_committed else RowCounts(deleted=result.rows).of(result)
+
+
+def _updated(result: WriteResult) -> WriteResult:
+    return result if result.already_committed else RowCounts(updated=result.rows).of(result)
 
 
 def update_on_spark(
@@ -181,7 +191,7 @@ def update_on_spark(
     new = assigned_values(rows_alike, new, targets, table=handle.identifier)
     check_columns(handle, _with_values(handle, rows_alike, new))
     if not handle.schema.primary_keys:
-        return change_on_spark(
+        changed = change_on_spark(
             spark,
             handle,
             matching.predicate,
@@ -189,14 +199,16 @@ def update_on_spark(
             columns=handle.schema.field_names,
             identity=identity,
         )
+        return _updated(changed)
     if identity.is_committed(handle):
         return WriteResult(already_committed=True)
     shown = ShownRows(handle, new.keys())
-    return done_again(
+    changed = done_again(
         handle,
         identity,
         lambda: _update_keyed(spark, handle, matching, new, shown, identity, tasks),
     )
+    return _updated(changed)
 
 
 def _delete_appended(

@@ -55,7 +55,7 @@ from tidelake.table.change_append import done_again
 from tidelake.table.found_rows import FoundRows, find_rows, read_found, read_without
 from tidelake.table.handle import TableHandle
 from tidelake.table.row_changes import RowChanges, joined_messages
-from tidelake.table.write import CommitIdentity, WriteResult
+from tidelake.table.write import UNKNOWN_COUNTS, CommitIdentity, WriteResult
 from tidelake.table.writer import delete_new_files
 from tidelake.types import RowKind
 from tidelake.types.predicate import Always, Predicate
@@ -224,7 +224,7 @@ def change_once(
         # the committer's promise: nothing became visible
         delete_new_files(handle.fileio, handle.paths, messages)
         raise
-    return result_of(committed, answer)
+    return UNKNOWN_COUNTS.of(result_of(committed, answer))
 
 
 def _task(

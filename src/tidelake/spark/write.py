@@ -53,11 +53,13 @@ from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN
 from tidelake.table.partition_spec import partition_predicate
 from tidelake.table.write import (
+    UNKNOWN_COUNTS,
     CommitIdentity,
     WriteResult,
     assigned_anew,
     check_writable,
     compact_due,
+    written_counts,
 )
 from tidelake.table.writer import delete_new_files
 from tidelake.types import RowKind
@@ -204,7 +206,10 @@ def _write_once(
         delete_new_files(handle.fileio, handle.paths, answer.messages)
         raise
     result = result_of(committed, answer)
-    return result if target.overwrite else _with_due_compactions(handle, result)
+    counts = written_counts(handle, result.rows) if made_from is None else UNKNOWN_COUNTS
+    if target.overwrite:
+        return replace(counts, deleted=None).of(result)
+    return _with_due_compactions(handle, counts.of(result))
 
 
 def _with_due_compactions(handle: TableHandle, written: WriteResult) -> WriteResult:
@@ -263,7 +268,7 @@ def publish(
 
 
 def result_of(committed: Committed, answer: TaskAnswer) -> WriteResult:
-    """What all tasks and the commit did together."""
+    """What all tasks and the commit did together; what became of rows is not among it."""
     files = [f for m in answer.messages for f in (*m.new_files, *m.compact_after)]
     # placed rows are others than those that were given; every task heard how many these were
     rows_count = answer.heard[0].rows if answer.heard else answer.rows_count

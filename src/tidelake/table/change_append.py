@@ -127,7 +127,15 @@ def _change(
     except BaseException:
         changes.abort()
         raise
-    return _committed(handle, changes, messages, snapshot, rows_count=rows_count, identity=identity)
+    return _committed(
+        handle,
+        changes,
+        messages,
+        snapshot,
+        rows_count=rows_count,
+        updates=assignments is not None,
+        identity=identity,
+    )
 
 
 def _marked(
@@ -154,6 +162,7 @@ def _committed(
     snapshot: Snapshot,
     *,
     rows_count: int,
+    updates: bool,
     identity: CommitIdentity,
 ) -> WriteResult:
     if not messages:
@@ -183,4 +192,6 @@ def _committed(
         rows=rows_count,
         files=len(files) + len(vectors),
         bytes=sum(f.file_size_bytes for f in files) + sum(f.file_size_bytes for f in vectors),
+        rows_updated=rows_count if updates else 0,
+        rows_deleted=0 if updates else rows_count,
     )

@@ -35,6 +35,7 @@ from tidelake.table.read import TableScan
 from tidelake.table.write import (
     Batches,
     CommitIdentity,
+    RowCounts,
     WriteResult,
     check_writable,
     overwrite_partitions,
@@ -206,7 +207,12 @@ def _delete_matching(
     if not handle.schema.primary_keys:
         return change_rows(handle, predicate, identity=identity)
     check_deletes_count(handle)
-    return write_batches(handle, _as_deletes(handle, _rows(handle, predicate)), identity=identity)
+    return write_batches(
+        handle,
+        _as_deletes(handle, _rows(handle, predicate)),
+        identity=identity,
+        counts=lambda found: RowCounts(deleted=found),
+    )
 
 
 def _is_true(predicate: Predicate) -> bool:

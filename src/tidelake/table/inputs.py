@@ -278,7 +278,8 @@ class _DictRows:
                 continue
             message = (
                 f"Row {number} of the data for table '{self.table}' lacks the column '{missing}',"
-                " which other rows have. Give it in every row; None writes NULL."
+                " which other rows have. Give it in every row; None writes NULL. To set some"
+                " columns only, see upsert(rows, columns=[...])."
             )
             raise InvalidInputError(
                 message, kind="column_missing", table=self.table, column=missing, row=number

@@ -1,6 +1,7 @@
 """Rows of a primary-key table found by their keys, many at a time.
 
-1. The keys are routed to partitions and buckets, as a write routes rows.
+1. The keys are routed to partitions and buckets, as a write routes rows. Where the table makes its
+   buckets as they are needed, or keys may move, any bucket may hold them.
 2. A plan of these buckets alone, pruned by the keys' bounds (or, of few keys, by the keys), tells
    which files may hold them.
 3. Each bucket's keys are sorted. Its rows come in the order of their keys, so of every batch the
@@ -103,12 +104,12 @@ class FoundByKey:
 
 
 class RowsByKey:
-    """Finds rows of one snapshot of a table whose keys stay in their buckets.
+    """Finds rows of one snapshot of a table by their keys.
 
     Parameters
     ----------
     context : ReadContext
-        A primary-key table with a fixed number of buckets, all of it written with that number.
+        A primary-key table; one with a fixed number of buckets is all written with that number.
     snapshot : Snapshot
         What is looked at.
     manifests : ManifestCache
@@ -140,12 +141,14 @@ class RowsByKey:
         self._predicate = predicate
         self._keys = context.fields(tuple(schema.primary_keys))
         self._spec = MergeSpec.of(schema, options)
-        self._router = Router(
-            [schema.field(name) for name in schema.partition_keys],
-            [schema.field(name) for name in schema.bucket_keys],
-            buckets_count=options.get(declared.BUCKET),
-            function=options.get(declared.BUCKET_FUNCTION_TYPE),
-        )
+        self._router: Router | None = None
+        if options.get(declared.BUCKET) > 0 and not schema.keys_may_move:
+            self._router = Router(
+                [schema.field(name) for name in schema.partition_keys],
+                [schema.field(name) for name in schema.bucket_keys],
+                buckets_count=options.get(declared.BUCKET),
+                function=options.get(declared.BUCKET_FUNCTION_TYPE),
+            )
 
     def find(self, keys: pa.RecordBatch) -> FoundByKey:
         """Look keys up.
@@ -176,32 +179,44 @@ class RowsByKey:
         if not len(known):
             return
         rows = keys.take(pa.array(known)) if len(known) < keys.num_rows else keys
-        searches = {
-            (piece.partition, piece.bucket): SortedKeys(
-                [piece.rows.column(name) for name in self._spec.key_columns],
-                self._spec.key_types,
-                piece.rows.column(_ORDINAL).to_numpy(),
-            )
-            for piece in self._router.route(rows.append_column(_ORDINAL, pa.array(known)), None)
-        }
         own = [] if self._predicate is None else [self._predicate]
         predicate = conjoin([*own, *_bounds(rows, self._keys, self._context.schema.fields)])
+        names = tuple(field.name for field in self._keys)
+        everywhere: SortedKeys | None = None
+        searches: dict[tuple[bytes, int], SortedKeys] = {}
+        if self._router is None:
+            types = [field.type for field in self._keys]
+            everywhere = SortedKeys([rows.column(name) for name in names], types, known)
+        else:
+            names = tuple(self._spec.key_columns)
+            searches = self._searches(self._router, rows.append_column(_ORDINAL, pa.array(known)))
         plan = plan_scan(
             self._context,
             self._snapshot,
             manifests=self._manifests,
             predicate=predicate,
-            places=searches.keys(),
+            places=None if everywhere is not None else searches.keys(),
         )
-        columns = tuple(dict.fromkeys((*self._spec.key_columns, *self._columns)))
+        columns = tuple(dict.fromkeys((*names, *self._columns)))
         for split in plan.splits:
-            search = searches[split.partition, split.bucket]
+            search = everywhere or searches[split.partition, split.bucket]
             for batch in read_split(self._context, split, columns=columns, predicate=predicate):
-                sought, positions = search.found_in(
-                    [batch.column(name) for name in self._spec.key_columns]
-                )
+                sought, positions = search.found_in([batch.column(name) for name in names])
                 if len(sought):
                     yield sought, batch.select(list(self._columns)).take(pa.array(positions))
+
+    def _searches(
+        self, router: Router, rows: pa.RecordBatch
+    ) -> dict[tuple[bytes, int], SortedKeys]:
+        """The keys to look for in each bucket."""
+        return {
+            (piece.partition, piece.bucket): SortedKeys(
+                [piece.rows.column(name) for name in self._spec.key_columns],
+                self._spec.key_types,
+                piece.rows.column(_ORDINAL).to_numpy(),
+            )
+            for piece in router.route(rows, None)
+        }
 
 
 def _bounds(

@@ -40,6 +40,7 @@ from tidelake.table.rescale import rescale_table, with_buckets
 from tidelake.table.row_view import ROW_VIEWS, RowView
 from tidelake.table.system_table import MetadataTable, SystemTable
 from tidelake.table.time_travel import Moment, Time, option_moment
+from tidelake.table.update import upsert_columns
 from tidelake.table.versions import Versions
 from tidelake.table.write import CommitIdentity, WriteResult, check_writable, write_rows
 from tidelake.table.write_session import WriteSession
@@ -249,17 +250,54 @@ class Table(Conversions, Alterations, Modifications, Versions):
         self,
         data: object,
         *,
+        columns: Sequence[str] | None = None,
         commit_user: str | None = None,
         commit_identifier: int | None = None,
         options: Mapping[str, object] | None = None,
     ) -> WriteResult:
-        """Insert rows, or replace those of the same primary key; as :meth:`write`."""
+        """Insert rows, or replace those of the same primary key; as :meth:`write`.
+
+        Parameters
+        ----------
+        data, commit_user, commit_identifier, options
+            As of :meth:`write`.
+        columns : sequence of str, optional
+            Set these columns only, for the merge engine ``deduplicate``: the rows hold the primary
+            key and these, each key once; what else they hold is left out. A key that is there keeps
+            its other columns; a new one has defaults in them, or null. The old rows are read, as by
+            :meth:`update`, and as there no other commit's change is lost.
+
+        Raises
+        ------
+        InvalidInputError
+            As of :meth:`write` and :meth:`update`; with `columns` also a key that is given twice,
+            or that is new where a column not named is NOT NULL without a default.
+        UnsupportedError
+            The table has no primary key, or `columns` is given for another merge engine.
+        ConflictError, OutcomeUnknownError
+            As of :meth:`update`.
+
+        Examples
+        --------
+        >>> import tempfile, tidelake
+        >>> catalog = tidelake.open(tempfile.mkdtemp())
+        >>> columns = {"k": "BIGINT", "n": "INT", "s": "STRING"}
+        >>> table = catalog.create_table("db.t", columns, primary_keys=["k"])
+        >>> _ = table.upsert([{"k": 1, "n": 10, "s": "one"}])
+        >>> _ = table.upsert([{"k": 1, "n": 11}, {"k": 2, "n": 20}], columns=["n"])
+        >>> table.to_arrow().sort_by("k").to_pylist()
+        [{'k': 1, 'n': 11, 's': 'one'}, {'k': 2, 'n': 20, 's': None}]
+        """
         if not self.primary_keys:
             message = (
                 f"Table '{self.identifier}' has no primary key to upsert by: use write(), or create"
                 " it with primary_keys=[...]."
             )
             raise UnsupportedError(message, kind="upsert_append", table=self.identifier)
+        if columns is not None:
+            handle = self._for_call(options)
+            identity = CommitIdentity.of(handle, commit_user, commit_identifier)
+            return upsert_columns(handle, data, columns, identity=identity)
         return self.write(
             data, commit_user=commit_user, commit_identifier=commit_identifier, options=options
         )

@@ -1,5 +1,8 @@
 """Updates rows: gives some columns of the rows that match new values, in one commit.
 
+An upsert of some columns is the same for rows that are found by their keys
+(:func:`upsert_columns`); rows of new keys are inserted in the same commit.
+
 1. An append table: :mod:`tidelake.table.change_append`.
 2. A primary-key table: the rows of the newest snapshot that match are read, computed, and written
    back whole with the kind ``+U``; the merge does the rest. Where another commit wrote to their
@@ -20,14 +23,16 @@ they have to be compacted first.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from tidelake.codec.row_codes import rows_differ
-from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.codec.sorted_keys import SortedKeys
+from tidelake.commit.since_seen import EMPTY_TABLE
+from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
 from tidelake.merge import MergeSpec, merge_buffer
 from tidelake.merge.spec import AGGREGATION, DEDUPLICATE, PARTIAL_UPDATE
@@ -35,21 +40,28 @@ from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.scan import live_buckets, plan_scan
+from tidelake.table.arguments import column_names
 from tidelake.table.assignments import Assignments
 from tidelake.table.change_append import change_rows, done_again
 from tidelake.table.handle import TableHandle
+from tidelake.table.inputs import record_batches
 from tidelake.table.read import TableScan
+from tidelake.table.rows_by_key import FoundByKey, RowsByKey
 from tidelake.table.write import (
     CommitIdentity,
+    RowCounts,
     WriteResult,
     check_writable,
     commit_rows,
     new_writer,
 )
-from tidelake.types import RowKind
+from tidelake.types import DataField, RowKind
+from tidelake.types.arrow import to_arrow_schema, to_arrow_type
+from tidelake.types.conform import conform
+from tidelake.types.default_value import default_scalars, filled_in
 from tidelake.types.predicate import Always, Predicate, bind, parse_filter
 
-__all__ = ["ShownRows", "check_none_wait", "check_updatable", "update_rows"]
+__all__ = ["ShownRows", "check_none_wait", "check_updatable", "update_rows", "upsert_columns"]
 
 
 def update_rows(
@@ -218,4 +230,160 @@ def _update_keyed(
     except BaseException:
         writer.abort()
         raise
-    return commit_rows(handle, writer, identity=identity, made_from=snapshot)
+    counts = RowCounts(updated=writer.rows_count)
+    return commit_rows(handle, writer, identity=identity, made_from=snapshot, counts=counts)
+
+
+def upsert_columns(
+    handle: TableHandle, data: object, columns: Sequence[str], *, identity: CommitIdentity
+) -> WriteResult:
+    """Upsert some columns; see :meth:`tidelake.table.Table.upsert`.
+
+    Costs a read of the rows of the keys given; memory: the rows given, and the old ones.
+    """
+    check_writable(handle)
+    chosen = _chosen_columns(handle, columns)
+    given = _rows_of_columns(handle, data, chosen)
+    if identity.is_committed(handle):
+        return WriteResult(already_committed=True)
+    if not given.num_rows:
+        return WriteResult()
+    return done_again(handle, identity, lambda: _upsert_once(handle, given, chosen, identity))
+
+
+def _chosen_columns(handle: TableHandle, columns: Sequence[str]) -> tuple[DataField, ...]:
+    """The columns to set, in the table's order."""
+    schema, table = handle.schema, handle.identifier
+    engine = handle.options.get(declared.MERGE_ENGINE)
+    if engine != DEDUPLICATE:
+        message = (
+            f"Table '{table}' has the merge engine '{engine}', and columns= is for 'deduplicate',"
+            " which replaces whole rows: write all columns, with None where nothing is to come."
+        )
+        raise UnsupportedError(message, kind="upsert_columns", table=table)
+    names = column_names(columns, schema.field_names, table=table)
+    for name in names:
+        if name not in schema.field_names:
+            message = (
+                f"columns= names '{shortened(name)}', which table '{table}' has not."
+                f"{near_names(name, schema.field_names)} Its columns are:"
+                f" {', '.join(schema.field_names)}."
+            )
+            raise InvalidInputError(message, kind="column_unknown", table=table, column=name)
+    keys = schema.primary_keys
+    chosen = tuple(f for f in schema.fields if f.name in names and f.name not in keys)
+    if not chosen:
+        message = f"columns= names no column of table '{table}' beside its key: name some."
+        raise InvalidInputError(message, kind="bad_argument", table=table)
+    return chosen
+
+
+def _rows_of_columns(
+    handle: TableHandle, data: object, chosen: Sequence[DataField]
+) -> pa.RecordBatch:
+    """The keys and the columns to set, as they are stored; other columns are left out."""
+    schema, table = handle.schema, handle.identifier
+    keys = list(schema.primary_keys)
+    wanted = [schema.field(name) for name in keys] + list(chosen)
+    names = {f.name for f in wanted}
+    others = [f.name for f in schema.fields if f.name not in names]
+    defaults = default_scalars(wanted, zone=handle.env.zone)
+    # a column to set is given, whether it has a default or not
+    required = [replace(f, default_value=None) for f in wanted]
+    read = [*required, *(schema.field(name) for name in others)]
+    parts: list[pa.RecordBatch] = []
+    count = 0
+    for batch in record_batches(data, read, table=table, optional=others):
+        kept = [name for name in batch.schema.names if name not in others]
+        rows = conform(batch.select(kept), required, table=table, first_row=count)
+        parts.append(filled_in(rows, defaults))
+        count += batch.num_rows
+    if not count:
+        return pa.RecordBatch.from_pylist([], schema=to_arrow_schema(wanted))
+    (given,) = pa.Table.from_batches(parts).combine_chunks().to_batches()
+    types = [schema.field(name).type for name in keys]
+    repeated = SortedKeys([given.column(name) for name in keys], types).repeated()
+    if repeated is not None:
+        key = given.select(keys).slice(repeated, 1).to_pylist()[0]
+        message = (
+            f"The rows for table '{table}' have {shortened(str(key))} more than once, and columns="
+            " does not say which of them is the last: give each key once."
+        )
+        raise InvalidInputError(message, kind="key_twice", table=table)
+    return given
+
+
+def _upsert_once(
+    handle: TableHandle,
+    given: pa.RecordBatch,
+    chosen: Sequence[DataField],
+    identity: CommitIdentity,
+) -> WriteResult:
+    handle.schemas.check_same(handle.schema, table=handle.identifier)
+    snapshot = handle.snapshots.latest()
+    changed, added = None, given
+    if snapshot is not None:
+        check_none_wait(handle, snapshot)
+        finder = RowsByKey(
+            replace(handle.read_context(), is_of_all_rows=True),
+            snapshot,
+            manifests=handle.manifests,
+            columns=handle.schema.field_names,
+        )
+        found = finder.find(given.select(list(handle.schema.primary_keys)))
+        added = given.filter(pa.array(~found.is_found))
+        if found.rows.num_rows:
+            changed = _with_columns(found, given, chosen)
+            ShownRows(handle, [f.name for f in chosen]).check(found.rows, changed)
+    new = _new_rows(handle, added)
+    base_id = 0 if snapshot is None else snapshot.id
+    writer = new_writer(handle, user=identity.user, base_snapshot_id=base_id, fills_defaults=False)
+    try:
+        for rows, kind in ((changed, RowKind.UPDATE_AFTER), (new, RowKind.INSERT)):
+            if rows is not None:
+                writer.write(rows, np.full(rows.num_rows, kind, np.int8))
+    except BaseException:
+        writer.abort()
+        raise
+    made_from = snapshot or EMPTY_TABLE
+    counts = RowCounts(inserted=added.num_rows, updated=given.num_rows - added.num_rows)
+    return commit_rows(handle, writer, identity=identity, made_from=made_from, counts=counts)
+
+
+def _with_columns(
+    found: FoundByKey, given: pa.RecordBatch, chosen: Sequence[DataField]
+) -> pa.RecordBatch:
+    """The rows found, with the columns that were given for their keys."""
+    known = np.flatnonzero(found.is_found)
+    order = np.empty(len(known), np.intp)
+    order[found.places[known]] = known
+    new = given.take(pa.array(order))
+    names = {f.name for f in chosen}
+    old = found.rows
+    columns = [(new if name in names else old).column(name) for name in old.schema.names]
+    return pa.RecordBatch.from_arrays(columns, schema=old.schema)
+
+
+def _new_rows(handle: TableHandle, given: pa.RecordBatch) -> pa.RecordBatch | None:
+    """Whole rows of keys that are new: other columns have their default, or are null."""
+    schema, table = handle.schema, handle.identifier
+    if not given.num_rows:
+        return None
+    defaults = default_scalars(schema.fields, zone=handle.env.zone)
+    columns = []
+    for place, field in enumerate(schema.fields):
+        if field.name in given.schema.names:
+            columns.append(given.column(field.name))
+        elif place in defaults:
+            columns.append(pa.repeat(defaults[place], given.num_rows))
+        elif field.type.nullable:
+            columns.append(pa.nulls(given.num_rows, to_arrow_type(field.type)))
+        else:
+            key = given.select(list(schema.primary_keys)).slice(0, 1).to_pylist()[0]
+            message = (
+                f"{given.num_rows} keys are new in table '{table}', as {shortened(str(key))}, and"
+                f" its column '{field.name}' is NOT NULL without a default: give it too, in"
+                " columns= and in the rows."
+            )
+            raise InvalidInputError(message, kind="null_value", table=table, column=field.name)
+    return pa.RecordBatch.from_arrays(columns, schema=to_arrow_schema(schema.fields))

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.commit import Committed
+from tidelake.commit.since_seen import EmptyTable
 from tidelake.errors import (
     InvalidInputError,
     OutcomeUnknownError,
@@ -53,7 +54,9 @@ from tidelake.types.predicate import In, Predicate, conjoin
 from tidelake.types.values import arrow_to_storage, storage_to_arrow, to_storage
 
 __all__ = [
+    "UNKNOWN_COUNTS",
     "CommitIdentity",
+    "RowCounts",
     "WriteResult",
     "assigned_anew",
     "check_writable",
@@ -65,6 +68,7 @@ __all__ = [
     "partial_overwrite_error",
     "write_batches",
     "write_rows",
+    "written_counts",
 ]
 
 KEYS_IN_PREDICATE_MAX = 1_000
@@ -101,6 +105,11 @@ class WriteResult:
         Buckets of a primary-key table to which another writer committed while this one wrote. The
         rows of both are there; of two rows of one key the larger sequence number wins, and not the
         later commit.
+    rows_inserted, rows_updated, rows_deleted : int or None
+        What became of rows, where it is known without a look at what was there; None where it is
+        not. A write to an append table inserts all of its rows. Updates, deletes by a condition and
+        upserts of some columns read the old rows, so that they know. A plain upsert, a delete by
+        keys and an overwrite do not.
     """
 
     snapshot_ids: tuple[int, ...] = ()
@@ -110,6 +119,37 @@ class WriteResult:
     already_committed: bool = False
     compactions_dropped: int = 0
     buckets_interleaved: int = 0
+    rows_inserted: int | None = 0
+    rows_updated: int | None = 0
+    rows_deleted: int | None = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """How many rows a write inserted, updated and deleted; None where it is not known."""
+
+    inserted: int | None = 0
+    updated: int | None = 0
+    deleted: int | None = 0
+
+    def of(self, result: WriteResult) -> WriteResult:
+        """The result with these counts."""
+        return replace(
+            result,
+            rows_inserted=self.inserted,
+            rows_updated=self.updated,
+            rows_deleted=self.deleted,
+        )
+
+
+UNKNOWN_COUNTS = RowCounts(None, None, None)
+
+
+def written_counts(handle: TableHandle, rows_count: int) -> RowCounts:
+    """What a plain write does: without a primary key every row is a new one."""
+    if handle.schema.primary_keys and rows_count:
+        return UNKNOWN_COUNTS
+    return RowCounts(inserted=rows_count)
 
 
 def joined(results: Sequence[WriteResult]) -> WriteResult:
@@ -121,7 +161,15 @@ def joined(results: Sequence[WriteResult]) -> WriteResult:
         bytes=sum(r.bytes for r in results),
         compactions_dropped=sum(r.compactions_dropped for r in results),
         buckets_interleaved=sum(r.buckets_interleaved for r in results),
+        rows_inserted=_sum([r.rows_inserted for r in results]),
+        rows_updated=_sum([r.rows_updated for r in results]),
+        rows_deleted=_sum([r.rows_deleted for r in results]),
     )
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,15 +284,24 @@ def assigned_anew(
 
 
 def write_batches(
-    handle: TableHandle, batches: Batches, *, identity: CommitIdentity
+    handle: TableHandle,
+    batches: Batches,
+    *,
+    identity: CommitIdentity,
+    counts: Callable[[int], RowCounts] | None = None,
 ) -> WriteResult:
-    """Add rows in one commit."""
+    """Add rows in one commit; `counts` says what became of them, given their number."""
     return _write(
         handle,
         batches,
         identity=identity,
         writer=lambda: new_writer(handle, user=identity.user),
-        commit=lambda out: commit_rows(handle, out, identity=identity),
+        commit=lambda out: commit_rows(
+            handle,
+            out,
+            identity=identity,
+            counts=None if counts is None else counts(out.rows_count),
+        ),
     )
 
 
@@ -253,13 +310,15 @@ def commit_rows(
     writer: TableWriter,
     *,
     identity: CommitIdentity,
-    made_from: Snapshot | None = None,
+    made_from: Snapshot | EmptyTable | None = None,
     only_compacts: bool = False,
+    counts: RowCounts | None = None,
 ) -> WriteResult:
     """Publish what a writer took, and let go of it; rows take due full compactions along.
 
     With `made_from` it is a conflict if others wrote to the rows' keys since that snapshot. With
     `only_compacts` it is one if none of the compactions happened, and their files are deleted.
+    `counts` says what became of the rows; by default what is known of any write.
     """
     if writer.rows_count:
         try:
@@ -280,7 +339,7 @@ def commit_rows(
             check_not_overtaken(handle.identifier, committed)
         return committed
 
-    return _commit(writer, publish)
+    return (counts or written_counts(handle, writer.rows_count)).of(_commit(writer, publish))
 
 
 def overwrite_partitions(
@@ -310,7 +369,7 @@ def overwrite_partitions(
     partitions = "dynamic" if dynamic else static
     if handle.schema.keys_may_move and partitions is not None:
         batches = _none_given(handle, batches)
-    return _write(
+    result = _write(
         handle,
         batches,
         identity=identity,
@@ -326,6 +385,9 @@ def overwrite_partitions(
             ),
         ),
     )
+    if result.already_committed:
+        return result
+    return replace(written_counts(handle, result.rows), deleted=None).of(result)
 
 
 def _none_given(handle: TableHandle, batches: Batches) -> Batches:

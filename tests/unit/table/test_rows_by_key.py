@@ -163,3 +163,21 @@ def test_an_empty_batch_of_keys_finds_nothing(catalog):
     found = finder(table, ["v"]).find(keys_of(table, []))
     assert found.places.dtype == np.intp
     assert found.beside(0, 0)[0].type == pa.int32()
+
+
+@pytest.mark.parametrize("options", [{}, {"dynamic-bucket.target-row-num": "3"}])
+def test_keys_are_found_where_any_bucket_may_hold_them(catalog, options):
+    for name, partition_keys in (("db.dynamic", []), ("db.moving", ["v"])):
+        table = catalog.create_table(
+            name,
+            {"k": "BIGINT", "v": "INT"},
+            primary_keys=["k"],
+            partition_keys=partition_keys,
+            options=options,
+        )
+        table.write([{"k": k, "v": k % 3} for k in range(20)])
+        table.write([{"k": k, "v": 7} for k in range(0, 20, 2)])
+        keys = [5, 40, 6, 5, 19]
+        found = finder(table, ["v"]).find(keys_of(table, [{"k": k} for k in keys]))
+        (values,) = found.beside(0, len(keys))
+        assert values.to_pylist() == [2, None, 7, 2, 1]

@@ -20,7 +20,7 @@ from tidelake.errors import ConflictError, InvalidInputError, UnsupportedError
 from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.snapshot import CommitKind
 from tidelake.table import change_append
-from tidelake.table.write import WriteResult
+from tidelake.table.write import WriteResult, joined
 from tidelake.telemetry import Env
 
 SCHEMA = pa.schema([("p", pa.string()), ("k", pa.int64()), ("n", pa.int64()), ("s", pa.string())])
@@ -615,3 +615,151 @@ def test_any_updates_equal_those_of_a_list(layout, operations):
         checked(table, rows)
     for snapshot_id, expected in states.items():
         assert rows_in(table, snapshot_id=snapshot_id) == expected
+
+
+# ---- upserts of some columns
+
+
+PLAIN = [name for name in KEYED if name != "partial update"]
+
+
+@pytest.mark.parametrize("layout", PLAIN)
+def test_an_upsert_of_some_columns_keeps_the_others(layout):
+    table = filled(layout)
+    model = {k: row_of(k) for k in range(18)}
+    keys = table.primary_keys
+    given = [row_of(k) | {"s": "new", "n": -1} for k in (3, 7, 40, 41)]
+    wanted = [name for name in SCHEMA.names if name in {*keys, "s"}]
+    result = table.upsert([{name: row[name] for name in wanted} for row in given], columns=["s"])
+    assert result.rows == 4
+    assert len([s for s in table.history().to_pylist() if s["commit_kind"] == "APPEND"]) == 4
+    for row in given:
+        new = dict.fromkeys(SCHEMA.names) | {name: row[name] for name in keys}
+        model[row["k"]] = model.get(row["k"], new) | {"s": "new"}
+    checked(table, list(model.values()))
+    table.upsert(pa.Table.from_pylist(given), columns=["n"])  # what is not named is left out
+    for row in given:
+        model[row["k"]] |= {"n": -1}
+    checked(table, list(model.values()))
+    assert table.upsert([], columns=["n"]) == WriteResult()
+
+
+@pytest.mark.parametrize("layout", PLAIN)
+def test_an_upsert_of_some_columns_into_an_empty_table_inserts(layout):
+    table = new_table(layout)
+    keys = table.primary_keys
+    table.upsert([{k: row_of(1)[k] for k in keys} | {"n": 5}], columns="n")
+    assert rows_in(table)[0]["n"] == 5
+
+
+@pytest.mark.parametrize("layout", ["fixed", "dynamic", "marked"])
+@pytest.mark.parametrize("before", [0, 3])
+def test_another_commit_at_the_same_moment_is_not_undone_by_some_columns(layout, before):
+    fileio = Meddled()
+    table = new_table(layout, fileio=fileio)
+    if before:
+        table.write([row_of(k) for k in range(before)])
+    fileio.meddle = lambda: table.write([row_of(2) | {"s": "theirs"}])
+    table.upsert([{"k": 2, "n": 20}, {"k": 9, "n": 90}], columns=["n"])
+    assert rows_in(table, filter="k = 2") == [row_of(2) | {"s": "theirs", "n": 20}]
+    new = {"p": None, "k": 9, "n": 90, "s": None}
+    assert rows_in(table, filter="k = 9") == [new]
+
+
+def test_new_keys_get_defaults_and_refuse_to_lack_what_is_not_null():
+    table = new_table(schema={"k": "INT", "a": "INT", "b": "INT", "c": "INT NOT NULL"})
+    table.write([{"k": 1, "a": None, "b": 2, "c": 3}])
+    table.alter(tidelake.UpdateColumnDefaultValue("a", "7"))
+    with pytest.raises(InvalidInputError, match=r"'k': 5.*'c' is NOT NULL without a default"):
+        table.upsert([{"k": 1, "b": 1}, {"k": 5, "b": 1}], columns=["b"])
+    assert rows_in(table) == [{"k": 1, "a": None, "b": 2, "c": 3}]
+    table.upsert([{"k": 1, "b": None, "c": 4}, {"k": 5, "b": 1, "c": 9}], columns=["b", "c"])
+    old = {"k": 1, "a": None, "b": None, "c": 4}
+    assert rows_in(table) == [old, {"k": 5, "a": 7, "b": 1, "c": 9}]
+    with pytest.raises(InvalidInputError, match="lacks the column 'a'"):
+        table.upsert([{"k": 1}], columns=["a"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "kind"),
+    [
+        ([{"k": 1, "n": 1}, {"k": 1, "n": 2}], ["n"], "key_twice"),
+        ([{"k": 1, "n": 1}], ["m"], "column_unknown"),
+        ([{"k": 1, "n": 1}], ["k"], "bad_argument"),
+        ([{"k": 1, "n": 1}], [], "bad_argument"),
+        ([{"k": 1, "n": 1}], ["n", "n"], "column_twice"),
+        ([{"n": 1}], ["n"], "column_missing"),
+        ([{"k": 1, "n": "x"}], ["n"], "bad_value"),
+        ([{"k": None, "n": 1}], ["n"], "null_value"),
+        ([{"k": 1, "n": 1}, {"k": 2}], ["n"], "column_missing"),
+        ([{"k": 1, "n": 1, "x": 2}], ["n"], "column_unknown"),
+    ],
+)
+def test_what_cannot_be_upserted_by_columns_is_refused(rows, columns, kind):
+    table = filled()
+    newest = table.latest_snapshot_id
+    with pytest.raises(InvalidInputError, match=r"db\.t|columns=") as caught:
+        table.upsert(rows, columns=columns)
+    assert caught.value.kind == kind
+    assert table.latest_snapshot_id == newest
+
+
+@pytest.mark.parametrize("engine", ["partial-update", "aggregation", "first-row"])
+def test_other_engines_take_no_upsert_of_some_columns(engine):
+    table = filled(options={"merge-engine": engine})
+    with pytest.raises(UnsupportedError, match=engine) as caught:
+        table.upsert([{"k": 3, "n": 1}], columns=["n"])
+    assert caught.value.kind == "upsert_columns"
+
+
+def test_an_upsert_of_an_older_sequence_is_refused():
+    table = filled(options={"sequence.field": "n"})
+    with pytest.raises(InvalidInputError, match="older"):
+        table.upsert([{"k": 3, "n": 1}], columns=["n"])
+    table.upsert([{"k": 3, "s": "x"}], columns=["s"])
+    assert rows_in(table, filter="k = 3") == [row_of(3) | {"s": "x"}]
+
+
+def test_an_upsert_of_some_columns_is_committed_once():
+    table = filled()
+    once = {"commit_user": "me", "commit_identifier": 1}
+    assert table.upsert([{"k": 3, "n": 1}], columns=["n"], **once).rows == 1
+    assert table.upsert([{"k": 3, "n": 2}], columns=["n"], **once).already_committed
+    assert rows_in(table, filter="k = 3")[0]["n"] == 1
+
+
+# ---- what a result knows
+
+
+def counts(result):
+    return result.rows_inserted, result.rows_updated, result.rows_deleted
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_result_says_what_became_of_rows_where_it_knows(layout):
+    table = new_table(layout)
+    keyed = layout in KEYED
+    rows = [row_of(k) for k in range(6)]
+    assert counts(table.write(rows)) == ((None,) * 3 if keyed else (6, 0, 0))
+    assert counts(table.update({"n": 9}, "k < 2")) == (0, 2, 0)
+    assert counts(table.update({"n": 9}, "k > 90")) == (0, 0, 0)
+    if layout in {"fixed", "dynamic", "marked"}:
+        given = [{"k": k, "n": 1} for k in (1, 2, 3, 70)]
+        assert counts(table.upsert(given, columns=["n"])) == (1, 3, 0)
+        assert counts(table.delete([{"k": 1}, {"k": 500}])) == (None, None, None)
+        assert counts(table.delete("k = 2")) == (0, 0, 1)
+    elif not keyed:
+        assert counts(table.delete("k = 2")) == (0, 0, 1)
+    assert counts(table.compact(full=True)) == (0, 0, 0)
+    with table.writer() as out:
+        out.write(rows)
+    assert counts(out.result) == ((None,) * 3 if keyed else (6, 0, 0))
+    if layout == "append":
+        assert counts(table.write(rows, mode="overwrite")) == (6, 0, None)
+
+
+def test_results_together_know_what_each_of_them_knows():
+    known, unknown = WriteResult(rows_inserted=2), WriteResult(rows_inserted=None)
+    assert joined([known, known]).rows_inserted == 4
+    assert joined([known, unknown]).rows_inserted is None
+    assert joined([known, unknown]).rows_updated == 0

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from tidelake.table import _optional
+from tidelake.table.python_values import pandas_frame
+from tidelake.types import DataField
 
 __all__ = ["Conversions"]
 
@@ -20,9 +23,23 @@ class Conversions(abc.ABC):
         """The rows as an Arrow table."""
 
     def to_pandas(self, **scan: Any) -> Any:
-        """The rows as a pandas data frame; arguments as of :meth:`to_arrow`."""
+        """The rows as a pandas data frame; arguments as of :meth:`to_arrow`.
+
+        Lists are NumPy arrays, rows and maps dicts, and variants what Python has for their values:
+        dicts, lists, text, numbers. A frame with such columns can be written back.
+
+        Raises
+        ------
+        InvalidInputError
+            A map has a key twice, which no dict has.
+        """
         _optional.load("pandas", for_what="to_pandas()")
-        return self.to_arrow(**scan).to_pandas()
+        rows, fields, table = self._typed_rows(**scan)
+        return pandas_frame(rows, fields, table=table)
+
+    def _typed_rows(self, **scan: Any) -> tuple[pa.Table, Sequence[DataField], str]:
+        """The rows, the columns whose Paimon types are known, and a name."""
+        return self.to_arrow(**scan), (), ""
 
     def to_polars(self, **scan: Any) -> Any:
         """The rows as a Polars data frame; arguments as of :meth:`to_arrow`."""

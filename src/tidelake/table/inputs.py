@@ -150,7 +150,7 @@ def _from_pandas(frame: Any, fields: Sequence[DataField], *, table: str) -> pa.T
         for f in fields
         if (f.type.is_nested or f.type.root is TypeRoot.VARIANT)
         and names.count(f.name) == 1
-        and frame[f.name].dtype == object
+        and (frame[f.name].dtype == object or f.type.root is TypeRoot.VARIANT)
     ]
     plain = frame.drop(columns=[f.name for f in nested])
     try:
@@ -168,7 +168,9 @@ def _from_pandas(frame: Any, fields: Sequence[DataField], *, table: str) -> pa.T
                 rows = rows.set_column(place, field.name, column.cast(wanted))
     for field in nested:
         # Arrow would guess at what the lists and dicts are
-        values = [None if isinstance(v, float) and v != v else v for v in frame[field.name]]
+        column = frame[field.name]
+        pairs = zip(column.tolist(), column.isna(), strict=True)
+        values = [None if is_null else value for value, is_null in pairs]
         rows = rows.append_column(field.name, [_array(field.name, values, field, table)])
     return rows
 

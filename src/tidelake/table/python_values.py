@@ -1,4 +1,6 @@
-"""Python values that Arrow would change without a word on their way into a column.
+"""Python values on their way into a column, and out of it into other libraries' frames.
+
+Arrow would change some without a word on their way in.
 
 ``pyarrow.array(values, type)`` makes 1 of 1.5, a day of a time, an instant of a number, infinity of
 1e300, and reads a time without a zone as UTC. A table takes what it is given or refuses it, so such
@@ -9,7 +11,7 @@ values are found first:
 3. Lists, maps and structs are asked about what is inside them; a dict with a key that the struct
    has not would lose it.
 
-Variants are encoded here: any JSON-like object is one (:mod:`tidelake.types.variant`).
+Variants are encoded and decoded here: any JSON-like object is one (:mod:`tidelake.types.variant`).
 
 What Arrow refuses itself (text for a number, a number out of range) is left to it.
 """
@@ -18,17 +20,19 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from tidelake.types import DataType, TypeRoot
-from tidelake.types.variant import encode_variant
+from tidelake.errors import InvalidInputError, shortened
+from tidelake.types import DataField, DataType, TypeRoot
+from tidelake.types.variant import decode_variant, encode_variant
 
-__all__ = ["changed_value", "stored_values"]
+__all__ = ["changed_value", "pandas_frame", "stored_values"]
 
 FLOAT32_LIMIT = float.fromhex("0x1.ffffffp127")
 """Half a step above the largest float32: from here on a number is rounded to infinity."""
@@ -125,7 +129,7 @@ def stored_values(values: Sequence[object], data_type: DataType) -> Sequence[obj
 
 
 def _has_variant(data_type: DataType) -> bool:
-    return data_type.root is TypeRoot.VARIANT or any(map(_has_variant, data_type.children))
+    return _has_root(data_type, {TypeRoot.VARIANT})
 
 
 def _stored(value: Any, data_type: DataType) -> object:
@@ -146,6 +150,95 @@ def _stored(value: Any, data_type: DataType) -> object:
         name: t for (_, name), t in zip(data_type.child_fields, data_type.children, strict=True)
     }
     return {k: _stored(v, types[k]) if k in types else v for k, v in value.items()}
+
+
+def pandas_frame(rows: pa.Table, fields: Sequence[DataField], *, table: str) -> Any:
+    """Give rows as a pandas frame: maps are dicts, variants what Python has for them.
+
+    Parameters
+    ----------
+    rows : pyarrow.Table
+        The rows.
+    fields : sequence of DataField
+        The columns that are the table's; others are taken as they are.
+    table : str
+        Its name, for messages.
+
+    Raises
+    ------
+    InvalidInputError
+        A map has a key twice, which no dict has.
+    CorruptError
+        A value is no variant.
+
+    Notes
+    -----
+    A map with keys of a nested type stays a list of pairs: a dict cannot have such keys. Variants
+    are decoded one by one, some microseconds each.
+    """
+    own = {f.name: f.type for f in fields}
+    frame = rows.select([n for n in rows.column_names if not _is_made(n, own)]).to_pandas()
+    for place, name in enumerate(rows.column_names):
+        if _is_made(name, own):
+            try:
+                values = [_python_value(v, own[name]) for v in rows.column(name).to_pylist()]
+            except _TwiceError as error:
+                message = (
+                    f"Column '{name}' of table '{table}' has a map with the key"
+                    f" {shortened(repr(error.args[0]))} twice, which no dict has: read it with"
+                    " to_arrow()."
+                )
+                raise InvalidInputError(
+                    message, kind="map_key_twice", table=table, column=name
+                ) from error
+            objects = np.empty(len(values), dtype=object)
+            objects[:] = values
+            frame.insert(place, name, objects)
+    return frame
+
+
+class _TwiceError(Exception):
+    """A map has a key, the argument, twice."""
+
+
+def _is_made(name: str, types: Mapping[str, DataType]) -> bool:
+    """Whether a column's values are made here: variants and maps among or inside them."""
+    return name in types and _has_root(types[name], _MADE)
+
+
+_MADE = frozenset({TypeRoot.VARIANT, TypeRoot.MAP, TypeRoot.MULTISET})
+
+
+def _has_root(data_type: DataType, roots: Collection[TypeRoot]) -> bool:
+    return data_type.root in roots or any(_has_root(c, roots) for c in data_type.children)
+
+
+def _python_value(value: Any, data_type: DataType) -> object:
+    """A value as Arrow gives it in Python, with its maps as dicts and its variants decoded."""
+    if value is None or not _has_root(data_type, _MADE):
+        return value
+    match data_type.root:
+        case TypeRoot.VARIANT:
+            return decode_variant(value["value"], value["metadata"])
+        case TypeRoot.ARRAY:
+            return [_python_value(v, data_type.children[0]) for v in value]
+        case TypeRoot.MAP | TypeRoot.MULTISET:
+            key_type = data_type.children[0]
+            pairs = value
+            if data_type.root is TypeRoot.MAP:
+                pairs = [(k, _python_value(v, data_type.children[1])) for k, v in value]
+            if key_type.is_nested or key_type.root is TypeRoot.VARIANT:
+                return pairs
+            made = dict(pairs)
+            if len(made) < len(pairs):
+                keys = [key for key, _ in pairs]
+                raise _TwiceError(next(key for key in keys if keys.count(key) > 1))
+            return made
+    types = [name for _, name in data_type.child_fields]
+    return {
+        name: _python_value(value[name], child)
+        for name, child in zip(types, data_type.children, strict=True)
+    }
 
 
 def _is_encoded(value: object) -> bool:

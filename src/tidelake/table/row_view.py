@@ -258,6 +258,9 @@ class RowView(MetadataTable):
             f"<b>{html.escape(self.identifier)}</b> of {html.escape(', '.join(self.schema.names))}"
         )
 
+    def _typed_rows(self, **scan: Any) -> tuple[pa.Table, Sequence[DataField], str]:
+        return self.to_arrow(**scan), self.handle.schema.fields, self.identifier
+
     def scan(
         self,
         *,

@@ -44,7 +44,7 @@ from tidelake.table.update import upsert_columns
 from tidelake.table.versions import Versions
 from tidelake.table.write import CommitIdentity, WriteResult, check_writable, write_rows
 from tidelake.table.write_session import WriteSession
-from tidelake.types import TableSchema
+from tidelake.types import DataField, TableSchema
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import bind, parse_filter
 from tidelake.types.schema_change import SchemaChange
@@ -541,6 +541,10 @@ class Table(Conversions, Alterations, Modifications, Versions):
     def to_arrow(self, **scan: Any) -> pa.Table:
         """The rows as an Arrow table; arguments as of :meth:`scan`."""
         return self.scan(**scan).table()
+
+    def _typed_rows(self, **scan: Any) -> tuple[pa.Table, Sequence[DataField], str]:
+        planned = self.scan(**scan)
+        return planned.table(), planned.context.fields(planned.columns), self.identifier
 
     def count(self, **scan: Any) -> int:
         """Number of rows; metadata tells it where it can. Arguments as of :meth:`scan`."""

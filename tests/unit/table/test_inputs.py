@@ -184,3 +184,62 @@ def test_a_frames_column_of_several_kinds_is_named_with_row_and_value(catalog, v
         for part in (*says, "Column 'v'", f"'{name}'"):
             assert part in error.message
         assert error.context["column"] == "v"
+
+
+NESTED_COLUMNS = {
+    "k": "BIGINT",
+    "v": "VARIANT",
+    "m": "MAP<STRING, INT>",
+    "deep": "ROW<a ARRAY<VARIANT>, b MAP<INT, ROW<x DATE>>>",
+    "pairs": "MAP<ROW<x INT>, INT>",
+    "bag": "MULTISET<STRING>",
+}
+NESTED_ROWS = [
+    {
+        "k": 1,
+        "v": {"a": [1, 2.5, None, "x"], "b": {"c": True}},
+        "m": {"one": 1, "none": None},
+        "deep": {"a": [1, "two", {"three": 3}, None], "b": {7: {"x": dt.date(2026, 1, 2)}}},
+        "pairs": [({"x": 1}, 5)],
+        "bag": {"a": 2},
+    },
+    {"k": 2, "v": "text", "m": {}, "deep": {"a": [], "b": None}, "pairs": [], "bag": {}},
+    {"k": 3, "v": None, "m": None, "deep": None, "pairs": None, "bag": None},
+    {"k": 4, "v": 5, "m": {"x": 1}, "deep": None, "pairs": None, "bag": None},
+]
+
+
+@pytest.mark.parametrize("rows", [NESTED_ROWS, NESTED_ROWS[2:3], []])
+def test_variants_and_maps_go_through_pandas_and_back(catalog, rows):
+    table = catalog.create_table("db.t", NESTED_COLUMNS, primary_keys=["k"])
+    again = catalog.create_table("db.again", NESTED_COLUMNS, primary_keys=["k"])
+    table.write(rows)
+    frame = table.to_pandas().sort_values("k")
+    assert list(frame.columns) == list(NESTED_COLUMNS)
+    assert frame.to_dict("records") == rows
+    again.write(frame)
+    assert again.to_arrow().sort_by("k") == table.to_arrow().sort_by("k")
+    assert again.to_pandas(columns=["m", "k"], filter="k = 4").to_dict("list") == (
+        {"m": [{"x": 1}], "k": [4]} if len(rows) == 4 else {"m": [], "k": []}
+    )
+
+
+def test_a_frames_column_of_numbers_is_taken_for_variants(catalog):
+    table = catalog.create_table("db.t", {"k": "BIGINT", "v": "VARIANT"})
+    table.write(pd.DataFrame({"k": [1, 2], "v": [1.5, None]}))
+    table.write(pd.DataFrame({"k": [3, 4], "v": [pd.NA, [1, None]]}))
+    assert table.to_pandas().sort_values("k")["v"].tolist() == [1.5, None, None, [1, None]]
+
+
+def test_a_map_with_a_key_twice_is_no_dict(catalog):
+    table = catalog.create_table("db.t", {"m": "MAP<STRING, INT>"})
+    table.write([{"m": [("a", 1), ("a", 2)]}])
+    with pytest.raises(InvalidInputError, match=r"'m' of table 'db.t'.*'a' twice.*to_arrow"):
+        table.to_pandas()
+
+
+def test_the_audit_log_shows_variants_in_pandas(catalog):
+    table = catalog.create_table("db.t", {"k": "BIGINT", "v": "VARIANT"}, primary_keys=["k"])
+    table.write([{"k": 1, "v": {"a": 1}}])
+    frame = table.system_table("audit_log").to_pandas()
+    assert frame.to_dict("records") == [{"rowkind": "+I", "k": 1, "v": {"a": 1}}]

@@ -435,3 +435,37 @@ def test_changes_of_each_commit_and_net(spark, warehouse, made):
     at = warehouse.catalog.table("new.t").handle.snapshots.load(3).time_ms
     times = "SELECT unix_millis(_commit_timestamp) FROM here.new.t CHANGES FROM VERSION 3"
     assert made(times) == [(at,)]
+
+
+def test_procedures_are_called(spark, warehouse, made):
+    made("CREATE TABLE here.new.c (k INT, v STRING) TBLPROPERTIES ('primary-key' = 'k')")
+    made("INSERT INTO here.new.c VALUES (1, 'a')")
+    made("INSERT INTO here.new.c VALUES (2, 'b')")
+    assert made("CALL here.sys.create_tag(table => 'new.c', tag => 'first', snapshot => 1)")
+    assert made("CALL here.sys.compact('new.c')") == [(True,)]
+    spark.sql("USE here.new")
+    assert made("CALL sys.rollback(`table` => 'here.new.c', version => 'first')")
+    assert made("SELECT * FROM c") == [(1, "a")]
+    assert "compact" in {value for row in made("SHOW PROCEDURES IN here.sys") for value in row[-1:]}
+    for text, error, words in (
+        ("CALL here.sys.compcat('new.c')", AnalysisException, "compcat"),
+        ("CALL here.compact('new.c')", AnalysisException, "compact"),
+        ("CALL here.sys.compact('new.gone')", IllegalArgumentException, "gone"),
+        ("CALL here.sys.compact()", AnalysisException, "table"),
+    ):
+        with pytest.raises(error, match=words):
+            spark.sql(text)
+
+
+def test_properties_of_ones_own_and_names_alike(spark, warehouse, made):
+    made("CREATE TABLE here.new.p (a INT) TBLPROPERTIES ('team.contact' = 'ada', 'pii' = 'no')")
+    made("ALTER TABLE here.new.p SET TBLPROPERTIES ('cost-center' = '7')")
+    made("ALTER TABLE here.new.p UNSET TBLPROPERTIES ('pii')")
+    shown = dict(made("SHOW TBLPROPERTIES here.new.p"))
+    assert (shown["team.contact"], shown["cost-center"], "pii" in shown) == ("ada", "7", False)
+    assert "'team.contact' = 'ada'" in made("SHOW CREATE TABLE here.new.p")[0][0]
+    with pytest.raises(IllegalArgumentException, match="Did you mean 'write-only'"):
+        made("CREATE TABLE here.new.q (a INT) TBLPROPERTIES ('write-onyl' = 'true')")
+    with pytest.raises(AnalysisException, match="already exists"):
+        made("ALTER TABLE here.new.p ADD COLUMN A INT")
+    made("ALTER TABLE here.new.p DROP COLUMN IF EXISTS gone")

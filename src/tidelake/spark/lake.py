@@ -94,7 +94,9 @@ def attach(
     prepare(spark)
     spark.dataSource.register(TidelakeSource)
     opened = open_catalog(warehouse, options=options, memory=memory)
-    known = spark_sql is not False and register(spark, opened, name=catalog)
+    known = spark_sql is not False and register(
+        spark, opened, name=catalog, runner_of=lambda of: Lake(spark, of)
+    )
     if spark_sql and not known:
         message = (
             "spark.sql cannot know the tables of a warehouse through Spark Connect, where this"

@@ -7,6 +7,7 @@ private, so it is reached by reflection: Spark 4.3's ``DefaultCatalogManager.cat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.java_gateway import ensure_callback_server_started
@@ -15,6 +16,7 @@ from pyspark.sql.utils import is_remote
 
 from tidelake.catalog import Catalog
 from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.maintenance.procedure import Runner
 from tidelake.spark.catalog.gateway import Gateway
 from tidelake.spark.catalog.refusal import let_refusals_through
 from tidelake.spark.catalog.table_catalog import CATALOG_SHOWN, LakeCatalog
@@ -25,7 +27,13 @@ RESERVED = frozenset({"spark_catalog", "system", "session", "builtin", "global_t
 MAP_FIELD = "catalogs"
 
 
-def register(spark: SparkSession, catalog: Catalog, *, name: str) -> bool:
+def register(
+    spark: SparkSession,
+    catalog: Catalog,
+    *,
+    name: str,
+    runner_of: Callable[[Catalog], Runner] | None = None,
+) -> bool:
     """Have ``spark.sql`` and ``spark.table`` know the tables of a warehouse.
 
     Parameters
@@ -36,6 +44,8 @@ def register(spark: SparkSession, catalog: Catalog, *, name: str) -> bool:
         The warehouse.
     name : str
         What statements call it. A warehouse that had the name before gives way.
+    runner_of : callable, optional
+        What compacts the tables of a catalog; this process by default.
 
     Returns
     -------
@@ -71,7 +81,7 @@ def register(spark: SparkSession, catalog: Catalog, *, name: str) -> bool:
         raise InvalidInputError(message, kind="catalog_name", name=name)
     ensure_callback_server_started(spark.sparkContext._gateway)
     let_refusals_through(spark)
-    made.put(name, LakeCatalog(Gateway(spark), catalog, name=name))
+    made.put(name, LakeCatalog(Gateway(spark), catalog, name=name, runner_of=runner_of))
     return True
 
 

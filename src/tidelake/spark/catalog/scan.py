@@ -30,7 +30,7 @@ from tidelake.table.read import TableScan
 from tidelake.types import DataField, TypeRoot
 from tidelake.types.predicate import Predicate
 
-__all__ = ["LakeScanBuilder", "Rows", "RowsScanBuilder"]
+__all__ = ["LakeScanBuilder", "NoBatch", "Rows", "RowsScanBuilder"]
 
 READ = f"{CONNECTOR}.read"
 COUNT_COLUMN = "count"
@@ -45,7 +45,7 @@ class Rows(Protocol):
         ...
 
 
-class _NoBatch(Proxy):
+class NoBatch(Proxy):
     """The methods of a scan that have defaults in Java."""
 
     def _no_batch(self) -> NoReturn:
@@ -98,7 +98,7 @@ class _Statistics(Proxy, implements=(f"{READ}.Statistics",)):
         return self.gateway.mapping({})
 
 
-class FrameScan(_NoBatch, implements=(f"{READ}.V1Scan", f"{READ}.SupportsReportStatistics")):
+class FrameScan(NoBatch, implements=(f"{READ}.V1Scan", f"{READ}.SupportsReportStatistics")):
     """A scan whose rows are those of a DataFrame.
 
     Parameters
@@ -162,7 +162,7 @@ class FrameScan(_NoBatch, implements=(f"{READ}.V1Scan", f"{READ}.SupportsReportS
         return self._relation
 
 
-class _CountScan(_NoBatch, implements=(f"{READ}.LocalScan",)):
+class _CountScan(NoBatch, implements=(f"{READ}.LocalScan",)):
     """The answer of ``count(*)``."""
 
     def __init__(self, gateway: Gateway, count: int, shown: str) -> None:

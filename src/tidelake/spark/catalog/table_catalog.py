@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NoReturn
 
 from tidelake.catalog import Catalog
@@ -13,10 +13,13 @@ from tidelake.errors import (
     TidelakeError,
     UnsupportedError,
 )
+from tidelake.maintenance.procedure import Runner
+from tidelake.maintenance.procedures import PROCEDURES
 from tidelake.options import declared
 from tidelake.spark.catalog.changelog import TableChangelog
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.new_table import NewTable, schema_changes
+from tidelake.spark.catalog.procedures import SYSTEM_DATABASE, LakeProcedure, procedure_of
 from tidelake.spark.catalog.refusal import UNSUPPORTED, JavaRefusal, refused
 from tidelake.spark.catalog.staged import StagedTable
 from tidelake.spark.catalog.table import LakeTable, SystemRelation
@@ -41,7 +44,12 @@ _NO_TABLE = frozenset({"table_not_found", "database_not_found"})
 
 
 class LakeCatalog(
-    Proxy, implements=(f"{CATALOG}.StagingTableCatalog", f"{CATALOG}.SupportsNamespaces")
+    Proxy,
+    implements=(
+        f"{CATALOG}.StagingTableCatalog",
+        f"{CATALOG}.SupportsNamespaces",
+        f"{CATALOG}.ProcedureCatalog",
+    ),
 ):
     """A warehouse as a catalog of Spark's.
 
@@ -53,13 +61,23 @@ class LakeCatalog(
         The warehouse.
     name : str
         What statements call it.
+    runner_of : callable, optional
+        What compacts the tables of a catalog; this process by default.
     """
 
     _states: ClassVar[dict[tuple[str, str], str]] = {}
     """By name and warehouse, of all sessions: Spark's cache is one for all."""
 
-    def __init__(self, gateway: Gateway, catalog: Catalog, *, name: str) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        catalog: Catalog,
+        *,
+        name: str,
+        runner_of: Callable[[Catalog], Runner] | None = None,
+    ) -> None:
         super().__init__(gateway)
+        self._runner_of = runner_of
         self._catalog = catalog
         self._name = name
 
@@ -328,6 +346,27 @@ class LakeCatalog(
             raise self._analysis("NonEmptyNamespaceException", namespace, text)
         self._catalog.drop_database(database, cascade=bool(cascade))
         return True
+
+    # ---- procedures
+
+    def loadProcedure(self, identifier: JavaObject) -> JavaObject:
+        """CALL."""
+        procedure = procedure_of(identifier.name(), namespace=list(identifier.namespace()))
+        return LakeProcedure(
+            self.gateway,
+            procedure,
+            self._catalog,
+            catalog_name=self._name,
+            runner_of=self._runner_of,
+        )
+
+    def listProcedures(self, namespace: JavaObject) -> JavaObject:
+        """SHOW PROCEDURES."""
+        identifier = self.gateway.connector("catalog.Identifier")
+        system = self.gateway.strings([SYSTEM_DATABASE])
+        is_there = list(namespace) in ([], [SYSTEM_DATABASE])
+        made = [identifier.of(system, name) for name in PROCEDURES] if is_there else []
+        return self.gateway.array(f"{CATALOG}.Identifier", made)
 
     # ---- names
 

@@ -38,6 +38,7 @@ class JavaPeer:
     """
 
     def __init__(self, java: JavaCore) -> None:
+        self._java = java
         self._scratch = tempfile.TemporaryDirectory(prefix="interop-peer-")
         self._errors = Path(self._scratch.name, "errors").open("w+b")  # noqa: SIM115 - lives as long as the process
         self._process = subprocess.Popen(
@@ -67,6 +68,10 @@ class JavaPeer:
     def is_running(self) -> bool:
         """Whether it can be asked; one that did not answer was ended."""
         return self._process.poll() is None
+
+    def fresh(self) -> JavaPeer:
+        """Another process of the same Java, which has met no table yet."""
+        return JavaPeer(self._java)
 
     def close(self) -> None:
         """End the process."""

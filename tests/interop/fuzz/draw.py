@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -159,6 +159,7 @@ def draw(seed: int, *, uncovered: bool = False, writers: str | None = None) -> P
         primary_keys = (*(() if moving else partition_keys), *(c.name for c in key_columns))
     table = "moving" if moving else "keyed" if keyed else "append"
     options, missing = _options(rng, columns, table, uncovered=uncovered)
+    options |= _order(seed, options)
     times = {c.kind.is_fine for c in columns if c.kind.has_times}
     if len(times) > 1 and not capability.MIXED_TIMES_COVERED:
         missing.append("timestamps of nanoseconds beside others")
@@ -419,6 +420,17 @@ def _rows(
         [rng.choice(kinds), *(c.cell(rng) for c in columns)]
         for _ in range(rng.choice([1, 3, rng.randint(1, ROWS_MAX)]))
     ]
+
+
+def _order(seed: int, options: Mapping[str, str]) -> dict[str, str]:
+    """Which of the sequence field's ends is the newest; drawn apart, so seeds stay what they were.
+
+    Whole numbers only: of a lone sequence field, which 1.3.1 compares by its sort order.
+    """
+    if "sequence.field" not in options:
+        return {}
+    order = random.Random(f"order {seed}").choice(["", "ascending", "descending", "descending"])
+    return {"sequence.field.sort-order": order} if order else {}
 
 
 def _partitions(

@@ -81,6 +81,11 @@ class Program:
         return replace(self, steps=steps)
 
 
+def _whole_number(cell: Cell) -> tuple[bool, int]:
+    """The whole number of a cell, to be compared; a null is less than any."""
+    return cell is not None, 0 if cell is None else int(cell.rpartition(":")[2])
+
+
 class Model:
     """The truth about a program's table after each step."""
 
@@ -127,12 +132,12 @@ class Model:
         """Take a step."""
         match step["op"]:
             case "write":
-                self._write(step["rows"])
+                self._write(step["rows"], by=step.get("by", "tidelake"))
             case "overwrite":
                 touched = {self._partition(tuple(r[1:])) for r in step["rows"]}
                 dynamic = step["dynamic"] and bool(self.program.partition_keys)
                 self._keep(lambda row: dynamic and self._partition(row) not in touched)
-                self._write(step["rows"])
+                self._write(step["rows"], by=step.get("by", "tidelake"))
             case "drop":
                 for named in step["partitions"]:
                     at = {self.names.index(name): cell for name, cell in named.items()}
@@ -159,12 +164,28 @@ class Model:
     def _partition(self, row: Row) -> Row:
         return tuple(row[self.names.index(k)] for k in self.program.partition_keys)
 
-    def _write(self, rows: list[list[Cell]]) -> None:
+    def _write(self, rows: list[list[Cell]], *, by: str) -> None:
+        if by == "java" and self.down and not self.waits:
+            rows = self._flushed_by_java(rows)
         for kind, *cells in rows:
             if self.waits:
                 self.waiting.append((kind, tuple(cells)))
             else:
                 self._put(kind, tuple(cells))
+
+    def _flushed_by_java(self, rows: list[list[Cell]]) -> list[list[Cell]]:
+        """The rows that a write of 1.3.1 leaves: one of each key, its last in rising order.
+
+        Its buffer sorts the rows of a key by rising sequence, whatever the table says, and the last
+        stays. Files are merged as the table says.
+        """
+        kept: dict[Row, list[Cell]] = {}
+        for row in sorted(rows, key=self._rising):  # stable: of equal ones the later stays
+            kept[tuple(row[1 + self.names.index(k)] for k in self.keys)] = row
+        return list(kept.values())
+
+    def _rising(self, row: list[Cell]) -> list[tuple[bool, int]]:
+        return [_whole_number(row[1 + self.names.index(name)]) for name in self.sequence]
 
     def _put(self, kind: str, row: Row) -> None:
         if not self.keys:
@@ -178,18 +199,13 @@ class Model:
             return
         order = [self._order(row[self.names.index(s)]) for s in self.sequence]
         known = self.keyed.get(key)
-        if known is None or self._wins(order, known[0]):
+        if known is None or order >= known[0]:
             self.keyed[key] = order, row if kind in {"+I", "+U"} else None
 
-    @staticmethod
-    def _order(cell: Cell) -> tuple[bool, int]:
-        return cell is not None, 0 if cell is None else int(cell.rpartition(":")[2])
-
-    def _wins(self, order: Any, known: Any) -> bool:
-        if not self.down:
-            return bool(order >= known)
-        # the order of nulls turns with the sort order too
-        return bool(order <= known)
+    def _order(self, cell: Cell) -> tuple[bool, int]:
+        """Rises to what wins; the sort order turns values around, and a null beats none of them."""
+        there, number = _whole_number(cell)
+        return there, -number if self.down else number
 
     def _alter(self, change: dict[str, Any]) -> None:
         name = change.get("name")

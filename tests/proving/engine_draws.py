@@ -120,8 +120,9 @@ def draw_engine(
     options |= further
     if sequence is None and rng.random() < 0.15:
         options["write-only"] = "true"
-    waits = "deletion-vectors.enabled" in options or producer == "lookup" or engine == "first-row"
-    if waits:  # rows would wait unseen
+    combines = engine not in ("deduplicate", "first-row")
+    marks = "deletion-vectors.enabled" in options
+    if producer == "lookup" or (marks and combines):  # each commit is merged and told by itself
         options.pop("write-only", None)
     elif engine in ("partial-update", "aggregation") and rng.random() < 0.2:
         options["force-lookup"] = "true"

@@ -153,15 +153,8 @@ class Episode:
         if newest is None or self.expires:
             return  # which rows have expired is found when they are compared
         first = max(self.model.by_snapshot, default=0) + 1
-        if self.shape.keys and (self._marks or self.shape.engine == "first-row"):
-            # what was written is seen when the second snapshot of its commit has compacted it
-            first = max(first, newest)
         for snapshot_id in range(first, newest + 1):
             self.model.committed(snapshot_id)
-
-    @property
-    def _marks(self) -> bool:
-        return ("deletion-vectors.enabled", "true") in self.shape.options
 
     def upsert(self, count: int | None = None) -> None:
         count = self.rng.choice([1, 3, 30]) if count is None else count

@@ -176,8 +176,8 @@ def _draw_engine(rng: random.Random, options: dict[str, str]) -> dict[str, str]:
         drawn["changelog-producer"] = producer
         if rng.random() < 0.5 and producer != "input":  # which compares nothing
             drawn["changelog-producer.row-deduplicate"] = "true"
-    if engine == "first-row" or producer == "lookup":
-        drawn["write-only"] = "false"  # rows would wait unseen
+    if producer == "lookup":
+        drawn["write-only"] = "false"  # changes would wait untold
     return drawn
 
 

@@ -53,7 +53,7 @@ from tidelake.commit.overwritten import (
     rewritten_conflict,
     rows_in,
 )
-from tidelake.commit.own_commits import OwnCommits, last_identifier
+from tidelake.commit.own_commits import OwnCommits, last_commit
 from tidelake.commit.publish import IndexRule, Publisher, Request
 from tidelake.commit.since_seen import (
     EmptyTable,
@@ -360,8 +360,27 @@ class Committer:
 
         A user's identifiers rise, so all up to that of the user's newest snapshot are done.
         """
-        last = last_identifier(self._context.log, user, self._context.env.executor)
-        return [i for i in identifiers if last is None or i > last]
+        last = last_commit(self._context.log, user, self._context.env.executor)
+        return [i for i in identifiers if last is None or i > last.commit_identifier]
+
+    def uncompacted_places(self, user: str, identifier: int) -> list[tuple[bytes, int]]:
+        """Where the user's newest commit added files to level 0 that it did not compact.
+
+        Returns
+        -------
+        list of (bytes, int)
+            Partitions and buckets. None where the newest commit is another, or was compacted; where
+            its compaction gave way in some buckets and not in others, it counts as compacted.
+        """
+        context = self._context
+        last = last_commit(context.log, user, context.env.executor)
+        if last is None or last.commit_identifier != identifier:
+            return []
+        if last.commit_kind is CommitKind.COMPACT:
+            return []
+        delta = context.delta(last)
+        new = (delta["kind"] == FileKind.ADD) & (delta["level"] == 0) & (delta["bucket"] >= 0)
+        return sorted({(e.partition, e.bucket) for e in delta.take(new).to_entries()})
 
     def _run(
         self,

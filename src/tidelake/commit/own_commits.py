@@ -21,7 +21,7 @@ from collections.abc import Callable
 from tidelake.metadata.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot, SnapshotLog
 from tidelake.telemetry import Executor
 
-__all__ = ["OwnCommits", "last_identifier"]
+__all__ = ["OwnCommits", "last_commit"]
 
 BATCH_LOOK_BACK = 4
 """Snapshots searched for a batch write whose base is not known: enough for a commit tried again."""
@@ -90,13 +90,13 @@ class OwnCommits:
                 return
 
 
-def last_identifier(log: SnapshotLog, user: str, executor: Executor) -> int | None:
-    """The identifier of a user's newest commit that is no batch write; None where there is none."""
+def last_commit(log: SnapshotLog, user: str, executor: Executor) -> Snapshot | None:
+    """The newest snapshot of a user that is no batch write; None where there is none."""
     latest = log.latest()
     if latest is None:
         return None
     older = log.of_user(user, before=latest.id, down_to=1, executor=executor)
     for snapshot in itertools.chain([latest], older):
         if snapshot.commit_user == user and snapshot.commit_identifier != BATCH_IDENTIFIER:
-            return snapshot.commit_identifier
+            return snapshot
     return None

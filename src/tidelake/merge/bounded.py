@@ -7,6 +7,7 @@
    batches. Those with the fewest bytes are taken, and no more than it needs. Deletes stay in it:
    an older run may hold the key. The order of age is kept, so the result is that of one merge; only
    with ``ignore-delete`` a key that nothing but retracts may keep a retraction that hides nothing.
+   Under first-row runs above level 0 stay apart, for their rows stand whatever level 0 holds.
 3. Under an engine that combines rows no run is merged beforehand: a row that removes its key's row
    and is followed by another one leaves no trace in the two of them merged. Where a changelog is
    made only new runs are, so that old rows stay apart.
@@ -92,7 +93,9 @@ def merge_bounded(
     pyarrow.RecordBatch
         Never empty; sorted by key, each key once.
     """
-    with _few_enough(sources, 0, spec, memory, spill_files) as runs:
+    above_count = sum(run.level > 0 for run in sources) if spec.looks_at_levels else 0
+    assert all(run.level > 0 for run in sources[:above_count]), "level 0 comes last"
+    with _few_enough(sources, above_count, spec, memory, spill_files) as runs:
         yield from merge_runs(
             _opened(runs, memory),
             spec,

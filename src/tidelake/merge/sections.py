@@ -26,7 +26,15 @@ from typing import TypeVar
 
 from tidelake.types import DataType, TypeRoot
 
-__all__ = ["KeyRange", "KeyRank", "Section", "by_level", "key_rank", "sections_of"]
+__all__ = [
+    "KeyRange",
+    "KeyRank",
+    "Section",
+    "by_level",
+    "key_rank",
+    "meets_any",
+    "sections_of",
+]
 
 T = TypeVar("T")
 
@@ -133,6 +141,25 @@ def sections_of(ranges: Sequence[KeyRange]) -> tuple[Section, ...]:
         sections[-1].append(position)
         bound = max(bound, ranges[position].max_key)
     return tuple(_stack(section, ranges) for section in sections)
+
+
+def meets_any(ranges: Sequence[KeyRange], others: Sequence[KeyRange]) -> list[bool]:
+    """Whether each range shares keys with one of the others.
+
+    Examples
+    --------
+    >>> r = lambda low, high: KeyRange(((1, low),), ((1, high),))
+    >>> meets_any([r(1, 3), r(4, 6), r(9, 9)], [r(5, 8), r(0, 1), r(6, 7)])
+    [True, True, False]
+    """
+    hulls: list[tuple[KeyRank, KeyRank, int]] = []
+    for other in sorted(others, key=lambda r: (r.min_key, r.max_key)):
+        if hulls and other.min_key <= hulls[-1][1]:
+            low, high, _ = hulls.pop()
+            hulls.append((low, max(high, other.max_key), 0))
+        else:
+            hulls.append((other.min_key, other.max_key, 0))
+    return [_overlaps(hulls, own.min_key, own.max_key) for own in ranges]
 
 
 def by_level(

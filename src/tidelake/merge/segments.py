@@ -112,8 +112,30 @@ class Segments:
         high = own > 0
         lowest = np.minimum.reduceat(np.where(high, own, np.iinfo(np.int64).max), self.starts)
         stays = ~high | (own == np.repeat(lowest, self.lengths))
-        if stays.all():
-            return self
+        return self if stays.all() else self._of(stays)
+
+    def above_level_0_first(self, levels: npt.NDArray[np.int64]) -> Segments:
+        """Leave out rows of level 0 whose key has a row above it that adds.
+
+        Parameters
+        ----------
+        levels : int array [n]
+            By row position: the level of the row's run.
+
+        Examples
+        --------
+        >>> order, first = np.array([2, 1, 0, 3]), np.array([True, False, True, False])
+        >>> segments = Segments(order, first, np.zeros(4, np.int8))
+        >>> segments.above_level_0_first(np.array([0, 4, 0, 0])).order.tolist()
+        [1, 0, 3]
+        """
+        above = levels[self.order] > 0
+        stands = np.logical_or.reduceat(above & ((self.kinds[self.order] & 1) == 0), self.starts)
+        stays = above | ~np.repeat(stands, self.lengths)
+        return self if stays.all() else self._of(stays)
+
+    def _of(self, stays: npt.NDArray[np.bool_]) -> Segments:
+        """Some of the rows, along `order`; of each key one at least."""
         segment = np.cumsum(self.first)[stays]
         first = np.ones(len(segment), np.bool_)
         np.not_equal(segment[1:], segment[:-1], out=first[1:])

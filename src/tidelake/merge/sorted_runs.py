@@ -31,7 +31,7 @@ from tidelake.merge.run_cursor import Slice
 from tidelake.merge.run_groups import RunGroups
 from tidelake.merge.segments import RankOf, Segments, merge_order, segments_of
 from tidelake.merge.sequence import rank_rows
-from tidelake.merge.spec import MergeSpec
+from tidelake.merge.spec import FIRST_ROW, MergeSpec
 from tidelake.telemetry import UNLIMITED, Memory
 
 __all__ = ["group_segments", "level_of_rows", "merge_runs", "rows_that_count"]
@@ -66,7 +66,8 @@ def merge_runs(
         Bounds the rows that all runs hold together; a batch above its run's share is cut.
     levels : sequence of int, optional
         The runs' levels. They count where compactions look keys up (``MergeSpec.by_lookup``): a row
-        of a level from 1 holds what higher levels have of its key.
+        of a level from 1 holds what higher levels have of its key. Under first-row a row of a level
+        from 1 stands, whatever level 0 holds of its key.
 
     Yields
     ------
@@ -78,7 +79,7 @@ def merge_runs(
     Runs on executors. Holds one batch per run.
     """
     engine = engine_of(spec)
-    known = levels if levels is not None and spec.by_lookup else [0] * len(runs)
+    known = levels if levels is not None and spec.looks_at_levels else [0] * len(runs)
     groups = RunGroups(runs, spec, memory=memory, levels=known)
     while (slices := groups.next_group()) is not None:
         if len(slices) == 1:
@@ -145,7 +146,13 @@ def group_segments(slices: Sequence[Slice], spec: MergeSpec, rows: pa.Table) -> 
 
 
 def rows_that_count(segments: Segments, levels: npt.NDArray[np.int64], spec: MergeSpec) -> Segments:
-    """Leave out rows that are part of another by a lookup; `levels` are those of the rows."""
+    """Leave out rows that do not count; `levels` are those of the rows.
+
+    Under first-row those are rows of level 0 whose key has a row above, which a compaction has told
+    and which stays; elsewhere rows that are part of another by a lookup.
+    """
+    if spec.engine == FIRST_ROW:
+        return segments.above_level_0_first(levels)
     return segments.lowest_level_only(levels) if spec.by_lookup else segments
 
 

@@ -152,6 +152,11 @@ class MergeSpec:
         )
 
     @property
+    def looks_at_levels(self) -> bool:
+        """Whether it decides between rows of a key on which level they lie."""
+        return self.by_lookup or self.engine == FIRST_ROW
+
+    @property
     def combines(self) -> bool:
         """Whether a merged row may hold values of several rows, and not all of one."""
         return self.engine in (PARTIAL_UPDATE, AGGREGATION)

@@ -59,11 +59,6 @@ LATER_OPTIONS = (
         ON_WRITE,
     ),
     LaterOption(
-        r"deletion-vectors\.merge-on-read",
-        "false",
-        f"level 0 would have to be merged in; {_USE_JAVA}",
-    ),
-    LaterOption(
         r"chain-table\.enabled",
         "false",
         f"its rows come from several branches; {_USE_JAVA}",

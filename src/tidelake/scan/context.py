@@ -36,7 +36,7 @@ class ReadContext:
     schemas : mapping of int to TableSchema
         All schemas of the table, by id: files may have been written with older ones.
     is_of_all_rows : bool
-        Whether rows that wait in level 0 are read too where reads leave them out: who writes all
+        Whether rows of level 0 are read too where the table's reads leave them out: who writes
         rows anew must not lose them.
     """
 
@@ -49,16 +49,30 @@ class ReadContext:
     is_of_all_rows: bool = False
 
     @property
-    def skips_level_0(self) -> bool:
-        """Whether a read leaves out level 0 and merges nothing above it.
+    def keys_stand_alone(self) -> bool:
+        """Whether above level 0 a key is live in one file only.
 
         So it is where a compaction of level 0 finds the older row of a key and marks it in a
-        deletion vector, or keeps the first row. What is not compacted yet is then not seen.
+        deletion vector, or keeps the first row. Such files are merged with level 0 alone.
         """
         options = self.options
-        return bool(self.schema.primary_keys and not self.is_of_all_rows) and (
+        return bool(self.schema.primary_keys) and (
             options.get(declared.DELETION_VECTORS_ENABLED)
             or options.get(declared.MERGE_ENGINE) == FIRST_ROW
+        )
+
+    @property
+    def skips_level_0(self) -> bool:
+        """Whether a read leaves out what is not compacted yet.
+
+        Only where ``deletion-vectors.merge-on-read`` says so: a commit may then be seen in halves.
+        """
+        options = self.options
+        return (
+            bool(self.schema.primary_keys)
+            and not self.is_of_all_rows
+            and options.get(declared.DELETION_VECTORS_ENABLED)
+            and options.get(declared.DELETION_VECTORS_MERGE_ON_READ) is False
         )
 
     def file_schema(self, schema_id: int, *, file_name: str) -> TableSchema:

@@ -3,16 +3,17 @@
 1. Append table: each file stands alone; all splits are raw (:func:`raw_splits`).
 2. Primary-key table, all files on one level above 0 and without deletes: they do not overlap; each
    stands alone and is raw. So do files on several levels where deletion vectors say which rows
-   count.
+   count, or first rows stay.
 3. Otherwise the files are cut into sections. A section left with one file without deletes is
-   raw, any other is merged.
+   raw, any other is merged. Where above level 0 a key is live in one file only, just the files that
+   share keys with level 0 are cut into sections; all others stand alone.
 4. Raw files and merge sections are packed apart, in order, into splits of
    ``source.split.target-size``, each file weighing at least ``source.split.open-file-cost``.
 
 A file whose number of deletes is unknown (old writers) is merged, which drops them.
 
 Source: Paimon's ``MergeTreeSplitGenerator`` and ``AppendOnlySplitGenerator`` (1.3.1); the order of
-raw before merge splits and the pruning inside sections are ours. Pure.
+raw before merge splits, the pruning inside sections and the second half of rule 3 are ours. Pure.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidelake.codec.binary_row import decode_row
-from tidelake.merge.sections import KeyRange, key_rank, sections_of
+from tidelake.merge.sections import KeyRange, key_rank, meets_any, sections_of
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.deletion_file import DeletionRange
 from tidelake.metadata.entry_table import EntryTable
@@ -127,7 +128,7 @@ def stand_alone(
     starts : ndarray of int
         Where each bucket begins.
     on_any_level : bool
-        Whether a key is live in one file only, on whatever level above 0.
+        Whether above level 0 a key is live in one file only, on whatever level.
     """
     if not len(starts):
         return np.zeros(0, dtype=bool)
@@ -147,11 +148,19 @@ def merge_splits(
     key_types: Sequence[DataType],
     by_sequence: bool,
     combines: bool = False,
+    alone_above: bool = False,
 ) -> list[Split]:
-    """Splits of one bucket of a primary-key table: raw ones first, then those to merge."""
+    """Splits of one bucket of a primary-key table: raw ones first, then those to merge.
+
+    With `alone_above` a key is live in one file only of those above level 0.
+    """
     raw: list[DataFileMeta] = []
     to_merge: list[Section] = []
-    for section in file_sections(bucket.files, key_types):
+    files: Sequence[DataFileMeta] = bucket.files
+    if alone_above:
+        alone, files = _apart_from_level_0(files, key_types)
+        raw += [file for file in alone if matches(file)]
+    for section in file_sections(files, key_types):
         files = [f for run in section for f in run]
         kept = prune_section(files, matches, by_sequence=by_sequence, combines=combines)
         parts = (section,) if len(kept) == len(files) else file_sections(kept, key_types)
@@ -170,7 +179,14 @@ def file_sections(
     files: Sequence[DataFileMeta], key_types: Sequence[DataType]
 ) -> tuple[Section, ...]:
     """All files of a bucket as sections in key order, nothing left out."""
-    ranges = [
+    return tuple(
+        tuple(tuple(files[position] for position in run) for run in section)
+        for section in sections_of(_ranges(files, key_types))
+    )
+
+
+def _ranges(files: Sequence[DataFileMeta], key_types: Sequence[DataType]) -> list[KeyRange]:
+    return [
         KeyRange(
             key_rank(decode_row(f.min_key, key_types), key_types),
             key_rank(decode_row(f.max_key, key_types), key_types),
@@ -181,10 +197,21 @@ def file_sections(
         )
         for f in files
     ]
-    return tuple(
-        tuple(tuple(files[position] for position in run) for run in section)
-        for section in sections_of(ranges)
-    )
+
+
+def _apart_from_level_0(
+    files: Sequence[DataFileMeta], key_types: Sequence[DataType]
+) -> tuple[list[DataFileMeta], list[DataFileMeta]]:
+    """The files above level 0, without deletes, that share no key with level 0; and the others."""
+    files = list(files)
+    new = [file for file in files if file.level == 0]
+    meets = meets_any(_ranges(files, key_types), _ranges(new, key_types))
+    alone: list[DataFileMeta] = []
+    others: list[DataFileMeta] = []
+    for file, shares in zip(files, meets, strict=True):
+        is_alone = file.level > 0 and file.delete_row_count == 0 and not shares
+        (alone if is_alone else others).append(file)
+    return alone, others
 
 
 def pack_ordered(items: Iterable[T], weight: Callable[[T], int], *, target: int) -> list[list[T]]:

@@ -48,7 +48,7 @@ def read_buckets(
 ) -> list[BucketFiles]:
     """Those of :func:`live_buckets` that a read looks at, with the files that it looks at.
 
-    Not the postpone buckets; nor level 0 where reads leave it out.
+    Not the postpone buckets; nor level 0 where the table's reads leave it out.
     """
     files = live_files(context, snapshot, manifests=manifests)
     files = files.take(files["bucket"] >= 0)

@@ -7,9 +7,9 @@
 3. What is left is pruned by key and value statistics, all files at once where columns can tell
    (:mod:`tidelake.scan.prune_columns`), else file by file (:mod:`tidelake.scan.prune`); then by
    the indexes of single files (:mod:`tidelake.scan.file_index`).
-4. Files of level 0 are left out where deletion vectors say which rows count above it.
-   Each bucket's files become splits (:mod:`tidelake.scan.generate`). Files are objects only where
-   they must be merged; those of raw splits become objects when somebody looks at them.
+4. Each bucket's files become splits (:mod:`tidelake.scan.generate`). Files are objects only where
+   they must be merged; those of raw splits become objects when somebody looks at them. Level 0 is
+   left out where the table says so (``deletion-vectors.merge-on-read`` = ``false``).
 5. A limit without a predicate on rows keeps only as many raw splits as hold that many rows: the
    rows of a raw split, less those that its deletion vectors name, are exact.
 
@@ -318,7 +318,7 @@ def _splits(
     by_stats = matches[answers.may_hold_key]
     matches = by_stats & answers.may_match[answers.may_hold_key]
     starts = bucket_starts(entries)
-    alone = stand_alone(entries, starts, on_any_level=context.skips_level_0)
+    alone = stand_alone(entries, starts, on_any_level=context.keys_stand_alone)
     sizes = np.diff(np.r_[starts, entries.num_rows])
     spec = MergeSpec.of(schema, options)
     some = np.ones(len(starts), dtype=bool)
@@ -341,7 +341,9 @@ def _splits(
             splits.extend(raw_splits(bucket, bucket.files, rule))
         else:
             may = _Verdicts(matches[start:end], by_stats[start:end])
-            splits.extend(_merge_splits(bucket, rule, may, spec, tally))
+            splits += _merge_splits(
+                bucket, rule, may, spec, tally, alone_above=context.keys_stand_alone
+            )
         start = end
     return splits
 
@@ -360,6 +362,8 @@ def _merge_splits(
     may: _Verdicts,
     spec: MergeSpec,
     tally: Tally,
+    *,
+    alone_above: bool,
 ) -> list[Split]:
     names = names_of(bucket.files).to_pylist()
     matches = dict(zip(names, may.matches.tolist(), strict=True))
@@ -370,6 +374,7 @@ def _merge_splits(
         key_types=spec.key_types,
         by_sequence=not spec.sequence_columns and spec.engine == DEDUPLICATE,
         combines=spec.combines,
+        alone_above=alone_above,
     )
     kept = {f.file_name for split in splits for f in split.files}
     gone = [(f, by_stats) for f, by_stats in zip(bucket.files, may.by_stats.tolist(), strict=True)

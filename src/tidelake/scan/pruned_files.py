@@ -36,7 +36,7 @@ BY_POSTPONE = "postpone bucket, not readable before compaction"
 BY_KEY_STATS = "key statistics"
 BY_VALUE_STATS = "value statistics"
 BY_FILE_INDEX = "file index"
-BY_LEVEL_0 = "level 0, not readable before compaction"
+BY_LEVEL_0 = "level 0, left out by deletion-vectors.merge-on-read"
 BY_LIMIT = "limit"
 
 

@@ -194,7 +194,7 @@ def _read_section(
         return RunSource(batches, sum(size for _, size, _ in sizes), max(held), level=level)
 
     runs = [(0, run) for run in section]
-    if spec.by_lookup:
+    if spec.looks_at_levels:
         runs = list(by_level(section, lambda file: file.level))
     names = [f.name for f in wanted] + ([KIND_FIELD.name] if keep_kinds else [])
     tested: tuple[DataField, ...] = ()

@@ -48,7 +48,13 @@ from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN
 from tidelake.table.read import TableScan
 from tidelake.table.update import ShownRows, check_none_wait, check_updatable
-from tidelake.table.write import CommitIdentity, RowCounts, WriteResult, check_writable
+from tidelake.table.write import (
+    CommitIdentity,
+    RowCounts,
+    WriteResult,
+    check_writable,
+    replay_of,
+)
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate, bind, parse_filter
@@ -200,8 +206,8 @@ def update_on_spark(
             identity=identity,
         )
         return _updated(changed)
-    if identity.is_committed(handle):
-        return WriteResult(already_committed=True)
+    if (done := replay_of(handle, identity)) is not None:
+        return done
     shown = ShownRows(handle, new.keys())
     changed = done_again(
         handle,

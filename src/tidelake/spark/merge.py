@@ -55,7 +55,7 @@ from tidelake.table.handle import TableHandle
 from tidelake.table.inputs import ROW_KIND_COLUMN
 from tidelake.table.read import TableScan
 from tidelake.table.update import ShownRows, check_none_wait
-from tidelake.table.write import CommitIdentity, WriteResult
+from tidelake.table.write import CommitIdentity, WriteResult, replay_of
 from tidelake.types import RowKind
 from tidelake.types.predicate import Always, And, Compare, In, Predicate, bind, conjoin
 
@@ -82,8 +82,8 @@ def merge_on_spark(
     tasks: int | None,
 ) -> WriteResult:
     """Carry a merge out; see :meth:`tidelake.spark.Lake.merge`."""
-    if identity.is_committed(handle):
-        return WriteResult(already_committed=True)
+    if (done := replay_of(handle, identity)) is not None:
+        return done
     return done_again(
         handle, identity, lambda: _Attempt(spark, handle, merge, identity, tasks).run()
     )

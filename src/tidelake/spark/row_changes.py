@@ -55,7 +55,7 @@ from tidelake.table.change_append import done_again
 from tidelake.table.found_rows import FoundRows, find_rows, read_found, read_without
 from tidelake.table.handle import TableHandle
 from tidelake.table.row_changes import RowChanges, joined_messages
-from tidelake.table.write import UNKNOWN_COUNTS, CommitIdentity, WriteResult
+from tidelake.table.write import UNKNOWN_COUNTS, CommitIdentity, WriteResult, replay_of
 from tidelake.table.writer import delete_new_files
 from tidelake.types import RowKind
 from tidelake.types.predicate import Always, Predicate
@@ -162,8 +162,8 @@ def change_on_spark(
     ConflictError
         Others were faster each time; nothing was changed.
     """
-    if identity.is_committed(handle):
-        return WriteResult(already_committed=True)
+    if (done := replay_of(handle, identity)) is not None:
+        return done
     found = Always(value=True) if predicate is None else predicate
     return done_again(
         handle,

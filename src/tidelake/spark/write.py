@@ -59,6 +59,8 @@ from tidelake.table.write import (
     assigned_anew,
     check_writable,
     compact_due,
+    compacted_again,
+    replay_of,
     written_counts,
 )
 from tidelake.table.writer import delete_new_files
@@ -101,10 +103,8 @@ def write_frame(
     check_writable(handle)
     frame = _with_static_columns(handle, frame, partition)
     check_columns(handle, frame)
-    if identity.once and not handle.committer().filter_committed(
-        identity.user, [identity.identifier]
-    ):
-        return WriteResult(already_committed=True)
+    if (done := replay_of(handle, identity)) is not None:
+        return done
     return assigned_anew(
         handle, identity, lambda: _write_once(handle, frame, target, identity, tasks)
     )
@@ -209,7 +209,11 @@ def _write_once(
     counts = written_counts(handle, result.rows) if made_from is None else UNKNOWN_COUNTS
     if target.overwrite:
         return replace(counts, deleted=None).of(result)
-    return _with_due_compactions(handle, counts.of(result))
+    result = counts.of(result)
+    if result.compactions_dropped:
+        places = [(m.partition, m.bucket) for m in answer.messages if m.compact_before]
+        result = compacted_again(handle, result, places)
+    return _with_due_compactions(handle, result)
 
 
 def _with_due_compactions(handle: TableHandle, written: WriteResult) -> WriteResult:

@@ -5,6 +5,7 @@ from tidelake.store.budget import MemoryBudget
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
 from tidelake.store.lsm import (
+    Follower,
     LsmBucketWriter,
     PostponeBucketWriter,
     RecordExpiry,
@@ -14,6 +15,7 @@ from tidelake.store.lsm import (
 __all__ = [
     "AppendBucketWriter",
     "BucketDeletions",
+    "Follower",
     "LsmBucketWriter",
     "MemoryBudget",
     "PostponeBucketWriter",

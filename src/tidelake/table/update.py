@@ -54,6 +54,7 @@ from tidelake.table.write import (
     check_writable,
     commit_rows,
     new_writer,
+    replay_of,
 )
 from tidelake.types import DataField, RowKind
 from tidelake.types.arrow import to_arrow_schema, to_arrow_type
@@ -75,8 +76,8 @@ def update_rows(
     predicate = Always(value=True) if given is None else bind(given, handle.schema.fields)
     if not handle.schema.primary_keys:
         return change_rows(handle, predicate, assignments, identity=identity)
-    if identity.is_committed(handle):
-        return WriteResult(already_committed=True)
+    if (done := replay_of(handle, identity)) is not None:
+        return done
     return done_again(
         handle, identity, lambda: _update_keyed(handle, predicate, assignments, identity)
     )

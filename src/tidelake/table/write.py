@@ -8,11 +8,15 @@ Each is one commit (a compaction beside it makes a second snapshot) and follows 
    deleted and nothing is visible.
 4. The committer publishes. If it refuses, the files are deleted; if the outcome is unknown, or the
    process is interrupted at this moment, they stay: they may be visible.
+
+Where compactions look keys up, one that gave way to another commit is tried again, and a commit
+that is repeated by its identity makes up for the compaction that it was stopped before. Neither is
+needed for its rows to be seen: reads merge what is not compacted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,6 +33,7 @@ from tidelake.errors import (
 from tidelake.fileio.name import validate_name
 from tidelake.format import check_file_formats
 from tidelake.format.file_index import check_file_indexes
+from tidelake.merge import MergeSpec
 from tidelake.merge.spec import LOOKUP
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.paths import POSTPONE_BUCKET
@@ -37,7 +42,7 @@ from tidelake.options import Options, check_supported, declared, write_buffer_by
 from tidelake.options.file_index import file_index_settings
 from tidelake.scan import plan_scan, read_split
 from tidelake.scan.prune import matching_partitions
-from tidelake.store import RecordExpiry, postpone_options
+from tidelake.store import Follower, RecordExpiry, postpone_options
 from tidelake.table.arguments import whole_number
 from tidelake.table.dynamic_buckets import DynamicBuckets, fill_of, is_dynamic, no_index
 from tidelake.table.full_compaction import full_compactions
@@ -62,10 +67,12 @@ __all__ = [
     "check_writable",
     "commit_rows",
     "compact_due",
+    "compacted_again",
     "joined",
     "new_writer",
     "overwrite_partitions",
     "partial_overwrite_error",
+    "replay_of",
     "write_batches",
     "write_rows",
     "written_counts",
@@ -73,6 +80,9 @@ __all__ = [
 
 KEYS_IN_PREDICATE_MAX = 1_000
 """Keys that are looked for by their values; files are not pruned by more of them."""
+
+COMPACTIONS_AGAIN_MAX = 2
+"""How often compactions that gave way are tried again, before they are left to the next write."""
 
 ASSIGNMENTS_MAX = 5
 """How often rows that can be taken again are given dynamic buckets, before a conflict is raised."""
@@ -98,9 +108,11 @@ class WriteResult:
     bytes : int
         Their size.
     already_committed : bool
-        The commit identity was committed before, so nothing was done.
+        The commit identity was committed before, so no row was written; a compaction that was left
+        out then may have been made up for.
     compactions_dropped : int
-        Compactions that gave way to another writer's; the rows are safe, a later write compacts.
+        Compactions that gave way to another writer's; the rows are safe and seen, a later write
+        compacts.
     buckets_interleaved : int
         Buckets of a primary-key table to which another writer committed while this one wrote. The
         rows of both are there; of two rows of one key the larger sequence number wins, and not the
@@ -327,7 +339,10 @@ def commit_rows(
             writer.abort()
             raise
 
+    places: list[tuple[bytes, int]] = []
+
     def publish(messages: Sequence[CommitMessage]) -> Committed:
+        places.extend((m.partition, m.bucket) for m in messages if m.compact_before)
         committed: Committed = handle.committer().commit(
             messages,
             user=identity.user,
@@ -339,7 +354,78 @@ def commit_rows(
             check_not_overtaken(handle.identifier, committed)
         return committed
 
-    return (counts or written_counts(handle, writer.rows_count)).of(_commit(writer, publish))
+    result = (counts or written_counts(handle, writer.rows_count)).of(_commit(writer, publish))
+    if only_compacts or not result.compactions_dropped:
+        return result
+    return compacted_again(handle, result, places)
+
+
+def replay_of(handle: TableHandle, identity: CommitIdentity) -> WriteResult | None:
+    """What repeating a commit gives; None where it was not committed before.
+
+    Its rows are there. If it was stopped before its compaction, that is done now, so that changelog
+    and deletion vectors come: those of a table that looks keys up.
+    """
+    if not identity.is_committed(handle):
+        return None
+    done = WriteResult(already_committed=True)
+    if not _looks_up(handle):
+        return done
+    places = handle.committer().uncompacted_places(identity.user, identity.identifier)
+    return replace(compacted_again(handle, done, places), compactions_dropped=0)
+
+
+def compacted_again(
+    handle: TableHandle, written: WriteResult, places: Collection[tuple[bytes, int]]
+) -> WriteResult:
+    """Compact buckets whose compaction a commit could not make, if the table looks keys up.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    written : WriteResult
+        What the commit did; its rows are visible, so that a failure from here on is none of it.
+    places : collection of (bytes, int)
+        Partitions and buckets.
+    """
+    if not places or not _looks_up(handle):
+        return written
+    for _ in range(COMPACTIONS_AGAIN_MAX):
+        try:
+            again = _compacted(handle, places)
+        except ConflictError:
+            continue
+        except TidelakeError:
+            break  # whatever it is, the next write meets it
+        written = replace(
+            joined([written, again]),
+            already_committed=written.already_committed,
+            compactions_dropped=again.compactions_dropped,
+        )
+        if not again.compactions_dropped:
+            break
+    return written
+
+
+def _compacted(handle: TableHandle, places: Collection[tuple[bytes, int]]) -> WriteResult:
+    writer = new_writer(handle)
+    try:
+        for place in places:
+            writer.compact(*place, full=False)
+    except BaseException:
+        writer.abort()
+        raise
+    identity = CommitIdentity.of(handle, None, None)
+    return commit_rows(handle, writer, identity=identity, only_compacts=True)
+
+
+def _looks_up(handle: TableHandle) -> bool:
+    """Whether each commit looks up what older files have of its keys, and compacts them."""
+    schema, options = handle.schema, handle.options
+    if not schema.primary_keys or options.get(declared.WRITE_ONLY):
+        return False
+    return Follower(MergeSpec.of(schema, options), options, schema.field_names).looks_up
 
 
 def overwrite_partitions(
@@ -417,8 +503,8 @@ def _write(
     commit: Callable[[TableWriter], WriteResult],
 ) -> WriteResult:
     check_writable(handle)
-    if identity.is_committed(handle):
-        return WriteResult(already_committed=True)
+    if (done := replay_of(handle, identity)) is not None:
+        return done
     out = writer()
     try:
         for batch, kinds in batches:

@@ -22,6 +22,7 @@ from tidelake.table.write import (
     check_writable,
     commit_rows,
     new_writer,
+    replay_of,
 )
 from tidelake.table.writer import TableWriter
 from tidelake.telemetry import ProcessMark
@@ -47,7 +48,7 @@ class WriteSession:
         check_writable(handle)
         self._handle = handle
         self._identity = identity
-        self._already = identity.is_committed(handle)
+        self._replay = replay_of(handle, identity)
         self._writer: TableWriter | None = new_writer(handle, user=identity.user)
         self._result: WriteResult | None = None
         self._failed = False
@@ -85,7 +86,7 @@ class WriteSession:
             two processes would commit the same files.
         """
         writer = self._open_writer()
-        if self._already:
+        if self._replay is not None:
             return
         table = self._handle.identifier
         batches = record_batches(data, self._handle.schema.fields, table=table)
@@ -110,9 +111,9 @@ class WriteSession:
         """
         writer = self._open_writer()
         self._writer = None
-        if self._already:
+        if self._replay is not None:
             writer.abort()
-            self._result = WriteResult(already_committed=True)
+            self._result = self._replay
         else:
             self._result = commit_rows(self._handle, writer, identity=self._identity)
         return self._result

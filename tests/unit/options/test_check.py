@@ -147,7 +147,6 @@ def test_every_default_written_out_is_accepted(action, has_primary_key):
         ("pk-clustering-override", "true", ACTIONS),
         ("sequence.snapshot-ordering", "true", ACTIONS),
         ("chain-table.enabled", "true", ACTIONS),
-        ("deletion-vectors.merge-on-read", "true", ACTIONS),
         ("write.sequence-number-init-mode", "snapshot", ("create", "write")),
         ("blob-field", "picture", ACTIONS),
         ("pk-btree.index.columns", "v", ("create", "write")),

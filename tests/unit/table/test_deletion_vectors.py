@@ -24,7 +24,10 @@ from unit.table.test_lookup_changelog import (
 import tidelake
 from tidelake import ConflictError, InvalidInputError
 from tidelake.commit import Committer
+from tidelake.commit.publish import Publisher
+from tidelake.fileio import SimulatedCrash
 from tidelake.metadata.index_manifest import index_entries
+from tidelake.metadata.snapshot import CommitKind
 
 MARKS = {"deletion-vectors.enabled": "true"}
 SUM = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
@@ -77,8 +80,7 @@ def test_every_state_is_what_was_written(
     for number, commit in enumerate(commits, start=1):
         last = max(states)
         ids = write(table, commit).snapshot_ids
-        states |= dict.fromkeys(ids[:-1], states[last])
-        states[ids[-1]] = expected_state(engine, commits[:number])
+        states |= dict.fromkeys(ids, expected_state(engine, commits[:number]))
         if data.draw(st.integers(0, 4)) == 0:
             newest = states[ids[-1]]
             for n in table.compact(full=data.draw(st.booleans())).snapshot_ids:
@@ -107,21 +109,29 @@ def by_key(changes):
     return sorted(changes, key=lambda change: change[1]["k"])
 
 
-def test_a_write_is_seen_with_its_compaction(make):
-    table = make()
-    ids = table.write(rows(range(10), 1)).snapshot_ids
-    assert [table.count(snapshot_id=n) for n in ids] == [0, 10]
+def test_a_write_is_seen_whole_from_its_first_snapshot_on(make):
+    table = make(bucket="3")
+    for v, keys in enumerate((range(40), range(0, 60, 3))):
+        ids = table.write(rows(keys, v)).snapshot_ids
+        appended, compacted = (state(table, snapshot_id=n) for n in ids)
+        assert appended == compacted
+        assert {k for k, value in appended.items() if value == v} == set(keys)
+        assert [table.count(snapshot_id=n) for n in ids] == [len(appended)] * 2
 
 
-def test_what_is_only_written_is_seen_when_it_is_compacted(make):
+def test_what_is_only_written_is_merged_by_reads_until_it_is_compacted(make):
     table = make()
     table.write(rows(range(10), 1))
     later = table.with_options({"write-only": "true"})
     later.write(rows((1, 50), 2))
     later.write(rows((1,), 3), row_kinds=["-D"])
-    assert state(table) == dict.fromkeys(range(10), 1)
+    expected = {**{k: 1 for k in range(10) if k != 1}, 50: 2}
+    assert state(table) == expected
+    assert (table.count(), table.count(filter="v = 2")) == (10, 1)
+    log = table.system_table("audit_log").to_arrow().to_pylist()
+    assert [row["k"] for row in log if row["rowkind"] == "-D"] == [1]
     assert table.compact().files == 1
-    assert state(table) == {**{k: 1 for k in range(10) if k != 1}, 50: 2}
+    assert state(table) == expected
     later.write(rows((5,), 9))
     table.compact(full=True)
     assert state(table)[5] == 9
@@ -167,7 +177,8 @@ def test_rows_that_wait_on_level_0_are_what_is_deleted(make):
     table.write([{"k": k, "v": k} for k in range(6)])
     waiting = [{"k": 1, "v": 100}, {"k": 4, "v": 0}, {"k": 9, "v": 100}]
     table.write(waiting, options={"write-only": "true"})
-    assert {row["k"]: row["v"] for row in table.to_arrow().to_pylist()}[1] == 1  # it waits
+    assert state(table, filter="k = 1") == {1: 100}
+    assert state(table.with_options({"deletion-vectors.merge-on-read": "false"}))[1] == 1
     table.delete("v >= 4")
     table.compact()
     held = {row["k"]: row["v"] for row in table.to_arrow().to_pylist()}
@@ -308,9 +319,9 @@ def test_a_compaction_gives_way_to_a_delete_that_leaves_no_file(make):
     result = overtaken(table, lambda t: t.write(rows((7, 8), 5)), delete)
     assert seen == [files]
     assert result.compactions_dropped == 1
-    assert 7 not in state(table)
+    assert (state(table)[7], state(table)[8]) == (5, 5)  # the write was committed later
     table.compact()
-    assert state(table)[8] == 5
+    assert (state(table)[7], state(table)[8]) == (5, 5)
     assert table.count() == len(state(table))
 
 
@@ -455,3 +466,138 @@ def test_gentle_compactions_let_commits_wait_and_mark_all_of_them_later(make):
     table.compact(full=True)
     assert state(table) == expected
     check_table(table.handle.fileio, table.paths.location)
+
+
+# -- between APPEND and COMPACT
+@pytest.mark.parametrize("engine", ["deduplicate", "first-row"])
+def test_a_compaction_changes_no_row_that_a_read_sees_whoever_numbered_it(make, engine):
+    """Two writers began from one snapshot: the rows committed later have the lower numbers."""
+    options = {"merge-engine": "first-row", "deletion-vectors.enabled": "false"}
+    table = make(**(options if engine == "first-row" else {}))
+    table.write(rows((100,), 0))
+    overtaken(
+        table,
+        lambda t: t.write(rows((5, 1), 1)),
+        lambda t: t.write([*rows(range(50, 60), 2), *rows((1, 5), 2)]),
+    )
+    for full in (False, True):
+        before = state(table)
+        assert before.keys() == {100, 1, 5, *range(50, 60)}
+        assert (before[1], before[5]) == (2, 2)
+        table.with_options({"write-only": "true"}).write(rows((100,), int(full) + 10))
+        waits = state(table)
+        table.compact(full=full)
+        assert state(table) == waits
+
+
+def test_what_a_crash_left_uncompacted_is_there_for_reads_and_tags(make):
+    table = make(bucket="2")
+    table.write(rows(range(20), 1))
+    identity = {"commit_user": "job", "commit_identifier": 1}
+    with appended_only():
+        table.write(rows(range(10, 30), 2), **identity)
+    expected = {**dict.fromkeys(range(10), 1), **dict.fromkeys(range(10, 30), 2)}
+    assert state(table) == expected
+    table.create_tag("then")
+    assert table.write(rows(range(10, 30), 2), **identity).already_committed
+    assert state(table) == state(table, tag="then") == expected
+
+
+def test_only_files_that_share_keys_with_level_0_are_merged(make):
+    table = make(**{"target-file-size": "2 kb"})
+    for start in range(0, 20_000, 4_000):
+        table.write(rows(range(start, start + 4_000), 1))
+    whole = table.explain().plan
+    assert all(split.raw for split in whole.splits)
+    table.write(rows((70, 75), 2), options={"write-only": "true"})
+    plan = table.explain().plan
+    merged = [split for split in plan.splits if not split.raw]
+    assert whole.files_read > 4
+    assert sum(split.files_count for split in merged) == 2
+    assert plan.files_read == whole.files_read + 1
+    found = state(table, filter="k BETWEEN 69 AND 71")
+    assert (found.keys(), found[70]) == ({69, 70, 71}, 2)
+    assert all(split.raw for split in table.explain(filter="k > 15000").plan.splits)
+    assert table.count() == 20_000
+
+
+def test_reads_that_do_not_merge_leave_level_0_out(make):
+    table = make()
+    table.write(rows(range(10), 1))
+    table.write(rows((1, 50), 2), options={"write-only": "true"})
+    as_java = table.with_options({"deletion-vectors.merge-on-read": "false"})
+    assert state(as_java) == dict.fromkeys(range(10), 1)
+    assert "by level 0, left out by deletion-vectors.merge-on-read" in str(as_java.explain())
+    merging = table.with_options({"deletion-vectors.merge-on-read": "true"})
+    assert state(merging) == state(table) == {**dict.fromkeys(range(10), 1), 1: 2, 50: 2}
+
+
+def test_the_net_change_is_that_of_the_rows_and_not_of_their_compaction(make):
+    table = make(**{"changelog-producer": "lookup"})
+    table.write(rows(range(10), 1))
+    appended, compacted = table.write(rows((3, 10), 2)).snapshot_ids
+    expected = [("+I", 10, 2), ("+U", 3, 2), ("-U", 3, 1)]
+    assert changed(table, appended - 1, appended) == expected
+    assert changed(table, appended, compacted) == []
+    assert changed(table, appended - 1, compacted) == expected
+    assert changed(table, appended - 1, appended, mode="changelog") == []
+    assert changed(table, appended - 1, compacted, mode="changelog") == expected
+
+
+def changed(table, start, end, **more):
+    found = table.changes(start, end, **more).to_pylist()
+    return sorted((row["_row_kind"], row["k"], row["v"]) for row in found)
+
+
+@contextlib.contextmanager
+def appended_only():
+    """The process dies between the two snapshots of a commit."""
+    publish = Publisher.publish
+
+    def dying(self, request):
+        if request.kind is CommitKind.COMPACT:
+            raise SimulatedCrash
+        return publish(self, request)
+
+    with mock.patch.object(Publisher, "publish", dying), pytest.raises(SimulatedCrash):
+        yield
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "first-row"])
+def test_a_repeated_commit_makes_up_for_its_compaction(make, engine):
+    options = {"merge-engine": "first-row", "deletion-vectors.enabled": "false"}
+    table = make(**{"changelog-producer": "lookup"} | (options if engine == "first-row" else {}))
+    table.write(rows(range(10), 1))
+    identity = {"commit_user": "job", "commit_identifier": 1}
+    with appended_only():
+        table.write(rows(range(5, 15), 2), **identity)
+    before, start = state(table), table.latest_snapshot_id
+    with mock.patch.object(Committer, "uncompacted_places", return_value=[]):
+        assert table.write(rows(range(5, 15), 2), **identity).snapshot_ids == ()
+    done = table.write(rows(range(5, 15), 2), **identity)
+    assert (done.already_committed, done.rows, len(done.snapshot_ids)) == (True, 0, 1)
+    assert state(table) == before
+    told = changed(table, start, done.snapshot_ids[0], mode="changelog")
+    assert [kind for kind, k, _ in told if k >= 10] == ["+I"] * 5
+    assert table.write(rows(range(5, 15), 2), **identity).snapshot_ids == ()
+    with table.writer(commit_user="job", commit_identifier=1) as out:
+        out.write(rows(range(99), 3))
+    assert out.result.already_committed
+    assert state(table) == before
+
+
+def test_a_compaction_that_gave_way_is_tried_again(make):
+    table = make(bucket="2", **{"changelog-producer": "lookup"})
+    table.write(rows(range(100), 1))
+    met = []
+
+    def once(other):
+        if not met:
+            met.append(other.write(rows((7, 200), 9)))
+
+    result = overtaken(table, lambda t: t.write(rows(range(50), 2)), once)
+    assert met[0].compactions_dropped == result.compactions_dropped == 0
+    assert set(table.system_table("files").to_arrow()["level"].to_pylist()) <= {1, 2, 3, 4, 5}
+    assert state(table) == state(table, snapshot_id=result.snapshot_ids[0])
+    told = changed(table, met[0].snapshot_ids[-1], result.snapshot_ids[-1], mode="changelog")
+    assert {k for _, k, _ in told} == set(range(50))

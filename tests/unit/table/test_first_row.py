@@ -57,30 +57,24 @@ def test_the_first_row_stays_at_every_snapshot(tmp_path_factory, commits, bucket
     catalog = tidelake.open(place)
     table = catalog.create_table("db.t", SCHEMA, primary_keys=["k"], options=options)
     state: dict = {}
-    seen = {}  # by snapshot; what waits in level 0 is not seen yet
-    waiting: dict = {}
+    seen = {}  # by snapshot
     for commit in commits:
         only_writes = data.draw(st.booleans())
         use = table.with_options({"write-only": "true"}) if only_writes else table
         ids = use.write(rows(commit)).snapshot_ids
-        for number in ids[:-1]:
-            seen[number] = dict(state)
         for k, p, v in commit:
-            waiting.setdefault(k, (p, v))
+            state.setdefault(k, (p, v))
+        seen |= {number: dict(state) for number in ids}
         if not only_writes:
             # buckets without new rows are not looked at
             table.compact()
-            state = {**waiting, **state}
-            waiting = {}
-            assert content(table) == state
-            assert table.count() == len(state)
             assert levels(table) <= {1, 2, 3, 4, 5}
-        else:
-            seen[ids[-1]] = dict(state)
+        assert content(table) == state
+        assert table.count() == len(state)
     for number, then in seen.items():
         assert content(table, snapshot_id=number) == then
     table.compact(full=True)
-    assert content(table) == {**waiting, **state}
+    assert content(table) == state
 
 
 def test_a_table_without_overlaps_is_read_raw_and_pruned_by_values(table):

@@ -1,16 +1,17 @@
 """Every option of Paimon 1.3.1, one constant per key, named by upper-casing the key.
 
 All of ``CoreOptions``; six of its connectors for Flink and Spark that mean something here
-(``sink.parallelism``, ``write.merge-schema``, ...); and ``write-mode``, which older versions had.
+(``sink.parallelism``, ``write.merge-schema``, ...); ``write-mode``, which older versions had; and
+``deletion-vectors.merge-on-read`` of Paimon 2.x.
 
 >>> from tidelake.options import declared
 >>> declared.NUM_SORTED_RUN_COMPACTION_TRIGGER.default
 5
 >>> len(declared.BY_KEY)
-239
+240
 """
 
-# ruff: noqa: F403 - 239 names; each theme lists its own in __all__, and a test compares them
+# ruff: noqa: F403 - 240 names; each theme lists its own in __all__, and a test compares them
 from tidelake.options.declared.commit import *
 from tidelake.options.declared.compaction import *
 from tidelake.options.declared.files import *

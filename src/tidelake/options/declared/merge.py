@@ -25,6 +25,7 @@ __all__ = [
     "DELETE_FORCE_PRODUCE_CHANGELOG",
     "DELETION_VECTORS_BITMAP64",
     "DELETION_VECTORS_ENABLED",
+    "DELETION_VECTORS_MERGE_ON_READ",
     "DELETION_VECTOR_INDEX_FILE_TARGET_SIZE",
     "FIELDS_DEFAULT_AGGREGATE_FUNCTION",
     "IGNORE_DELETE",
@@ -158,9 +159,16 @@ DELETION_VECTORS_ENABLED: Final = boolean(
     "deletion-vectors.enabled",
     False,
     "Whether rows are deleted by marking their position instead of rewriting or merging. A "
-    "primary-key table is then read without a merge, and without what is not compacted yet: each "
-    "write looks up what it replaces.",
+    "primary-key table is then read without a merge, but for what is not compacted yet: each write "
+    "looks up what it replaces.",
     mutable=False,
+)
+DELETION_VECTORS_MERGE_ON_READ: Final = boolean(
+    "deletion-vectors.merge-on-read",
+    None,
+    "Whether reads of a primary-key table with deletion vectors merge what is not compacted yet. "
+    "Unset or true: they do, so that a commit is seen wholly or not at all. False: they leave it "
+    "out, as Java Paimon does where the option is not true, and a commit may be seen in halves.",
 )
 DELETION_VECTORS_BITMAP64: Final = boolean(
     "deletion-vectors.bitmap64",

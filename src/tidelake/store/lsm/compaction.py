@@ -300,7 +300,7 @@ class _Work:
     def merge(self, section: Section) -> Iterator[pa.RecordBatch]:
         """The merged rows of a section."""
         runs = [(0, run) for run in section]
-        if self.spec.by_lookup:
+        if self.spec.looks_at_levels:
             runs = list(by_level(section, lambda file: file.level))
         context = self.reader.context
         return merge_bounded(

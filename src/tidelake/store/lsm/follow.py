@@ -6,7 +6,7 @@ Source: Paimon's ``LookupStrategy``, ``LookupMergeTreeCompactRewriter`` and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidelake.format import file_suffix
@@ -21,7 +21,7 @@ from tidelake.options.declared import (
     FORCE_LOOKUP,
 )
 from tidelake.store.lsm.compaction import Follow
-from tidelake.store.lsm.levels import Levels
+from tidelake.store.lsm.levels import Levels, SortedRun
 from tidelake.store.lsm.pick import Pick
 from tidelake.store.rolling import RollingWriter
 
@@ -90,14 +90,18 @@ class Follower:
         if not self.looks_up:
             return None
         told = producer == LOOKUP
+        beneath = tuple(run for run in levels.runs if run.level > output)
+        # marking alone hides a row: it must be one that loses
+        replaces = self._newest_wins and not (self.marks and _holds_newer(beneath, picked))
+        is_last = output == levels.max_level
         return Follow(
             new_below=1,
-            beneath=tuple(run for run in levels.runs if run.level > output),
-            lifts_new=self._lifts(output, is_last=output == levels.max_level),
+            beneath=beneath,
+            lifts_new=self._lifts(output, is_last=is_last, newest_wins=replaces),
             compared=self._compared,
             changelog=changelog if told else None,
             marks=self.marks,
-            merges_found=told or not (self.marks and self._newest_wins),
+            merges_found=told or not (self.marks and replaces),
         )
 
     @property
@@ -109,16 +113,27 @@ class Follower:
         ignored = {name.strip() for name in text.split(",")}
         return tuple(name for name in self.columns if name not in ignored)
 
-    def _lifts(self, output_level: int, *, is_last: bool) -> bool:
+    def _lifts(self, output_level: int, *, is_last: bool, newest_wins: bool) -> bool:
         """Whether a file of level 0 may go to another level as it is.
 
-        Under deduplicate its rows win against all beneath. Where levels have formats of their own a
+        Then its rows win against all beneath. Where levels have formats of their own a
         file would be of the wrong one.
         """
         suffixes = {file_suffix(self.options, level=level) for level in (0, output_level)}
-        return len(suffixes) == 1 and (is_last or self._newest_wins)
+        return len(suffixes) == 1 and (is_last or newest_wins)
 
     @property
     def _newest_wins(self) -> bool:
         """Whether a key's newest row is its row, whatever lies beneath."""
         return self.spec.engine == DEDUPLICATE and not self.spec.sequence_columns
+
+
+def _holds_newer(beneath: Sequence[SortedRun], picked: Pick) -> bool:
+    """Whether a file beneath may hold a newer row than one of level 0.
+
+    Two writers that began from one snapshot number their rows alike: that of the larger number
+    wins, whichever was compacted first.
+    """
+    new = [f.min_sequence_number for f in picked.files if f.level == 0]
+    highest = max((f.max_sequence_number for run in beneath for f in run.files), default=-1)
+    return bool(new) and min(new) <= highest

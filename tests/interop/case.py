@@ -168,7 +168,7 @@ class Model:
         self.listed: list[Values] = []
         self.options = case.options
         self.first_row = case.options.get("merge-engine") == "first-row"
-        # what is written is seen from its compaction on, which is a write's second snapshot
+        # others show what is written from its compaction on, which is a write's second snapshot
         self.seen_compacted = bool(self.keys) and (
             self.first_row or case.options.get("deletion-vectors.enabled") == "true"
         )

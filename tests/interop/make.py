@@ -189,7 +189,12 @@ def make_table(warehouse: Path, case: Case) -> Made:
         newest = table.latest_snapshot_id or 0
         for snapshot in range(seen + 1, newest + 1):
             asked = {"scan.snapshot-id": str(snapshot)}
-            told = before if made.model.seen_compacted and snapshot < newest else rows
+            told = rows
+            if made.model.seen_compacted and snapshot < newest:
+                told = before  # others leave out what is not compacted
+                whole = table_cells(table.to_arrow(snapshot_id=snapshot))
+                wrong = difference(rows, whole, columns)
+                assert wrong is None, f"{case.name}: half a commit in {snapshot}: {wrong}"
             made.moments.append(Moment(f"snapshot {snapshot}", asked, columns, told))
         seen = newest
         ends.append(seen)

@@ -52,15 +52,68 @@ def test_rows_that_are_replaced_or_deleted_are_seen_no_more(spark, lake, options
     check_table(LocalFileIO(), table.paths.location)
 
 
-def test_what_is_only_written_waits_for_the_job_that_compacts(spark, lake):
+BETWEEN = {
+    "deduplicate": {**MARKS, "file.format": "orc"},
+    "sequence": {**MARKS, "sequence.field": "n"},
+    "partial-update": {**MARKS, "merge-engine": "partial-update", "changelog-producer": "lookup"},
+    "aggregation": {
+        **MARKS,
+        "merge-engine": "aggregation",
+        "fields.v.aggregate-function": "sum",
+        "file.format": "avro",
+        "bucket": "-1",
+        "dynamic-bucket.target-row-num": "100",
+    },
+    "first-row": {"merge-engine": "first-row", "changelog-producer": "lookup"},
+}
+
+
+@pytest.mark.parametrize("engine", BETWEEN)
+def test_all_readers_see_the_same_rows_before_and_after_the_compaction(spark, lake, engine):
+    table = lake.catalog.create_table(
+        "db.t",
+        {"k": "INT", "v": "BIGINT", "n": "INT"},
+        primary_keys=["k"],
+        options={"bucket": "2", **BETWEEN[engine]},
+    )
+
+    def rows(keys, v):
+        return [{"k": k, "v": None if k % 7 == v else v, "n": (k * 7) % (v + 2)} for k in keys]
+
+    table.write(rows(range(300), 1))
+    ids = table.write(rows(range(250, 320), 2)).snapshot_ids
+    table.write(rows(range(240, 260), 3), options={"write-only": "true"})
+    if engine in ("deduplicate", "sequence"):
+        gone = [row | {"n": 99} for row in rows(range(5), 4)]
+        table.write(gone, row_kinds=["-D"] * 5, options={"write-only": "true"})
+    ids = (*ids, table.latest_snapshot_id, *table.compact().snapshot_ids)
+    assert len(ids) == 4
+
+    def seen(snapshot_id):
+        own = sorted(map(tuple, table.to_arrow(snapshot_id=snapshot_id).to_pandas().values))
+        frame = lake.table("db.t", snapshot_id=snapshot_id)
+        assert sorted(map(tuple, frame.toPandas().values), key=repr) == sorted(own, key=repr)
+        assert frame.count() == table.count(snapshot_id=snapshot_id) == len(own)
+        few = frame.where("v = 2").selectExpr("k").collect()
+        named = table.to_arrow(snapshot_id=snapshot_id, filter="v = 2", columns=["k"])
+        assert sorted(row.k for row in few) == sorted(named["k"].to_pylist())
+        return sorted(map(repr, own))
+
+    appended, compacted, waiting, last = map(seen, ids)
+    assert appended == compacted != waiting == last
+    assert len(last) == {"deduplicate": 315, "sequence": 315}.get(engine, 320)
+
+
+def test_what_is_only_written_is_merged_until_a_job_compacts_it(spark, lake):
     frame = spark.sql("SELECT id AS k, 1 AS v FROM range(200)")
     lake.create_table("db.t", frame, primary_keys=["k"], options={**MARKS, "bucket": "2"})
     lake.write(frame, "db.t")
     later = spark.sql("SELECT id AS k, 2 AS v FROM range(190, 210)")
     lake.write(later, "db.t", options={"write-only": "true"})
-    assert state(lake) == dict.fromkeys(range(200), 1)
+    expected = {**dict.fromkeys(range(190), 1), **dict.fromkeys(range(190, 210), 2)}
+    assert state(lake) == expected
     lake.compact("db.t")
-    assert state(lake) == {**dict.fromkeys(range(190), 1), **dict.fromkeys(range(190, 210), 2)}
+    assert state(lake) == expected
     lake.write(spark.sql("SELECT id AS k, 3 AS v FROM range(5)"), "db.t", mode="overwrite")
     assert state(lake) == dict.fromkeys(range(5), 3)
     check_table(LocalFileIO(), lake.catalog.table("db.t").paths.location)

@@ -67,12 +67,10 @@ class ReadContext:
 
         Only where ``deletion-vectors.merge-on-read`` says so: a commit may then be seen in halves.
         """
-        options = self.options
         return (
-            bool(self.schema.primary_keys)
+            self.keys_stand_alone
             and not self.is_of_all_rows
-            and options.get(declared.DELETION_VECTORS_ENABLED)
-            and options.get(declared.DELETION_VECTORS_MERGE_ON_READ) is False
+            and self.options.get(declared.DELETION_VECTORS_MERGE_ON_READ) is False
         )
 
     def file_schema(self, schema_id: int, *, file_name: str) -> TableSchema:

@@ -68,6 +68,22 @@ def run(program: Program, java: JavaPeer, warehouse: Path) -> Outcome:
         return Outcome(failure=failed.failure)
 
 
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A state that both read; ``snapshot`` is None for the newest.
+
+    ``rows`` are all that was committed, and ``compacted`` those that a reader shows that leaves
+    level 0 out; None where the engine that commits decides. ``is_between`` says that the two may
+    differ: the commit's compaction is still to come.
+    """
+
+    snapshot: int | None
+    names: list[str]
+    rows: list[Row] | None
+    compacted: list[Row] | None
+    is_between: bool = False
+
+
 def value_of(cell: Cell) -> Any:
     """The plain value of a scalar's cell, as ``interop.make`` takes it."""
     if cell is None:
@@ -97,8 +113,8 @@ class _Run:
         self.types = [str(t) for _, t in program.columns] + [
             str(change.get("type")) for step in program.steps for change in step.get("changes", ())
         ]
-        self.moments: list[tuple[int | None, list[str], list[Row] | None]] = []
-        # what is written is seen from its compaction on, which is a write's second snapshot
+        self.moments: list[_Moment] = []
+        # Java shows what is written from its compaction on, which is a write's second snapshot
         self.seen_compacted = program.options.get("deletion-vectors.enabled") == "true"
 
     def run(self) -> int:
@@ -125,16 +141,23 @@ class _Run:
             last = self._newest()
             rows = self.model.rows()
             # one that is written anew is empty on its way, or not, by the engine that does it
-            between = None if step["op"] in {"overwrite", "rescale"} else before
+            known = step["op"] not in {"overwrite", "rescale"}
+            names = list(self.model.names)
             for snapshot in range(newest + 1, last + 1):
-                told = between if self.seen_compacted and snapshot < last else rows
-                self.moments.append((snapshot, list(self.model.names), told))
+                if self.seen_compacted and snapshot < last:
+                    whole, compacted = rows if step["op"] == "write" else None, before
+                    if not known:
+                        compacted = None
+                    self.moments.append(_Moment(snapshot, names, whole, compacted, is_between=True))
+                else:
+                    self.moments.append(_Moment(snapshot, names, rows, rows))
             newest = last
             if step["op"] in {"alter", "rescale"}:
                 table = self.catalog.table("db.t")
-        self.moments.append((None, list(self.model.names), self.model.rows()))
-        for snapshot, names, rows in self.moments:
-            self._compare(snapshot, names, rows)
+        rows = self.model.rows()
+        self.moments.append(_Moment(None, list(self.model.names), rows, rows))
+        for moment in self.moments:
+            self._compare(moment)
         self._compare_filtered()
         self._compare_changelog(newest)
         self._compare_system_tables()
@@ -227,10 +250,19 @@ class _Run:
         names = (p.name for p in (self.place / "snapshot").glob("snapshot-*"))
         return max((int(n.removeprefix("snapshot-")) for n in names), default=0)
 
-    def _compare(self, snapshot: int | None, names: list[str], rows: list[Row] | None) -> None:
+    def _compare(self, moment: _Moment) -> None:
+        snapshot, names = moment.snapshot, moment.names
         when = "now" if snapshot is None else f"snapshot {snapshot}"
         with _words("tidelake does not read", f"{when}: "):
-            arrow = self.catalog.table("db.t").to_arrow(snapshot_id=snapshot)
+            table = self.catalog.table("db.t")
+            arrow = table.to_arrow(snapshot_id=snapshot)
+            if moment.is_between:
+                whole = table_cells(arrow)
+                wrong = moment.rows and difference(moment.rows, whole, names)
+                if wrong:
+                    raise _Failed("tidelake reads half a commit", f"{when}: {wrong}")
+                as_java = table.with_options({"deletion-vectors.merge-on-read": "false"})
+                arrow = as_java.to_arrow(snapshot_id=snapshot)
         ours = table_cells(arrow)
         options = {} if snapshot is None else {"scan.snapshot-id": str(snapshot)}
         try:
@@ -244,7 +276,8 @@ class _Run:
             if found_names != names:
                 detail = f"{when}: columns {found_names} instead of {names}"
                 raise _Failed(f"{who} reads other columns", detail)
-            wrong = difference(theirs if rows is None else rows, found, names)
+            rows = theirs if moment.compacted is None else moment.compacted
+            wrong = difference(rows, found, names)
             if wrong:
                 raise _Failed(f"{who} reads other rows", f"{when}: {wrong}")
 

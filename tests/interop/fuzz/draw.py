@@ -252,7 +252,7 @@ def _options(
         if table == "moving" and "ignore-delete" in setting.options:
             continue  # a key would stay where it was
         if "write-only" in setting.options and "deletion-vectors.enabled" in options:
-            continue  # rows would wait unseen for some compaction
+            continue  # Java would not see its rows before some compaction
         if "ignore-delete" in setting.options and _removes(options):
             continue
         formats = _formats(options | setting.options)

@@ -166,9 +166,9 @@ DELETION_VECTORS_ENABLED: Final = boolean(
 DELETION_VECTORS_MERGE_ON_READ: Final = boolean(
     "deletion-vectors.merge-on-read",
     None,
-    "Whether reads of a primary-key table with deletion vectors merge what is not compacted yet. "
-    "Unset or true: they do, so that a commit is seen wholly or not at all. False: they leave it "
-    "out, as Java Paimon does where the option is not true, and a commit may be seen in halves.",
+    "Whether reads of a primary-key table with deletion vectors, or of first-row, merge what is "
+    "not compacted yet. Unset or true: they do, so that a commit is seen wholly or not at all. "
+    "False: they leave it out, as Java does by default, and a commit may be seen in halves.",
 )
 DELETION_VECTORS_BITMAP64: Final = boolean(
     "deletion-vectors.bitmap64",

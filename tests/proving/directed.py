@@ -355,6 +355,29 @@ def check_marks_of_lookups() -> None:
         check_table(fileio, LOCATION)
 
 
+def check_whole_commits() -> None:
+    """A commit is seen whole from its first snapshot on, and its compaction changes no row."""
+    marks = {"deletion-vectors.enabled": "true"}
+    first_row = {"merge-engine": "first-row", "ignore-delete": "true"}
+    for options in (marks, first_row):
+        fileio = MemoryFileIO()
+        engine = options.get("merge-engine", "deduplicate")
+        shape = Shape(("k",), (), None, (("bucket", "3"), *options.items()))
+        shape.create(open_catalog(fileio, 1))
+        table = open_catalog(fileio, 2).table(NAME)
+        model = ModelTable(("k",), engine=engine)
+        for turn, only_adds in enumerate(("false", "true", "false")):
+            rows = _rows(range(turn * 5, turn * 5 + 12), f"t{turn}")
+            only = {"write-only": only_adds}
+            ids = table.write(arrow_of(shape, rows), options=only).snapshot_ids
+            model.apply(rows)
+            for number in ids:
+                seen = content_of(table, snapshot_id=number)
+                assert seen == model.content(), f"snapshot {number} shows half of a commit"
+        table.compact(full=True)
+        assert content_of(table) == model.content(), "a compaction changed rows"
+
+
 def check_late_rows() -> None:
     """What functions make of rows that are late in their group, or of its sequence, or of none."""
     functions = {
@@ -450,6 +473,7 @@ CHECKS = (
     check_changelog_of_full_compactions,
     check_changelog_of_the_input,
     check_first_rows,
+    check_whole_commits,
     check_deletion_vectors,
     check_expiry,
     check_two_updates,

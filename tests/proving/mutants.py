@@ -39,6 +39,7 @@ import tidelake.merge.functions.function as function
 import tidelake.merge.functions.joined_text as joined_text
 import tidelake.merge.functions.pick as pick
 import tidelake.merge.spec as spec
+import tidelake.scan.generate as generate
 import tidelake.scan.prune_columns as prune_columns
 import tidelake.store.deletion_vectors as deletion_vectors
 import tidelake.store.lsm.bucket_writer as bucket_writer
@@ -59,6 +60,7 @@ from tidelake.merge.partial_update import PartialUpdate
 from tidelake.merge.spill import SpillStack
 from tidelake.metadata import EntryTable, SnapshotLog
 from tidelake.metadata.data_file import FileKind
+from tidelake.scan import ReadContext
 from tidelake.store import LsmBucketWriter
 from tidelake.store.lsm.follow import Follower
 from tidelake.store.lsm.read_file import BucketReader
@@ -199,6 +201,10 @@ def _counts_physical_rows(original):
 
 def _travels_to_latest(original):
     return lambda self, snapshot_id: original(self, max(snapshot_id, self._snapshots.latest_id()))
+
+
+def _skips_level_0(_):
+    return property(lambda self: self.keys_stand_alone and not self.is_of_all_rows)
 
 
 def _skips_last_step(original):
@@ -476,6 +482,16 @@ _PLANTED = (
         "a rewrite looks at no commit since its files were read",
         "check_two_updates",
         (committer, "check_deletions", _passed_over),
+    ),
+    (
+        "reads leave out what is not compacted",
+        "check_whole_commits",
+        (ReadContext, "skips_level_0", _skips_level_0),
+    ),
+    (
+        "files above level 0 are not merged with it",
+        "check_whole_commits",
+        (generate, "meets_any", lambda _: lambda ranges, _others: [False] * len(ranges)),
     ),
     (
         "what a lookup finds is not marked",

@@ -7,6 +7,7 @@ from unittest import mock
 import pytest
 
 import tidelake
+import tidelake.table.write as table_write
 from tidelake.commit import Committer
 
 LOOKUP = {"bucket": "1", "changelog-producer": "lookup"}
@@ -27,7 +28,10 @@ def overtaken(table, own, theirs):
             other.write(theirs)
             return commit(self, *arguments, **named)
 
-    with mock.patch.object(Committer, "commit", overtake):
+    with (
+        mock.patch.object(Committer, "commit", overtake),
+        mock.patch.object(table_write, "COMPACTIONS_AGAIN_MAX", 0),
+    ):
         return table.write(own)
 
 

@@ -465,8 +465,7 @@ def test_an_update_of_rows_that_a_compaction_moves_is_there_once(layout):
     fileio = Meddled()
     table = filled(layout, fileio=fileio)
     fileio.meddle = lambda: table.compact(full=True) and None
-    if table.update({"n": 0}, "k in (3, 5)").compactions_dropped and "marked" in layout:
-        table.compact()  # its own compaction gave way: until the next one the rows are not seen
+    assert table.update({"n": 0}, "k in (3, 5)").compactions_dropped == 0
     checked(table, [row_of(k) | ({"n": 0} if k in (3, 5) else {}) for k in range(18)])
 
 

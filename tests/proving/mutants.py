@@ -410,7 +410,7 @@ _PLANTED = (
     ),
     (
         "a lookup finds nothing",
-        "check_two_lookups",
+        "check_changelog_of_lookups",
         (compaction, "find_rows", lambda _: lambda *_, **__: ()),
     ),
     (

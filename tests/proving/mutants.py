@@ -410,12 +410,12 @@ _PLANTED = (
     ),
     (
         "a lookup finds nothing",
-        "check_changelog_of_lookups",
+        "check_two_lookups",
         (compaction, "find_rows", lambda _: lambda *_, **__: ()),
     ),
     (
         "a lookup reads a stale level",
-        "check_changelog_of_lookups",
+        "check_two_lookups",
         (Follower, "of", _looks_up_the_oldest),
     ),
     (

@@ -90,14 +90,15 @@ def test_all_readers_see_the_same_rows_before_and_after_the_compaction(spark, la
     assert len(ids) == 4
 
     def seen(snapshot_id):
-        own = sorted(map(tuple, table.to_arrow(snapshot_id=snapshot_id).to_pandas().values))
+        rows = table.to_arrow(snapshot_id=snapshot_id).to_pylist()
+        own = sorted((tuple(row.values()) for row in rows), key=repr)
         frame = lake.table("db.t", snapshot_id=snapshot_id)
-        assert sorted(map(tuple, frame.toPandas().values), key=repr) == sorted(own, key=repr)
+        assert sorted(map(tuple, frame.collect()), key=repr) == own
         assert frame.count() == table.count(snapshot_id=snapshot_id) == len(own)
         few = frame.where("v = 2").selectExpr("k").collect()
         named = table.to_arrow(snapshot_id=snapshot_id, filter="v = 2", columns=["k"])
         assert sorted(row.k for row in few) == sorted(named["k"].to_pylist())
-        return sorted(map(repr, own))
+        return own
 
     appended, compacted, waiting, last = map(seen, ids)
     assert appended == compacted != waiting == last

@@ -260,3 +260,32 @@ def test_files_on_several_levels_stand_alone_where_deletion_vectors_say_what_is_
     assert alone(high, low, on_any_level=True) == [True]
     with_deletes = make_file("c", 0, 9, level=4, deletes=1)
     assert alone(high, with_deletes, on_any_level=True) == [False]
+
+
+def test_only_what_shares_keys_with_level_0_is_merged_where_keys_stand_alone():
+    files = [
+        make_file("old", 0, 99, level=5),
+        make_file("left", 0, 30, level=4),
+        make_file("right", 31, 60, level=4),
+        make_file("new", 40, 45, sequence=20),
+        make_file("apart", 200, 300, sequence=20),
+    ]
+    unknown = dataclasses.replace(make_file("d", 70, 80, level=4), delete_row_count=None)
+
+    def splits(*files, matches=lambda f: True):
+        return shown(
+            merge_splits(
+                bucket_of(*files),
+                RULE,
+                matches,
+                key_types=[INT],
+                by_sequence=True,
+                alone_above=True,
+            )
+        )
+
+    assert splits(*files) == ["raw left apart", "merge [old | right | new]"]
+    assert keyed_splits(*files) == ["raw apart", "merge [old | left right | new]"]
+    assert splits(*files, unknown) == ["raw left apart", "merge [old | right d | new]"]
+    found = splits(*files, matches=lambda f: f.file_name == "left")
+    assert found == ["raw left"]

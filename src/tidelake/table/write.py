@@ -25,6 +25,7 @@ import pyarrow as pa
 from tidelake.commit import Committed
 from tidelake.commit.since_seen import EmptyTable
 from tidelake.errors import (
+    ConflictError,
     InvalidInputError,
     OutcomeUnknownError,
     TidelakeError,

@@ -25,7 +25,7 @@ DOORS = {
     "tidelake.merge": set(merge.__all__),
     "tidelake.merge.spec": {"AGGREGATION", "DEDUPLICATE", "FIRST_ROW", "LOOKUP", "PARTIAL_UPDATE"},
     # of files, not of rows
-    "tidelake.merge.sections": {"KeyRange", "KeyRank", "key_rank", "sections_of"},
+    "tidelake.merge.sections": {"KeyRange", "KeyRank", "key_rank", "meets_any", "sections_of"},
     "tidelake.merge.spill": {"SpillStack"},
     "tidelake.merge.idle_settings": {"idle_settings"},
 }

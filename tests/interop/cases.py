@@ -493,6 +493,9 @@ def engine_cases() -> list[Case]:
 
     shows = "shows values of the row that deletes again (ADR 19)"
     after_a_delete = dict.fromkeys(("core-2.1", "java-2.1"), shows)
+    first_delete = dict.fromkeys(
+        ("core-2.1", "java-2.1"), "shows values of a -D that removes nothing"
+    )
     pypaimon_cannot = {"pypaimon": "does not yet implement"}
     partial_update = {"merge-engine": "partial-update", "bucket": "2"}
     aggregation = {"merge-engine": "aggregation", "bucket": "2"}
@@ -529,6 +532,9 @@ def engine_cases() -> list[Case]:
              cannot=pypaimon_cannot, left_out=after_a_delete),
         Case("partial_update_groups", grouped_columns, [*(Write(grouped(v)) for v in range(6)), Write(deletes, ["-D"] * 15), Write(grouped(6))],
              ("k",), options={**partial_update, **groups}, peer_rows=grouped(7), cannot=pypaimon_cannot),
+        Case("partial_update_late_insert", {"k": "INT NOT NULL", "v": "INT", "g": "INT", "m": "INT"},
+             [Write([(1, 5, 1, 7)], ["-D"]), Write([(1, None, 2, 8)]), Write([(2, 5, 1, 7)])], ("k",),
+             options={**partial_update, "fields.g.sequence-group": "m"}, cannot=pypaimon_cannot, left_out=first_delete),
         Case("partial_update_groups_removed", grouped_columns,
              [*(Write(grouped(v)) for v in range(4)), Compact(), Write(deletes, ["-D"] * 15), Write(grouped(5))], ("k",),
              options={**partial_update, **groups, "partial-update.remove-record-on-sequence-group": "g"}, full_only=True,

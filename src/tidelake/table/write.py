@@ -381,14 +381,7 @@ def compacted_again(
 ) -> WriteResult:
     """Compact buckets whose compaction a commit could not make, if the table looks keys up.
 
-    Parameters
-    ----------
-    handle : TableHandle
-        The table.
-    written : WriteResult
-        What the commit did; its rows are visible, so that a failure from here on is none of it.
-    places : collection of (bytes, int)
-        Partitions and buckets.
+    The commit's rows are visible: a failure from here on is none of `written`, what it did.
     """
     if not places or not _looks_up(handle):
         return written

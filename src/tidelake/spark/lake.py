@@ -32,6 +32,7 @@ from tidelake.spark.source import TidelakeSource
 from tidelake.spark.spark_errors import values_in_our_words
 from tidelake.spark.table_frame import in_session, table_frame
 from tidelake.spark.types import fields_from_spark
+from tidelake.spark.value_errors import naming_table
 from tidelake.spark.write import write_frame
 from tidelake.table import SystemTable, Table
 from tidelake.table.changes_range import planned_changes
@@ -294,7 +295,7 @@ class Lake:
     def create_table(
         self,
         name: str,
-        schema: DataFrame | st.StructType | str,
+        schema: object,
         *,
         primary_keys: Sequence[str] = (),
         partition_keys: Sequence[str] = (),
@@ -302,14 +303,16 @@ class Lake:
         comment: str | None = None,
         if_exists: str = "error",
     ) -> Table:
-        """Make an empty table with the columns of a DataFrame; no rows are written.
+        """Make an empty table with the columns of a frame; no rows are written.
 
         Parameters
         ----------
         name : str
             ``"database.table"``; the database is made where it is missing.
-        schema : DataFrame, StructType or str
-            The columns; text is Spark's DDL: ``"id bigint, price decimal(10,2)"``.
+        schema : DataFrame, StructType, str, or anything that ``Catalog.create_table`` takes
+            The columns; text is Spark's DDL: ``"id bigint, price decimal(10,2)"``. A pandas or
+            Polars frame, an Arrow schema or a dict of types are as of
+            :meth:`tidelake.Catalog.create_table`.
         primary_keys, partition_keys, options, comment, if_exists
             As of :meth:`tidelake.Catalog.create_table`.
 
@@ -318,15 +321,14 @@ class Lake:
         Table
             The table without Spark.
         """
-        if isinstance(schema, DataFrame):
-            struct = schema.schema
-        elif isinstance(schema, st.StructType):
-            struct = schema
-        else:
-            struct = st.StructType.fromDDL(schema)
+        columns = schema.schema if isinstance(schema, DataFrame) else schema
+        if isinstance(columns, str):
+            columns = st.StructType.fromDDL(columns)
+        if isinstance(columns, st.StructType):
+            columns = fields_from_spark(columns, table=name)
         return self.catalog.create_table(
             name,
-            fields_from_spark(struct, table=name),
+            columns,
             primary_keys=primary_keys,
             partition_keys=partition_keys,
             options=options,
@@ -348,7 +350,7 @@ class Lake:
 
     def write(
         self,
-        frame: DataFrame,
+        frame: object,
         name: str,
         mode: str = "append",
         *,
@@ -358,14 +360,17 @@ class Lake:
         tasks: int | None = None,
         options: Mapping[str, object] | None = None,
     ) -> WriteResult:
-        """Write a DataFrame in one commit; on a primary-key table this is an upsert.
+        """Write rows in one commit; on a primary-key table this is an upsert.
 
         Parameters
         ----------
-        frame : DataFrame
-            The table's columns, matched by name; with the option ``write.merge-schema`` also
-            others, which the table then gets. A column ``_row_kind`` says what each row does:
-            ``'+I'``, ``'+U'`` insert or replace, ``'-D'``, ``'-U'`` delete. Of two rows of one
+        frame : DataFrame, or anything that :meth:`tidelake.Table.write` takes
+            A pandas or Polars frame, an Arrow table or a list of dicts is in this process already:
+            it is written here, by the kernel, as :meth:`tidelake.Table.write` does, and no Spark
+            job runs. Of a DataFrame, the table's columns, matched by name; with the option
+            ``write.merge-schema`` also others, which the table then gets. A column ``_row_kind``
+            says what each row does: ``'+I'``, ``'+U'`` insert or replace, ``'-D'``, ``'-U'``
+            delete. Of two rows of one
             key in one DataFrame either may win, unless the table has ``sequence.field``.
         name : str
             ``"database.table"``.
@@ -380,7 +385,7 @@ class Lake:
             write whose identifier was committed before does nothing.
         tasks : int, optional
             Number of writing tasks; by default as the size of the input suggests. A bucket is
-            always written by one task.
+            always written by one task. Of a DataFrame only.
         options : mapping, optional
             Options of the table for this write, over those of the session: see :class:`Lake`.
 
@@ -400,16 +405,26 @@ class Lake:
         table = self._in_session(self._data_table(name), options)
         _check_tasks(tasks, table=name)
         handle = table.handle
+        if not isinstance(frame, DataFrame):
+            _check_local(frame, is_for_spark=tasks is not None or merges_schema(handle), table=name)
+            return table.write(
+                frame,
+                mode=mode,
+                partition=partition,
+                commit_user=commit_user,
+                commit_identifier=commit_identifier,
+            )
         if merges_schema(handle):
             handle = with_merged_schema(handle, frame.schema)
             frame = with_all_columns(handle, frame)
         identity = CommitIdentity.of(handle, commit_user, commit_identifier)
-        return interruptible(
-            self.spark,
-            lambda: write_frame(
-                handle, frame, mode=mode, partition=partition, identity=identity, tasks=tasks
-            ),
-        )
+        with naming_table(name), values_in_our_words():
+            return interruptible(
+                self.spark,
+                lambda: write_frame(
+                    handle, frame, mode=mode, partition=partition, identity=identity, tasks=tasks
+                ),
+            )
 
     def delete(
         self,
@@ -458,12 +473,13 @@ class Lake:
         table = self._in_session(self._data_table(name, use="rows are deleted from"), options)
         _check_tasks(tasks, table=name)
         identity = CommitIdentity.of(table.handle, commit_user, commit_identifier)
-        return interruptible(
-            self.spark,
-            lambda: delete_on_spark(
-                self.spark, table.handle, where, identity=identity, tasks=tasks
-            ),
-        )
+        with naming_table(name), values_in_our_words():
+            return interruptible(
+                self.spark,
+                lambda: delete_on_spark(
+                    self.spark, table.handle, where, identity=identity, tasks=tasks
+                ),
+            )
 
     def update(
         self,
@@ -512,7 +528,7 @@ class Lake:
         table = self._in_session(self._data_table(name, use="rows are updated in"), options)
         _check_tasks(tasks, table=name)
         identity = CommitIdentity.of(table.handle, commit_user, commit_identifier)
-        with values_in_our_words():
+        with naming_table(name), values_in_our_words():
             return interruptible(
                 self.spark,
                 lambda: update_on_spark(
@@ -634,3 +650,14 @@ def _check_tasks(tasks: int | None, *, table: str) -> None:
     if tasks is not None and tasks < 1:
         message = f"tasks must be a number from 1 on, not {tasks!r}."
         raise InvalidInputError(message, kind="bad_tasks", table=table)
+
+
+def _check_local(data: object, *, is_for_spark: bool, table: str) -> None:
+    """Refuse what only a DataFrame can be asked for."""
+    if is_for_spark:
+        message = (
+            f"Rows for table '{table}' are given as {type(data).__name__}, which is written in this"
+            " process: tasks= and 'write.merge-schema' need a DataFrame, as of"
+            " spark.createDataFrame(...)."
+        )
+        raise UnsupportedError(message, kind="spark_frame", table=table)

@@ -15,12 +15,12 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from tidelake.errors import InvalidInputError
+from tidelake.errors import InvalidInputError, shortened
 from tidelake.spark.assignment import out_of_range_error
 from tidelake.sql.statement import Merge, Query, Update
 from tidelake.sql.words import fault
 
-__all__ = ["naming_columns", "values_of"]
+__all__ = ["naming_columns", "naming_table", "values_of"]
 
 _SAID = re.compile(
     r"\[((?:BINARY_)?ARITHMETIC_OVERFLOW|CAST_INVALID_INPUT|CAST_OVERFLOW|DATETIME_OVERFLOW"
@@ -95,6 +95,43 @@ def naming_columns(text: str, table: str, values: Mapping[str, Sequence[Query]])
             place = query.start + query.sql.index(words)
             raise fault(text, place, message, kind="value", **context) from error
         raise InvalidInputError(message, kind="value", **context) from error
+
+
+@contextmanager
+def naming_table(table: str) -> Iterator[None]:
+    """Raise what Spark says of a value, while rows of a table are written, as an error of ours.
+
+    Parameters
+    ----------
+    table : str
+        The table that is written to.
+
+    Raises
+    ------
+    InvalidInputError
+        A value cannot be had: a cast, a division, a date that is none.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        message = _no_value(str(error), table)
+        if message is None:
+            raise
+        raise InvalidInputError(message, kind="value", table=table) from error
+
+
+def _no_value(shown: str, table: str) -> str | None:
+    """Our sentence for what Spark says of a value; None where it speaks of something else."""
+    said = _SAID.search(shown)
+    if said is None:
+        return None
+    fragment = _FRAGMENT.search(shown)
+    where = f" in {shortened(fragment[1].strip())}" if fragment else ""
+    reason = _ADVICE.sub("", " ".join(said[2].split())).rstrip(". ")
+    return (
+        f"A value{where} for table '{table}' cannot be had: {reason}. Nothing was written: change"
+        " the expression (try_cast gives NULL), or leave such rows out."
+    )
 
 
 def _named(columns: Sequence[str]) -> str:

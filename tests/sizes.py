@@ -29,6 +29,8 @@ class Sizes:
     """In memory, every so manieth call of a scenario fails in all modes, the others in one."""
     local_faults_step: int
     """On local files, every so manieth call fails, in one mode."""
+    paused_step: int
+    """Every so manieth call that decides nothing, before which a process stands still."""
     race_commits: int
     """Commits that four processes race for."""
     kills: int
@@ -58,6 +60,7 @@ SMALL = Sizes(
     grid_seeds=1,
     faults_step=8,
     local_faults_step=10,
+    paused_step=20,
     race_commits=200,
     kills=10,
     forks=8,
@@ -76,6 +79,7 @@ FULL = Sizes(
     grid_seeds=10,
     faults_step=1,
     local_faults_step=1,
+    paused_step=1,
     race_commits=20_000,
     kills=300,
     forks=300,

@@ -28,6 +28,7 @@ from tidelake.errors import (
     NotFoundError,
     OutcomeUnknownError,
     StorageError,
+    StorageRefusedError,
     TidelakeError,
     UnsupportedError,
 )
@@ -68,6 +69,7 @@ __all__ = [
     "RenameColumn",
     "SetOption",
     "StorageError",
+    "StorageRefusedError",
     "SystemTable",
     "Table",
     "TidelakeError",

@@ -32,6 +32,7 @@ __all__ = [
     "NotFoundError",
     "OutcomeUnknownError",
     "StorageError",
+    "StorageRefusedError",
     "TidelakeError",
     "UnsupportedError",
     "near_names",
@@ -172,6 +173,14 @@ class StorageError(TidelakeError):
     """The storage refused or failed; the operation did not take effect and may be tried again."""
 
     default_kind = "storage"
+
+
+class StorageRefusedError(StorageError):
+    """The storage refused, and certainly changed nothing: mend what it says before trying again.
+
+    Other storage errors of a call that changes something may come after its effect; trying such a
+    call again may help, and trying this one does not.
+    """
 
 
 class NotEnoughMemoryError(TidelakeError, MemoryError):

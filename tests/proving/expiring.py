@@ -120,13 +120,13 @@ class Meanwhile:
         if name != self._call:
             return found
 
-        def call(path, *args):
+        def call(path, *args, **held):
             act = self._act if path == self._path else None
             if act is not None:
                 self._act = None
                 if not self._after:
                     act()
-            done = found(path, *args)
+            done = found(path, *args, **held)
             if act is not None and self._after:
                 act()
             return done

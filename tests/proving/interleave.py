@@ -11,7 +11,7 @@ from collections.abc import Callable
 from proving.fsck import check_table
 from proving.model import ModelTable
 from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
-from tidelake.fileio import FileIO, MemoryFileIO, OutputFile
+from tidelake.fileio import FileIO, MemoryFileIO, OpenDirectory, OutputFile
 
 SHAPE = Shape(("k",), (), None, (("bucket", "2"), ("num-sorted-run.compaction-trigger", "2")))
 
@@ -23,11 +23,11 @@ class Meddled(MemoryFileIO):
         super().__init__()
         self.meddle = meddle
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, **held: OpenDirectory) -> bool:
         if self.meddle is not None and "/snapshot-" in path:
             meddle, self.meddle = self.meddle, None
             meddle()
-        return super().put_if_absent(path, data)
+        return super().put_if_absent(path, data, **held)
 
 
 class Between:
@@ -48,13 +48,13 @@ class Between:
         self._meet(path, b"")
         return self._inner.open_output(path)
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, **held: OpenDirectory) -> bool:
         self._meet(path, data)
-        return self._inner.put_if_absent(path, data)
+        return self._inner.put_if_absent(path, data, **held)
 
-    def delete(self, path: str) -> bool:
+    def delete(self, path: str, **held: OpenDirectory) -> bool:
         self._meet(path, b"")
-        return self._inner.delete(path)
+        return self._inner.delete(path, **held)
 
     def _meet(self, path: str, data: bytes) -> None:
         if self._moment(path, data):

@@ -53,7 +53,7 @@ from proving import directed, episode, faults, interleave
 from proving.world import Shape, draw_shape
 from tidelake.commit.expiry.holders import Holders
 from tidelake.errors import TidelakeError
-from tidelake.fileio import FaultMode, MemoryFileIO
+from tidelake.fileio import FaultMode, MemoryFileIO, OpenDirectory
 from tidelake.merge import merge_buffer
 from tidelake.merge.first_row import FirstRow
 from tidelake.merge.partial_update import PartialUpdate
@@ -106,8 +106,8 @@ def _edited(old: str, new: str) -> Callable[[Callable], Callable]:
 
 
 def _publish_by_rename(_):
-    def put_if_absent(self: MemoryFileIO, path: str, data: bytes) -> bool:
-        self.replace(path, data)
+    def put_if_absent(self: MemoryFileIO, path: str, data: bytes, **held: OpenDirectory) -> bool:
+        self.replace(path, data, **held)
         return True
 
     return put_if_absent

@@ -17,6 +17,9 @@ class RootedFileIO:
         self._root = str(root)
         self._inner = LocalFileIO(SeededIds(1))
 
+    def move_dir(self, source: str, target: str) -> None:
+        self._inner.move_dir(self._root + source, self._root + target)
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self._inner, name)
-        return lambda path, *rest: method(self._root + path, *rest)
+        return lambda path, *rest, **named: method(self._root + path, *rest, **named)

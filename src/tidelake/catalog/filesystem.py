@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from tidelake.catalog.aside import Aside
 from tidelake.catalog.global_tables import GLOBAL_TABLES, SYSTEM_DATABASE, GlobalTable
 from tidelake.catalog.new_table import check_agrees, first_schema
 from tidelake.errors import (
@@ -245,7 +247,10 @@ class Catalog:
         """Names of a database's tables, sorted; of ``sys`` those of the catalog itself."""
         if database == SYSTEM_DATABASE:
             return sorted(GLOBAL_TABLES)
-        path = self._existing_database(database)
+        return self._tables_in(self._existing_database(database))
+
+    def _tables_in(self, path: str) -> list[str]:
+        """Names of the tables in a database's directory, sorted."""
         return sorted(
             entry.name
             for entry in self.fileio.list_dir(path)
@@ -469,9 +474,8 @@ class Catalog:
         Notes
         -----
         A table is its directory: one rename of it, which other processes see whole or not at all.
-        **Stop writers first**, as before a rollback: a commit under the old name is refused
-        afterwards, but one that publishes in that very moment may be told that it is there, and be
-        left in a directory of the old name that holds nothing else.
+        A commit under the old name is refused afterwards; one that publishes in that very moment is
+        in the table, and is told so or that its outcome is unknown.
         """
         _check_choice(if_missing, "if_missing")
         (database, name), (new_database, new_name) = _split(identifier), _split(new_identifier)
@@ -505,7 +509,18 @@ class Catalog:
         return AlreadyExistsError(message, kind="table_exists", table=f"{database}.{name}")
 
     def drop_table(self, identifier: str, *, if_missing: str = "error") -> None:
-        """Remove a table with all its data and history. This cannot be undone."""
+        """Remove a table with all its data and history. This cannot be undone.
+
+        Where its directory is a symbolic link, what that points to is removed too.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such table.
+        StorageError
+            The storage failed: the table is there, or is not and some of its files are still, which
+            the message says.
+        """
         _check_choice(if_missing, "if_missing")
         database, name = _split(identifier)
         path = self._table_path(database, name)
@@ -513,9 +528,13 @@ class Catalog:
             if if_missing == "ignore":
                 return
             raise self._no_table(database, name)
-        # without schemas it is no table any more: a drop that is cut short leaves none half there
-        self.fileio.delete_dir(f"{path}/schema")
-        self.fileio.delete_dir(path)
+        aside = self._aside()
+        with suppress(NotFoundError):  # another dropped it at the same time
+            moved = aside.take(path)
+            if moved is None:
+                aside.delete_in_place(path)
+            else:
+                aside.delete(moved, what=f"Table '{identifier}'")
 
     def drop_database(self, name: str, *, cascade: bool = False, if_missing: str = "error") -> None:
         """Remove a database; with `cascade` its tables too."""
@@ -525,14 +544,34 @@ class Catalog:
             if if_missing == "ignore":
                 return
             raise self._no_database(name)
-        tables = self.list_tables(name)
-        if tables and not cascade:
+        self._check_droppable(name, path, cascade=cascade)
+        aside = self._aside()
+        with suppress(NotFoundError):  # another dropped it at the same time
+            moved = aside.take(path)
+            if moved is None:
+                for table in self._tables_in(path):
+                    aside.delete_in_place(f"{path}/{table}")
+                self.fileio.delete_dir(path)
+                return
+            try:  # a table may have been made since
+                self._check_droppable(name, moved, cascade=cascade)
+            except InvalidInputError:
+                aside.give_back(moved, path)
+                raise
+            aside.delete(moved, what=f"Database '{name}'")
+
+    def _check_droppable(self, name: str, path: str, *, cascade: bool) -> None:
+        """Refuse to drop a database that holds tables, unless they shall go with it."""
+        tables = [] if cascade else self._tables_in(path)
+        if tables:
             message = (
                 f"Database '{name}' holds {len(tables)} tables ({', '.join(tables[:5])}):"
                 " drop them first, or pass cascade=True."
             )
             raise InvalidInputError(message, kind="database_not_empty", database=name)
-        self.fileio.delete_dir(path)
+
+    def _aside(self) -> Aside:
+        return Aside(self.fileio, self.warehouse, self.env.ids)
 
     def _load(self, database: str, name: str) -> Table:
         location = self._table_path(database, name)

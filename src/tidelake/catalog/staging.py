@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from tidelake.catalog.aside import STAGING_DIRECTORY
 from tidelake.catalog.filesystem import Catalog
 from tidelake.catalog.path_table import AskedTable, table_at
 from tidelake.errors import TidelakeError
@@ -21,7 +22,6 @@ from tidelake.table import Table
 
 __all__ = ["STAGING_DIRECTORY", "discard", "put_in_place", "staged_table"]
 
-STAGING_DIRECTORY = ".tidelake-staging"
 _REPLACED = "-replaced"
 
 

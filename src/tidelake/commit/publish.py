@@ -5,10 +5,12 @@ One attempt:
 1. Take the newest snapshot as base. Is this commit in its history already? Then that is the answer.
 2. Ask for the entries against this very base; conflicts are found here.
 3. Write the delta manifests (the first attempt) or take those again; merge the base's manifests if
-   they have become many; write the base list. See that the table is still the one that was opened,
-   and that the base is still there: after a rollback of others the attempt has lost.
-4. Put ``snapshot-(base + 1)`` if it is absent, then read it back. It is ours if user, identifier,
-   kind and both lists' names are equal:
+   they have become many; write the base list. Open the directory of the snapshots, and only then
+   see that the table is still the one that was opened, and that the base is still there: after a
+   rollback of others the attempt has lost.
+4. Put ``snapshot-(base + 1)`` if it is absent, into that very directory: where the table was
+   dropped in between, there is none, and a table that was created anew has another. Then read it
+   back. It is ours if user, identifier, kind and both lists' names are equal:
 
    ==============  ============================================================================
    put said        what is read back decides
@@ -16,11 +18,20 @@ One attempt:
    done            ours, or not readable: published. Another's: an engine that publishes by
                    renaming replaced it; the race is lost
    taken           ours: the storage's client sent the put twice; published. Another's: lost
+   refused         the storage says that it changed nothing: the commit ends
    error           ours: published. Another's: lost. Nothing there: not published, as far as one
                    can see; try again. Not readable: the outcome is unknown
    ==============  ============================================================================
 
-5. Lost: remove this attempt's files, wait (longer each time, with chance), begin anew.
+5. Unless the race is lost, look once more whether the table is the one that was opened, before
+   anything is said to be published. If it is not: where our snapshot lies under the table's path
+   all the same (whoever dropped it left the directories, and the new table took them), it is taken
+   out again, by the name in the directory that we hold; where it is still in the directory that we
+   hold, the table was renamed, or is being dropped, and the outcome is unknown; where that
+   directory is gone, so is the commit. What the commit wrote under the table's path meanwhile has
+   unique names that no snapshot of the new table names. Look once more whether the base is there,
+   too: if a rollback removed it right before the put, our snapshot is taken out, and has lost.
+6. Lost: remove this attempt's files, wait (longer each time, with chance), begin anew.
 
 Before step 3, once per commit, it waits for a statement whose turn it is, if there is one, and
 begins anew (:mod:`tidelake.commit.turns`).
@@ -53,10 +64,11 @@ from tidelake.errors import (
     NotFoundError,
     OutcomeUnknownError,
     StorageError,
+    StorageRefusedError,
     TidelakeError,
     UnsupportedError,
 )
-from tidelake.fileio import FileIO
+from tidelake.fileio import FileIO, OpenDirectory
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.index_entry import DELETION_VECTORS, HASH, IndexEntry
 from tidelake.metadata.index_manifest import index_entries
@@ -249,12 +261,8 @@ class Publisher:
                 self._build(request, base, planned, lists, schema_id),
                 index_manifest=index_manifest,
             )
-            # as late as can be: ids of a table created anew would fit, its columns would not
-            SchemaLog(self._fileio, self._paths).check_same(self._schema, table=self._table)
-            outcome = self._put(snapshot) if self._stands(base) else _Outcome.LOST
+            outcome = self._put_once(snapshot, base)
             if outcome is _Outcome.PUBLISHED:
-                self._files.keep_all()
-                self._log.write_hints(snapshot.id)
                 return snapshot, False
             if outcome is _Outcome.LOST:
                 self._files.discard_attempt()
@@ -333,9 +341,30 @@ class Publisher:
         files = manifest_files(self._fileio, self._paths, base, self._manifests)
         return wants_full(files, self._rule(request))
 
-    def _stands(self, base: Snapshot | None) -> bool:
+    def _stands(self, base: Snapshot | None, place: OpenDirectory) -> bool:
         """Whether the base is still there; a rollback may have removed it."""
-        return base is None or self._fileio.exists(self._paths.snapshot(base.id))
+        if base is None:
+            return True
+        return self._fileio.exists(self._paths.snapshot(base.id), within=place)
+
+    def _withdraw(self, snapshot: Snapshot, place: OpenDirectory) -> _Outcome:
+        """Take a snapshot out whose base was rolled back right before it was put.
+
+        It would bring back what the rollback took. A base that has expired leaves nothing older.
+        """
+        path = self._paths.snapshot(snapshot.id)
+        try:
+            oldest = self._log.earliest_id()
+            if oldest is None or oldest >= snapshot.id:
+                return _Outcome.PUBLISHED
+            self._fileio.delete(path, within=place)
+            if self._fileio.exists(self._paths.snapshot(snapshot.id + 1), within=place):
+                # somebody stands on it already, so it is the table's history
+                self._log.put(snapshot, within=place)
+                return _Outcome.PUBLISHED
+        except (StorageError, NotFoundError) as error:
+            raise self._unknown(error) from error
+        return _Outcome.LOST
 
     def _base_manifests(
         self, base: Snapshot | None, rule: MergeRule, schema_id: int
@@ -375,12 +404,38 @@ class Publisher:
             return False
         return self._turns.give_way(names, request.user)
 
-    def _put(self, snapshot: Snapshot) -> _Outcome:
+    def _put_once(self, snapshot: Snapshot, base: Snapshot | None) -> _Outcome:
+        """Steps 4 and 5, and the hints."""
         try:
-            done = self._log.put(snapshot)
-            failure: StorageError | None = None
-        except StorageError as error:
-            done, failure = False, error
+            place = self._log.open_dir()
+        except NotFoundError as error:
+            raise dropped(self._table) from error
+        with place:
+            # as late as can be: ids of a table created anew would fit, its columns would not
+            self._check_same()
+            if not self._stands(base, place):
+                return _Outcome.LOST
+            try:
+                done = self._log.put(snapshot, within=place)
+                failure: StorageError | None = None
+            except StorageRefusedError:
+                raise
+            except NotFoundError:
+                self._check_same()  # says that it was dropped, or created anew
+                return _Outcome.LOST
+            except StorageError as error:
+                done, failure = False, error
+            outcome = self._outcome(snapshot, done=done, failure=failure)
+            if done or outcome is not _Outcome.LOST:
+                self._check_still_same(snapshot, place)
+            if outcome is _Outcome.PUBLISHED and not self._stands(base, place):
+                outcome = self._withdraw(snapshot, place)
+            if outcome is _Outcome.PUBLISHED:
+                self._files.keep_all()
+                self._log.write_hints(snapshot.id, within=place)
+            return outcome
+
+    def _outcome(self, snapshot: Snapshot, *, done: bool, failure: StorageError | None) -> _Outcome:
         try:
             found = self._read_back(snapshot.id)
         except (StorageError, CorruptError, UnsupportedError) as error:
@@ -390,6 +445,39 @@ class Publisher:
         if found is None:
             return _Outcome.PUBLISHED if done else _Outcome.IN_DOUBT
         return _Outcome.PUBLISHED if _is_same(snapshot, found) else _Outcome.LOST
+
+    def _check_same(self) -> None:
+        SchemaLog(self._fileio, self._paths).check_same(self._schema, table=self._table)
+
+    def _check_still_same(self, snapshot: Snapshot, place: OpenDirectory) -> None:
+        """See, after a put, that the table is the one that was opened, or settle what was put."""
+        try:
+            self._check_same()
+        except NotFoundError as error:
+            self._settle(snapshot, place, error)
+            raise
+        except (StorageError, CorruptError, UnsupportedError):
+            return  # what was read back decides; the directory was this table's
+
+    def _settle(self, snapshot: Snapshot, place: OpenDirectory, error: NotFoundError) -> None:
+        """Let nothing of ours be in another table, or say that the outcome is unknown."""
+        path = self._paths.snapshot(snapshot.id)
+        try:
+            found = self._read_back(snapshot.id)
+            if found is not None and _is_same(snapshot, found):
+                self._fileio.delete(path, within=place)
+                return
+            is_elsewhere = self._fileio.exists(path, within=place)
+        except (StorageError, CorruptError, UnsupportedError) as failure:
+            raise self._unknown(failure) from error
+        if is_elsewhere:
+            message = (
+                f"Table '{self._table}' was renamed or dropped while a commit to it was being"
+                " published. If it was renamed, the commit may be in it; in the table that has this"
+                " name now it is not. Nothing was deleted. Open the table by its new name and look"
+                " at its newest snapshots."
+            )
+            raise OutcomeUnknownError(message, table=self._table) from error
 
     def _read_back(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot that is there now; None if there is none."""

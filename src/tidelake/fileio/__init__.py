@@ -5,6 +5,7 @@ from tidelake.fileio.file_io import (
     SMALL_FILE_BYTES_MAX,
     FileIO,
     FileStatus,
+    OpenDirectory,
     OutputFile,
     parent_of,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "FileStatus",
     "LocalFileIO",
     "MemoryFileIO",
+    "OpenDirectory",
     "OutputFile",
     "SimulatedCrash",
     "TraceEntry",

@@ -15,12 +15,20 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from types import TracebackType
+from typing import Self, TypeVar
 
 import pyarrow as pa
 
-from tidelake.errors import ClosedError, StorageError
-from tidelake.fileio.file_io import SMALL_FILE_BYTES_MAX, FileIO, FileStatus, OutputFile, parent_of
+from tidelake.errors import ClosedError, StorageError, StorageRefusedError
+from tidelake.fileio.file_io import (
+    SMALL_FILE_BYTES_MAX,
+    FileIO,
+    FileStatus,
+    OpenDirectory,
+    OutputFile,
+    parent_of,
+)
 
 __all__ = ["FaultMode", "FaultyFileIO", "SimulatedCrash", "TraceEntry"]
 
@@ -60,7 +68,7 @@ class FaultMode(enum.Enum):
             case FaultMode.TORN:
                 return op in _WITH_DATA
             case FaultMode.ENOSPC:
-                return op in _WITH_DATA or op in {"open_output", "close", "make_dirs"}
+                return op in _WITH_DATA or op in {"open_output", "close", "make_dirs", "open_dir"}
             case FaultMode.DUP:
                 return op in _REPLAYED
             case FaultMode.STALE_LIST | FaultMode.EMPTY_LIST:
@@ -153,31 +161,40 @@ class FaultyFileIO:
         """Make the names in a directory durable."""
         self._call("sync_dir", path, lambda: self._inner.sync_dir(path))
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def open_dir(self, path: str, *, make: bool = False) -> OpenDirectory:
+        """Hold a directory; what is done within it are calls too."""
+        self._remember(path)
+        held = self._call("open_dir", path, lambda: self._inner.open_dir(path, make=make))
+        return _FaultyDirectory(held)
+
+    def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
         """Publish a file; torn, it leaves half a temporary file and nothing under the name."""
         self._remember(path)
+        held = _inner_of(within)
         return self._call(
             "put_if_absent",
             path,
-            lambda: self._inner.put_if_absent(path, data),
+            lambda: self._inner.put_if_absent(path, data, **held),
             lambda: self._inner.replace(
-                f"{parent_of(path)}/.torn-{len(self.trace)}.tmp", data[: len(data) // 2]
+                f"{parent_of(path)}/.torn-{len(self.trace)}.tmp", data[: len(data) // 2], **held
             ),
         )
 
-    def replace(self, path: str, data: bytes) -> None:
+    def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
         """Write a file over whatever is there; torn, it holds half of the data."""
         self._remember(path)
+        held = _inner_of(within)
         self._call(
             "replace",
             path,
-            lambda: self._inner.replace(path, data),
-            lambda: self._inner.replace(path, data[: len(data) // 2]),
+            lambda: self._inner.replace(path, data, **held),
+            lambda: self._inner.replace(path, data[: len(data) // 2], **held),
         )
 
-    def exists(self, path: str) -> bool:
+    def exists(self, path: str, *, within: OpenDirectory | None = None) -> bool:
         """Whether a file or directory of that name is there."""
-        return self._call("exists", path, lambda: self._inner.exists(path))
+        held = _inner_of(within)
+        return self._call("exists", path, lambda: self._inner.exists(path, **held))
 
     def size(self, path: str) -> int:
         """Length of a file in bytes."""
@@ -187,10 +204,11 @@ class FaultyFileIO:
         """List a directory."""
         return self._call("list_dir", path, lambda: self._inner.list_dir(path))
 
-    def delete(self, path: str) -> bool:
+    def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
         """Delete a file."""
         self._remember(path)
-        return self._call("delete", path, lambda: self._inner.delete(path))
+        held = _inner_of(within)
+        return self._call("delete", path, lambda: self._inner.delete(path, **held))
 
     def delete_dir(self, path: str) -> None:
         """Delete a directory and all in it."""
@@ -235,7 +253,9 @@ class FaultyFileIO:
             case FaultMode.ENOSPC:
                 if half_effect is not None and op == "write":  # the others clean up after it
                     half_effect()
-                raise StorageError(f"{where}: no space left.", kind="no_space", path=path)
+                refuses = op in {"put_if_absent", "open_dir"}  # the others may have begun
+                failed = StorageRefusedError if refuses else StorageError
+                raise failed(f"{where}: no space left.", kind="no_space", path=path)
             case FaultMode.EMPTY_LIST:
                 return []  # type: ignore[return-value] # only list_dir gets here
             case FaultMode.STALE_LIST:
@@ -261,6 +281,39 @@ class FaultyFileIO:
         if self._remembers and not self._dead:
             parent = parent_of(path)
             self._listings_before[parent.rstrip("/")] = self._inner.list_dir(parent)
+
+
+def _inner_of(within: OpenDirectory | None) -> dict[str, OpenDirectory]:
+    """The directory that is held, as the inner storage knows it; as the keyword that it needs."""
+    if within is None:
+        return {}
+    assert isinstance(within, _FaultyDirectory), "the directory is of this storage"
+    return {"within": within.inner}
+
+
+class _FaultyDirectory:
+    """A directory that is held."""
+
+    def __init__(self, inner: OpenDirectory) -> None:
+        self.inner = inner
+
+    @property
+    def path(self) -> str:
+        return self.inner.path
+
+    def close(self) -> None:
+        self.inner.close()  # of a dead process too: the system does it
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
 
 class _FaultyOutputFile:

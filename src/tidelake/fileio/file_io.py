@@ -11,8 +11,12 @@ What a :class:`FileIO` promises is what every storage that can hold a table give
    one succeeds, and whoever reads the name sees the winner's bytes whole. Publishing a snapshot
    rests on it alone.
 3. A ``StorageError`` from a call that changes something does not say whether the change took
-   effect (a time-out after the effect looks the same); who must know reads back.
+   effect (a time-out after the effect looks the same); who must know reads back. A
+   ``StorageRefusedError`` says that nothing was changed.
 4. Listings give what is there, in no order. Parents of a written file come into being with it.
+5. :meth:`FileIO.open_dir` holds a directory. A call `within` it concerns the file of the path's
+   last name in that very directory, or none, whatever is at the path by then: the table there may
+   have been dropped, and another made under its name. No directory comes into being with it.
 
 Paths are absolute POSIX strings without a scheme.
 """
@@ -20,7 +24,8 @@ Paths are absolute POSIX strings without a scheme.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 import pyarrow as pa
 
@@ -30,6 +35,7 @@ __all__ = [
     "SMALL_FILE_BYTES_MAX",
     "FileIO",
     "FileStatus",
+    "OpenDirectory",
     "OutputFile",
     "check_path",
     "parent_of",
@@ -91,6 +97,32 @@ class OutputFile(Protocol):
         ...
 
 
+class OpenDirectory(Protocol):
+    """A directory that is held, wherever it is moved; to be closed. Not picklable."""
+
+    @property
+    def path(self) -> str:
+        """The path it was opened by."""
+        ...
+
+    def close(self) -> None:
+        """Let it go; more than once is fine."""
+        ...
+
+    def __enter__(self) -> Self:
+        """The directory itself; it is closed at the end of the block."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        ...
+
+
 class FileIO(Protocol):
     """A storage. Implementations may be used by several threads at once."""
 
@@ -125,16 +157,30 @@ class FileIO(Protocol):
         """Make the names in a directory durable, whoever put them there."""
         ...
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Publish a file atomically; False, and nothing changed, where the name is taken."""
+    def open_dir(self, path: str, *, make: bool = False) -> OpenDirectory:
+        """Hold a directory; with `make` it is made where it is missing, its parent is not.
+
+        ``NotFoundError`` where it, or with `make` its parent, is missing.
+        """
         ...
 
-    def replace(self, path: str, data: bytes) -> None:
-        """Write a file over whatever is there: for hints only, no durability promised."""
+    def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
+        """Publish a file atomically; False, and nothing changed, where the name is taken.
+
+        With `within` it goes into that directory, which was opened by the path's parent;
+        ``NotFoundError``, and nothing changed, where that was removed.
+        """
         ...
 
-    def exists(self, path: str) -> bool:
-        """Whether a file or directory of that name is there."""
+    def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
+        """Write a file over whatever is there: for hints only, no durability promised.
+
+        `within` is that of :meth:`put_if_absent`.
+        """
+        ...
+
+    def exists(self, path: str, *, within: OpenDirectory | None = None) -> bool:
+        """Whether a file or directory of that name is there; not in one that was removed."""
         ...
 
     def size(self, path: str) -> int:
@@ -145,8 +191,8 @@ class FileIO(Protocol):
         """List a directory, in no order; empty where it is missing."""
         ...
 
-    def delete(self, path: str) -> bool:
-        """Delete a file; False where it was missing."""
+    def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
+        """Delete a file; False where it, or the directory that is held, was missing."""
         ...
 
     def delete_dir(self, path: str) -> None:
@@ -205,6 +251,12 @@ def file_too_large(path: str, found: int, bytes_max: int) -> CorruptError:
         " damaged or another file. Restore it from a backup."
     )
     return CorruptError(message, kind="file_too_large", path=path)
+
+
+def dir_missing(path: str) -> NotFoundError:
+    """Make the error for a directory that is not there, or not any more."""
+    message = f"Directory {path} does not exist: it was removed, or the path is wrong."
+    return NotFoundError(message, kind="directory_not_found", path=path)
 
 
 def name_taken(path: str) -> AlreadyExistsError:

@@ -8,6 +8,11 @@ and never replaces: a rename replaces, and between processes lost acknowledged c
    links (a network file system that replayed our call).
 3. fsync the directory, so that the name survives a power loss; unlink the temporary file.
 
+All names are relative to the directory's descriptor: what is put into a directory that was opened
+before goes into that one, and where it was removed the system says ENOENT. A system call that an
+errno of :data:`_REFUSALS` ended has changed nothing, nor has one before step 2: that is a
+:class:`~tidelake.errors.StorageRefusedError`.
+
 A crash between the steps leaves at most a hidden file ``.tidelake-<uuid>.tmp``, which nobody reads.
 """
 
@@ -18,14 +23,25 @@ import errno
 import os
 import shutil
 import stat
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
 
 import pyarrow as pa
 
-from tidelake.errors import ClosedError, StorageError, TidelakeError, UnsupportedError
+from tidelake.errors import (
+    ClosedError,
+    StorageError,
+    StorageRefusedError,
+    TidelakeError,
+    UnsupportedError,
+)
 from tidelake.fileio.file_io import (
     SMALL_FILE_BYTES_MAX,
     FileStatus,
+    OpenDirectory,
     check_path,
+    dir_missing,
     file_missing,
     file_too_large,
     name_taken,
@@ -38,11 +54,22 @@ __all__ = ["LocalFileIO"]
 
 WRITE_BUFFER_BYTES = 1 << 20
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READING = frozenset({"read", "open", "look up"})
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_LINKS = frozenset(
     {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 )
+_REFUSALS = (
+    _NO_LINKS
+    | _NO_SPACE
+    | {errno.EACCES, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENAMETOOLONG}
+    | {errno.ENOTDIR, errno.ELOOP, errno.EINVAL}
+)
+"""What the system answers before it changes a directory; after a time-out it says EIO or others."""
+_GONE = frozenset({errno.ENOENT, errno.ESTALE})
+DELETE_TRIES = 10
+"""Passes over a directory in which others make files while it is deleted."""
 
 
 class LocalFileIO:
@@ -111,52 +138,73 @@ class LocalFileIO:
         except OSError as error:
             raise _translated(error, path, "sync") from error
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Publish a file by a hard link, atomically and durably."""
-        if self.exists(path):
-            return False  # the loser of a race need not write and sync a temporary file
-        temporary = self._write_temporary(path, data, sync=True)
+    def open_dir(self, path: str, *, make: bool = False) -> _LocalDirectory:
+        """Hold a directory by its descriptor."""
         try:
-            try:
-                os.link(temporary, path, follow_symlinks=False)
-            except OSError as error:
-                # a network file system may replay the call and then see our own link
-                if os.stat(temporary).st_nlink < 2:
-                    if error.errno == errno.EEXIST:
-                        return False
-                    raise
-            _sync_dir(parent_of(path))
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(check_path(path))
+                    _sync_dir(parent_of(path))
+            return _LocalDirectory(path, os.open(check_path(path), _DIRECTORY))
+        except FileNotFoundError as error:
+            raise dir_missing(path) from error
         except OSError as error:
-            if error.errno in _NO_LINKS:
-                message = (
-                    f"The file system of {path} refuses hard links ({error.strerror}), so a commit"
-                    " cannot be published there safely: put the warehouse on a file system with"
-                    " hard links (ext4, xfs, apfs, nfs, ...)."
-                )
-                raise StorageError(message, kind="no_hard_links", path=path) from error
-            raise _translated(error, path, "publish") from error
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+            raise _translated(error, path, "open", refused=True) from error
+
+    def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
+        """Publish a file by a hard link, atomically and durably."""
+        name = _name(path)
+        with self._parent(path, "publish", within) as place:
+            try:
+                if self.exists(path, within=place):
+                    return False  # the loser of a race need not write and sync a temporary file
+                temporary = self._write_temporary(place, data, sync=True)
+            except TidelakeError:
+                raise
+            except OSError as error:
+                raise _unpublished(error, path, place, refused=True) from error
+            try:
+                if not _link(place, temporary, name):
+                    return False
+            except OSError as error:
+                refused = error.errno in _REFUSALS
+                raise _unpublished(error, path, place, refused=refused) from error
+            finally:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary, dir_fd=place.descriptor)
+            try:
+                _sync(place.descriptor)
+            except OSError as error:
+                raise _translated(error, path, "publish") from error
         return True
 
-    def replace(self, path: str, data: bytes) -> None:
+    def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
         """Write a file over whatever is there."""
-        temporary = self._write_temporary(path, data, sync=False)
-        try:
-            os.replace(temporary, path)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise _translated(error, path, "replace") from error
+        with self._parent(path, "replace", within) as place:
+            held = place.descriptor
+            try:
+                temporary = self._write_temporary(place, data, sync=False)
+                try:
+                    os.replace(temporary, _name(path), src_dir_fd=held, dst_dir_fd=held)
+                except OSError:
+                    with contextlib.suppress(OSError):
+                        os.unlink(temporary, dir_fd=held)
+                    raise
+            except OSError as error:
+                if error.errno in _GONE:
+                    raise dir_missing(place.path) from error
+                raise _translated(error, path, "replace") from error
 
-    def exists(self, path: str) -> bool:
+    def exists(self, path: str, *, within: OpenDirectory | None = None) -> bool:
         """Whether a file or directory of that name is there."""
+        name, held = _place(path, within)
         try:
-            os.stat(check_path(path))
+            os.stat(name, dir_fd=held)
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
+            if within is not None and error.errno in _GONE:
+                return False
             # os.path.exists would say False here, and "not there" is a dangerous guess
             raise _translated(error, path, "look up") from error
         return True
@@ -189,25 +237,49 @@ class LocalFileIO:
             raise _translated(error, path, "list") from error
         return found
 
-    def delete(self, path: str) -> bool:
+    def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
         """Delete a file; False where it was missing."""
+        name, held = _place(path, within)
         try:
-            os.unlink(check_path(path))
+            os.unlink(name, dir_fd=held)
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
+            if within is not None and error.errno in _GONE:
+                return False
             raise _translated(error, path, "delete") from error
         return True
 
     def delete_dir(self, path: str) -> None:
-        """Delete a directory and all in it; symbolic links in it are removed, not followed."""
+        """Delete a directory and all in it; symbolic links in it are removed, not followed.
+
+        One that is a link itself is what it points to under another name: that goes, and the link.
+        """
         try:
-            shutil.rmtree(check_path(path))
-        except FileNotFoundError as error:
-            if self.exists(path):  # somebody deletes in it at the same time
-                raise _translated(error, path, "delete") from error
+            if os.path.islink(check_path(path)):
+                self._delete_all(os.path.realpath(path))
+                os.unlink(path)
+            else:
+                self._delete_all(path)
+        except FileNotFoundError:
+            return
         except OSError as error:
             raise _translated(error, path, "delete") from error
+
+    def _delete_all(self, path: str) -> None:
+        for tries in range(1, DELETE_TRIES + 1):
+            try:
+                shutil.rmtree(path)
+            except FileNotFoundError:
+                if not os.path.lexists(path):
+                    return
+                if tries == DELETE_TRIES:  # somebody deletes in it at the same time
+                    raise
+            except OSError as error:  # somebody writes into it at the same time
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST} or tries == DELETE_TRIES:
+                    raise
+            else:
+                return
 
     def move_dir(self, source: str, target: str) -> None:
         """Rename a directory; both names are durable when this returns."""
@@ -218,9 +290,12 @@ class LocalFileIO:
                 raise file_missing(source)
             if os.path.lexists(target):  # an empty directory would be written over
                 raise name_taken(target)
-            os.rename(source, target)
-            _sync_dir(parent_of(target))
-            _sync_dir(parent_of(source))
+            if os.path.islink(source) and not os.path.isabs(os.readlink(source)):
+                # elsewhere the same words would lead to another place
+                os.symlink(os.path.realpath(source), target)
+                os.unlink(source)
+            else:
+                os.rename(source, target)
         except OSError as error:
             if error.errno == errno.EXDEV:
                 message = (
@@ -229,6 +304,12 @@ class LocalFileIO:
                     " drop the old one."
                 )
                 raise UnsupportedError(message, kind="no_atomic_move", path=source) from error
+            refused = error.errno in _REFUSALS or error.errno == errno.EBUSY
+            raise _translated(error, source, "move", refused=refused) from error
+        try:
+            _sync_dir(parent_of(target))
+            _sync_dir(parent_of(source))
+        except OSError as error:
             raise _translated(error, source, "move") from error
 
     def make_dirs(self, path: str) -> None:
@@ -255,23 +336,106 @@ class LocalFileIO:
             _make_dirs(parent_of(path), sync=sync)
             return os.open(path, _CREATE, 0o666)
 
-    def _write_temporary(self, path: str, data: bytes, *, sync: bool) -> str:
-        temporary = f"{parent_of(check_path(path))}/.tidelake-{self._ids.uuid()}.tmp"
-        created = False
+    @contextlib.contextmanager
+    def _parent(
+        self, path: str, verb: str, within: OpenDirectory | None
+    ) -> Iterator[_LocalDirectory]:
+        """The directory that a file is put into: the one that is held, or the path's parent."""
+        if within is not None:
+            yield _local(within)
+            return
+        parent = parent_of(check_path(path))
         try:
-            with open(self._create(temporary), "wb", buffering=0) as file:
-                created = True
+            _make_dirs(parent)
+            place = _LocalDirectory(parent, os.open(parent, _DIRECTORY))
+        except OSError as error:
+            raise _translated(error, path, verb, refused=True) from error
+        with place:
+            yield place
+
+    def _write_temporary(self, place: _LocalDirectory, data: bytes, *, sync: bool) -> str:
+        """Write a hidden file into a directory; its name. ``OSError`` where that fails."""
+        temporary = f".tidelake-{self._ids.uuid()}.tmp"
+        with open(
+            os.open(temporary, _CREATE, 0o666, dir_fd=place.descriptor), "wb", buffering=0
+        ) as file:
+            try:
                 view = memoryview(data)
                 while view:
                     view = view[file.write(view) :]
                 if sync:
                     os.fsync(file.fileno())
-        except OSError as error:
-            if created:
+            except OSError:
                 with contextlib.suppress(OSError):
-                    os.unlink(temporary)
-            raise _translated(error, path, "write") from error
+                    os.unlink(temporary, dir_fd=place.descriptor)
+                raise
         return temporary
+
+
+class _LocalDirectory:
+    """A directory that is held by its descriptor."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self.descriptor = descriptor
+
+    def close(self) -> None:
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _local(within: OpenDirectory) -> _LocalDirectory:
+    assert isinstance(within, _LocalDirectory), "the directory is of this storage"
+    return within
+
+
+def _place(path: str, within: OpenDirectory | None) -> tuple[str, int | None]:
+    """A file's name, and the descriptor that it is relative to; the path without one."""
+    if within is None:
+        return check_path(path), None
+    return _name(path), _local(within).descriptor
+
+
+def _link(place: _LocalDirectory, temporary: str, name: str) -> bool:
+    """Give a temporary file its name; False where that is taken."""
+    held = place.descriptor
+    try:
+        os.link(temporary, name, src_dir_fd=held, dst_dir_fd=held, follow_symlinks=False)
+    except OSError as error:
+        # a network file system may replay the call and then see our own link
+        if os.stat(temporary, dir_fd=held).st_nlink < 2:
+            if error.errno == errno.EEXIST:
+                return False
+            raise
+    return True
+
+
+def _unpublished(
+    error: OSError, path: str, place: _LocalDirectory, *, refused: bool
+) -> TidelakeError:
+    """Say why a file was not put; with `refused` it certainly was not."""
+    if error.errno in _GONE:
+        return dir_missing(place.path)
+    if error.errno in _NO_LINKS:
+        message = (
+            f"The file system of {path} refuses hard links ({error.strerror}), so a commit"
+            " cannot be published there safely: put the warehouse on a file system with"
+            " hard links (ext4, xfs, apfs, nfs, ...)."
+        )
+        return StorageRefusedError(message, kind="no_hard_links", path=path)
+    return _translated(error, path, "publish", refused=refused)
 
 
 class _LocalOutputFile:
@@ -372,27 +536,38 @@ def _make_dirs(path: str, *, sync: bool = True) -> None:
 
 
 def _sync_dir(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(path, _DIRECTORY)
+    try:
+        _sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync(descriptor: int) -> None:
+    """Make the names in a directory durable."""
     try:
         os.fsync(descriptor)
     except OSError as error:
         # some network file systems cannot sync a directory; they write names through
         if error.errno not in {errno.EINVAL, errno.ENOTSUP, errno.EBADF}:
             raise
-    finally:
-        os.close(descriptor)
 
 
-def _translated(error: OSError, path: str, verb: str) -> TidelakeError:
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _translated(error: OSError, path: str, verb: str, *, refused: bool = False) -> TidelakeError:
     """Say in our own words what the operating system said."""
+    of_storage = StorageRefusedError if refused else StorageError
     if isinstance(error, (FileNotFoundError, NotADirectoryError)) and verb in _READING:
         return file_missing(path)
     reason = error.strerror or str(error)
     if error.errno in _NO_SPACE:
         message = f"No space left to {verb} {path} ({reason}): free some and try again."
-        return StorageError(message, kind="no_space", path=path)
+        return of_storage(message, kind="no_space", path=path)
     if error.errno == errno.EMFILE:
         message = f"Too many open files to {verb} {path}: raise the limit (ulimit -n)."
-        return StorageError(message, kind="too_many_files", path=path)
+        return of_storage(message, kind="too_many_files", path=path)
     message = f"Could not {verb} {path}: {reason}. Check the storage and its permissions."
-    return StorageError(message, path=path)
+    return of_storage(message, path=path)

@@ -7,14 +7,18 @@ would leave it.
 from __future__ import annotations
 
 import threading
+from types import TracebackType
+from typing import Self
 
 import pyarrow as pa
 
-from tidelake.errors import ClosedError, StorageError
+from tidelake.errors import ClosedError, NotFoundError, StorageError
 from tidelake.fileio.file_io import (
     SMALL_FILE_BYTES_MAX,
     FileStatus,
+    OpenDirectory,
     check_path,
+    dir_missing,
     file_missing,
     file_too_large,
     name_taken,
@@ -89,23 +93,37 @@ class MemoryFileIO:
     def sync_dir(self, path: str) -> None:
         """Nothing is durable here."""
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def open_dir(self, path: str, *, make: bool = False) -> _MemoryDirectory:
+        """Hold a directory."""
+        plain = _plain(path)
+        with self._lock.value:
+            if plain not in self._dirs and make and parent_of(plain) in self._dirs:
+                self.make_dirs(plain)
+            if plain not in self._dirs:
+                raise dir_missing(path)
+            return _MemoryDirectory(self, path, self._dirs[plain])
+
+    def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
         """Publish a file; False where the name is taken."""
         with self._lock.value:
-            if self.exists(path):
+            place = self._place(path, within)
+            if self.exists(place):
                 return False
-            self._put(path, data)
+            self._put(place, data)
             return True
 
-    def replace(self, path: str, data: bytes) -> None:
+    def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
         """Write a file over whatever is there."""
         with self._lock.value:
-            self._put(path, data)
+            self._put(self._place(path, within), data)
 
-    def exists(self, path: str) -> bool:
+    def exists(self, path: str, *, within: OpenDirectory | None = None) -> bool:
         """Whether a file or directory of that name is there."""
         with self._lock.value:
-            plain = _plain(path)
+            try:
+                plain = _plain(self._place(path, within))
+            except NotFoundError:
+                return False
             return plain in self._files or plain in self._dirs
 
     def size(self, path: str) -> int:
@@ -120,10 +138,13 @@ class MemoryFileIO:
                 raise StorageError(f"Could not list {path}: it is a file.", path=path)
             return [self._status(plain, name) for name in self._dirs.get(plain, ())]
 
-    def delete(self, path: str) -> bool:
+    def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
         """Delete a file; False where it was missing."""
-        plain = _plain(path)
         with self._lock.value:
+            try:
+                plain = _plain(self._place(path, within))
+            except NotFoundError:
+                return False
             if plain in self._dirs:
                 raise StorageError(f"Could not delete {path}: it is a directory.", path=path)
             if self._files.pop(plain, None) is None:
@@ -176,6 +197,16 @@ class MemoryFileIO:
                 self._dirs[plain] = {}
                 self._dirs[parent_of(plain)][_name(plain)] = None
 
+    def _place(self, path: str, within: OpenDirectory | None) -> str:
+        """Where a path leads now; into a directory that is held, if there is one."""
+        if within is None:
+            return path
+        assert isinstance(within, _MemoryDirectory), "the directory is of this storage"
+        directory = within.now_at()
+        if directory is None:
+            raise dir_missing(within.path)
+        return f"{directory.rstrip('/')}/{_name(path)}"
+
     def _put(self, path: str, data: bytes) -> None:
         plain = _plain(path)
         if plain in self._dirs:
@@ -200,6 +231,37 @@ class MemoryFileIO:
         if found is None:
             return FileStatus(name, 0, is_dir=True, modified_ms=0)
         return FileStatus(name, len(found[0]), is_dir=False, modified_ms=found[1])
+
+
+class _MemoryDirectory:
+    """A directory in memory: it is its table of names, wherever that hangs."""
+
+    def __init__(self, owner: MemoryFileIO, path: str, names: dict[str, None]) -> None:
+        self._owner = owner
+        self._names = names
+        self.path = path
+
+    def now_at(self) -> str | None:
+        """Its path now; None where it was removed."""
+        with self._owner._lock.value:
+            known = self._owner._dirs
+            if known.get(_plain(self.path)) is self._names:
+                return _plain(self.path)
+            return next((path for path, names in known.items() if names is self._names), None)
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
 
 class _MemoryOutputFile:

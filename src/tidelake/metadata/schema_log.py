@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidelake.errors import CorruptError, NotFoundError
-from tidelake.fileio import FileIO
+from tidelake.fileio import FileIO, OpenDirectory
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import numbered
 from tidelake.types import TableSchema
@@ -121,10 +121,24 @@ class SchemaLog:
         check_same_table(stored, opened, table=table)
         return stored
 
-    def create(self, schema: TableSchema) -> bool:
-        """Write a schema under its id; False, and nothing done, if the id is taken."""
-        path = self._paths.schema(schema.id)
-        return self._fileio.put_if_absent(path, schema.to_json().encode())
+    def create(self, schema: TableSchema, *, within: OpenDirectory | None = None) -> bool:
+        """Write a schema under its id; False, and nothing done, if the id is taken.
+
+        Parameters
+        ----------
+        schema : TableSchema
+            The schema.
+        within : OpenDirectory, optional
+            The directory of schemas, held: it is written there or nowhere. Without it the table's
+            directory comes into being with it.
+
+        Raises
+        ------
+        NotFoundError
+            The directory that is held was removed.
+        """
+        path, held = self._paths.schema(schema.id), {} if within is None else {"within": within}
+        return self._fileio.put_if_absent(path, schema.to_json().encode(), **held)
 
 
 def _ids(names: Iterable[str]) -> list[int]:

@@ -4,15 +4,23 @@ What a snapshot file says is in :class:`Snapshot`; which ones there are is in :c
 
 1. Ids begin at 1 and have no gaps between the oldest that is kept and the newest. A snapshot file
    is created by put-if-absent and never changed.
-2. The files LATEST and EARLIEST hold an id as text. They save a listing and are believed only as
-   far as the snapshots themselves bear them out: LATEST if its snapshot is there and the next one
-   is not, EARLIEST if its snapshot is there. A hint that is missing, stale or garbage costs a
-   listing.
+2. The files LATEST and EARLIEST hold an id as text. They save a listing, never decide, and are
+   believed only as far as the snapshots themselves bear them out: LATEST if its snapshot is there
+   and the next one is not, EARLIEST if its snapshot is there. A hint that is missing, behind,
+   ahead or garbage costs a listing.
 3. A listing may be old (object stores): from the largest id found the ids after it are tried.
-4. Hints are written after their snapshot (a rollback of Java's writes them before it removes any),
-   so a LATEST that is still ahead after a second look says that the newest snapshot was lost. That
-   is an error: its id would be given to another commit. A hint that is more than
-   :data:`HINT_AHEAD_MAX` ahead counts as garbage.
+4. Hints are written after their snapshot, by whoever is slow perhaps long after it: others may have
+   rolled the table back by then. So who wrote LATEST looks whether the snapshot is still there, and
+   if it is not, lets the hint name the newest that is. A rollback moves the hint before it removes
+   snapshots and once more after it, so whichever of the two comes last mends it; a hint that a
+   killed process left ahead is mended by the next commit or rollback. Readers of Java's take a
+   hint that is ahead at its word, so this matters to them. EARLIEST is made by the first commit and
+   moved by whoever removes the oldest snapshots, so the first commit writes it over nothing.
+
+A newest snapshot that is lost (deleted by hand, or missing in a copy of the files) is therefore not
+noticed by a hint that names it: what is left is the table, and the next commit takes the id. A
+hint that is ahead was an error until it showed that every slow writer beside a rollback makes one.
+After a power loss it cannot be: the snapshot's name is durable before the hint is written.
 
 Source: ``docs/format/snapshot.md``; files written by Java Paimon 1.3.1 and 2.1. The file is written
 so that all three read it: all keys of 1.3.1, in its order, `null` where it writes null.
@@ -20,6 +28,7 @@ so that all three read it: all keys of 1.3.1, in its order, `null` where it writ
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import itertools
 import json
@@ -30,7 +39,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tidelake.errors import CorruptError, NotFoundError, StorageError, UnsupportedError
-from tidelake.fileio import SMALL_FILE_BYTES_MAX, FileIO
+from tidelake.fileio import SMALL_FILE_BYTES_MAX, FileIO, OpenDirectory
 from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import Executor
 from tidelake.types.json_checksum import check_and_drop, with_checksum
@@ -47,8 +56,8 @@ PROBES_MAX = 10_000
 """Ids tried one by one after an old listing, before the storage is called inconsistent."""
 HINT_PROBES_MAX = 32
 """Ids tried one by one after the hint, before the directory is listed."""
-HINT_AHEAD_MAX = 32
-"""A hint that is further ahead of all snapshots was never one of theirs."""
+HINT_TRIES = 3
+"""Times that a hint is written whose snapshot is gone when it is looked for."""
 READ_BATCH_MAX = 64
 """Snapshot files that are read at once where many are looked through."""
 LATEST_TRIES = 3
@@ -282,23 +291,8 @@ class SnapshotLog:
         self._paths = paths
 
     def latest_id(self) -> int | None:
-        """Id of the newest snapshot; None where there is none.
-
-        Raises
-        ------
-        CorruptError
-            The newest snapshot's file is gone; it is named.
-        """
-        for _ in range(LATEST_TRIES):
-            hint = self._hint(self._paths.latest_hint)
-            newest = self._newest(hint)
-            ahead = 0 if hint is None else hint - (newest or 0)
-            if not 0 < ahead <= HINT_AHEAD_MAX:
-                return newest
-            assert hint is not None
-            if self._hint(self._paths.latest_hint) == hint and not self._exists(hint):
-                raise self._gone(hint, newest)
-        return newest
+        """Id of the newest snapshot; None where there is none."""
+        return self._newest(self._hint(self._paths.latest_hint))
 
     def _newest(self, hint: int | None) -> int | None:
         if hint is not None and self._exists(hint):
@@ -507,6 +501,16 @@ class SnapshotLog:
             raise NotFoundError(message, kind="snapshot_not_found", timestamp_ms=timestamp_ms)
         return found
 
+    def open_dir(self) -> OpenDirectory:
+        """Hold the directory of the snapshots, which is made where the table has none yet.
+
+        Raises
+        ------
+        NotFoundError
+            There is no table.
+        """
+        return self._fileio.open_dir(self._paths.snapshot_dir, make=True)
+
     def publish(self, snapshot: Snapshot) -> bool:
         """Create a snapshot's file and move the hints; False, and nothing done, if its id is taken.
 
@@ -520,25 +524,71 @@ class SnapshotLog:
         self.write_hints(snapshot.id)
         return True
 
-    def put(self, snapshot: Snapshot) -> bool:
-        """Create a snapshot's file; False if its id is taken."""
-        path = self._paths.snapshot(snapshot.id)
-        return self._fileio.put_if_absent(path, snapshot.to_json().encode())
+    def put(self, snapshot: Snapshot, *, within: OpenDirectory | None = None) -> bool:
+        """Create a snapshot's file; False if its id is taken.
 
-    def write_hints(self, snapshot_id: int) -> None:
+        Parameters
+        ----------
+        snapshot : Snapshot
+            The snapshot.
+        within : OpenDirectory, optional
+            Of :meth:`open_dir`: it goes into that directory or nowhere.
+
+        Raises
+        ------
+        NotFoundError
+            That directory was removed.
+        StorageRefusedError
+            The storage refused; the snapshot is not there.
+        StorageError
+            The storage failed: the snapshot may or may not be there.
+        """
+        path, data = self._paths.snapshot(snapshot.id), snapshot.to_json().encode()
+        return self._fileio.put_if_absent(path, data, **_within(within))
+
+    def write_hints(self, snapshot_id: int, *, within: OpenDirectory | None = None) -> None:
         """Say in LATEST (and, with the first, in EARLIEST) that this is the newest snapshot.
 
         Hints are best effort: where writing one fails, readers find the snapshot by themselves.
+
+        Parameters
+        ----------
+        snapshot_id : int
+            The snapshot that was just made, or gone back to.
+        within : OpenDirectory, optional
+            Where it was put.
         """
-        text = str(snapshot_id).encode()
-        hints = [self._paths.latest_hint]
+        with contextlib.suppress(StorageError, NotFoundError):
+            self._write_latest(snapshot_id, within)
         if snapshot_id == 1:
-            hints.append(self._paths.earliest_hint)
-        for path in hints:
-            try:
-                self._fileio.replace(path, text)
-            except StorageError:
-                continue
+            # others may have come far, and have moved it, since the first snapshot was there
+            with contextlib.suppress(StorageError, NotFoundError):
+                self._fileio.put_if_absent(self._paths.earliest_hint, b"1", **_within(within))
+
+    def _write_latest(self, snapshot_id: int, within: OpenDirectory | None) -> None:
+        """Write LATEST; where its snapshot is gone by then, name the newest that is there."""
+        hint = self._paths.latest_hint
+        for _ in range(HINT_TRIES):
+            self._fileio.replace(hint, str(snapshot_id).encode(), **_within(within))
+            if self._fileio.exists(self._paths.snapshot(snapshot_id), **_within(within)):
+                return
+            newest = self._newest(None)
+            if newest is None:
+                break
+            snapshot_id = newest
+        # none is there, or they come and go: no hint is better than one that is ahead
+        self._fileio.delete(hint, **_within(within))
+
+    def mend_earliest(self, *, within: OpenDirectory | None = None) -> None:
+        """Let EARLIEST name the oldest snapshot that is there, if its own is gone."""
+        hint = self._hint(self._paths.earliest_hint)
+        if hint is None or self._exists(hint):
+            return
+        oldest = self.earliest_id()
+        with contextlib.suppress(StorageError, NotFoundError):
+            if oldest is not None:
+                text = str(oldest).encode()
+                self._fileio.replace(self._paths.earliest_hint, text, **_within(within))
 
     def _exists(self, snapshot_id: int) -> bool:
         return self._fileio.exists(self._paths.snapshot(snapshot_id))
@@ -556,16 +606,6 @@ class SnapshotLog:
         except (NotFoundError, StorageError, CorruptError):
             return None
         return int(text) if text.isdigit() and int(text) > 0 else None
-
-    def _gone(self, snapshot_id: int, newest: int | None) -> CorruptError:
-        path, hint = self._paths.snapshot(snapshot_id), self._paths.latest_hint
-        there = "and there is none" if newest is None else f"and the newest there is {newest}"
-        message = (
-            f"Snapshot file {path} is gone: {hint} names snapshot {snapshot_id}, which was written"
-            f" before, {there}. Restore the file from a backup; or, to go on without what was"
-            f" committed since, delete {hint}."
-        )
-        return CorruptError(message, kind="snapshot_gone", path=path)
 
     def _gap(self, snapshot_id: int, before: int, after: int) -> CorruptError:
         path = self._paths.snapshot(snapshot_id)
@@ -585,6 +625,11 @@ class SnapshotLog:
             rest = f"snapshots {earliest} to {latest} can be read."
         message = f"Table {self._paths.location} has no snapshot {snapshot_id}: {rest}"
         return NotFoundError(message, kind="snapshot_not_found", snapshot=snapshot_id)
+
+
+def _within(directory: OpenDirectory | None) -> dict[str, OpenDirectory]:
+    """The keyword of a call that may go into a directory that is held."""
+    return {} if directory is None else {"within": directory}
 
 
 def _is_another_s(data: bytes, user: bytes) -> bool:

@@ -22,7 +22,7 @@ from tidelake.errors import (
     NotFoundError,
     near_names,
 )
-from tidelake.fileio import FileIO
+from tidelake.fileio import FileIO, OpenDirectory
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import Snapshot, parse_json
@@ -151,6 +151,7 @@ class TagLog:
         *,
         time_retained_ms: int | None = None,
         clock: Clock | None = None,
+        within: OpenDirectory | None = None,
     ) -> Tag:
         """Make a tag.
 
@@ -164,6 +165,8 @@ class TagLog:
             How long it is kept.
         clock : Clock, optional
             Needed with `time_retained_ms`.
+        within : OpenDirectory, optional
+            The directory of tags, held: the tag is made there or nowhere.
 
         Raises
         ------
@@ -171,10 +174,13 @@ class TagLog:
             The name cannot be a tag's.
         AlreadyExistsError
             There is a tag of that name.
+        NotFoundError
+            The directory that is held was removed.
         """
         path = self._path_of_new(name)
         tag = _tag_of(name, snapshot, time_retained_ms, clock)
-        if not self._fileio.put_if_absent(path, tag.to_json().encode()):
+        held = {} if within is None else {"within": within}
+        if not self._fileio.put_if_absent(path, tag.to_json().encode(), **held):
             raise self._taken(name)
         return tag
 

@@ -4,6 +4,8 @@
    (:mod:`tidelake.table.evolved_schema`); what is not allowed is refused, and nothing is written.
 2. The outcome is put under the next number if, and only if, it is not there. Who loses reads the
    winner's schema and applies its changes to that one: both land, or the second is told why not.
+   It is put into the directory that was there before the table was seen to be the one that was
+   opened: one that is dropped does not come back by it, and one created anew does not get it.
 3. If the storage does not say whether it was put, the same is put again: one of the two wins, and
    the file says whose it is. What cannot be told is an
    :class:`~tidelake.errors.OutcomeUnknownError`: nothing was lost, and it may be there.
@@ -18,7 +20,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from tidelake.errors import ConflictError, OutcomeUnknownError, StorageError
+from tidelake.errors import (
+    ConflictError,
+    NotFoundError,
+    OutcomeUnknownError,
+    StorageError,
+    StorageRefusedError,
+)
+from tidelake.fileio import OpenDirectory
 from tidelake.metadata.schema_log import dropped
 from tidelake.options import Options, check_write_mode, declared
 from tidelake.table.arguments import check_location
@@ -57,9 +66,22 @@ def alter_table(handle: TableHandle, changes: Sequence[SchemaChange]) -> TableHa
         A change is not allowed; nothing was written.
     ConflictError
         Others altered the table again and again.
+    StorageError
+        The storage refused; nothing was written.
     OutcomeUnknownError
         The storage failed while the schema was published.
     """
+    try:
+        place = handle.fileio.open_dir(handle.paths.schema_dir)
+    except NotFoundError as error:
+        raise dropped(handle.identifier) from error
+    with place:
+        return _altered(handle, place, changes)
+
+
+def _altered(
+    handle: TableHandle, place: OpenDirectory, changes: Sequence[SchemaChange]
+) -> TableHandle:
     log = handle.schemas
     opened = log.check_same(handle.schema, table=handle.identifier)
     for _ in range(TRIES_MAX):
@@ -84,7 +106,7 @@ def alter_table(handle: TableHandle, changes: Sequence[SchemaChange]) -> TableHa
             check_write_mode(
                 parsed, table=handle.identifier, has_primary_key=bool(new.primary_keys)
             )
-        if _published(handle, new):
+        if _published(handle, place, new):
             return _with_schema(handle, opened, new)
     message = (
         f"Table '{handle.identifier}' was altered {TRIES_MAX} times by others while it was to be"
@@ -115,15 +137,20 @@ def with_newest_schema(handle: TableHandle) -> TableHandle:
     return handle if latest.id == handle.schema.id else _with_schema(handle, opened, latest)
 
 
-def _published(handle: TableHandle, new: TableSchema) -> bool:
+def _published(handle: TableHandle, place: OpenDirectory, new: TableSchema) -> bool:
     """Put the schema; False where another has its number."""
     failure: StorageError | None = None
     for _ in range(PUT_TRIES):
         try:
-            if handle.schemas.create(new):
+            if handle.schemas.create(new, within=place):
                 return True
             # taken: by ourselves, where an earlier try took effect and only its answer was lost
             return failure is not None and handle.schemas.load(new.id) == new
+        except NotFoundError as error:
+            raise dropped(handle.identifier) from error
+        except StorageRefusedError:
+            if failure is None:
+                raise
         except StorageError as error:
             failure = error
             handle.env.clock.sleep_ms(RETRY_WAIT_MS)

@@ -3,19 +3,21 @@
 1. A tag of its own holds the target, against an expiry that runs meanwhile.
 2. Changelogs of later snapshots go, that outlived these. A snapshot that has expired and lives in a
    tag gets its file back.
-3. The hint LATEST is moved back, so that it never names what is gone.
+3. The hint LATEST is moved back, so that it does not name what is gone.
 4. Tags of later snapshots go, then the later snapshots, the newest first: whatever moment the
    process dies at, the table is that of one of its snapshots, and the next rollback goes on.
-5. The target gets its file back if it expired meanwhile; its own tag goes.
+5. The hints are written once more: a slow writer may have let LATEST name what went, and a slow
+   expiry EARLIEST. The target gets its file back if it expired meanwhile; its own tag goes.
+
+All of this happens in the directory of the snapshots that was there before the table was seen to be
+the one that was opened: of a table that is dropped and created anew meanwhile nothing is removed.
 
 Data files and manifests of what is gone stay where they are and nothing refers to them any more:
 they are orphans. Schemas stay too: the table keeps its columns. Consumers stay.
 
 A commit that is published while this goes on is taken back like those before it. A writer sees,
-right before it publishes, that the snapshot it builds on is gone, and builds on the one that is the
-newest then. Between that look and its publishing there is a moment: a snapshot that comes into
-being in it stands on what was taken back, and its rows and theirs are all there again; ``rollback``
-once more removes it. Stop the writers where that must not be.
+right before it publishes and once more right after it, that the snapshot it builds on is gone: it
+takes its own one out and builds on the one that is the newest then.
 
 Source: Paimon's ``RollbackHelper`` (1.3.1), which removes tags last and has the table without any
 snapshot for a moment where the one to go back to lives in a tag alone.
@@ -23,6 +25,7 @@ snapshot for a moment where the one to go back to lives in a tag alone.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -33,6 +36,8 @@ from tidelake.errors import (
     OutcomeUnknownError,
     StorageError,
 )
+from tidelake.fileio import OpenDirectory
+from tidelake.metadata.schema_log import dropped
 from tidelake.metadata.snapshot import Snapshot, numbered
 from tidelake.table.handle import TableHandle
 
@@ -87,12 +92,25 @@ def roll_back(handle: TableHandle, target: Snapshot, *, dry_run: bool = False) -
         snapshot has its id.
     ConflictError
         Others commit faster than their snapshots are removed.
+    NotFoundError
+        The table was dropped, and perhaps created anew; or the target has expired.
     StorageError
         The storage failed, and nothing was changed.
     OutcomeUnknownError
         The storage failed on the way: the newest snapshot is any from the target on. Call it again.
     """
-    handle.schemas.check_same(handle.schema, table=handle.identifier)
+    try:
+        place = handle.snapshots.open_dir()
+    except NotFoundError as error:
+        raise dropped(handle.identifier) from error
+    with place:
+        handle.schemas.check_same(handle.schema, table=handle.identifier)
+        return _roll_back(handle, place, target, dry_run=dry_run)
+
+
+def _roll_back(
+    handle: TableHandle, place: OpenDirectory, target: Snapshot, *, dry_run: bool
+) -> RollbackResult:
     log, fileio, paths = handle.snapshots, handle.fileio, handle.paths
     latest_id = log.latest_id()
     if latest_id is None or target.id > latest_id:
@@ -102,7 +120,7 @@ def roll_back(handle: TableHandle, target: Snapshot, *, dry_run: bool = False) -
             " that names it is of a history that was rolled back; delete it."
         )
         raise InvalidInputError(message, kind="rollback_target", table=handle.identifier)
-    is_there = fileio.exists(paths.snapshot(target.id))
+    is_there = fileio.exists(paths.snapshot(target.id), within=place)
     if is_there and not _is_same(log.load(target.id), target):
         message = (
             f"Table '{handle.identifier}' cannot go back to what the tag holds: its snapshot"
@@ -115,7 +133,10 @@ def roll_back(handle: TableHandle, target: Snapshot, *, dry_run: bool = False) -
         later = tuple(_later(handle, target.id, latest_id))
         return RollbackResult(latest_id, target.id, later, tags)
     try:
-        removed = _remove_later(handle, target, tags, is_there=is_there, latest_id=latest_id)
+        with fileio.open_dir(paths.tag_dir, make=True) as tag_place:
+            handle.schemas.check_same(handle.schema, table=handle.identifier)
+            step = _Step(handle, place, tag_place, target)
+            removed = step.remove_later(tags, is_there=is_there, latest_id=latest_id)
     except StorageError as error:
         message = (
             f"The storage failed while table '{handle.identifier}' was rolled back to snapshot"
@@ -128,71 +149,97 @@ def roll_back(handle: TableHandle, target: Snapshot, *, dry_run: bool = False) -
     return RollbackResult(latest_id, target.id, removed, tags)
 
 
-def _remove_later(
-    handle: TableHandle,
-    target: Snapshot,
-    tags: Sequence[str],
-    *,
-    is_there: bool,
-    latest_id: int,
-) -> tuple[int, ...]:
-    """Make the target the newest; ids of the snapshots that went."""
-    fileio, paths = handle.fileio, handle.paths
-    pin = f"{PIN_PREFIX}{handle.env.ids.uuid()}"
-    handle.tags.create(pin, target)
-    if is_there and not fileio.exists(paths.snapshot(target.id)):
-        fileio.delete(paths.tag(pin))
-        message = (
-            f"Snapshot {target.id} of table '{handle.identifier}' expired while it was to be the"
-            " newest again; nothing was changed. Roll back to a newer one, or to a tag."
-        )
-        raise NotFoundError(message, kind="snapshot_not_found", table=handle.identifier)
-    _remove_changelogs(handle, target.id)
-    if not is_there:
-        fileio.put_if_absent(paths.snapshot(target.id), target.to_json().encode())
-    has_gap = latest_id > target.id and not fileio.exists(paths.snapshot(target.id + 1))
-    _step_back(handle, target.id, has_gap=has_gap)
-    for name in tags:
-        fileio.delete(paths.tag(name))
-    removed: set[int] = set()
-    for _ in range(ROUNDS_MAX):
-        later = tuple(_later(handle, target.id, latest_id))
-        if not later:
-            break
-        if removed:  # somebody committed, and moved the hint
-            _step_back(handle, target.id, has_gap=has_gap)
-        for snapshot_id in reversed(later):
-            fileio.delete(paths.snapshot(snapshot_id))
-        removed.update(later)
-    else:
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Removes what came after the target.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    place, tag_place : OpenDirectory
+        The directories of its snapshots and tags.
+    target : Snapshot
+        The newest snapshot afterwards.
+    """
+
+    handle: TableHandle
+    place: OpenDirectory
+    tag_place: OpenDirectory
+    target: Snapshot
+
+    def remove_later(
+        self, tags: Sequence[str], *, is_there: bool, latest_id: int
+    ) -> tuple[int, ...]:
+        """Make the target the newest; ids of the snapshots that went."""
+        handle, place, target = self.handle, self.place, self.target
+        fileio, paths = handle.fileio, handle.paths
+        pin = f"{PIN_PREFIX}{handle.env.ids.uuid()}"
+        handle.tags.create(pin, target, within=self.tag_place)
+        if is_there and not fileio.exists(paths.snapshot(target.id), within=place):
+            self._delete_tag(pin)
+            message = (
+                f"Snapshot {target.id} of table '{handle.identifier}' expired while it was to be"
+                " the newest again; nothing was changed. Roll back to a newer one, or to a tag."
+            )
+            raise NotFoundError(message, kind="snapshot_not_found", table=handle.identifier)
+        _remove_changelogs(handle, target.id)
+        if not is_there:
+            handle.snapshots.put(target, within=place)
+        next_path = paths.snapshot(target.id + 1)
+        has_gap = latest_id > target.id and not fileio.exists(next_path, within=place)
+        self._step_back(has_gap=has_gap)
+        for name in tags:
+            self._delete_tag(name)
+        removed = self._remove_snapshots(latest_id, has_gap=has_gap)
+        handle.snapshots.put(target, within=place)
+        handle.snapshots.write_hints(target.id, within=place)
+        handle.snapshots.mend_earliest(within=place)
+        for name in handle.tags.names():
+            try:
+                is_later = handle.tags.load(name).snapshot.id > target.id
+            except NotFoundError:
+                continue  # a listing may be old
+            if is_later or name.startswith(PIN_PREFIX):  # made meanwhile of what is gone; or own
+                self._delete_tag(name)
+        self._delete_tag(pin)
+        return tuple(sorted(removed))
+
+    def _remove_snapshots(self, latest_id: int, *, has_gap: bool) -> set[int]:
+        handle, target_id = self.handle, self.target.id
+        removed: set[int] = set()
+        for _ in range(ROUNDS_MAX):
+            later = tuple(_later(handle, target_id, latest_id))
+            if not later:
+                return removed
+            if removed:  # somebody committed, and moved the hint
+                self._step_back(has_gap=has_gap)
+            for snapshot_id in reversed(later):
+                path = handle.paths.snapshot(snapshot_id)
+                if not handle.fileio.delete(path, within=self.place):
+                    self._check_same()
+            removed.update(later)
         message = (
             f"Others commit to table '{handle.identifier}' faster than a rollback removes their"
             " snapshots: stop them and roll back again."
         )
         raise ConflictError(message, kind="rollback_race", table=handle.identifier)
-    if has_gap:
-        earliest_id = handle.snapshots.earliest_id() or target.id
-        fileio.replace(paths.latest_hint, str(target.id).encode())
-        fileio.replace(paths.earliest_hint, str(earliest_id).encode())
-    fileio.put_if_absent(paths.snapshot(target.id), target.to_json().encode())
-    for name in handle.tags.names():
-        try:
-            is_later = handle.tags.load(name).snapshot.id > target.id
-        except NotFoundError:
-            continue  # a listing may be old
-        if is_later or name.startswith(PIN_PREFIX):  # made meanwhile of what is gone; or own
-            fileio.delete(paths.tag(name))
-    fileio.delete(paths.tag(pin))
-    return tuple(sorted(removed))
 
+    def _delete_tag(self, name: str) -> None:
+        self.handle.fileio.delete(self.handle.paths.tag(name), within=self.tag_place)
 
-def _step_back(handle: TableHandle, target_id: int, *, has_gap: bool) -> None:
-    """Let LATEST name nothing that is going to be removed."""
-    hint = handle.paths.latest_hint
-    if has_gap:  # ids behind the target are missing: a hint that names it hides those after them
-        handle.fileio.delete(hint)
-    else:  # from there readers walk on to the newest
-        handle.fileio.replace(hint, str(target_id).encode())
+    def _check_same(self) -> None:
+        """Go on only in the table that was opened: what is listed may be another one's by now."""
+        self.handle.schemas.check_same(self.handle.schema, table=self.handle.identifier)
+
+    def _step_back(self, *, has_gap: bool) -> None:
+        """Let LATEST name nothing that is going to be removed."""
+        hint, fileio = self.handle.paths.latest_hint, self.handle.fileio
+        if has_gap:  # ids behind the target are missing: a hint that names it hides those after
+            fileio.delete(hint, within=self.place)
+            return
+        with contextlib.suppress(NotFoundError):  # readers walk on from there to the newest
+            fileio.replace(hint, str(self.target.id).encode(), within=self.place)
 
 
 def _later(handle: TableHandle, target_id: int, latest_id: int) -> Iterator[int]:
@@ -233,9 +280,11 @@ def _remove_changelogs(handle: TableHandle, target_id: int) -> None:
     if not later:
         return
     newest = max((i for i in ids if i <= target_id), default=-1)
-    handle.fileio.replace(f"{directory}/LATEST", str(newest).encode())
-    for changelog_id in reversed(later):
-        handle.fileio.delete(f"{directory}/changelog-{changelog_id}")
+    with handle.fileio.open_dir(directory) as place:
+        handle.schemas.check_same(handle.schema, table=handle.identifier)
+        handle.fileio.replace(f"{directory}/LATEST", str(newest).encode(), within=place)
+        for changelog_id in reversed(later):
+            handle.fileio.delete(f"{directory}/changelog-{changelog_id}", within=place)
 
 
 def _is_same(found: Snapshot, target: Snapshot) -> bool:

@@ -118,7 +118,16 @@ class Versions(abc.ABC):
         if retained_ms is None:
             retained_ms = handle.options.get(declared.TAG_DEFAULT_TIME_RETAINED)
         snapshot = self._to_tag(snapshot_id, timestamp)
-        handle.tags.create(name, snapshot, time_retained_ms=retained_ms, clock=handle.env.clock)
+        with handle.fileio.open_dir(handle.paths.tag_dir, make=True) as place:
+            # held first and looked at then: a table created anew gets no tag of the one before
+            handle.schemas.check_same(handle.schema, table=handle.identifier)
+            handle.tags.create(
+                name,
+                snapshot,
+                time_retained_ms=retained_ms,
+                clock=handle.env.clock,
+                within=place,
+            )
         if not self._is_kept(snapshot, name):
             handle.tags.delete(name)
             raise _expired(handle, snapshot, name)

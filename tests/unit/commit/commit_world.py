@@ -133,11 +133,11 @@ class Racing(FaultyFileIO):
             [message(f"rival{number}")], user="rival", identifier=number
         )
 
-    def put_if_absent(self, path, data):
+    def put_if_absent(self, path, data, **held):
         if self.raced < self.times and "/snapshot-" in path:
             self.raced += 1
             self.rival(self.raced)
-        return super().put_if_absent(path, data)
+        return super().put_if_absent(path, data, **held)
 
 
 def keyed(name, keys, *, sequences=(0, 9), level=0):

@@ -166,7 +166,7 @@ def test_a_storage_that_stays_broken_never_loses_or_doubles_rows():
 class Mutant(FaultyFileIO):
     """A storage whose publish replaces, as renaming does: the checks of this file must notice."""
 
-    def put_if_absent(self, path, data):
+    def put_if_absent(self, path, data, **held):
         self._inner.replace(path, data)
         return True
 
@@ -178,8 +178,8 @@ def test_these_checks_notice_a_publish_that_replaces():
     assert first.snapshots[0].id == 2
 
     class Late(Mutant):
-        def exists(self, path):
-            return False if path.endswith("snapshot-2") else super().exists(path)
+        def exists(self, path, **held):
+            return False if path.endswith("snapshot-2") else super().exists(path, **held)
 
         def read_bytes(self, path, **bound):
             return b"1" if path.endswith("LATEST") else super().read_bytes(path, **bound)

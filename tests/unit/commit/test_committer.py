@@ -377,8 +377,8 @@ def test_a_snapshot_replaced_by_an_engine_that_renames_is_not_acknowledged():
     world = World()
 
     class Replacing(FaultyFileIO):
-        def put_if_absent(self, path, data):
-            done = super().put_if_absent(path, data)
+        def put_if_absent(self, path, data, **held):
+            done = super().put_if_absent(path, data, **held)
             if path.endswith("snapshot-1"):
                 world.committer(77, fileio=_renamed(world)).commit([message("rival")], user="r")
             return done
@@ -394,13 +394,13 @@ def _renamed(world):
     """A storage on which snapshot-1 does not exist and a put replaces it."""
 
     class Renaming(FaultyFileIO):
-        def exists(self, path):
-            return False if path.endswith("snapshot-1") else super().exists(path)
+        def exists(self, path, **held):
+            return False if path.endswith("snapshot-1") else super().exists(path, **held)
 
         def list_dir(self, path):
             return [s for s in super().list_dir(path) if s.name != "snapshot-1"]
 
-        def put_if_absent(self, path, data):
+        def put_if_absent(self, path, data, **held):
             self._inner.replace(path, data)
             return True
 
@@ -539,11 +539,11 @@ def test_a_put_that_takes_effect_late_is_found_at_the_next_attempt():
 
         late = None
 
-        def put_if_absent(self, path, data):
+        def put_if_absent(self, path, data, **held):
             if self.late is None and "/snapshot-" in path:
                 self.late = path, data
                 raise StorageError("timed out", path=path)
-            return super().put_if_absent(path, data)
+            return super().put_if_absent(path, data, **held)
 
         def read_bytes(self, path, **bound):
             try:
@@ -565,19 +565,19 @@ def test_a_compaction_in_doubt_that_gives_way_then_is_unknown():
     world.committer(1).commit([message(old)], user="u", identifier=1)
 
     class Doubtful(FaultyFileIO):
-        def put_if_absent(self, path, data):
+        def put_if_absent(self, path, data, **held):
             if self.trace and not getattr(self, "failed", False):
                 self.failed = True
                 raise StorageError("timed out", path=path)
-            return super().put_if_absent(path, data)
+            return super().put_if_absent(path, data, **held)
 
-        def exists(self, path):
+        def exists(self, path, **held):
             if getattr(self, "failed", False) and not getattr(self, "raced", False):
                 self.raced = True
                 world.committer(50).commit(
                     [message(before=[old], after=[keyed("theirs", (1, 5), level=5)])], user="c"
                 )
-            return super().exists(path)
+            return super().exists(path, **held)
 
     mine = [message(before=[old], after=[keyed("mine", (1, 5), level=5)])]
     with pytest.raises(OutcomeUnknownError):

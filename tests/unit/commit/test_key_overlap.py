@@ -28,13 +28,13 @@ class Rival(MemoryFileIO):
         self.is_acting = True
         self.opened = []
 
-    def put_if_absent(self, path, data):
+    def put_if_absent(self, path, data, **held):
         if "/snapshot-" in path and not self.is_acting and self.acts < self.times:
             self.is_acting = True
             self.acts += 1
             self.act(self.acts)
             self.is_acting = False
-        return super().put_if_absent(path, data)
+        return super().put_if_absent(path, data, **held)
 
     def open_input(self, path):
         if not self.is_acting and "/bucket-" in path:

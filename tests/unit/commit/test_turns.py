@@ -75,7 +75,7 @@ class Rival(MemoryFileIO):
         self.is_acting = False
         self.done = self.waited = 0
 
-    def put_if_absent(self, path, data):
+    def put_if_absent(self, path, data, **held):
         if "/snapshot-" in path and self.act is not None and not self.is_acting:
             self.is_acting = True
             try:
@@ -85,7 +85,7 @@ class Rival(MemoryFileIO):
                 self.waited += 1
             finally:
                 self.is_acting = False
-        return super().put_if_absent(path, data)
+        return super().put_if_absent(path, data, **held)
 
 
 def turn_files(table):

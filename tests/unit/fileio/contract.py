@@ -68,6 +68,67 @@ class FileIOContract:
         assert files.read_bytes(f"{root}/hint") == b"22"
         assert len(files.list_dir(root)) == 1
 
+    def test_a_directory_that_is_held_takes_files(self, files, root):
+        files.make_dirs(f"{root}/t")
+        with files.open_dir(f"{root}/t/snapshot", make=True) as held:
+            assert held.path == f"{root}/t/snapshot"
+            assert files.put_if_absent(f"{root}/t/snapshot/a", b"1", within=held) is True
+            assert files.put_if_absent(f"{root}/t/snapshot/a", b"2", within=held) is False
+            files.replace(f"{root}/t/snapshot/hint", b"1", within=held)
+            files.replace(f"{root}/t/snapshot/hint", b"2", within=held)
+            assert files.exists(f"{root}/t/snapshot/a", within=held)
+            assert not files.exists(f"{root}/t/snapshot/b", within=held)
+            assert files.delete(f"{root}/t/snapshot/a", within=held) is True
+            assert files.delete(f"{root}/t/snapshot/a", within=held) is False
+        held.close()
+        found = {s.name for s in files.list_dir(f"{root}/t/snapshot")}
+        assert found == {"hint"}
+        assert files.read_bytes(f"{root}/t/snapshot/hint") == b"2"
+
+    def test_a_directory_is_held_where_there_is_one_or_its_parent(self, files, root):
+        files.make_dirs(root)
+        for make in (False, True):
+            with pytest.raises(NotFoundError, match="none") as caught:
+                files.open_dir(f"{root}/none/snapshot", make=make)
+            assert caught.value.kind == "directory_not_found"
+        with pytest.raises(NotFoundError):
+            files.open_dir(f"{root}/snapshot")
+        assert files.list_dir(root) == []
+        files.open_dir(f"{root}/snapshot", make=True).close()
+        files.open_dir(f"{root}/snapshot", make=True).close()
+        files.open_dir(f"{root}/snapshot").close()
+
+    def test_nothing_is_put_into_a_directory_that_was_removed(self, files, root):
+        """Nor into the one that has its path by then, as that of a table created anew."""
+        files.make_dirs(f"{root}/t/snapshot")
+        held = files.open_dir(f"{root}/t/snapshot")
+        files.put_if_absent(f"{root}/t/snapshot/old", b"1", within=held)
+        files.delete_dir(f"{root}/t")
+        for path in (f"{root}/t/snapshot/a", f"{root}/t/snapshot/old"):
+            with pytest.raises(NotFoundError, match="t/snapshot"):
+                files.put_if_absent(path, b"1", within=held)
+            with pytest.raises(NotFoundError, match="t/snapshot"):
+                files.replace(path, b"1", within=held)
+        assert files.list_dir(root) == []
+        files.write_once(f"{root}/t/snapshot/old", b"theirs")
+        with pytest.raises(NotFoundError):
+            files.put_if_absent(f"{root}/t/snapshot/a", b"1", within=held)
+        assert not files.exists(f"{root}/t/snapshot/old", within=held)
+        assert files.delete(f"{root}/t/snapshot/old", within=held) is False
+        held.close()
+        assert [s.name for s in files.list_dir(f"{root}/t/snapshot")] == ["old"]
+        assert files.read_bytes(f"{root}/t/snapshot/old") == b"theirs"
+
+    def test_a_directory_that_is_held_is_the_same_under_another_name(self, files, root):
+        files.make_dirs(f"{root}/t/snapshot")
+        with files.open_dir(f"{root}/t/snapshot") as held:
+            files.move_dir(f"{root}/t", f"{root}/u")
+            files.make_dirs(f"{root}/t/snapshot")
+            assert files.put_if_absent(f"{root}/t/snapshot/a", b"1", within=held) is True
+            assert files.exists(f"{root}/t/snapshot/a", within=held)
+        assert files.read_bytes(f"{root}/u/snapshot/a") == b"1"
+        assert files.list_dir(f"{root}/t/snapshot") == []
+
     def test_ranges_are_exact_or_refused(self, files, root):
         files.write_once(f"{root}/a", b"0123456789")
         assert files.read_range(f"{root}/a", 3, 4) == b"3456"

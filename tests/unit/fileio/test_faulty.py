@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from unit.fileio.contract import FileIOContract
 
-from tidelake.errors import StorageError
+from tidelake.errors import StorageError, StorageRefusedError
 from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCrash
 
 
@@ -93,6 +93,31 @@ def test_a_full_disk_while_writing_can_be_cleaned_up(inner):
     assert caught.value.kind == "no_space"
     output.abort()
     assert not inner.exists("/o")
+
+
+def test_a_full_disk_refuses_a_put_and_an_error_does_not_say(inner):
+    files = FaultyFileIO(inner, {1: FaultMode.ENOSPC, 2: FaultMode.EIO_BEFORE})
+    with pytest.raises(StorageRefusedError):
+        files.put_if_absent("/a", b"1")
+    with pytest.raises(StorageError) as caught:
+        files.put_if_absent("/a", b"1")
+    assert not isinstance(caught.value, StorageRefusedError)
+
+
+def test_calls_within_a_directory_that_is_held_fail_as_others_do(inner):
+    inner.make_dirs("/d")
+    files = FaultyFileIO(inner, {3: FaultMode.EIO_BEFORE})
+    with files.open_dir("/d") as held:
+        files.put_if_absent("/d/a", b"1", within=held)
+        with pytest.raises(StorageError):
+            files.exists("/d/a", within=held)
+        files.delete("/d/a", within=held)
+    assert [(e.op, e.path) for e in files.trace] == [
+        ("open_dir", "/d"),
+        ("put_if_absent", "/d/a"),
+        ("exists", "/d/a"),
+        ("delete", "/d/a"),
+    ]
 
 
 def test_a_replayed_put_sees_its_own_file(inner):

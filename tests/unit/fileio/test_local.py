@@ -11,7 +11,7 @@ import sys
 import pytest
 from unit.fileio.contract import FileIOContract
 
-from tidelake.errors import StorageError
+from tidelake.errors import StorageError, StorageRefusedError
 from tidelake.fileio import LocalFileIO
 from tidelake.telemetry import SeededIds
 
@@ -43,12 +43,42 @@ def test_it_pickles(files, root):
     assert files.read_bytes(f"{root}/a") == b"1"
 
 
-def test_without_hard_links_a_put_is_refused_and_says_why(files, root, monkeypatch):
-    monkeypatch.setattr(os, "link", _failing(errno.EPERM))
-    with pytest.raises(StorageError, match="hard links") as caught:
+NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
+
+
+@pytest.mark.parametrize("code", [*NO_LINKS, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])
+def test_a_link_that_is_refused_certainly_changed_nothing(files, root, monkeypatch, code):
+    monkeypatch.setattr(os, "link", _failing(code))
+    with pytest.raises(StorageRefusedError, match=os.strerror(code)) as caught:
         files.put_if_absent(f"{root}/snapshot-1", b"1")
-    assert caught.value.kind == "no_hard_links"
+    is_full = code in {errno.ENOSPC, errno.EDQUOT}
+    other = "no_space" if is_full else "storage"
+    assert caught.value.kind == ("no_hard_links" if code in NO_LINKS else other)
     assert files.list_dir(root) == []
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ETIMEDOUT, errno.EINTR])
+def test_a_link_without_an_answer_may_have_changed_something(files, root, monkeypatch, code):
+    monkeypatch.setattr(os, "link", _failing(code))
+    with pytest.raises(StorageError, match="publish") as caught:
+        files.put_if_absent(f"{root}/snapshot-1", b"1")
+    assert not isinstance(caught.value, StorageRefusedError)
+
+
+def test_a_name_that_may_not_be_durable_was_put(files, root, monkeypatch):
+    synced, fsync = [], os.fsync
+
+    def fails_on_the_directory(descriptor):
+        synced.append(descriptor)
+        if len(synced) == 2:
+            raise OSError(errno.ENOSPC, "no space")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fails_on_the_directory)
+    with pytest.raises(StorageError) as caught:
+        files.put_if_absent(f"{root}/snapshot-1", b"1")
+    assert not isinstance(caught.value, StorageRefusedError)
+    assert files.read_bytes(f"{root}/snapshot-1") == b"1"
 
 
 def test_a_link_that_was_replayed_counts_as_won(files, root, monkeypatch):
@@ -64,8 +94,13 @@ def test_a_link_that_was_replayed_counts_as_won(files, root, monkeypatch):
 
 
 def test_losing_between_look_and_link_gives_false(files, root, monkeypatch):
-    files.write_once(f"{root}/snapshot-1", b"theirs")
-    monkeypatch.setattr(files, "exists", lambda _: False)
+    link = os.link
+
+    def late(*args, **kwargs):
+        LocalFileIO().write_once(f"{root}/snapshot-1", b"theirs")
+        link(*args, **kwargs)
+
+    monkeypatch.setattr(os, "link", late)
     assert files.put_if_absent(f"{root}/snapshot-1", b"mine") is False
     assert files.read_bytes(f"{root}/snapshot-1") == b"theirs"
     assert len(files.list_dir(root)) == 1
@@ -133,6 +168,34 @@ def test_delete_dir_does_not_follow_links(files, root):
     os.symlink(f"{root}/keep", f"{root}/d/link")
     files.delete_dir(f"{root}/d")
     assert files.exists(f"{root}/keep/a")
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_directory_that_is_a_link_goes_with_what_it_points_to(files, root, relative):
+    files.write_once(f"{root}/disk/t/a/b", b"1")
+    files.make_dirs(f"{root}/db")
+    os.symlink("../disk/t" if relative else f"{root}/disk/t", f"{root}/db/t")
+    files.move_dir(f"{root}/db/t", f"{root}/far/off/aside")
+    assert files.read_bytes(f"{root}/far/off/aside/a/b") == b"1"
+    assert files.list_dir(f"{root}/db") == []
+    files.delete_dir(f"{root}/far/off/aside")
+    assert files.list_dir(f"{root}/far/off") == files.list_dir(f"{root}/disk") == []
+
+
+def test_a_directory_is_deleted_though_others_make_files_in_it(files, root, monkeypatch):
+    files.write_once(f"{root}/d/e/a", b"1")
+    rmdir, made = os.rmdir, []
+
+    def busy(path, **kwargs):
+        if len(made) < 5:
+            made.append(f"{root}/d/e/{len(made)}")
+            files.write_once(made[-1], b"1")
+        rmdir(path, **kwargs)
+
+    monkeypatch.setattr(os, "rmdir", busy)
+    files.delete_dir(f"{root}/d")
+    assert len(made) == 5
+    assert files.list_dir(root) == []
 
 
 _RACER = """

@@ -13,10 +13,10 @@ from tidelake.table.writer import delete_new_files
 class Stubborn(MemoryFileIO):
     """Does not let go of one file."""
 
-    def delete(self, path):
+    def delete(self, path, **held):
         if path.endswith("new-0"):
             raise StorageError(f"Could not delete {path}.", path=path)
-        return super().delete(path)
+        return super().delete(path, **held)
 
 
 def test_one_that_cannot_be_deleted_stays_and_hides_no_error():

@@ -18,7 +18,7 @@ from tidelake import (
     OutcomeUnknownError,
     StorageError,
 )
-from tidelake.fileio import MemoryFileIO
+from tidelake.fileio import MemoryFileIO, OpenDirectory
 from tidelake.table import alter
 from tidelake.telemetry import Env
 
@@ -34,14 +34,14 @@ class Meddled(MemoryFileIO):
         self.fail_after = 0
         self.fail_before = 0
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, **held: OpenDirectory) -> bool:
         if self.meddle is not None and "/schema-" in path:
             meddle, self.meddle = self.meddle, None
             meddle(path)
         if "/schema-" in path and self.fail_before:
             self.fail_before -= 1
             raise StorageError("not sent")
-        done = super().put_if_absent(path, data)
+        done = super().put_if_absent(path, data, **held)
         if "/schema-" in path and self.fail_after:
             self.fail_after -= 1
             raise StorageError("no answer")

@@ -528,13 +528,13 @@ def test_an_update_gives_up_where_others_are_always_faster():
         busy = True
         tries = 0
 
-        def put_if_absent(self, path, data):
+        def put_if_absent(self, path, data, **held):
             if "/snapshot-" in path and not self.busy:
                 self.busy = True
                 self.tries += 1
                 table.update({"n": add("n", 1)}, "k = 3")
                 self.busy = False
-            return super().put_if_absent(path, data)
+            return super().put_if_absent(path, data, **held)
 
     fileio = Always()
     table = filled(fileio=fileio)

@@ -13,6 +13,13 @@
      a branch has. Where changelogs live longer and no producer writes them, the data files as they
      were written are the changelog: these and the manifests stay, until the changelog expires.
 
+Others may roll the table back meanwhile, to a snapshot that is to go, or drop it and create another
+one. So all of this happens in the directory of the snapshots that was there before the table was
+seen to be the one that was opened; and before each snapshot goes, and once more before its files
+do, the first that stays must be there, the very same file. If it is not, the snapshot gets its file
+back and the expiry ends. A rollback holds its target by a tag until it has looked at its file for
+the last time, so one of the two sees the other.
+
 A process that dies leaves no snapshot that cannot be read: at most the files of one that is gone
 stay behind as orphans, and the next expiry goes on. Two that run at once remove the same files.
 Whoever reads a snapshot while it expires loses its files and is told so; ``time-retained`` is for
@@ -20,7 +27,7 @@ that.
 
 Source: Paimon's ``ExpireSnapshotsImpl`` and ``SnapshotDeletion`` (1.3.1), which remove data first
 and snapshots last, all of them at once. Cost: the manifests that each snapshot added, and the lists
-of each; of a tag all its manifests.
+of each; of a tag all its manifests; the file of the first that stays, twice for each that goes.
 """
 
 from __future__ import annotations
@@ -41,8 +48,10 @@ from tidelake.commit.expiry.needed import (
 from tidelake.commit.expiry.removal import held_id, remove_files, time_of
 from tidelake.commit.expiry.retention import Retention
 from tidelake.errors import NotFoundError
+from tidelake.fileio import OpenDirectory
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.kept_changelog import KeptChangelogs
+from tidelake.metadata.schema_log import SchemaLog
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.metadata.snapshot_files import changelog_files, data_files
 
@@ -97,31 +106,33 @@ def expire_snapshots(
     if end_id <= oldest_id:
         return Expired()
     keeps_changelogs = keeps_changelogs or _tells_older(context)
-    try:
-        expiry = _Expiry.until(context, oldest_id, end_id, keeps_changelogs=keeps_changelogs)
-        if not dry_run and (free_id := _announced(context, end_id, oldest_id=oldest_id)) < end_id:
-            end_id = free_id
-            expiry = _Expiry.until(context, oldest_id, end_id, keeps_changelogs=keeps_changelogs)
-    except NotFoundError:
-        if context.fileio.exists(context.paths.snapshot(end_id)):
-            raise
-        return Expired()  # another expiry is further
-    ids, count = [], 0
-    for number in range(oldest_id, end_id):
-        removed = expiry.look_at(number) if dry_run else expiry.remove(number)
-        if removed is not None:
-            ids.append(number)
-            count += removed
-    return Expired(tuple(ids), count)
+    with log.open_dir() as place:
+        SchemaLog(context.fileio, context.paths).check_same(context.schema, table=context.table)
+        try:
+            expiry = _Expiry.until(
+                context, place, oldest_id, end_id, keeps_changelogs=keeps_changelogs
+            )
+            if not dry_run:
+                free_id = _announced(context, place, end_id, oldest_id=oldest_id)
+                if free_id < end_id:
+                    end_id = free_id
+                    expiry = _Expiry.until(
+                        context, place, oldest_id, end_id, keeps_changelogs=keeps_changelogs
+                    )
+        except NotFoundError:
+            if context.fileio.exists(context.paths.snapshot(end_id)):
+                raise
+            return Expired()  # another expiry is further
+        return expiry.look(oldest_id) if dry_run else expiry.run(oldest_id)
 
 
-def _announced(context: CommitContext, end_id: int, *, oldest_id: int) -> int:
+def _announced(context: CommitContext, place: OpenDirectory, end_id: int, *, oldest_id: int) -> int:
     """Say in EARLIEST where the table begins; that, for a consumer may hold more than was seen."""
     hint = context.paths.earliest_hint
-    context.fileio.replace(hint, str(end_id).encode())
+    context.fileio.replace(hint, str(end_id).encode(), within=place)
     free_id = _not_held(context, end_id, oldest_id=oldest_id)
     if free_id < end_id:
-        context.fileio.replace(hint, str(free_id).encode())
+        context.fileio.replace(hint, str(free_id).encode(), within=place)
     return free_id
 
 
@@ -157,30 +168,74 @@ class _Expiry:
     ----------
     context, holders
         The table, and what keeps files in it.
-    end : Snapshot
-        The first that stays.
+    place : OpenDirectory
+        The directory of its snapshots.
+    end, end_data : Snapshot, bytes
+        The first that stays, and its file.
     needed : frozenset of str
         Paths of its metadata files.
     keeps_changelogs : bool
         Whether changelogs outlive their snapshots.
+    is_over : bool
+        Whether the first that stays is gone.
     """
 
     context: CommitContext
     holders: Holders
+    place: OpenDirectory
     end: Snapshot
+    end_data: bytes
     needed: frozenset[str]
     keeps_changelogs: bool
+    is_over: bool = False
 
     @classmethod
     def until(
-        cls, context: CommitContext, oldest_id: int, end_id: int, *, keeps_changelogs: bool
+        cls,
+        context: CommitContext,
+        place: OpenDirectory,
+        oldest_id: int,
+        end_id: int,
+        *,
+        keeps_changelogs: bool,
     ) -> _Expiry:
         """Read all that says what is needed, before anything goes."""
         end = context.log.load(end_id)
+        end_data = context.fileio.read_bytes(context.paths.snapshot(end_id))
         needed = frozenset(metadata_files(context, end))
         holders = Holders(context)
         holders.read_between(oldest_id, end_id)
-        return cls(context, holders, end, needed, keeps_changelogs)
+        return cls(context, holders, place, end, end_data, needed, keeps_changelogs)
+
+    def look(self, oldest_id: int) -> Expired:
+        """What would go."""
+        found = {i: self.look_at(i) for i in range(oldest_id, self.end.id)}
+        counts = {i: count for i, count in found.items() if count is not None}
+        return Expired(tuple(counts), sum(counts.values()))
+
+    def run(self, oldest_id: int) -> Expired:
+        """Remove snapshots, the oldest first, as long as the first that stays is there."""
+        ids, count = [], 0
+        for number in range(oldest_id, self.end.id):
+            if not self._stands():
+                self.is_over = True
+            if self.is_over:
+                break
+            removed = self.remove(number)
+            if removed is not None:
+                ids.append(number)
+                count += removed
+        if self.is_over:
+            self.context.log.mend_earliest(within=self.place)
+        return Expired(tuple(ids), count)
+
+    def _stands(self) -> bool:
+        """Whether the first snapshot that stays is there: no rollback took it, it is no other's."""
+        try:
+            path = self.context.paths.snapshot(self.end.id)
+            return self.context.fileio.read_bytes(path) == self.end_data
+        except NotFoundError:
+            return False
 
     def look_at(self, snapshot_id: int) -> int | None:
         """How many files go with a snapshot; None where it is gone."""
@@ -202,10 +257,14 @@ class _Expiry:
         files = self._free(doomed)
         if self.keeps_changelogs:
             KeptChangelogs(context.fileio, context.paths).keep(snapshot_id, data)
-        if not context.fileio.delete(path):
+        if not context.fileio.delete(path, within=self.place):
             return None
         if self.holders.look_again():
             files = self._free(doomed)
+        if not self._stands():
+            context.fileio.put_if_absent(path, data, within=self.place)
+            self.is_over = True
+            return None
         remove_files(context, files)
         return len(files)
 

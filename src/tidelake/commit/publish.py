@@ -347,17 +347,25 @@ class Publisher:
             return True
         return self._fileio.exists(self._paths.snapshot(base.id), within=place)
 
-    def _withdraw(self, snapshot: Snapshot, place: OpenDirectory) -> _Outcome:
-        """Take a snapshot out whose base was rolled back right before it was put.
+    def _is_rolled_back(
+        self, snapshot: Snapshot, base: Snapshot | None, place: OpenDirectory
+    ) -> bool:
+        """Whether the base of a snapshot that was put had been taken back by then.
 
-        It would bring back what the rollback took. A base that has expired leaves nothing older.
+        A base that has expired leaves nothing older. The snapshot is there: no failure is raised.
         """
-        path = self._paths.snapshot(snapshot.id)
         try:
+            if self._stands(base, place):
+                return False
             oldest = self._log.earliest_id()
-            if oldest is None or oldest >= snapshot.id:
-                return _Outcome.PUBLISHED
-            self._fileio.delete(path, within=place)
+        except TidelakeError:
+            return False
+        return oldest is not None and oldest < snapshot.id
+
+    def _withdraw(self, snapshot: Snapshot, place: OpenDirectory) -> _Outcome:
+        """Take a snapshot out whose base was rolled back: it would bring back what that took."""
+        try:
+            self._fileio.delete(self._paths.snapshot(snapshot.id), within=place)
             if self._fileio.exists(self._paths.snapshot(snapshot.id + 1), within=place):
                 # somebody stands on it already, so it is the table's history
                 self._log.put(snapshot, within=place)
@@ -428,7 +436,7 @@ class Publisher:
             outcome = self._outcome(snapshot, done=done, failure=failure)
             if done or outcome is not _Outcome.LOST:
                 self._check_still_same(snapshot, place)
-            if outcome is _Outcome.PUBLISHED and not self._stands(base, place):
+            if outcome is _Outcome.PUBLISHED and self._is_rolled_back(snapshot, base, place):
                 outcome = self._withdraw(snapshot, place)
             if outcome is _Outcome.PUBLISHED:
                 self._files.keep_all()

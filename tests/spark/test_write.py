@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 
+import pandas as pd
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.utils import PythonException
@@ -280,3 +281,27 @@ def test_buckets_that_another_writer_wrote_to_meanwhile_are_counted(spark, lake,
 
     monkeypatch.setattr(spark_write, "publish", after_another)
     assert lake.write(frame, "db.meanwhile").buckets_interleaved == 1
+
+
+def test_rows_of_this_process_are_written_by_it(lake, keyed):
+    rows = pd.DataFrame({"a": [1, 77], "b": ["k0", "new"], "v": [-5, -6]})
+    jobs = len(lake.spark.sparkContext.statusTracker().getJobIdsForGroup())
+    result = lake.write(rows, "db.keyed")
+    assert (result.rows, len(result.snapshot_ids)) == (2, 1)
+    assert len(lake.spark.sparkContext.statusTracker().getJobIdsForGroup()) == jobs
+    assert lake.table("db.keyed").where("v < 0").count() == 2
+
+
+def test_a_cast_that_fails_in_a_task_is_one_sentence(lake, keyed, spark):
+    text = spark.createDataFrame([("1",), ("x",)], "t string")
+    frame = text.selectExpr("cast(t as bigint) a", "'b' b", "1L v")
+    with pytest.raises(InvalidInputError, match=r"db\.keyed.*'x'") as written:
+        lake.write(frame, "db.keyed")
+    with pytest.raises(InvalidInputError, match=r"db\.keyed.*'k0'") as updated:
+        lake.update("db.keyed", {"v": "cast(b as bigint)"}, "v = 0")
+    with pytest.raises(InvalidInputError, match=r"db\.keyed.*'k") as deleted:
+        lake.delete("db.keyed", F.expr("cast(b as bigint) = 1"))
+    for caught in (written, updated, deleted):
+        assert caught.value.kind == "value"
+        assert len(str(caught.value)) < 400
+        assert "Traceback" not in str(caught.value)

@@ -457,6 +457,31 @@ def test_procedures_are_called(spark, warehouse, made):
             spark.sql(text)
 
 
+def test_frames_bring_columns_along_by_their_names(spark, warehouse, made):
+    made("CREATE TABLE here.new.w (a INT, b STRING)")
+    frame = spark.createDataFrame([("x", 1, 2.5)], "B string, a int, c double")
+    frame.write.option("mergeSchema", "true").mode("append").saveAsTable("here.new.w")
+    frame.withColumn("d", frame.a).writeTo("here.new.w").option("mergeSchema", "true").append()
+    few = spark.createDataFrame([(3,)], "a int")  # what is left out is null
+    few.write.option("write.merge-schema", "true").mode("append").saveAsTable("here.new.w")
+    assert made("SELECT a, b, c, d FROM here.new.w") == [
+        (1, "x", 2.5, 1),
+        (1, "x", 2.5, None),
+        (3, None, None, None),
+    ]
+    more = spark.createDataFrame([(1, "x", 2.5, 1, 1)], "a int, b string, c double, d int, e int")
+    for write in (
+        lambda: more.write.mode("append").saveAsTable("here.new.w"),
+        lambda: more.write.option("mergeSchema", "true").insertInto("here.new.w"),  # by place
+    ):
+        with pytest.raises(AnalysisException):
+            write()
+    assert spark.table("here.new.w").count() == 3
+    frame.write.option("mergeSchema", "true").saveAsTable("here.new.fresh")  # has all its columns
+    with pytest.raises(IllegalArgumentException, match="unknown option 'mergeSchemas'"):
+        frame.write.option("mergeSchemas", "true").saveAsTable("here.new.other")
+
+
 def test_properties_of_ones_own_and_names_alike(spark, warehouse, made):
     made("CREATE TABLE here.new.p (a INT) TBLPROPERTIES ('team.contact' = 'ada', 'pii' = 'no')")
     made("ALTER TABLE here.new.p SET TBLPROPERTIES ('cost-center' = '7')")

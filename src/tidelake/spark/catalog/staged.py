@@ -20,7 +20,7 @@ from tidelake.errors import OutcomeUnknownError, UnsupportedError
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.new_table import NewTable
 from tidelake.spark.catalog.table import CATALOG, Relation
-from tidelake.spark.catalog.writing import RowsWrite, WriteOptions, write_rows
+from tidelake.spark.catalog.writing import RowsWrite, WriteOptions, merging_option, write_rows
 from tidelake.spark.types import spark_schema
 from tidelake.table import Table
 
@@ -93,7 +93,8 @@ class StagedTable(Relation, implements=(f"{CATALOG}.SupportsWrite", f"{CATALOG}.
 
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:
         """Take the rows of the query."""
-        return _StagedWriteBuilder(self.gateway, self, self.gateway.options(info.options()))
+        given = merging_option(self.gateway.options(info.options()))
+        return _StagedWriteBuilder(self.gateway, self, given)
 
     def commitStagedChanges(self) -> None:
         """Make the table, where no rows did, and put it into the place of the old one."""

@@ -11,8 +11,14 @@ from tidelake.errors import UnsupportedError
 from tidelake.scan import metadata_fields
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.scan import LakeScanBuilder, RowsScanBuilder
-from tidelake.spark.catalog.writing import LakeWriteBuilder, WriteOptions
+from tidelake.spark.catalog.writing import (
+    LakeWriteBuilder,
+    WriteOptions,
+    merging_option,
+    writes_by_name,
+)
 from tidelake.spark.expression import quoted
+from tidelake.spark.schema_merging import merges_schema
 from tidelake.spark.table_frame import in_session, table_frame
 from tidelake.spark.types import spark_schema
 from tidelake.table import RowView, SystemTable, Table
@@ -189,12 +195,15 @@ class LakeTable(
         table: Table,
         moment: Mapping[str, Any],
         options: Mapping[str, object],
+        *,
+        is_write: bool = False,
     ) -> None:
         super().__init__(gateway, name)
         self._table = table
         self._moment = dict(moment)
         self._options = dict(options)
         opened = in_session(gateway.spark, table, self._options)
+        self._merges = is_write and merges_schema(opened.handle) and writes_by_name(gateway)
         self._fields = opened.table_schema.fields
         self._metadata = metadata_fields(opened.table_schema)
         if self._moment or option_moment(opened.options, table=table.identifier):
@@ -272,6 +281,7 @@ class LakeTable(
         """What may be asked of it."""
         return self.gateway.constants(
             "catalog.TableCapability",
+            *(("ACCEPT_ANY_SCHEMA",) if self._merges else ()),
             "BATCH_READ",
             "BATCH_WRITE",
             "V1_BATCH_WRITE",
@@ -288,8 +298,8 @@ class LakeTable(
 
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:
         """Begin a write."""
-        given = {**self._options, **self.gateway.options(info.options())}
-        options = WriteOptions.of(self.gateway.spark, self._table, given)
+        given = {**self._options, **merging_option(self.gateway.options(info.options()))}
+        options = WriteOptions.of(self.gateway.spark, self._table, given, merges=self._merges)
         return LakeWriteBuilder(self.gateway, options, self._name)
 
     def truncateTable(self, *_options: JavaObject) -> bool:

@@ -23,6 +23,7 @@ from tidelake.spark.catalog.procedures import SYSTEM_DATABASE, LakeProcedure, pr
 from tidelake.spark.catalog.refusal import UNSUPPORTED, JavaRefusal, refused
 from tidelake.spark.catalog.staged import StagedTable
 from tidelake.spark.catalog.table import LakeTable, SystemRelation
+from tidelake.spark.catalog.writing import MERGE_SCHEMA, merging_option
 from tidelake.spark.expression import quoted
 from tidelake.table import SystemTable, Table
 
@@ -103,8 +104,11 @@ class LakeCatalog(
         return self.gateway.constants("catalog.TableCatalogCapability", "SUPPORT_TABLE_CONSTRAINT")
 
     def tableStateOptionKeys(self) -> JavaObject:
-        """Options that say which moment is loaded: its columns are those of then."""
-        return self.gateway.set(MOMENT_KEYS)
+        """Options that say which columns a table has when it is loaded.
+
+        They name a moment, or let rows bring columns along: Spark gives ``loadTable`` no others.
+        """
+        return self.gateway.set((*MOMENT_KEYS, MERGE_SCHEMA, declared.WRITE_MERGE_SCHEMA.key))
 
     def changelogStateOptionKeys(self) -> JavaObject:
         """None."""
@@ -134,9 +138,11 @@ class LakeCatalog(
         """Open a table, at a moment if one is asked for."""
         moment: Any = None
         options: Mapping[str, object] = {}
+        is_write = False
         if len(how) == 2:
             context, given = how
-            options = self.gateway.options(given)
+            options = merging_option(self.gateway.options(given))
+            is_write = not context.writePrivileges().isEmpty()
             travel = context.timeTravel()
             if travel.isPresent():
                 asked = travel.get()
@@ -148,7 +154,9 @@ class LakeCatalog(
         name = self._shown(identifier)
         if isinstance(found, SystemTable):
             return SystemRelation(self.gateway, name, found, _moment(moment, found))
-        table = LakeTable(self.gateway, name, found, _moment(moment, found), options)
+        table = LakeTable(
+            self.gateway, name, found, _moment(moment, found), options, is_write=is_write
+        )
         if moment is None and not options:
             self._forget_outdated(identifier, table.state)
         return table

@@ -20,17 +20,30 @@ from tidelake.spark.catalog.dynamic_overwrite import DynamicOverwrite
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.java_filter import column_of, literal_of
 from tidelake.spark.catalog.rows_write import InsertingProxy, WriteOfRows, no_stream
+from tidelake.spark.schema_merging import with_all_columns, with_merged_schema
 from tidelake.spark.table_frame import in_session
 from tidelake.spark.write import write_frame
 from tidelake.table import Table
 from tidelake.table.write import CommitIdentity
 
-__all__ = ["LakeWriteBuilder", "RowsWrite", "WriteOptions", "write_rows"]
+__all__ = [
+    "MERGE_SCHEMA",
+    "LakeWriteBuilder",
+    "RowsWrite",
+    "WriteOptions",
+    "merging_option",
+    "write_rows",
+    "writes_by_name",
+]
 
 WRITE = f"{CONNECTOR}.write"
 USER = "commit-user"
 IDENTIFIER = "commit-identifier"
 LOCAL_ROWS = "LocalRelation"
+MERGE_SCHEMA = "mergeSchema"
+"""What Delta and Spark's Parquet call it, in any case."""
+_BY_NAME = ("DataFrameWriter.saveAsTable", "DataFrameWriterV2.")
+"""The callers whose rows go to columns by their names, as a stack of Java's shows them."""
 _EQUAL = frozenset({"EqualTo", "EqualNullSafe"})
 
 
@@ -48,22 +61,32 @@ class WriteOptions:
         As of :func:`tidelake.spark.write.write_frame`.
     partition : dict, optional
         What to overwrite.
+    merges : bool
+        Whether rows may bring columns along, which go by their names.
     """
 
     table: Table
     identity: CommitIdentity
     mode: str = "append"
     partition: Mapping[str, object] | None = None
+    merges: bool = False
 
     @classmethod
-    def of(cls, spark: SparkSession, table: Table, options: Mapping[str, object]) -> WriteOptions:
+    def of(
+        cls,
+        spark: SparkSession,
+        table: Table,
+        options: Mapping[str, object],
+        *,
+        merges: bool = False,
+    ) -> WriteOptions:
         """Take a statement's options: the table's, ``commit-user`` and ``commit-identifier``."""
         own = dict(options)
         user, identifier = own.pop(USER, None), own.pop(IDENTIFIER, None)
         used = in_session(spark, table, own)
         number = None if identifier is None else _number(str(identifier))
         name = None if user is None else str(user)
-        return cls(used, CommitIdentity.of(used.handle, name, number))
+        return cls(used, CommitIdentity.of(used.handle, name, number), merges=merges)
 
     def replacing(
         self, partition: Mapping[str, object] | None = None, *, dynamic: bool = False
@@ -74,14 +97,45 @@ class WriteOptions:
         return replace(self, table=table, mode="overwrite", partition=partition)
 
 
+def merging_option(options: Mapping[str, str]) -> dict[str, str]:
+    """Options with ``mergeSchema`` under our name for it.
+
+    Examples
+    --------
+    >>> merging_option({"mergeSchema": "true", "write-only": "true"})
+    {'write.merge-schema': 'true', 'write-only': 'true'}
+    """
+    own = declared.WRITE_MERGE_SCHEMA.key
+    return {
+        own if key.lower() == MERGE_SCHEMA.lower() else key: value for key, value in options.items()
+    }
+
+
+def writes_by_name(gateway: Gateway) -> bool:
+    """Whether the write that opens a table now gives its columns by their names.
+
+    Spark leaves out its own check of columns where a table says that it takes any, and does not
+    say how they were meant. Rows of ``saveAsTable`` and ``writeTo`` are meant by name; those of
+    ``insertInto`` and of INSERT by place, and stay with Spark's check. A call back runs on the
+    thread of Spark's that asks, so its stack tells which it is.
+    """
+    here = gateway.java("java.lang.Throwable")()
+    stack = gateway.java("org.apache.commons.lang3.exception.ExceptionUtils").getStackTrace(here)
+    return any(caller in stack for caller in _BY_NAME)
+
+
 def write_rows(gateway: Gateway, given: WriteOptions, rows: JavaObject) -> None:
     """Write a Java ``Dataset`` in one commit."""
     frame = gateway.frame(rows)
     plan = rows.queryExecution().optimizedPlan()
     if plan.getClass().getSimpleName() == LOCAL_ROWS:
         frame = frame.coalesce(1)  # VALUES in their order: of rows of one key the last wins
+    handle = given.table.handle
+    if given.merges:
+        handle = with_merged_schema(handle, frame.schema)
+        frame = with_all_columns(handle, frame)
     write_frame(
-        given.table.handle,
+        handle,
         frame,
         mode=given.mode,
         partition=given.partition,

@@ -29,8 +29,8 @@ KEYED = TableSchema(
 APPEND = TableSchema(0, KEYED.fields, 1)
 PARTITIONED = TableSchema(
     0,
-    (DataField(0, "p", parse_type("STRING")), *KEYED.fields),
-    1,
+    (DataField(2, "p", parse_type("STRING")), *KEYED.fields),
+    2,
     partition_keys=("p",),
     primary_keys=("p", "k"),
     options={"bucket": "2"},

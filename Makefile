@@ -73,7 +73,7 @@ interop-fuzz: setup ## 500 random tables, written and read by us and by Java Pai
 	$(BIN)/python scripts/interop_fuzz.py $(if $(SEED),--seed $(SEED))
 
 ##@ Reliability, full size (SIZE=small for the size of the tests, SEED=n to replay)
-.PHONY: proof faults damage sim-full model-full race-full kill-full fork-full memory mutants sim-compaction
+.PHONY: proof faults damage sim-full model-full concurrent-full race-full kill-full fork-full soak-full memory mutants sim-compaction
 proof: setup ## all of them and the full sizes of the tests, in one table (PROOF="faults race" for some, AGAIN=--again)
 	$(BIN)/python scripts/proof.py $(PROOF) $(AGAIN)
 
@@ -89,6 +89,9 @@ sim-full: setup ## seeded runs against a model: 5,000 seeds x 50 steps (FROM=n t
 model-full: setup ## the state machine and the grid of engines, longer and with new draws
 	env -u CI TIDELAKE_SIZE=full $(BIN)/pytest --numprocesses 2 --dist worksteal tests/model/test_state_machine.py tests/unit/table/test_engine_grid.py
 
+concurrent-full: setup ## seeded runs of processes that meet on one table at every call, 1,000 of them (FROM=n to go on)
+	$(BIN)/python scripts/reliability.py concurrent --size $(SIZE) --from $(FROM) $(if $(SEED),--seed $(SEED))
+
 race-full: setup ## four processes race for 20,000 commits
 	$(BIN)/python scripts/reliability.py race --size $(SIZE)
 
@@ -98,6 +101,9 @@ kill-full: setup ## a writing process is killed 300 times
 fork-full: setup ## a process forks 300 times, and 1,000 operations are interrupted
 	$(BIN)/python scripts/reliability.py fork --size $(SIZE) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python scripts/reliability.py abort --size $(SIZE) $(if $(SEED),--seed $(SEED))
+
+soak-full: setup ## six processes do everything to a few tables for 20 minutes, and a reader of the files watches
+	$(BIN)/python scripts/reliability.py soak --size $(SIZE) $(if $(SEED),--seed $(SEED))
 
 memory: setup ## writing, reading, compacting, planning, merge engines and changelogs in 256 MiB with input 20 times as large
 	$(BIN)/python scripts/memory.py --size $(SIZE)

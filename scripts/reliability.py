@@ -1,12 +1,13 @@
 """Run a reliability check at a chosen size and print its figures.
 
-Usage: python scripts/reliability.py {faults,damage,sim,race,kill,fork,abort,mutants,all}
+Usage: python scripts/reliability.py
+       {faults,damage,sim,concurrent,race,kill,fork,abort,soak,mutants,all}
        [--size small|full] [--seed N] [--from N] [--minutes M]
 
-`sim` takes one seed with --seed (an exact replay) or a range by size, which begins at --from (to go
-on where an earlier run stopped: seeds know nothing of each other) and from which --minutes cuts off
-what is not done then. Figures are printed as one JSON line per check, so that they can be put into
-docs/reliability.md.
+`sim` and `concurrent` take one seed with --seed (an exact replay) or a range by size, which begins
+at --from (to go on where an earlier run stopped: seeds know nothing of each other) and from which
+--minutes cuts off what is not done then; `soak` runs for --minutes if they are given. Figures are
+printed as one JSON line per check, so that they can be put into docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,6 +30,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 
 from proving import (  # noqa: E402  (the path comes first)
     aborts,
+    concurrent,
     damage,
     episode,
     faults,
@@ -35,7 +38,9 @@ from proving import (  # noqa: E402  (the path comes first)
     kill,
     mutants,
     race,
+    soak,
 )
+from proving.lineage import Broken  # noqa: E402
 from proving.rooted import RootedFileIO  # noqa: E402
 from proving.scenarios import scenarios  # noqa: E402
 from rich.console import Console  # noqa: E402
@@ -43,12 +48,15 @@ from rich.progress import track  # noqa: E402
 from sizes import SIZES as NUMBERS  # noqa: E402
 
 CONSOLE = Console(stderr=True)
+SOUND = {"violations": 0}
 DAMAGE_STEPS = {"small": 11, "full": 1}
 SIZES = {
     name: {
         "seeds": numbers.model_seeds,
         "steps": numbers.model_steps,
         "commits": numbers.race_commits,
+        "meetings": numbers.meetings,
+        "soak_s": numbers.soak_s,
         "kills": numbers.kills,
         "forks": numbers.forks,
         "aborts": numbers.aborts,
@@ -82,13 +90,36 @@ def check_sim(size: dict, seed: int | None) -> dict:
     if seed is not None:
         episode.run_seed(seed, size["steps"])
         return {"seeds": [seed], "steps": size["steps"], "violations": 0}
+    seeds = _seeds(size, "seeds", _one_seed, size["steps"])
+    return {"seeds": f"{seeds[0]} to {seeds[-1]}", "steps": len(seeds) * size["steps"]} | SOUND
+
+
+def check_concurrent(size: dict, seed: int | None) -> dict:
+    """Seeded runs of processes that meet on one table; failing seeds replay exactly."""
+    if seed is not None:
+        concurrent.run_seed(seed)
+        return {"seeds": [seed], **SOUND}
+    seeds = _seeds(size, "meetings", _one_meeting, concurrent.ROUNDS)
+    return {"seeds": f"{seeds[0]} to {seeds[-1]}", **SOUND}
+
+
+def _one_meeting(job: tuple[int, int]) -> str | None:
+    try:
+        concurrent.run_seed(*job)
+    except Broken as error:
+        return str(error)
+    return None
+
+
+def _seeds(size: dict, count: str, run: Callable, length: int) -> range:
+    """Run seeds on all cores; those that ran, or AssertionError with all that failed."""
     first = size["from"]
-    jobs = [(s, size["steps"]) for s in range(first, size["seeds"])]
-    until = time.monotonic() + 60 * size["minutes"]
+    jobs = [(seed, length) for seed in range(first, size[count])]
+    until = time.monotonic() + 60 * (size["minutes"] or 24 * 60)
     violations: list[str] = []
     done = 0
     with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
-        outcomes = pool.imap(_one_seed, jobs, chunksize=4)
+        outcomes = pool.imap(run, jobs, chunksize=4)
         for outcome in track(outcomes, total=len(jobs), description="seeds", console=CONSOLE):
             done += 1
             if outcome is not None:
@@ -98,8 +129,7 @@ def check_sim(size: dict, seed: int | None) -> dict:
                 break
     if violations:
         raise AssertionError("\n".join(violations))
-    seeds = f"{first} to {first + done - 1}"
-    return {"seeds": seeds, "steps": done * size["steps"], "violations": 0}
+    return range(first, first + done)
 
 
 def check_race(size: dict, _: int | None) -> dict:
@@ -126,6 +156,13 @@ def check_abort(size: dict, seed: int | None) -> dict:
     """Writes, compactions and updates are interrupted at random moments."""
     with tempfile.TemporaryDirectory() as directory:
         return aborts.aborts(Path(directory), count=size["aborts"], seed=seed or 1)
+
+
+def check_soak(size: dict, seed: int | None) -> dict:
+    """Six processes do everything to a few tables, and a reader of the files watches."""
+    seconds = 60 * size["minutes"] if size["minutes"] else size["soak_s"]
+    with tempfile.TemporaryDirectory() as directory:
+        return soak.soak(Path(directory), seconds=seconds, seed=seed or 1)
 
 
 def check_mutants(_: dict, __: int | None) -> dict:
@@ -156,10 +193,12 @@ CHECKS = {
     "faults": check_faults,
     "damage": check_damage,
     "sim": check_sim,
+    "concurrent": check_concurrent,
     "race": check_race,
     "kill": check_kill,
     "fork": check_fork,
     "abort": check_abort,
+    "soak": check_soak,
     "mutants": check_mutants,
 }
 
@@ -173,7 +212,7 @@ def main() -> None:
     parser.add_argument("--size", choices=list(SIZES), default="small")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--from", type=int, default=0, dest="first")
-    parser.add_argument("--minutes", type=float, default=24 * 60)
+    parser.add_argument("--minutes", type=float, default=0)
     arguments = parser.parse_args()
     size = SIZES[arguments.size] | {"minutes": arguments.minutes, "from": arguments.first}
     for name in CHECKS if arguments.check == "all" else [arguments.check]:

@@ -21,6 +21,8 @@ class Sizes:
     """Seeded episodes against the dict."""
     model_steps: int
     """Operations of each."""
+    meetings: int
+    """Seeded runs of several processes on one table."""
     machine_runs: int
     """Runs of the state machine for each engine and changelog producer."""
     grid_seeds: int
@@ -33,6 +35,8 @@ class Sizes:
     """Every so manieth call that decides nothing, before which a process stands still."""
     race_commits: int
     """Commits that four processes race for."""
+    soak_s: int
+    """Seconds that six processes do everything to a few tables."""
     kills: int
     """Writers that are killed."""
     forks: int
@@ -56,12 +60,14 @@ class Sizes:
 SMALL = Sizes(
     model_seeds=60,
     model_steps=50,
+    meetings=16,
     machine_runs=4,
     grid_seeds=1,
     faults_step=8,
     local_faults_step=10,
     paused_step=20,
     race_commits=200,
+    soak_s=12,
     kills=10,
     forks=8,
     aborts=40,
@@ -75,12 +81,14 @@ SMALL = Sizes(
 FULL = Sizes(
     model_seeds=5_000,
     model_steps=50,
+    meetings=1_000,
     machine_runs=80,
     grid_seeds=10,
     faults_step=1,
     local_faults_step=1,
     paused_step=1,
     race_commits=20_000,
+    soak_s=1_200,
     kills=300,
     forks=300,
     aborts=1_000,

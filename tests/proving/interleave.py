@@ -138,4 +138,31 @@ def check_hints() -> None:
     check_table(fileio, LOCATION)
 
 
-CHECKS = (check_two_writers, check_two_lookups, check_zombie, check_hints)
+def check_base_of_another_history() -> None:
+    """A rollback, and as many commits again, come right before our put: none of them is lost."""
+    shape = Shape(("k",), (), None, (("bucket", "1"), ("write-only", "true")))
+    fileio = Meddled()
+    shape.create(open_catalog(fileio, 1))
+    ours, theirs = (open_catalog(fileio, seed).table(NAME) for seed in (2, 3))
+    for turn in range(3):
+        ours.write(arrow_of(shape, _rows(range(turn * 10, turn * 10 + 2), "a")))
+
+    def meddle() -> None:
+        theirs.rollback_to(snapshot_id=1)
+        for turn in (5, 6):
+            theirs.write(arrow_of(shape, _rows(range(turn * 10, turn * 10 + 2), "b")))
+
+    fileio.meddle = meddle
+    ours.write(arrow_of(shape, _rows(range(90, 92), "c")), mode="append")
+    keys = [row["k"] for row in content_of(open_catalog(fileio, 4).table(NAME))]
+    assert sorted(keys) == [0, 1, 50, 51, 60, 61, 90, 91], f"a commit is lost, or came back: {keys}"
+    check_table(fileio, LOCATION)
+
+
+CHECKS = (
+    check_two_writers,
+    check_two_lookups,
+    check_zombie,
+    check_hints,
+    check_base_of_another_history,
+)

@@ -4,7 +4,8 @@ A check that never fails proves nothing. Every mutant changes one thing that a p
 would change; `hunt` runs the checks from the cheapest to the dearest and says which one caught it.
 
 A mutant of what a merge engine does to a column is hunted by the model runs alone: those of
-`make sim-full`, as long as these are, that draw a table on which it can be met.
+`make sim-full`, as long as these are, that draw a table on which it can be met. One of what happens
+between processes is hunted by the runs in which several meet, from seed 0 on.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import tidelake.commit.expiry.snapshots as expiry
 import tidelake.commit.index_plan as index_plan
 import tidelake.commit.key_overlap as key_overlap
 import tidelake.commit.own_commits as own_commits
+import tidelake.commit.publish as publish
 import tidelake.commit.since_seen as since_seen
 import tidelake.merge.aggregation as aggregation
 import tidelake.merge.changes as merge_changes
@@ -46,13 +48,14 @@ import tidelake.store.lsm.bucket_writer as bucket_writer
 import tidelake.store.lsm.compaction as compaction
 import tidelake.store.lsm.lookup as lookup
 import tidelake.table.dynamic_buckets as dynamic_buckets
+import tidelake.table.handle as handle
 import tidelake.table.key_places as key_places
 import tidelake.table.table as table
 import tidelake.table.write as write
-from proving import directed, episode, faults, interleave
+from proving import concurrent, directed, episode, faults, interleave
 from proving.world import Shape, draw_shape
 from tidelake.commit.expiry.holders import Holders
-from tidelake.errors import TidelakeError
+from tidelake.errors import CorruptError, TidelakeError
 from tidelake.fileio import FaultMode, MemoryFileIO, OpenDirectory
 from tidelake.merge import merge_buffer
 from tidelake.merge.first_row import FirstRow
@@ -71,6 +74,7 @@ SEEDS = 12
 STEPS = 25
 MODEL_RUNS, MODEL_STEPS = 5000, 50  # of `make sim-full`
 MODEL_RUNS_MAX = 6  # so many tables on which it can be met
+MEETINGS = 60  # of `make concurrent-full`
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,8 @@ class Mutant:
     plant: Callable[[], contextlib.AbstractContextManager]
     meets: Callable[[Shape], bool] | None = None
     """Tables on which a model run can meet it; None of one that all checks hunt."""
+    is_between: bool = False
+    """Whether the runs in which processes meet hunt it."""
 
 
 def _replace(owner: object, name: str, make: Callable[[Callable], Callable]) -> Callable:
@@ -176,6 +182,23 @@ def _trusts_hint(original):
         return original(self) if hint is None else hint
 
     return latest_id
+
+
+def _believes_a_hint_ahead(original):
+    def latest_id(self):
+        hint, newest = self._hint(self._paths.latest_hint), original(self)
+        if hint is not None and hint > (newest or 0):
+            raise CorruptError(f"Snapshot {hint} is gone.", kind="snapshot_gone")
+        return newest
+
+    return latest_id
+
+
+def _looks_for_its_number(_):
+    def is_rolled_back(self, _snapshot, base):
+        return base is not None and not self._fileio.exists(self._paths.snapshot(base.id))
+
+    return is_rolled_back
 
 
 def _loses_spilled_rows(original):
@@ -354,6 +377,11 @@ _PLANTED = (
         (conflict, "_check_looked_up", _passed_over),
     ),
     ("no duplicate check", "check_zombie", (own_commits.OwnCommits, "find", _never_ours)),
+    (
+        "a base counts as the same by its number alone",
+        "check_base_of_another_history",
+        (publish.Publisher, "_is_rolled_back", _looks_for_its_number),
+    ),
     (
         "files deleted though the outcome is unknown",
         "check_unknown_outcome",
@@ -594,11 +622,34 @@ _PLANTED_IN_ENGINES = (
         lambda shape: _folds(shape, "listagg"),
     ),
 )
+_PLANTED_BETWEEN = (
+    # the same; hunted by the runs in which processes meet
+    (
+        "a hint that is ahead is an error",
+        (SnapshotLog, "latest_id", _believes_a_hint_ahead),
+    ),
+    (
+        "a commit does not look whether its base was rolled back",
+        (publish.Publisher, "_is_rolled_back", lambda _: lambda *_: False),
+    ),
+    (
+        "a commit does not look whether its table was dropped",
+        (publish.Publisher, "_check_same", _passed_over),
+    ),
+    (
+        "an old handle reads the table created anew",
+        (handle, "check_same_table", _passed_over),
+    ),
+)
 MUTANTS = (
     *(Mutant(name, check, _replace(*where)) for name, check, where in _PLANTED),
     *(
         Mutant(name, check, _replace(*where), meets)
         for name, check, where, meets in _PLANTED_IN_ENGINES
+    ),
+    *(
+        Mutant(name, "meetings", _replace(*where), is_between=True)
+        for name, where in _PLANTED_BETWEEN
     ),
 )
 
@@ -619,9 +670,16 @@ def _model_runs(meets: Callable[[Shape], bool]) -> Iterator[tuple[str, Callable[
         yield f"seed {seed}", lambda seed=seed: episode.run_seed(seed, MODEL_STEPS)
 
 
+def _meetings() -> None:
+    for seed in range(MEETINGS):
+        concurrent.run_seed(seed)
+
+
 def _checks_of(mutant: Mutant) -> Iterable[tuple[str, Callable[[], None]]]:
     if mutant.meets is not None:
         return _model_runs(mutant.meets)
+    if mutant.is_between:
+        return [("meetings", _meetings)]
     quick = [(c.__name__, c) for c in (*interleave.CHECKS, *directed.CHECKS)]
     return [*quick, *_seeds(), ("faults", _some_faults)]
 

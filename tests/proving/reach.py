@@ -8,6 +8,7 @@ which go with it.
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from proving.fsck import _avro, walk
@@ -27,8 +28,11 @@ class Reach:
         return self.needed | self.beside
 
 
-def reach(fileio, location: str) -> Reach:
-    """What the table at `location` needs of its data, changelog, index and metadata files."""
+def reach(fileio, location: str, *, untold: Container[int] = ()) -> Reach:
+    """What the table at `location` needs of its data, changelog, index and metadata files.
+
+    Of snapshots that are `untold` the changelog has expired.
+    """
     found = Reach()
     files = {path.removeprefix(f"{location}/") for path, _ in walk(fileio, location)}
     by_name = {}
@@ -42,7 +46,8 @@ def reach(fileio, location: str) -> Reach:
         name = path.rsplit("/", 1)[1]
         if name.startswith("snapshot-"):
             _of_state(fileio, location, document(path), found.needed, by_name)
-            _of_changelog(fileio, location, document(path), found.needed, by_name)
+            if int(name.removeprefix("snapshot-")) not in untold:
+                _of_changelog(fileio, location, document(path), found.needed, by_name)
         elif name.startswith("tag-"):
             _of_state(fileio, location, document(path), found.needed, by_name)
         elif name.startswith("changelog-") and path.startswith("changelog/"):
@@ -63,10 +68,10 @@ def stray(fileio, location: str) -> set[str]:
     return data - reach(fileio, location).may_stay
 
 
-def missing(fileio, location: str) -> set[str]:
+def missing(fileio, location: str, *, untold: Container[int] = ()) -> set[str]:
     """Files that something needs and that are not there."""
     files = {path.removeprefix(f"{location}/") for path, _ in walk(fileio, location)}
-    return reach(fileio, location).needed - files
+    return reach(fileio, location, untold=untold).needed - files
 
 
 def _of_state(fileio, location, snapshot, needed, by_name) -> None:

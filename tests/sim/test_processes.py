@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from proving import aborts, forks, kill, race
+from proving import aborts, forks, kill, race, soak
 from sizes import SIZE
 
 
@@ -41,3 +41,9 @@ def test_racing_processes_put_no_key_into_two_dynamic_buckets(tmp_path):
     options = {"dynamic-bucket.target-row-num": "5"}
     figures = race.race(tmp_path, processes=4, commits=40, options=options)
     assert figures["commits"] == 40
+
+
+def test_processes_that_do_everything_leave_whole_commits(tmp_path):
+    figures = soak.soak(tmp_path, seconds=SIZE.soak_s, seed=7)
+    assert figures["done"]["upsert"] > 0
+    assert figures["reader"]["snapshots"] > 0

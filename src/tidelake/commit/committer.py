@@ -57,6 +57,7 @@ from tidelake.commit.own_commits import OwnCommits, last_commit
 from tidelake.commit.publish import IndexRule, Publisher, Request
 from tidelake.commit.since_seen import (
     EmptyTable,
+    KeptHistory,
     KeptRows,
     check_counts_kept,
     check_unmoved,
@@ -135,9 +136,10 @@ class Committer:
         InvalidInputError
             The messages cannot be one commit.
         ConflictError
-            All attempts lost their race, a partition has another number of buckets now, files,
-            deletion vectors or rows that the writers went by were changed, or one of compactions
-            that hang together does not fit; nothing became visible.
+            All attempts lost their race, the table was rolled back to before what the writers
+            began from, a partition has another number of buckets now, files, deletion vectors or
+            rows that the writers went by were changed, or one of compactions that hang together
+            does not fit; nothing became visible.
         NotFoundError
             The table was dropped, and perhaps created anew; nothing became visible.
         StorageError
@@ -157,10 +159,12 @@ class Committer:
             )
             raise InvalidInputError(message, kind="commit_kind", table=context.table)
         interleaved: tuple[tuple[bytes, int], ...] = ()
+        history = KeptHistory(context, new_files, seen_id=base_snapshot_id)
         old_rows = None if made_from is None else KeptRows(context, new_files, made_from)
 
         def plan(base: Snapshot | None) -> Delta:
             nonlocal interleaved
+            history.check(base)
             check_counts_kept(context, new_files, base, seen_id=base_snapshot_id)
             if old_rows is not None:
                 old_rows.check(base)

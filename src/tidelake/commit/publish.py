@@ -30,7 +30,8 @@ One attempt:
    hold, the table was renamed, or is being dropped, and the outcome is unknown; where that
    directory is gone, so is the commit. What the commit wrote under the table's path meanwhile has
    unique names that no snapshot of the new table names. Look once more whether the base is there,
-   too: if a rollback removed it right before the put, our snapshot is taken out, and has lost.
+   too, the very same and not another of its number: if a rollback removed it right before the put,
+   our snapshot is taken out, and has lost.
 6. Lost: remove this attempt's files, wait (longer each time, with chance), begin anew.
 
 Before step 3, once per commit, it waits for a statement whose turn it is, if there is one, and
@@ -347,15 +348,17 @@ class Publisher:
             return True
         return self._fileio.exists(self._paths.snapshot(base.id), within=place)
 
-    def _is_rolled_back(
-        self, snapshot: Snapshot, base: Snapshot | None, place: OpenDirectory
-    ) -> bool:
+    def _is_rolled_back(self, snapshot: Snapshot, base: Snapshot | None) -> bool:
         """Whether the base of a snapshot that was put had been taken back by then.
 
-        A base that has expired leaves nothing older. The snapshot is there: no failure is raised.
+        Others may have committed since the rollback and given another snapshot the base's number. A
+        base that has expired leaves nothing older. The snapshot is there: no failure is raised.
         """
+        if base is None:
+            return False
         try:
-            if self._stands(base, place):
+            found = self._read_back(base.id)
+            if found is not None and _is_same(base, found):
                 return False
             oldest = self._log.earliest_id()
         except TidelakeError:
@@ -436,7 +439,7 @@ class Publisher:
             outcome = self._outcome(snapshot, done=done, failure=failure)
             if done or outcome is not _Outcome.LOST:
                 self._check_still_same(snapshot, place)
-            if outcome is _Outcome.PUBLISHED and self._is_rolled_back(snapshot, base, place):
+            if outcome is _Outcome.PUBLISHED and self._is_rolled_back(snapshot, base):
                 outcome = self._withdraw(snapshot, place)
             if outcome is _Outcome.PUBLISHED:
                 self._files.keep_all()

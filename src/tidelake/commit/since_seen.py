@@ -6,6 +6,10 @@ keys that may move, which sequence numbers it gave, and, of an update, the old r
 ones were made from. The snapshots between the one that it saw
 and the one that the commit builds on say whether that has changed; an attempt that lost its race
 asks again.
+
+Where the table was rolled back to before what the writers saw, their sequence numbers were counted
+from a history that is gone: they may be smaller than those of older rows of the same keys, which
+would win. Then nothing of it can be committed.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from tidelake.commit.conflict import (
 from tidelake.commit.context import CommitContext
 from tidelake.commit.index_plan import assignment_conflict
 from tidelake.commit.key_overlap import KeyOverlap
+from tidelake.commit.live_places import live_in
 from tidelake.errors import ConflictError, NotFoundError
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.entry_table import EntryTable
@@ -30,6 +35,7 @@ __all__ = [
     "EMPTY_TABLE",
     "ROWS_CHANGED",
     "EmptyTable",
+    "KeptHistory",
     "KeptRows",
     "check_counts_kept",
     "check_unmoved",
@@ -45,6 +51,87 @@ READ_SNAPSHOTS_MAX = 1_000
 """Snapshots since rows were read whose keys are compared; after more it is done again."""
 
 Place = tuple[bytes, int]
+
+
+class KeptHistory:
+    """Refuses rows that were numbered on a history which was rolled back since, and may lose.
+
+    Parameters
+    ----------
+    context : CommitContext
+        The table.
+    new_files : EntryTable
+        What would be added.
+    seen_id : int or None
+        As in :func:`check_counts_kept`.
+
+    Notes
+    -----
+    Where others committed as many snapshots again after the rollback, it is noticed if it came
+    after the commit's first attempt, and not if the writers were still at work.
+    """
+
+    def __init__(
+        self, context: CommitContext, new_files: EntryTable, *, seen_id: int | None
+    ) -> None:
+        self._context = context
+        self._new_files = new_files
+        self._concerns = bool(context.schema.primary_keys) and new_files.num_rows > 0
+        self._seen_id = seen_id or 0
+        self._first: Snapshot | None = None
+
+    def check(self, base: Snapshot | None) -> None:
+        """See that an attempt's base continues what the writers began from, or that it may differ.
+
+        Raises
+        ------
+        ConflictError
+            It does not, and older rows that came back are numbered no lower than these, or the
+            rows' buckets were looked up; nothing can be committed.
+        """
+        if not self._concerns or base is None:  # no rollback leaves a table without a snapshot
+            return
+        if self._seen_id <= base.id and self._continues(base):
+            return
+        if (self._new_files["total_buckets"] > 0).all() and not self._has_older(base):
+            return
+        table = self._context.table
+        message = (
+            f"Table '{table}' was rolled back while this commit was made on snapshot"
+            f" {self._seen_id or base.id}: its newest is {base.id} now, and older rows could win"
+            " over these. Nothing was committed. Write again."
+        )
+        raise ConflictError(message, kind="rolled_back", table=table)
+
+    def _has_older(self, base: Snapshot) -> bool:
+        """Whether a bucket holds rows that are numbered no lower than the new ones."""
+        ours = _sequences(self._new_files)
+        live = live_in(
+            self._context,
+            base,
+            partitions=frozenset(partition for partition, _ in ours),
+            buckets=frozenset(bucket for _, bucket in ours),
+        )
+        theirs = _sequences(live)
+        return any(theirs[p][1] >= low for p, (low, _) in ours.items() if p in theirs)
+
+    def _continues(self, base: Snapshot) -> bool:
+        """Whether the base of the first attempt is in the history of this one's."""
+        first = self._first
+        if first is None:
+            self._first = base
+            return True
+        if first.id > base.id:
+            return False
+        try:
+            found = base if first.id == base.id else self._context.log.load(first.id)
+        except NotFoundError:
+            return True  # it has expired
+        return (found.commit_user, found.delta_manifest_list, found.base_manifest_list) == (
+            first.commit_user,
+            first.delta_manifest_list,
+            first.base_manifest_list,
+        )
 
 
 def check_counts_kept(

@@ -7,7 +7,7 @@ files bear them out. Source: Paimon's ``ChangelogManager`` (1.3.1).
 from __future__ import annotations
 
 from tidelake.errors import CorruptError, NotFoundError, StorageError
-from tidelake.fileio import FileIO
+from tidelake.fileio import FileIO, OpenDirectory
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.snapshot import HINT_BYTES_MAX, Snapshot, numbered
 
@@ -56,16 +56,21 @@ class KeptChangelogs:
         path = self._paths.changelog(snapshot_id)
         return Snapshot.from_json(self._fileio.read_bytes(path), path=path)
 
-    def keep(self, snapshot_id: int, data: bytes) -> None:
-        """Copy a snapshot's file, given its content.
+    def open_dir(self) -> OpenDirectory:
+        """Hold their directory, which is made where there is none; ``NotFoundError``: no table."""
+        return self._fileio.open_dir(self._paths.changelog_dir, make=True)
+
+    def keep(self, snapshot_id: int, data: bytes, *, within: OpenDirectory) -> None:
+        """Copy a snapshot's file, given its content, into the directory that is held.
 
         One of that id that is there already is of an expiry that was killed, or of a history that
         was rolled back.
         """
-        path = self._paths.changelog(snapshot_id)
-        if not self._fileio.put_if_absent(path, data) and self._fileio.read_bytes(path) != data:
-            self._fileio.replace(path, data)
-        self._write_hint("LATEST", snapshot_id)
+        path, fileio = self._paths.changelog(snapshot_id), self._fileio
+        if not fileio.put_if_absent(path, data, within=within) and fileio.read_bytes(path) != data:
+            fileio.replace(path, data, within=within)
+        hint = f"{self._paths.changelog_dir}/LATEST"
+        fileio.replace(hint, str(snapshot_id).encode(), within=within)
 
     def begin_at(self, snapshot_id: int) -> None:
         """Say which is the oldest."""

@@ -7,7 +7,8 @@
 4. Tags of later snapshots go, then the later snapshots, the newest first: whatever moment the
    process dies at, the table is that of one of its snapshots, and the next rollback goes on.
 5. The hints are written once more: a slow writer may have let LATEST name what went, and a slow
-   expiry EARLIEST. The target gets its file back if it expired meanwhile; its own tag goes.
+   expiry EARLIEST. The target gets its file back if it expired meanwhile, and not if another
+   rollback went further back; its own tag goes.
 
 All of this happens in the directory of the snapshots that was there before the table was seen to be
 the one that was opened: of a table that is dropped and created anew meanwhile nothing is removed.
@@ -91,7 +92,8 @@ def roll_back(handle: TableHandle, target: Snapshot, *, dry_run: bool = False) -
         The target is not of the table's history: it lies after the newest snapshot, or another
         snapshot has its id.
     ConflictError
-        Others commit faster than their snapshots are removed.
+        Others commit faster than their snapshots are removed, or another rollback went further
+        back.
     NotFoundError
         The table was dropped, and perhaps created anew; or the target has expired.
     StorageError
@@ -192,7 +194,7 @@ class _Step:
         for name in tags:
             self._delete_tag(name)
         removed = self._remove_snapshots(latest_id, has_gap=has_gap)
-        handle.snapshots.put(target, within=place)
+        self._put_back()
         handle.snapshots.write_hints(target.id, within=place)
         handle.snapshots.mend_earliest(within=place)
         for name in handle.tags.names():
@@ -204,6 +206,32 @@ class _Step:
                 self._delete_tag(name)
         self._delete_tag(pin)
         return tuple(sorted(removed))
+
+    def _put_back(self) -> None:
+        """Give the target its file back if it expired meanwhile.
+
+        An expiry leaves no older one. Where there is one, others rolled further back: that stays.
+        """
+        handle, place, target = self.handle, self.place, self.target
+        path, log = handle.paths.snapshot(target.id), handle.snapshots
+        if handle.fileio.exists(path, within=place):
+            return
+        is_overtaken = self._has_older()
+        if not is_overtaken and log.put(target, within=place):
+            is_overtaken = self._has_older()
+            if is_overtaken:
+                handle.fileio.delete(path, within=place)
+        if is_overtaken:
+            log.write_hints(log.latest_id() or target.id, within=place)
+            message = (
+                f"Table '{handle.identifier}' was rolled back by another to before snapshot"
+                f" {target.id}, which it was to go back to: look at its newest snapshot."
+            )
+            raise ConflictError(message, kind="rollback_race", table=handle.identifier)
+
+    def _has_older(self) -> bool:
+        ids = _numbers(self.handle, self.handle.paths.snapshot_dir, "snapshot-")
+        return any(i < self.target.id for i in ids)
 
     def _remove_snapshots(self, latest_id: int, *, has_gap: bool) -> set[int]:
         handle, target_id = self.handle, self.target.id

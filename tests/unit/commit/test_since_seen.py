@@ -1,5 +1,6 @@
 """Writers on one bucket all succeed; the committer says where their rows interleave."""
 
+import pytest
 from unit.commit.commit_world import (
     APPEND,
     EMPTY_ROW,
@@ -7,6 +8,8 @@ from unit.commit.commit_world import (
     data_file,
     message,
 )
+
+from tidelake.errors import ConflictError
 
 
 def test_two_writers_on_one_bucket_both_succeed_and_nothing_is_missing():
@@ -52,3 +55,22 @@ def test_rows_of_append_tables_do_not_interleave():
             [message(f"f{i}")], user=f"u{i}", identifier=1, base_snapshot_id=0
         )
         assert done.interleaved == ()
+
+
+def test_rows_that_were_numbered_on_what_was_rolled_back_are_refused():
+    """An overwrite had begun the numbers anew: older rows that came back would win over these."""
+    world = World()
+    world.committer(1).commit([message("base")], user="u0", identifier=1)
+    late = message(data_file("late", keys=(1, 5), sequences=(0, 4)))
+    with pytest.raises(ConflictError, match="its newest is 1 now") as refused:
+        world.committer(2).commit([late], user="u1", identifier=1, base_snapshot_id=2)
+    assert refused.value.kind == "rolled_back"
+    assert world.names() == {"base"}
+
+
+def test_rows_that_are_numbered_above_what_came_back_go_on():
+    world = World()
+    world.committer(1).commit([message("base")], user="u0", identifier=1)
+    late = message(data_file("late", keys=(1, 5), sequences=(100, 104)))
+    world.committer(2).commit([late], user="u1", identifier=1, base_snapshot_id=2)
+    assert world.names() == {"base", "late"}

@@ -136,6 +136,56 @@ def test_what_is_slow_beside_a_rollback_leaves_a_whole_table(what):
         check_table(files, "/w/db.db/t")
 
 
+def test_a_write_beside_a_rollback_and_as_many_commits_again_loses_none_of_them():
+    def go_on(files):
+        table = opened(files)
+        table.rollback_to(2)
+        for k in (7, 8):  # the newest has the number of the one that the writer builds on
+            table.write([{"k": k, "v": "theirs"}], options={"write-only": "true"})
+
+    options = OPTIONS | {"write-only": "true"}
+    for moment in moments(filled(options), write, go_on):
+        found = keys(opened(moment.files))
+        mine = [9] if 9 in found else []
+        assert found == [1, 2, 7, 8, *mine], f"{moment.where}: {found}"
+        assert mine or moment.error is None or isinstance(moment.error, ConflictError)
+        check_table(moment.files, "/w/db.db/t")
+
+
+def test_what_an_expiry_holds_does_not_come_back_behind_a_rollback_to_an_older_tag():
+    files = fill(MemoryFileIO())
+    table = opened(files)
+    table.create_tag("old", snapshot_id=2)
+    newest = table.latest_snapshot_id
+    table.expire_snapshots(retain_max=newest - 2, retain_min=1)
+
+    def copy():
+        made = MemoryFileIO()
+        made._files.update(files._files)
+        made._dirs.update({path: dict(names) for path, names in files._dirs.items()})
+        return made
+
+    for moment in moments(copy, OPERATIONS["expire"], lambda f: opened(f).rollback_to(tag="old")):
+        found = opened(moment.files)
+        assert found.latest_snapshot_id == 2, f"{moment.where}: {found.latest_snapshot_id}"
+        assert keys(found) == [1, 2], moment.where
+
+
+def test_of_two_rollbacks_the_one_that_goes_further_back_stays():
+    for moment in moments(filled(), OPERATIONS["rollback"], lambda f: opened(f).rollback_to(1)):
+        assert keys(opened(moment.files)) in ([1], [1, 2, 3]), moment.where
+        check_table(moment.files, "/w/db.db/t")
+        if moment.error is not None:
+            assert moment.error.kind in ("rollback_race", "rollback_target", "snapshot_not_found")
+
+
+def test_an_expiry_of_a_dropped_table_leaves_no_changelog_in_the_next():
+    options = OPTIONS | {"changelog-producer": "input", "changelog.num-retained.max": 99}
+    for moment in moments(filled(options), OPERATIONS["expire"], create_anew(2)):
+        left = moment.files.list_dir("/w/db.db/t/changelog")
+        assert [s.name for s in left if not s.is_dir] == [], moment.where
+
+
 # ---- a drop, and another table of the name
 
 

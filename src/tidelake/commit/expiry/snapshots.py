@@ -16,9 +16,10 @@
 Others may roll the table back meanwhile, to a snapshot that is to go, or drop it and create another
 one. So all of this happens in the directory of the snapshots that was there before the table was
 seen to be the one that was opened; and before each snapshot goes, and once more before its files
-do, the first that stays must be there, the very same file. If it is not, the snapshot gets its file
-back and the expiry ends. A rollback holds its target by a tag until it has looked at its file for
-the last time, so one of the two sees the other.
+do, the first that stays must be there, the very same file. If it is not, the expiry ends, and the
+snapshot gets its file back where no other is there: then it is what was gone back to. A rollback
+holds its target by a tag until it has looked at its file for the last time, so one of the two sees
+the other.
 
 A process that dies leaves no snapshot that cannot be read: at most the files of one that is gone
 stay behind as orphans, and the next expiry goes on. Two that run at once remove the same files.
@@ -32,6 +33,7 @@ of each; of a tag all its manifests; the file of the first that stays, twice for
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from tidelake.commit.context import CommitContext
@@ -106,7 +108,12 @@ def expire_snapshots(
     if end_id <= oldest_id:
         return Expired()
     keeps_changelogs = keeps_changelogs or _tells_older(context)
-    with log.open_dir() as place:
+    kept = KeptChangelogs(context.fileio, context.paths)
+    with ExitStack() as held:
+        place = held.enter_context(log.open_dir())
+        kept_place = None
+        if keeps_changelogs and not dry_run:
+            kept_place = held.enter_context(kept.open_dir())
         SchemaLog(context.fileio, context.paths).check_same(context.schema, table=context.table)
         try:
             expiry = _Expiry.until(
@@ -123,6 +130,7 @@ def expire_snapshots(
             if context.fileio.exists(context.paths.snapshot(end_id)):
                 raise
             return Expired()  # another expiry is further
+        expiry.kept_place = kept_place
         return expiry.look(oldest_id) if dry_run else expiry.run(oldest_id)
 
 
@@ -178,6 +186,8 @@ class _Expiry:
         Whether changelogs outlive their snapshots.
     is_over : bool
         Whether the first that stays is gone.
+    kept_place : OpenDirectory, optional
+        The directory of changelogs that outlive their snapshots.
     """
 
     context: CommitContext
@@ -188,6 +198,7 @@ class _Expiry:
     needed: frozenset[str]
     keeps_changelogs: bool
     is_over: bool = False
+    kept_place: OpenDirectory | None = None
 
     @classmethod
     def until(
@@ -255,15 +266,17 @@ class _Expiry:
         snapshot = Snapshot.from_json(data, path=path)
         doomed = self._doomed(snapshot)
         files = self._free(doomed)
-        if self.keeps_changelogs:
-            KeptChangelogs(context.fileio, context.paths).keep(snapshot_id, data)
+        if self.kept_place is not None:
+            kept = KeptChangelogs(context.fileio, context.paths)
+            kept.keep(snapshot_id, data, within=self.kept_place)
         if not context.fileio.delete(path, within=self.place):
             return None
         if self.holders.look_again():
             files = self._free(doomed)
         if not self._stands():
-            context.fileio.put_if_absent(path, data, within=self.place)
             self.is_over = True
+            if context.log.latest_id() is None:  # the table was rolled back to this very snapshot
+                context.fileio.put_if_absent(path, data, within=self.place)
             return None
         remove_files(context, files)
         return len(files)

@@ -138,6 +138,26 @@ def check_hints() -> None:
     check_table(fileio, LOCATION)
 
 
+def check_first_rows_beside_an_overwrite() -> None:
+    """Rows that came second to what is overwritten meanwhile are first then: none is left out."""
+    options = (("bucket", "-1"), ("merge-engine", "first-row"), ("ignore-delete", "true"))
+    shape = Shape(("k",), ("p",), None, options)  # keys that move: what is known is left out early
+    fileio = Meddled()
+    shape.create(open_catalog(fileio, 1))
+    ours, theirs = (open_catalog(fileio, seed).table(NAME) for seed in (2, 3))
+    whole = {"dynamic-partition-overwrite": "false"}
+
+    def rows(keys: range, tag: str) -> object:
+        return arrow_of(shape, [{"p": "a", **row} for row in _rows(keys, tag)])
+
+    ours.write(rows(range(2), "a"))
+    fileio.meddle = lambda: theirs.write(rows(range(50, 51), "b"), mode="overwrite", options=whole)
+    ours.write(rows(range(4), "c"))
+    found = [row["v"] for row in content_of(open_catalog(fileio, 4).table(NAME))]
+    assert sorted(found) == ["b50", "c0", "c1", "c2", "c3"], f"half of a commit is there: {found}"
+    check_table(fileio, LOCATION)
+
+
 def check_base_of_another_history() -> None:
     """A rollback, and as many commits again, come right before our put: none of them is lost."""
     shape = Shape(("k",), (), None, (("bucket", "1"), ("write-only", "true")))
@@ -165,4 +185,5 @@ CHECKS = (
     check_zombie,
     check_hints,
     check_base_of_another_history,
+    check_first_rows_beside_an_overwrite,
 )

@@ -26,10 +26,12 @@ from tidelake.commit.index_plan import assignment_conflict
 from tidelake.commit.key_overlap import KeyOverlap
 from tidelake.commit.live_places import live_in
 from tidelake.errors import ConflictError, NotFoundError
+from tidelake.merge.spec import FIRST_ROW
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.live_set import manifest_files, read_manifests
 from tidelake.metadata.snapshot import CommitKind, Snapshot
+from tidelake.options import declared
 
 __all__ = [
     "EMPTY_TABLE",
@@ -319,11 +321,24 @@ def check_unmoved(
     if base_id - seen_id > READ_SNAPSHOTS_MAX:
         why = f"more than {READ_SNAPSHOTS_MAX} snapshots came since it looked for its keys"
         raise assignment_conflict(context.table, why)
+    since = range(seen_id + 1, base_id + 1)
+    if context.options.get(declared.MERGE_ENGINE) == FIRST_ROW and _overwritten(context, since):
+        # rows of keys that were there are in no file of ours
+        raise assignment_conflict(context.table, "rows that came before its own were overwritten")
     keys = KeyOverlap(context, new_files, across=True)
-    written = keys.written_to(range(seen_id + 1, base_id + 1))
+    written = keys.written_to(since)
     if written is not None:
         why = f"{written} and may have moved its keys to another partition"
         raise assignment_conflict(context.table, why)
+
+
+def _overwritten(context: CommitContext, snapshot_ids: range) -> bool:
+    """Whether one of these snapshots took rows away, or may have: it has expired."""
+    try:
+        kinds = [context.log.load(snapshot_id).commit_kind for snapshot_id in snapshot_ids]
+    except NotFoundError:
+        return True
+    return CommitKind.OVERWRITE in kinds
 
 
 def _live_counts(context: CommitContext, snapshot: Snapshot) -> dict[bytes, list[int]]:

@@ -76,8 +76,15 @@ def test_unknown_options_of_a_use_are_refused(keyed):
         keyed.copy({"scan.snapshot-ids": 1})
 
 
-@pytest.mark.parametrize("damage", ["empty", "truncated", "garbage", "missing"])
-@pytest.mark.parametrize("kind", ["snapshot", "manifest", "manifest-list", "parquet", "schema"])
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    [
+        (kind, damage)
+        for kind in ("snapshot", "manifest", "manifest-list", "parquet", "schema")
+        for damage in ("empty", "truncated", "garbage", "missing")
+        if (kind, damage) != ("snapshot", "missing")  # that is how a rollback leaves it
+    ],
+)
 def test_a_damaged_file_is_named_and_never_gives_wrong_rows(keyed, catalog, tmp_path, kind, damage):
     import tidelake
 
@@ -171,3 +178,14 @@ def test_what_is_long_is_shortened_in_messages(keyed, call):
     with pytest.raises(TidelakeError) as caught:
         call(keyed, "x" * 10_000)
     assert len(str(caught.value)) < 700
+
+
+def test_a_newest_snapshot_that_is_missing_counts_as_rolled_back_whatever_the_hint_says(
+    keyed, tmp_path
+):
+    keyed.write([{"k": 1, "v": "old", "n": 1}])
+    keyed.write([{"k": 1, "v": "new", "n": 1}])
+    snapshots = tmp_path / "warehouse/db.db/keyed/snapshot"
+    assert (snapshots / "LATEST").read_text() == "2"
+    (snapshots / "snapshot-2").unlink()
+    assert keyed.to_arrow()["v"].to_pylist() == ["old"]

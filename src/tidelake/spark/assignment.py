@@ -102,13 +102,13 @@ def _in_order(
     names = [f.name.casefold() for f in wanted.fields]
     if len(own) != len(source.fields) or set(own) != set(names):
         return value, source
-    befores = [own[name] for name in names]
+    olds = [own[name] for name in names]
     parts = [
         _in_order(value.getField(before.name), before.dataType, field.dataType)
-        for before, field in zip(befores, wanted.fields, strict=True)
+        for before, field in zip(olds, wanted.fields, strict=True)
     ]
-    if befores == source.fields and all(
-        kind == before.dataType for before, (_, kind) in zip(befores, parts, strict=True)
+    if olds == source.fields and all(
+        kind == before.dataType for before, (_, kind) in zip(olds, parts, strict=True)
     ):
         return value, source
     named = list(zip(wanted.names, parts, strict=True))

@@ -18,7 +18,6 @@ from tidelake.commit.context import CommitContext
 from tidelake.commit.expiry.expired import Expired
 from tidelake.commit.expiry.holders import Holders
 from tidelake.commit.expiry.needed import (
-    data_tells,
     is_told,
     manifests_and_lists,
     metadata_files,
@@ -26,6 +25,7 @@ from tidelake.commit.expiry.needed import (
 )
 from tidelake.commit.expiry.removal import held_id, remove_files, time_of
 from tidelake.commit.expiry.retention import Retention
+from tidelake.commit.expiry.told import are_told_by_data
 from tidelake.errors import NotFoundError
 from tidelake.metadata.kept_changelog import KeptChangelogs
 from tidelake.metadata.snapshot import Snapshot
@@ -84,7 +84,12 @@ def expire_changelogs(
     if end_id <= oldest_id:
         return Expired()
     earliest = context.log.load(earliest_id)
-    expiry = _Expiry(context, Holders(context), frozenset(metadata_files(context, earliest)))
+    expiry = _Expiry(
+        context,
+        Holders(context),
+        frozenset(metadata_files(context, earliest)),
+        by_data=are_told_by_data(context),
+    )
     if not dry_run:
         kept.begin_at(end_id)
     ids, count = [], 0
@@ -112,11 +117,14 @@ class _Expiry:
         The table, and what keeps files in it.
     needed : frozenset of str
         Paths of the metadata files of the table's oldest snapshot.
+    by_data : bool
+        Whether data files tell some of them.
     """
 
     context: CommitContext
     holders: Holders
     needed: frozenset[str]
+    by_data: bool
 
     def look_at(self, snapshot_id: int) -> int | None:
         """How many files go with a changelog; None where it is gone."""
@@ -138,7 +146,7 @@ class _Expiry:
 
     def told_by_none(self, oldest: Snapshot) -> frozenset[str]:
         """Files that the oldest snapshot removed, and that stayed for older changelogs."""
-        if not data_tells(self.context):
+        if not self.by_data:
             return frozenset()
         data = self.holders.keep_data(removed_by(self.context, oldest), oldest.id)
         return frozenset(data_files(self.context, data.take(is_told(data))))

@@ -14,10 +14,11 @@ from tidelake.metadata.entry_table import EntryTable
 from tidelake.metadata.index_manifest import index_entries
 from tidelake.metadata.live_set import delta_entries
 from tidelake.metadata.snapshot import Snapshot
-from tidelake.options import declared
+from tidelake.options import Options, declared
 
 __all__ = [
     "data_tells",
+    "has_no_producer",
     "index_and_statistics",
     "is_told",
     "manifests_and_lists",
@@ -30,7 +31,12 @@ NONE = "none"
 
 def data_tells(context: CommitContext) -> bool:
     """Whether the data files as they were written are the table's changelog."""
-    return context.options.get(declared.CHANGELOG_PRODUCER) == NONE
+    return has_no_producer(context.options)
+
+
+def has_no_producer(options: Options) -> bool:
+    """Whether options name no changelog producer."""
+    return options.get(declared.CHANGELOG_PRODUCER) == NONE
 
 
 def is_told(data: EntryTable) -> np.ndarray:

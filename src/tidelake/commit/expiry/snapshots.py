@@ -40,7 +40,6 @@ from tidelake.commit.context import CommitContext
 from tidelake.commit.expiry.expired import Expired
 from tidelake.commit.expiry.holders import Holders
 from tidelake.commit.expiry.needed import (
-    data_tells,
     index_and_statistics,
     is_told,
     manifests_and_lists,
@@ -49,6 +48,7 @@ from tidelake.commit.expiry.needed import (
 )
 from tidelake.commit.expiry.removal import held_id, remove_files, time_of
 from tidelake.commit.expiry.retention import Retention
+from tidelake.commit.expiry.told import are_told_by_data
 from tidelake.errors import NotFoundError
 from tidelake.fileio import OpenDirectory
 from tidelake.metadata.entry_table import EntryTable
@@ -107,8 +107,10 @@ def expire_snapshots(
             oldest_id -= 1  # left behind by an expiry that was killed
     if end_id <= oldest_id:
         return Expired()
-    keeps_changelogs = keeps_changelogs or _tells_older(context)
     kept = KeptChangelogs(context.fileio, context.paths)
+    by_data = are_told_by_data(context)
+    # data files stay for changelogs kept before: those that remove them must be kept
+    keeps_changelogs = keeps_changelogs or (by_data and kept.range() is not None)
     with ExitStack() as held:
         place = held.enter_context(log.open_dir())
         kept_place = None
@@ -131,6 +133,7 @@ def expire_snapshots(
                 raise
             return Expired()  # another expiry is further
         expiry.kept_place = kept_place
+        expiry.by_data = by_data
         return expiry.look(oldest_id) if dry_run else expiry.run(oldest_id)
 
 
@@ -148,12 +151,6 @@ def _not_held(context: CommitContext, end_id: int, *, oldest_id: int) -> int:
     """How far consumers let an expiry go."""
     held = held_id(context)
     return end_id if held is None else max(oldest_id, min(held, end_id))
-
-
-def _tells_older(context: CommitContext) -> bool:
-    """Whether data files stay for changelogs kept before: those that remove them must be kept."""
-    found = KeptChangelogs(context.fileio, context.paths).range() if data_tells(context) else None
-    return found is not None
 
 
 @dataclass(slots=True)
@@ -188,6 +185,8 @@ class _Expiry:
         Whether the first that stays is gone.
     kept_place : OpenDirectory, optional
         The directory of changelogs that outlive their snapshots.
+    by_data : bool
+        Whether data files tell some of these.
     """
 
     context: CommitContext
@@ -199,6 +198,7 @@ class _Expiry:
     keeps_changelogs: bool
     is_over: bool = False
     kept_place: OpenDirectory | None = None
+    by_data: bool = False
 
     @classmethod
     def until(
@@ -286,7 +286,7 @@ class _Expiry:
         after = self._after(snapshot)
         data = removed_by(context, after)
         metadata = set(index_and_statistics(context, snapshot, is_dying=True))
-        if self.keeps_changelogs and data_tells(context):
+        if self.keeps_changelogs and self.by_data:
             data = data.take(~is_told(data))
         else:
             metadata.update(manifests_and_lists(context, snapshot, is_dying=True))

@@ -3,13 +3,44 @@
 from __future__ import annotations
 
 from tidelake.commit.context import CommitContext
-from tidelake.commit.expiry.needed import data_tells, is_told, manifests_and_lists, removed_by
+from tidelake.commit.expiry.needed import (
+    data_tells,
+    has_no_producer,
+    is_told,
+    manifests_and_lists,
+    removed_by,
+)
 from tidelake.errors import NotFoundError
 from tidelake.metadata.kept_changelog import KeptChangelogs
+from tidelake.metadata.schema_log import SchemaLog
 from tidelake.metadata.snapshot import Snapshot
 from tidelake.metadata.snapshot_files import changelog_files, data_files
+from tidelake.options import Options
 
-__all__ = ["kept_for_changelogs"]
+__all__ = ["are_told_by_data", "kept_for_changelogs"]
+
+
+def are_told_by_data(context: CommitContext) -> bool:
+    """Whether files stay for changelogs that data files tell.
+
+    They do without a changelog producer. They do with one, too, as long as changelogs from before
+    it are kept, which the schemas of these changelogs say.
+    """
+    if data_tells(context):
+        return True
+    log = KeptChangelogs(context.fileio, context.paths)
+    found = log.range()
+    if found is None:
+        return False
+    schemas = SchemaLog(context.fileio, context.paths)
+    try:
+        first, last = (log.load(number).schema_id for number in found)
+        return any(
+            has_no_producer(Options.parse(schemas.load(schema_id).options))
+            for schema_id in range(first, last + 1)
+        )
+    except NotFoundError:
+        return True  # another expiry has removed one: rather too much stays than too little
 
 
 def kept_for_changelogs(context: CommitContext, oldest: Snapshot) -> frozenset[str]:
@@ -34,6 +65,7 @@ def kept_for_changelogs(context: CommitContext, oldest: Snapshot) -> frozenset[s
     if found is None:
         return frozenset()
     first, last = found
+    by_data = are_told_by_data(context)
     paths: set[str] = set()
     for number in range(first, last + 1):
         try:
@@ -41,14 +73,12 @@ def kept_for_changelogs(context: CommitContext, oldest: Snapshot) -> frozenset[s
             paths.update(changelog_files(context, changelog))
         except NotFoundError:
             continue
-        if data_tells(context):
+        if by_data:
             paths.update(manifests_and_lists(context, changelog, is_dying=True))
-        paths.update(_told_by_data(context, changelog))
-    return frozenset(paths | _told_by_data(context, oldest))
+            paths.update(_told_by_data(context, changelog))
+    return frozenset(paths | _told_by_data(context, oldest)) if by_data else frozenset(paths)
 
 
 def _told_by_data(context: CommitContext, snapshot: Snapshot) -> set[str]:
-    if not data_tells(context):
-        return set()
     removed = removed_by(context, snapshot)
     return set(data_files(context, removed.take(is_told(removed))))

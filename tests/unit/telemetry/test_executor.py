@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import pickle
+import signal
 import threading
 import time
 from contextlib import closing
@@ -52,17 +53,19 @@ def test_an_error_leaves_when_what_runs_has_ended_and_the_rest_never_begins():
 
 
 def test_a_second_interrupt_waits_too_and_no_work_runs_when_it_leaves():
-    reached, released, ended = threading.Event(), threading.Event(), []
+    main = threading.main_thread()
+    begun, released, ended = threading.Semaphore(0), threading.Event(), []
 
     def work(n: int) -> None:
-        reached.set()
+        begun.release()
         assert released.wait(SECONDS_MAX)
         ended.append(n)
 
     def interrupt() -> None:
-        assert reached.wait(SECONDS_MAX)
+        for _ in range(2):  # both threads are at work
+            assert begun.acquire(timeout=SECONDS_MAX)
         for _ in range(2):
-            _thread.interrupt_main()
+            signal.pthread_kill(main.ident, signal.SIGINT)  # which ends a wait, too
             time.sleep(0.2)
         released.set()
 

@@ -7,7 +7,8 @@
    ones before them left there, so that the last table is that of all.
 
 The minutes of a folder are its share of the run's: what its tests took, divided by the number of
-workers. CPU minutes are not divided: on two cores they may be twice as many.
+workers. CPU minutes are not divided: on two cores they may be twice as many. They leave out what
+outlives the process that started it, as the JVM of a program does that Python began and left.
 """
 
 from __future__ import annotations

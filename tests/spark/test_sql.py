@@ -327,7 +327,7 @@ def test_values_are_assigned_as_sql_assigns_them(lake):
     [
         ("(1, 2)", r"gives 2 columns, table 'orders' takes 4: id, item, price, day"),
         ("('x', 'tea', 1, NULL)", r"Column 'id' .* is INT NOT NULL, the value is string"),
-        ("(1, 'tea', DATE '2026-01-01', NULL)", r"Column 'price' .*gives date"),
+        ("(1, 'tea', DATE '2026-01-01', NULL)", r"Column 'price' .*value is date"),
         ("(1, 'tea', 1, '2026-01-01')", r"write CAST\(\.\.\. AS DATE\)"),
         ("(1, 'tea', 1, array(1))", r"Column 'day' .*array<int>"),
     ],

@@ -59,6 +59,11 @@ LATER_OPTIONS = (
         ON_WRITE,
     ),
     LaterOption(
+        r"blob-as-descriptor",
+        "false",
+        f"columns of type BLOB are not covered here; {_USE_JAVA}",
+    ),
+    LaterOption(
         r"chain-table\.enabled",
         "false",
         f"its rows come from several branches; {_USE_JAVA}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidelake.cli.declaration import COMMANDS, EXIT_CODES, PROGRAM, Command, Flag
-from tidelake.cli.session_commands import COMMAND_WORDS, KEYS
+from tidelake.cli.shell.session_commands import COMMAND_WORDS, KEYS
 
 __all__ = ["cli_page"]
 

@@ -74,7 +74,7 @@ PIECES: dict[str, Piece] = {
     "soak": Piece((RELIABILITY, "soak", "--size", "full")),
     "mutants": Piece((RELIABILITY, "mutants", "--size", "full")),
     "machine": _tests("tests/model/test_state_machine.py"),
-    "grid": _tests("tests/unit/table/test_engine_grid.py"),
+    "grid": _tests("tests/unit/table/write/test_engine_grid.py"),
     "interleavings": _tests("tests/sim/test_faults.py", "-k", "in_between or directed"),
     "memory": Piece(("scripts/memory.py", "--size", "full")),
     "memory-small": _tests("tests/memory"),

@@ -6,8 +6,8 @@ Usage: python scripts/quick.py
 2. ruff on the Python files among them.
 3. tests/arch, the rules of the house.
 4. The tests that changed, and the tests of each module that did (tests/unit mirrors src/tidelake).
-5. All tests of the packages that changed, where these are small; of a large one (:data:`LARGE`) the
-   tests whose names have a word of the module's, or else those that mention it.
+5. All tests of the rooms that changed (the folder that mirrors the module's, else its package's);
+   of a large one (:data:`LARGE`) those named by a word of the module's, or else that mention it.
 
 It starts no JVM: tests/spark and tests/interop are left to `make test`, and so it says.
 """
@@ -23,8 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 UNIT = Path("tests/unit")
 SRC = Path("src/tidelake")
-LARGE = {"table"}
-"""Packages whose tests take more than half a minute."""
+LARGE = {"table", "table/write"}
+"""Folders whose tests take more than half a minute."""
 NEEDS_A_JVM = ("tests/spark", "tests/interop")
 QUICK_TESTS = ("tests/unit", "tests/golden", "tests/history")
 
@@ -58,11 +58,13 @@ def tests_for(changed: Iterable[Path]) -> list[Path]:
 
 
 def _tests_of_module(module: Path) -> set[Path]:
-    package = UNIT / module.parts[0]
-    if module.parts[0] not in LARGE:
-        return {package} if (ROOT / package).is_dir() else set()
+    folder = next((p for p in module.parents if p.parts and (ROOT / UNIT / p).is_dir()), None)
+    if folder is None:
+        return set()
+    if str(folder) not in LARGE:
+        return {UNIT / folder}
     words = [word for word in module.stem.strip("_").split("_") if len(word) > 3]
-    tests = [path.relative_to(ROOT) for path in sorted((ROOT / package).rglob("test_*.py"))]
+    tests = [path.relative_to(ROOT) for path in sorted((ROOT / UNIT / folder).rglob("test_*.py"))]
     named = {path for path in tests if any(word in path.stem for word in words)}
     return named or {path for path in tests if module.stem in (ROOT / path).read_text("utf-8")}
 

@@ -16,7 +16,7 @@ import runpy
 import sys
 
 DAEMON = ["-m", "pyspark.daemon"]
-LOADED = ("pandas", "pyspark.worker", "tidelake.spark.source")
+LOADED = ("pandas", "pyspark.worker", "tidelake.spark.source.data_source")
 
 
 def main() -> None:

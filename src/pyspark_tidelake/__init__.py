@@ -1,5 +1,8 @@
-"""Where Spark finds ``format("tidelake")`` unregistered: ``DefaultSource`` in ``pyspark_*``."""
+"""Where Spark finds ``format("tidelake")`` unregistered: ``DefaultSource`` in ``pyspark_*``.
 
-from tidelake.spark.source import TidelakeSource as DefaultSource
+Spark looks for the package by this name alone. No code of ours may stand here.
+"""
+
+from tidelake.spark.source.data_source import TidelakeSource as DefaultSource
 
 __all__ = ["DefaultSource"]

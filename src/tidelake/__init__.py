@@ -48,7 +48,7 @@ from tidelake.types.schema_change import (
     UpdateColumnType,
     UpdateComment,
 )
-from tidelake.types.variant import variant_objects, variants
+from tidelake.types.variant.variant import variant_objects, variants
 
 __version__ = "0.1.0"
 

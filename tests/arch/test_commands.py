@@ -29,12 +29,19 @@ def test_quick_runs_the_tests_of_a_package_whose_module_changed():
     assert quick.tests_for([Path("docs/index.md"), Path("tests/spark/test_sql.py")]) == []
 
 
-def test_quick_runs_of_a_large_package_the_tests_of_the_module():
-    table = Path("tests/unit/table")
-    assert table / "test_update.py" in quick.tests_for([Path("src/tidelake/table/update.py")])
-    found = quick.tests_for([Path("src/tidelake/table/rollback.py")])  # that has no tests so called
+def test_quick_runs_the_tests_of_the_room_whose_module_changed():
+    changed = [Path("src/tidelake/table/rowlevel/update.py")]
+    assert quick.tests_for(changed) == [Path("tests/unit/table/rowlevel")]
+
+
+def test_quick_runs_of_a_large_room_the_tests_of_the_module():
+    room = Path("tests/unit/table/write")
+    session = [Path("src/tidelake/table/write/write_session.py")]
+    assert room / "test_write_session.py" in quick.tests_for(session)
+    assert room / "test_fork.py" not in quick.tests_for(session)
+    found = quick.tests_for([Path("src/tidelake/table/table.py")])  # the face of a large package
     assert found
-    assert all("rollback" in (ROOT / path).read_text(encoding="utf-8") for path in found)
+    assert all("table" in path.name for path in found)
 
 
 def test_the_proof_runs_what_is_there():

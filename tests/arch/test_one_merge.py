@@ -25,8 +25,8 @@ DOORS = {
     "tidelake.merge": set(merge.__all__),
     "tidelake.merge.spec": {"AGGREGATION", "DEDUPLICATE", "FIRST_ROW", "LOOKUP", "PARTIAL_UPDATE"},
     # of files, not of rows
-    "tidelake.merge.sections": {"KeyRange", "KeyRank", "key_rank", "meets_any", "sections_of"},
-    "tidelake.merge.spill": {"SpillStack"},
+    "tidelake.merge.runs.sections": {"KeyRange", "KeyRank", "key_rank", "meets_any", "sections_of"},
+    "tidelake.merge.runs.spill": {"SpillStack"},
     "tidelake.merge.idle_settings": {"idle_settings"},
 }
 """What others take from merge: whole merges, rules as values, never a kernel."""
@@ -36,13 +36,13 @@ KERNELS = {"Deduplicate", "MergeEngine", "Merged", "Segments", "engine_of"}
 KNOW_THE_ORDER = {
     "format/__init__.py": "names it",
     "format/system_fields.py": "names it",
-    "format/parquet_schema.py": "encodes it as what rises",
+    "format/field_schema.py": "encodes it as what rises",
     "store/lsm/keyed_file.py": "writes files of sorted rows",
     "store/lsm/lookup.py": "reads rows for a merge",
     "scan/read.py": "reads rows for a merge",
     "scan/system_columns.py": "fills it in from the file's entry",
-    "table/update.py": "gives a merge the old row and the new one",
-    "table/schema_rules.py": "forbids it as a name of a column",
+    "table/rowlevel/update.py": "gives a merge the old row and the new one",
+    "table/schema/validation.py": "forbids it as a name of a column",
 }
 """Modules that name the sequence numbers of rows, and what for."""
 
@@ -54,19 +54,19 @@ ARRANGING = {
 BENEATH = ("codec/", "format/", "types/")
 """Here values are arranged, of columns, not rows of a key."""
 ARRANGE = {
-    "metadata/entry_table.py": "the entries of a partition and bucket",
+    "metadata/manifest/entry_table.py": "the entries of a partition and bucket",
     "scan/generate.py": "the files of a bucket",
     "scan/live_files.py": "files, by partition and bucket",
     "scan/plan.py": "the files of a bucket",
-    "sql/kernel_query.py": "ORDER BY",
-    "spark/merge.py": "tells keys that a source has twice, to refuse them",
-    "spark/merge_once.py": "tells keys that would be changed twice, to refuse them",
-    "table/analyze.py": "the values of a column, for their statistics",
-    "table/diff.py": "one row of a key in each of two snapshots, for what changed",
-    "table/file_tables.py": "the files of a system table",
-    "table/found_rows.py": "rows that were found, back into the order of the query",
-    "table/key_places.py": "keys, each of which is looked for once",
-    "table/route.py": "rows of a batch by bucket, in the order that they came in",
+    "sql/execution/kernel_query.py": "ORDER BY",
+    "spark/rowlevel/merge_by_join.py": "tells keys that a source has twice, to refuse them",
+    "spark/rowlevel/merge_cardinality.py": "tells keys that would be changed twice, to refuse them",
+    "table/jobs/analyze.py": "the values of a column, for their statistics",
+    "table/changelog/snapshot_diff.py": "a key's row in each of two snapshots, for what changed",
+    "table/system/file_tables.py": "the files of a system table",
+    "table/rowlevel/row_positions.py": "rows that were found, back into the order of the query",
+    "table/bucketing/cross_partition_assigner.py": "keys, each of which is looked for once",
+    "table/bucketing/router.py": "rows of a batch by bucket, in the order that they came in",
 }
 """Modules that sort or group rows, and which."""
 
@@ -140,7 +140,7 @@ def test_nobody_who_sorts_rows_knows_their_order():
         (through_no_door, "from tidelake.merge.segments import Segments"),
         (through_no_door, "from tidelake.merge import engine_of"),
         (through_no_door, "from tidelake.merge import first_row"),
-        (through_no_door, "import tidelake.merge.first_row"),
+        (through_no_door, "import tidelake.merge.engines.first_row"),
         (through_no_door, "from tidelake.merge.functions.pick import last_value"),
         (through_no_door, "from tidelake import merge"),
         (knows_the_order, "from tidelake.format import SEQUENCE_FIELD as S"),

@@ -22,6 +22,7 @@ GOLDEN = ROOT / "tests" / "golden"
 DECLARED = SRC / "tidelake" / "options" / "declared"
 
 MODULE_LINES_MAX = 700
+ROOM_MODULES_MAX = 15
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "base", "impl"}
 TEXT_SUFFIXES = {".py", ".md", ".toml", ".yml", ".yaml", ".txt", ".tsv", ".html", ".java", ".json"}
 FRAGMENT_KINDS = {"feature", "bugfix", "format", "removal", "doc"}
@@ -87,6 +88,24 @@ def test_every_module_says_in_a_sentence_what_it_is():
 def test_every_module_fits_in_a_reader_s_head():
     lengths = {at(path): len(path.read_text().splitlines()) for path in MODULES}
     assert not {name: lines for name, lines in lengths.items() if lines > MODULE_LINES_MAX}
+
+
+def test_no_room_is_crowded():
+    rooms = {}
+    for path in MODULES:
+        if path.name != "__init__.py":
+            rooms.setdefault(at(path.parent), []).append(path.name)
+    assert not {room: len(names) for room, names in rooms.items() if len(names) > ROOM_MODULES_MAX}
+
+
+def test_every_room_says_what_it_is_for_and_what_may_not_enter():
+    wrong = []
+    for path in MODULES:
+        if path.name == "__init__.py" and path.parent.parent != SRC:
+            sentences = re.findall(r"[.:](?=\s|$)", ast.get_docstring(TREES[path]) or "")
+            if len(sentences) < 3:
+                wrong.append(at(path))
+    assert not wrong
 
 
 def test_no_module_has_a_name_that_says_nothing():
@@ -244,11 +263,26 @@ def test_every_changelog_fragment_has_a_kind_that_towncrier_knows():
     assert not [p.name for p in fragments if p.name.split(".")[1] not in FRAGMENT_KINDS]
 
 
-def test_tests_of_a_package_lie_where_the_package_does():
-    packages = {path.parent.name for path in MODULES if path.name == "__init__.py"}
-    unit = ROOT / "tests" / "unit"
-    folders = {path.relative_to(unit).parts[0] for path in FILES if path.is_relative_to(unit)}
-    assert not {name for name in folders if not name.endswith(".py")} - packages
+def test_tests_of_a_room_lie_where_the_room_does():
+    unit, package = ROOT / "tests" / "unit", SRC / "tidelake"
+    folders = {path.parent.relative_to(unit) for path in FILES if path.is_relative_to(unit)}
+    assert not sorted(str(folder) for folder in folders if not (package / folder).is_dir())
+
+
+def test_tests_of_a_module_lie_where_the_module_does():
+    """A test named as exactly one module is in the folder that mirrors the module's."""
+    unit, package = ROOT / "tests" / "unit", SRC / "tidelake"
+    homes = {}
+    for path in (path for path in MODULES if path.is_relative_to(package)):
+        homes.setdefault(path.stem, []).append(path.parent.relative_to(package))
+    wrong = []
+    for path in FILES:
+        if path.is_relative_to(unit) and path.name.startswith("test_"):
+            folder = path.parent.relative_to(unit)
+            found = [h for h in homes.get(path.stem[5:], []) if h.parts[:1] == folder.parts[:1]]
+            if found and folder not in found and not any(h.is_relative_to(folder) for h in found):
+                wrong.append(f"{at(path)}: the module is in {', '.join(map(str, found))}")
+    assert not wrong
 
 
 def test_the_extra_spark_brings_what_pyspark_asks_of_mapinarrow():

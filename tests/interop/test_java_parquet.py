@@ -10,7 +10,7 @@ import pytest
 import tidelake
 from interop.case import row_cells
 from interop.cells import difference, table_cells
-from tidelake.types.variant import encode_variant, variant_objects
+from tidelake.types.variant.variant import encode_variant, variant_objects
 
 pytestmark = pytest.mark.oracle
 

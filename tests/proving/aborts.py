@@ -15,7 +15,7 @@ import pyarrow as pa
 import tidelake
 from proving.fsck import check_table
 from tidelake.errors import ConflictError
-from tidelake.table.handle import TableHandle
+from tidelake.table.handle.handle import TableHandle
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
 ROWS = 1_500

@@ -23,51 +23,51 @@ import numpy as np
 import pyarrow as pa
 
 import tidelake.commit.committer as committer
-import tidelake.commit.compacted as compacted
-import tidelake.commit.conflict as conflict
+import tidelake.commit.conflicts.compaction_fit as compacted
+import tidelake.commit.conflicts.concurrent_changes as since_seen
+import tidelake.commit.conflicts.file_conflicts as conflict
+import tidelake.commit.conflicts.index_plan as index_plan
+import tidelake.commit.conflicts.key_overlap as key_overlap
 import tidelake.commit.expiry.snapshots as expiry
-import tidelake.commit.index_plan as index_plan
-import tidelake.commit.key_overlap as key_overlap
-import tidelake.commit.own_commits as own_commits
-import tidelake.commit.publish as publish
-import tidelake.commit.since_seen as since_seen
-import tidelake.merge.aggregation as aggregation
-import tidelake.merge.changes as merge_changes
+import tidelake.commit.idempotence as own_commits
+import tidelake.commit.publisher as publish
 import tidelake.merge.column_rules as column_rules
-import tidelake.merge.engine as engine
-import tidelake.merge.fold_columns as fold_columns
+import tidelake.merge.engines.aggregation as aggregation
+import tidelake.merge.engines.engine as engine
+import tidelake.merge.engines.fold_columns as fold_columns
 import tidelake.merge.functions.arithmetic as arithmetic
 import tidelake.merge.functions.function as function
 import tidelake.merge.functions.joined_text as joined_text
 import tidelake.merge.functions.pick as pick
+import tidelake.merge.runs.changelog as merge_changes
 import tidelake.merge.spec as spec
 import tidelake.scan.generate as generate
-import tidelake.scan.prune_columns as prune_columns
+import tidelake.scan.pruning.prune_columns as prune_columns
 import tidelake.store.deletion_vectors as deletion_vectors
 import tidelake.store.lsm.bucket_writer as bucket_writer
 import tidelake.store.lsm.compaction as compaction
 import tidelake.store.lsm.lookup as lookup
-import tidelake.table.dynamic_buckets as dynamic_buckets
-import tidelake.table.handle as handle
-import tidelake.table.key_places as key_places
+import tidelake.table.bucketing.cross_partition_assigner as key_places
+import tidelake.table.bucketing.dynamic_buckets as dynamic_buckets
+import tidelake.table.handle.handle as handle
 import tidelake.table.table as table
-import tidelake.table.write as write
+import tidelake.table.write.write as write
 from proving import concurrent, directed, episode, faults, interleave
 from proving.world import Shape, draw_shape
-from tidelake.commit.expiry.holders import Holders
+from tidelake.commit.expiry.tags_and_consumers import Holders
 from tidelake.errors import CorruptError, TidelakeError
 from tidelake.fileio import FaultMode, MemoryFileIO, OpenDirectory
 from tidelake.merge import merge_buffer
-from tidelake.merge.first_row import FirstRow
-from tidelake.merge.partial_update import PartialUpdate
-from tidelake.merge.spill import SpillStack
+from tidelake.merge.engines.first_row import FirstRow
+from tidelake.merge.engines.partial_update import PartialUpdate
+from tidelake.merge.runs.spill import SpillStack
 from tidelake.metadata import EntryTable, SnapshotLog
 from tidelake.metadata.data_file import FileKind
 from tidelake.scan import ReadContext
 from tidelake.store import LsmBucketWriter
 from tidelake.store.lsm.follow import Follower
 from tidelake.store.lsm.read_file import BucketReader
-from tidelake.table.time_travel import TimeTravel
+from tidelake.table.handle.time_travel import TimeTravel
 from tidelake.types import RowKind
 
 SEEDS = 12

@@ -17,9 +17,9 @@ from pyspark import TaskContext
 from pyspark.sql import functions as F
 
 import tidelake.spark
-from tidelake.spark import compaction as spark_compaction
-from tidelake.spark import write as spark_write
-from tidelake.spark.write_task import write_task
+from tidelake.spark.write.write_frame import compaction as spark_compaction
+from tidelake.spark.write.write_frame import write_frame as spark_write
+from tidelake.spark.write.write_task import write_task
 
 WORK = Path(sys.argv[1])
 ROWS = 4000

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from tidelake.codec.bucket import buckets_of
-from tidelake.spark.bucket import binary_row, bucket_column, has_expression
-from tidelake.spark.expression import big_endian_bytes, hex_bytes, quoted
-from tidelake.spark.types import spark_schema
+from tidelake.spark.expression.bucket_expression import binary_row, bucket_column, has_expression
+from tidelake.spark.expression.expression import big_endian_bytes, hex_bytes, quoted
+from tidelake.spark.expression.types import spark_schema
 from tidelake.types import DataField, TypeRoot, parse_type
 from tidelake.types.arrow import to_arrow_type
 

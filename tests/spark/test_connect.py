@@ -14,7 +14,7 @@ import pyspark
 import pytest
 import quick_spark
 
-from tidelake.spark.jvm import java_home
+from tidelake.spark.sessions.jvm import java_home
 
 pytest.importorskip("grpc_status", reason="needs pyspark[connect]")
 

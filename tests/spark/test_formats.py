@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from tidelake import AddColumn, DropColumn, RenameColumn, UpdateColumnType
-from tidelake.spark.halves import OverlayRule
+from tidelake.spark.read.native_split import OverlayRule
 
 TYPES = """
 SELECT id AS k, id % 2 = 0 AS flag,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tidelake.spark.interruptible import interruptible
+from tidelake.spark.sessions.cancellation import interruptible
 
 # values that fit: a task that failed by one would end the job before it is interrupted
 ENDLESS = "SELECT CAST(id % 1000 AS INT) AS n, 'big' AS page FROM range(0, 100000000000, 1, 2)"

@@ -8,8 +8,8 @@ import pytest
 
 from tidelake.errors import TidelakeError
 from tidelake.sql import SqlSession, parse
-from tidelake.sql.kernel_insert import kernel_insert
-from tidelake.sql.moment import named_zone
+from tidelake.sql.execution.kernel_insert import kernel_insert
+from tidelake.sql.execution.time_travel_clause import named_zone
 
 COLUMNS = (
     "id INT NOT NULL, s STRING, short VARCHAR(3), b BOOLEAN, t TINYINT, n BIGINT, x DOUBLE,"

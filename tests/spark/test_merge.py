@@ -21,7 +21,8 @@ from sizes import FULL, SIZE
 import tidelake.spark
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError, UnsupportedError
 from tidelake.fileio import LocalFileIO
-from tidelake.spark import merge, row_changes, table_sources
+from tidelake.spark.rowlevel import append_delta, merge_by_join
+from tidelake.spark.sql import table_sources
 
 DV = {"deletion-vectors.enabled": "true"}
 COLUMNS = ["p", "k", "v", "w"]
@@ -129,7 +130,7 @@ def bag(rows):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_merges_at_random_do_what_the_definition_says(lake, monkeypatch, layout):
     if layout == "keyed, by joins":
-        monkeypatch.setattr(merge, "by_bucket", lambda *_, **__: None)
+        monkeypatch.setattr(merge_by_join, "by_bucket", lambda *_, **__: None)
     _, keys, options = LAYOUTS[layout]
     nulls = "merge-engine" not in options  # partial-update takes a null for "not given"
     went = 0
@@ -244,14 +245,14 @@ def test_files_are_pruned_and_columns_left_out(lake, monkeypatch):
     for day in "abc":
         table.write([{"day": day, "k": k, "v": k, "w": "x"} for k in range(20)])
     scans = []
-    frame_of = merge.frame_of
+    frame_of = merge_by_join.frame_of
 
     def read(spark, scan, *, table):
         scans.append((scan.columns, len(scan.plan.splits), str(scan.predicate)))
         return frame_of(spark, scan, table=table)
 
-    monkeypatch.setattr(merge, "frame_of", read)
-    monkeypatch.setattr(merge, "by_bucket", lambda *_, **__: None)
+    monkeypatch.setattr(merge_by_join, "frame_of", read)
+    monkeypatch.setattr(merge_by_join, "by_bucket", lambda *_, **__: None)
     lake.sql(
         "MERGE INTO t USING (VALUES ('b', 3, 30, 'n'), ('b', 50, 50, 'n')) AS s (day, k, v, w)"
         " ON t.day = s.day AND t.k = s.k AND t.k < 100"
@@ -279,8 +280,8 @@ def test_a_merge_is_done_again_where_another_commit_was_faster(lake, monkeypatch
 
         return wrapped
 
-    monkeypatch.setattr(merge, "write_made_rows", then(merge.write_made_rows))
-    monkeypatch.setattr(row_changes, "joined_messages", then(row_changes.joined_messages))
+    monkeypatch.setattr(merge_by_join, "write_made_rows", then(merge_by_join.write_made_rows))
+    monkeypatch.setattr(append_delta, "joined_messages", then(append_delta.joined_messages))
     text = (
         "MERGE INTO {} AS t USING (VALUES (1, 10), (5, 50)) AS s (id, n) ON t.id = s.id"
         " WHEN MATCHED THEN UPDATE SET n = t.n + s.n"

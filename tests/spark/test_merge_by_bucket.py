@@ -9,9 +9,9 @@ from proving.fsck import check_table
 
 from tidelake.errors import InvalidInputError
 from tidelake.fileio import LocalFileIO
-from tidelake.spark import merge, merge_by_bucket
-from tidelake.spark.merge_by_bucket import by_bucket
-from tidelake.spark.merge_once import KeysOnce
+from tidelake.spark.rowlevel import merge_by_bucket, merge_by_join
+from tidelake.spark.rowlevel.merge_by_bucket import by_bucket
+from tidelake.spark.rowlevel.merge_cardinality import KeysOnce
 
 NESTED = "named_struct('a', {0}, 'b', array('x', NULL))"
 
@@ -27,7 +27,7 @@ def ways(monkeypatch):
         gone.append(rows is not None)
         return rows
 
-    monkeypatch.setattr(merge, "by_bucket", watched)
+    monkeypatch.setattr(merge_by_join, "by_bucket", watched)
     return gone, allowed
 
 
@@ -144,7 +144,7 @@ def test_bounds_of_memory_change_no_row(lake, ways, monkeypatch, bound):
         monkeypatch.setattr(merge_by_bucket, "_LookUp", look_up)
         lake.spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "16")
     else:  # left to the joins when a task has too many
-        monkeypatch.setattr(merge, "KeysOnce", functools.partial(KeysOnce, bytes_max=1))
+        monkeypatch.setattr(merge_by_join, "KeysOnce", functools.partial(KeysOnce, bytes_max=1))
     text = (
         "MERGE INTO {} AS t USING (SELECT concat('k', id * 3) AS k, 7 AS v FROM range(150)) AS s"
         " ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = t.v + s.v WHEN NOT MATCHED THEN INSERT *"

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import tidelake
-from tidelake.spark.halves import OverlayRule
+from tidelake.spark.read.native_split import OverlayRule
 from tidelake.types import DataField, parse_type
 
 SELECT = """

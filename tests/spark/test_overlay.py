@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidelake.spark import halves, overlay
+from tidelake.spark.read.scan_frame import native_split, replaced_rows
 from tidelake.store.lsm import keyed_file
 from tidelake.types import DataField, parse_type
 
@@ -22,8 +22,8 @@ WRITE_ONLY = {"write-only": "true"}  # runs stay as they were written
 
 @pytest.fixture(autouse=True)
 def _small_runs_are_large(monkeypatch):
-    rule = halves.OverlayRule(rows_min=1, columns_min=1)
-    monkeypatch.setattr(halves, "OverlayRule", lambda: rule)
+    rule = native_split.OverlayRule(rows_min=1, columns_min=1)
+    monkeypatch.setattr(native_split, "OverlayRule", lambda: rule)
 
 
 def fields_of(**types):
@@ -130,9 +130,9 @@ def test_many_files_with_many_row_groups(lake, monkeypatch):
         "format_options",
         lambda options, **how: dataclasses.replace(small(options, **how), row_group_rows=70),
     )
-    monkeypatch.setattr(overlay, "FILES_COUNT_MAX", 3)
-    monkeypatch.setattr(overlay, "TASK_ROWS", ROWS)
-    monkeypatch.setattr("tidelake.spark.native.FILES_COUNT_MAX", 3)
+    monkeypatch.setattr(replaced_rows, "FILES_COUNT_MAX", 3)
+    monkeypatch.setattr(replaced_rows, "TASK_ROWS", ROWS)
+    monkeypatch.setattr("tidelake.spark.read.native_scan.FILES_COUNT_MAX", 3)
     table = lake.catalog.create_table(
         "db.t",
         fields_of(p="INT NOT NULL", k="BIGINT NOT NULL", v="BIGINT"),

@@ -355,7 +355,7 @@ def test_ddl_and_structs_make_tables(lake):
 
 
 def test_a_type_without_counterpart_names_its_column():
-    from tidelake.spark.types import spark_schema
+    from tidelake.spark.expression.types import spark_schema
 
     field = DataField(3, "n", parse_type({"type": "ARRAY", "element": "TIME(9)"}))
     with pytest.raises(UnsupportedError, match=r"'n\.element'"):

@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.fileio import LocalFileIO
-from tidelake.metadata.snapshot import CommitKind
-from tidelake.spark import change, row_changes
-from tidelake.table.write import CommitIdentity
+from tidelake.metadata.log.snapshot import CommitKind
+from tidelake.spark.rowlevel import append_delta, delete_update
+from tidelake.table.write.write import CommitIdentity
 
 DV = {"deletion-vectors.enabled": "true"}
 APPENDED = {
@@ -126,7 +126,7 @@ def test_a_condition_may_look_into_other_tables(spark, lake):
 
 
 def test_whole_partitions_go_by_metadata_alone(spark, lake, monkeypatch):
-    monkeypatch.setattr(change, "change_on_spark", None)
+    monkeypatch.setattr(delete_update, "change_on_spark", None)
     model = make(spark, lake, ["p"], [], {})
     assert lake.delete("db.t", "p = 1").files == 0
     assert state(lake) == {k: row for k, row in model.items() if row[0] != 1}
@@ -212,12 +212,12 @@ def test_a_change_that_gives_a_row_twice_is_refused(spark, lake):
     make(spark, lake, [], [], {})
     table = lake.catalog.table("db.t")
     with pytest.raises(InvalidInputError, match="more than once") as caught:
-        row_changes.change_on_spark(
+        append_delta.change_on_spark(
             spark,
             table.handle,
             None,
             lambda rows: (
-                rows.select(row_changes.FILE_COLUMN, row_changes.POSITION_COLUMN)
+                rows.select(append_delta.FILE_COLUMN, append_delta.POSITION_COLUMN)
                 .where("_tidelake_position = 3")
                 .withColumn("twice", F.explode(F.array(F.lit(1), F.lit(2))))
                 .drop("twice")

@@ -10,7 +10,7 @@ import pytest
 
 import tidelake.spark
 from tidelake.errors import InvalidInputError
-from tidelake.spark.session import RUNTIME_CONF, is_running, settings
+from tidelake.spark.sessions.session import RUNTIME_CONF, is_running, settings
 
 
 def test_a_running_session_is_taken(spark):
@@ -66,7 +66,7 @@ def test_own_settings_hold(spark):
 def test_without_java_the_error_says_what_to_do(tmp_path):
     program = """
 import json, sys
-import tidelake.spark.jvm as jvm
+import tidelake.spark.sessions.jvm as jvm
 jvm._wheel_home = lambda: None
 import tidelake.spark
 from tidelake.errors import NotFoundError

@@ -55,7 +55,7 @@ def test_filters_leave_sparks_rows(spark, lake, place, condition):
 def test_offered_filters_become_a_predicate_of_the_kernel():
     from pyspark.sql import datasource as ds
 
-    from tidelake.spark.filter import from_spark_filters
+    from tidelake.spark.expression.filter import from_spark_filters
     from tidelake.types import DataField, parse_type
 
     fields = [DataField(i, n, parse_type("INT")) for i, n in enumerate("ab")]

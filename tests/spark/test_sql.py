@@ -21,10 +21,10 @@ from tidelake.errors import (
     UnsupportedError,
 )
 from tidelake.maintenance.procedures import PROCEDURES
-from tidelake.spark.spark_errors import in_our_words
-from tidelake.spark.table_sources import TableSources
-from tidelake.sql.parse import parse
-from tidelake.sql.statement import NamedQuery
+from tidelake.spark.errors.analysis_errors import in_our_words
+from tidelake.spark.sql.table_sources import TableSources
+from tidelake.sql.parser.parse import parse
+from tidelake.sql.syntax.ast import NamedQuery
 
 
 def rows(lake, text, args=None):

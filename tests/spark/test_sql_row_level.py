@@ -6,7 +6,8 @@ import pytest
 
 import tidelake.spark
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError, UnsupportedError
-from tidelake.spark import change, table_sources
+from tidelake.spark.rowlevel import delete_update
+from tidelake.spark.sql import table_sources
 
 TABLES = {
     "keyed": ", PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '1')",
@@ -59,7 +60,7 @@ def test_subqueries_are_pruned_and_read_again_where_another_commit_was_faster(la
         return frame_of(spark, found, name, **given)
 
     monkeypatch.setattr(table_sources, "opened_frame", frame)
-    write = change.write_made_rows
+    write = delete_update.write_made_rows
     others = [[2, 3]]
 
     def late(handle, made, **given):
@@ -69,7 +70,7 @@ def test_subqueries_are_pruned_and_read_again_where_another_commit_was_faster(la
             lake.catalog.table("default.u").write([{"id": 3, "n": 1, "extra": "x"}])
         return write(handle, made, **given)
 
-    monkeypatch.setattr(change, "write_made_rows", late)
+    monkeypatch.setattr(delete_update, "write_made_rows", late)
     lake.sql("UPDATE t SET n = 0 WHERE id IN (SELECT id FROM u WHERE u.extra = 'x' AND id < 4)")
     assert asked
     assert all(given == ("u", ["id", "extra"], "extra == 'x' AND id < 4") for given in asked)

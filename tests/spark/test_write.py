@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.utils import PythonException
 
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
-from tidelake.spark import write as spark_write
+from tidelake.spark.write.write_frame import write_frame as spark_write
 
 
 def rows_of(frame, *order):

@@ -7,13 +7,13 @@ from collections import Counter
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
-from unit.table.dynamic_tables import check_index
+from unit.table.bucketing.dynamic_tables import check_index
 
 from tidelake.errors import ConflictError, InvalidInputError
 from tidelake.options import Options
-from tidelake.spark import write as spark_write
-from tidelake.spark.assign import assigners_of
-from tidelake.spark.attempt import ATTEMPT_COLUMN, BUCKET_COLUMN, NOTE_COLUMN
+from tidelake.spark.write.attempt_guard import ATTEMPT_COLUMN, BUCKET_COLUMN, NOTE_COLUMN
+from tidelake.spark.write.dynamic_bucket_assigner import assigners_of
+from tidelake.spark.write.write_frame import write_frame as spark_write
 
 SMALL = {"dynamic-bucket.target-row-num": 40}
 

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 import tidelake
 from tidelake.errors import CorruptError, InvalidInputError, UnsupportedError
-from tidelake.spark import write as spark_write
-from tidelake.table.write import new_writer
+from tidelake.spark.write.write_frame import write_frame as spark_write
+from tidelake.table.write.write import new_writer
 
 COLUMNS = "p string, k bigint, v bigint"
 

@@ -68,7 +68,7 @@ def test_causes_of_ours_are_left_out_and_stay_with_the_error(table, shell):
     assert shown.__context__ is None
     assert caught.value.__cause__ is not None
     assert modules(frames) == [__name__]
-    assert "tidelake.metadata.snapshot" in modules(caught.value.__cause__.__traceback__)
+    assert "tidelake.metadata.log.snapshot" in modules(caught.value.__cause__.__traceback__)
 
 
 def test_functions_of_the_caller_that_we_call_are_shown(table, shell):
@@ -93,7 +93,7 @@ def test_verbose_tracebacks_show_all(table, shell):
     caught.value._render_traceback_()
     [(_, shown, frames, _)] = shell.asked
     assert shown is caught.value
-    assert "tidelake.table.time_travel" in modules(frames)
+    assert "tidelake.table.handle.time_travel" in modules(frames)
 
 
 def test_what_is_not_the_callers_mistake_shows_all(shell):

@@ -1,4 +1,8 @@
-"""Catalogs: databases and tables by name."""
+"""Catalogs: databases and tables by name.
+
+A catalog finds, creates, renames and drops tables of one warehouse. What a table holds is
+:mod:`tidelake.table`; no rows are read here.
+"""
 
 from tidelake.catalog.filesystem import Catalog, open_catalog
 

@@ -29,13 +29,13 @@ from tidelake.errors import (
 )
 from tidelake.fileio import FileIO, LocalFileIO
 from tidelake.fileio.name import validate_name
-from tidelake.metadata.manifest_cache import ManifestCache
+from tidelake.metadata.log.schema_log import SchemaLog
+from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.paths import TablePaths
-from tidelake.metadata.schema_log import SchemaLog
 from tidelake.options import Options, declared, memory_bytes, table_defaults
 from tidelake.table import SystemTable, Table, TableHandle
-from tidelake.table.arguments import check_location
-from tidelake.table.display import facts_html
+from tidelake.table.handle.arguments import check_location
+from tidelake.table.handle.display import facts_html
 from tidelake.telemetry import MEMORY_BYTES_MIN, Env, Memory
 from tidelake.types import TableSchema
 from tidelake.types.schema_change import SchemaChange

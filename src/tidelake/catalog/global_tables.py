@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 
 from tidelake.table import SystemTable
-from tidelake.table.time_travel import Time
+from tidelake.table.handle.time_travel import Time
 
 __all__ = ["GLOBAL_TABLES", "SYSTEM_DATABASE", "GlobalTable"]
 

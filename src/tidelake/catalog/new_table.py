@@ -1,6 +1,6 @@
 """Checks what a user asks of a new table and makes its first schema of it, or compares it with one.
 
-1. Columns, keys and the options that name columns obey :mod:`tidelake.table.schema_rules`; the
+1. Columns, keys and the options that name columns obey :mod:`tidelake.table.schema.validation`; the
    columns of the primary key become NOT NULL.
 2. Options are known, well-formed and covered (``options.check_new_table``, ``check_supported``).
 
@@ -26,16 +26,16 @@ from tidelake.options import (
     declared,
     option_texts,
 )
-from tidelake.table.engine_options import check_engine_options, check_function_settings
-from tidelake.table.inputs import frame_misfit
-from tidelake.table.schema_rules import (
+from tidelake.table.conversion.inputs import frame_misfit
+from tidelake.table.handle.time_travel import option_moment
+from tidelake.table.schema.merge_options import check_engine_options, check_function_settings
+from tidelake.table.schema.validation import (
     check_columns,
     check_layout,
     check_twice,
     check_types,
     invalid_schema,
 )
-from tidelake.table.time_travel import option_moment
 from tidelake.types import DataField, DataType, TableSchema, parse_type
 from tidelake.types.arrow import fields_from_arrow
 from tidelake.types.data_type import parse_type_text

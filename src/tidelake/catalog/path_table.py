@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from tidelake.catalog.new_table import check_agrees, first_schema
 from tidelake.errors import NotFoundError
 from tidelake.fileio import FileIO
-from tidelake.metadata.manifest_cache import ManifestCache
+from tidelake.metadata.log.schema_log import SchemaLog
+from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.paths import TablePaths
-from tidelake.metadata.schema_log import SchemaLog
 from tidelake.options import Options
 from tidelake.table import Table, TableHandle
 from tidelake.telemetry import Env

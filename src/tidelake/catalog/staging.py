@@ -16,8 +16,8 @@ from tidelake.catalog.aside import STAGING_DIRECTORY
 from tidelake.catalog.filesystem import Catalog
 from tidelake.catalog.path_table import AskedTable, table_at
 from tidelake.errors import TidelakeError
+from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.paths import TablePaths
-from tidelake.metadata.schema_log import SchemaLog
 from tidelake.table import Table
 
 __all__ = ["STAGING_DIRECTORY", "discard", "put_in_place", "staged_table"]

@@ -1,9 +1,9 @@
 """Runs one statement after the other: in this process where that is enough, else on Spark.
 
 1. Statements on catalogs and tables (DDL, SHOW, CALL, ...) run in this process.
-2. Queries that the kernel can answer alone do too (:mod:`tidelake.sql.kernel_query`), and INSERT
-   of literals (:mod:`tidelake.sql.kernel_insert`), until Spark runs: then Spark answers all
-   queries, by its own views and settings.
+2. Queries that the kernel can answer alone do too (:mod:`tidelake.sql.execution.kernel_query`), and
+   INSERT of literals (:mod:`tidelake.sql.execution.kernel_insert`), until Spark runs: then Spark
+   answers all queries, by its own views and settings.
 3. Everything else starts Spark, once, with the session as it is: its catalogs, its current
    database, its temporary tables.
 """
@@ -19,16 +19,16 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from tidelake.catalog import Catalog, open_catalog
-from tidelake.cli._optional import spark_side_class
+from tidelake.cli._optional import load
 from tidelake.errors import UnsupportedError
 from tidelake.maintenance.procedure import Runner
-from tidelake.sql.execute import execute, needs_spark
-from tidelake.sql.kernel_insert import kernel_insert
-from tidelake.sql.kernel_query import kernel_answer
-from tidelake.sql.moment import TIME_ZONE, named_zone
-from tidelake.sql.placed import placed
-from tidelake.sql.session import DEFAULT_DATABASE, SqlSession
-from tidelake.sql.statement import (
+from tidelake.sql.execution.error_position import placed
+from tidelake.sql.execution.execute import execute, needs_spark
+from tidelake.sql.execution.kernel_insert import kernel_insert
+from tidelake.sql.execution.kernel_query import kernel_answer
+from tidelake.sql.execution.session import DEFAULT_DATABASE, SqlSession
+from tidelake.sql.execution.time_travel_clause import TIME_ZONE, named_zone
+from tidelake.sql.syntax.ast import (
     Analyze,
     Delete,
     Insert,
@@ -167,7 +167,9 @@ class Engine:
                     " on its columns, and LIMIT."
                 )
                 raise UnsupportedError(message, kind="sql_needs_spark")
-            side = spark_side_class()
+            what = "This statement needs Spark, which"
+            module = load("tidelake.cli.spark_side", what=what, extra="spark")
+            side: type[SparkSide] = module.SparkSide
             self._notify("Spark starts ...")
             began = perf_counter()
             self._spark = side(

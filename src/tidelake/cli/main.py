@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from tidelake.cli._optional import sql_command
+from tidelake.cli._optional import load
 from tidelake.cli.arguments import UsageError, read_arguments
 from tidelake.cli.declaration import PROGRAM
 from tidelake.errors import UnsupportedError
@@ -39,12 +39,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger().addHandler(logging.NullHandler())
     try:
         given = read_arguments(sys.argv[1:] if argv is None else argv)
-        run = sql_command()
+        command = load("tidelake.cli.sql_command", what="tidelake sql", extra="cli")
     except (UsageError, UnsupportedError) as error:
         sys.stderr.write(f"{PROGRAM}: {error}\n")
         return USAGE
     try:
-        return run(given)
+        return int(command.run(given))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

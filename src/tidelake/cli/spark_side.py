@@ -18,14 +18,14 @@ import tidelake.spark
 from tidelake.catalog import Catalog
 from tidelake.errors import NotFoundError, TidelakeError
 from tidelake.maintenance.procedure import Runner
-from tidelake.spark.collected import collected
-from tidelake.spark.interruptible import interruptible
+from tidelake.spark.errors.run_errors import run_in_our_words
 from tidelake.spark.lake import Lake
-from tidelake.spark.run_errors import run_in_our_words
-from tidelake.spark.session import is_running, prepare
-from tidelake.spark.statements import Statements
-from tidelake.sql.session import SqlSession
-from tidelake.sql.statement import Query, Statement
+from tidelake.spark.read.collect import collected
+from tidelake.spark.sessions.cancellation import interruptible
+from tidelake.spark.sessions.session import is_running, prepare
+from tidelake.spark.sql.statements import Statements
+from tidelake.sql.execution.session import SqlSession
+from tidelake.sql.syntax.ast import Query, Statement
 
 __all__ = ["SparkSide"]
 

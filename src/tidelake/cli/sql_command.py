@@ -6,15 +6,19 @@ import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tidelake.cli._optional import terminal_class
+from tidelake.cli._optional import load
 from tidelake.cli.arguments import SqlArguments
 from tidelake.cli.engine import Engine
-from tidelake.cli.pager import Pager
-from tidelake.cli.session_commands import carry_out
-from tidelake.cli.shell import Shell
-from tidelake.cli.statement_text import holds_statement
+from tidelake.cli.shell.pager import Pager
+from tidelake.cli.shell.session_commands import carry_out
+from tidelake.cli.shell.shell import Shell
+from tidelake.cli.shell.statement_text import holds_statement
 from tidelake.errors import InvalidInputError, TidelakeError
+
+if TYPE_CHECKING:
+    from tidelake.cli.shell.terminal import Terminal
 
 __all__ = ["run"]
 
@@ -93,12 +97,13 @@ def _texts(given: SqlArguments) -> Iterator[str]:
 
 def _talk(given: SqlArguments, shell: Shell) -> int:
     try:
-        terminal = terminal_class()
+        what = "The prompt (-c, -f and pipes do without)"
+        module = load("tidelake.cli.shell.terminal", what=what, extra="cli")
     except TidelakeError as error:
         shell.complain(error)
         return USAGE
     history = Path(given.history) if given.history else None
-    prompt = terminal(shell.engine.session, history=history)
+    prompt: Terminal = module.Terminal(shell.engine.session, history=history)
     shell.say(f"Warehouse {given.warehouse}\n{GREETING}")
     while True:
         try:

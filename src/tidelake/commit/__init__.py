@@ -1,8 +1,12 @@
-"""Conflict check, manifests, publishing by put-if-absent, retries: how a write becomes visible."""
+"""How a write becomes visible: conflict checks, manifests, publishing by put-if-absent, retries.
 
-from tidelake.commit.changes import Committed
+A commit is wholly visible or not at all. Which files a write made is decided above; nothing here
+reads rows.
+"""
+
 from tidelake.commit.committer import Committer
 from tidelake.commit.context import CommitContext
-from tidelake.metadata.snapshot import BATCH_IDENTIFIER, CommitKind
+from tidelake.commit.delta import Committed
+from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind
 
 __all__ = ["BATCH_IDENTIFIER", "CommitContext", "CommitKind", "Committed", "Committer"]

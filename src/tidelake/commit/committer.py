@@ -5,18 +5,19 @@
 2. New files are only added, so writers never conflict: two jobs on one bucket both succeed and all
    rows of both are there. The committer says where sequence numbers interleave.
 3. Each bucket's compaction is checked against the newest snapshot
-   (:mod:`tidelake.commit.conflict`). One that no longer fits is left out and reported; the data
-   does not depend on it.
+   (:mod:`tidelake.commit.conflicts.file_conflicts`). One that no longer fits is left out and
+   reported; the data does not depend on it.
 4. OVERWRITE deletes, at each attempt, what is live in the chosen partitions in the very snapshot it
    builds on, and adds the new files.
 5. Rows of an append table that are deleted or updated are a snapshot OVERWRITE: deletion vectors
    mark the old ones, or the files that held them go; new files hold what takes their place. That
    files and vectors are those of then is checked against each base
-   (:mod:`tidelake.commit.deletion_plan`). Rows of a primary-key table that were made from older
-   ones ask that nobody wrote to their keys since (:mod:`tidelake.commit.since_seen`).
+   (:mod:`tidelake.commit.conflicts.deletion_plan`). Rows of a primary-key table that were made from
+   older ones ask that nobody wrote to their keys since
+   (:mod:`tidelake.commit.conflicts.concurrent_changes`).
 6. Buckets of a table with dynamic ones were chosen by an index; that it still holds is checked
-   against each base (:mod:`tidelake.commit.index_plan`).
-7. Publishing, races, and outcomes in doubt: :mod:`tidelake.commit.publish`.
+   against each base (:mod:`tidelake.commit.conflicts.index_plan`).
+7. Publishing, races, and outcomes in doubt: :mod:`tidelake.commit.publisher`.
 8. After a commit old snapshots expire (:mod:`tidelake.commit.expiry`), unless the table is
    ``write-only``.
 
@@ -30,7 +31,27 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
-from tidelake.commit.changes import (
+from tidelake.commit.conflicts.compaction_fit import Fitting, fitting_compactions, is_of_messages
+from tidelake.commit.conflicts.concurrent_changes import (
+    EmptyTable,
+    KeptHistory,
+    KeptRows,
+    check_counts_kept,
+    check_unmoved,
+    interleaved_places,
+)
+from tidelake.commit.conflicts.deletion_plan import PlacedDeletions, check_deletions, with_deletions
+from tidelake.commit.conflicts.index_plan import IndexPlan
+from tidelake.commit.conflicts.live_buckets import live_in
+from tidelake.commit.conflicts.overwrite import (
+    DYNAMIC,
+    chosen_partitions,
+    replaced_files,
+    rewritten_conflict,
+    rows_in,
+)
+from tidelake.commit.context import CommitContext
+from tidelake.commit.delta import (
     NO_DELETIONS,
     Committed,
     Delta,
@@ -39,39 +60,19 @@ from tidelake.commit.changes import (
     compactions,
     new_delta,
 )
-from tidelake.commit.compacted import Fitting, fitting_compactions, is_of_messages
-from tidelake.commit.context import CommitContext
-from tidelake.commit.deletion_plan import PlacedDeletions, check_deletions, with_deletions
 from tidelake.commit.expiry import expire_quietly
-from tidelake.commit.index_plan import IndexPlan
-from tidelake.commit.live_places import live_in
-from tidelake.commit.new_metadata import NewMetadata
-from tidelake.commit.overwritten import (
-    DYNAMIC,
-    chosen_partitions,
-    replaced_files,
-    rewritten_conflict,
-    rows_in,
-)
-from tidelake.commit.own_commits import OwnCommits, last_commit
-from tidelake.commit.publish import IndexRule, Publisher, Request
-from tidelake.commit.since_seen import (
-    EmptyTable,
-    KeptHistory,
-    KeptRows,
-    check_counts_kept,
-    check_unmoved,
-    interleaved_places,
-)
+from tidelake.commit.idempotence import OwnCommits, last_commit
+from tidelake.commit.metadata_writer import NewMetadata
+from tidelake.commit.publisher import IndexRule, Publisher, Request
 from tidelake.commit.turns import Turns, in_turns
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.data_file import CommitMessage, FileKind
-from tidelake.metadata.entry_table import EntryTable
-from tidelake.metadata.hash_index import read_hash_index
+from tidelake.metadata.index.hash_index import read_hash_index
+from tidelake.metadata.index.index_manifest import index_entries
 from tidelake.metadata.index_entry import IndexEntry
-from tidelake.metadata.index_manifest import index_entries
-from tidelake.metadata.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
+from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
+from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.options import declared
 from tidelake.types.predicate import Predicate
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidelake.fileio import FileIO
-from tidelake.metadata.entry_table import EntryTable
-from tidelake.metadata.live_set import delta_entries
-from tidelake.metadata.manifest_cache import ManifestCache
+from tidelake.metadata.log.snapshot import Snapshot, SnapshotLog
+from tidelake.metadata.manifest.entry_table import EntryTable
+from tidelake.metadata.manifest.live_set import delta_entries
+from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.paths import TablePaths
-from tidelake.metadata.snapshot import Snapshot, SnapshotLog
 from tidelake.options import Options
 from tidelake.telemetry import Env
 from tidelake.types import TableSchema

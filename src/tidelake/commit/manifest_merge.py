@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.metadata.data_file import FileKind
-from tidelake.metadata.entry_table import EntryTable
-from tidelake.metadata.manifest_list import ManifestFile
+from tidelake.metadata.manifest.entry_table import EntryTable
+from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.options import Options, declared
 
 __all__ = ["MergeRule", "merge_manifests", "minor_start", "wants_full"]

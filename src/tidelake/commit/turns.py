@@ -30,7 +30,7 @@ from typing import TypeVar
 
 from tidelake.commit.context import CommitContext
 from tidelake.errors import ConflictError, NotFoundError, StorageError
-from tidelake.metadata.schema_log import SchemaLog
+from tidelake.metadata.log.schema_log import SchemaLog
 
 __all__ = ["Turns", "in_turns"]
 

@@ -1,4 +1,7 @@
-"""Storage behind one protocol: local, in memory, and failing on order; the check of names."""
+"""Storage behind one protocol: local, in memory, and failing on order; the check of names.
+
+The protocol says what atomic means for each call. No layout of a table may enter.
+"""
 
 from tidelake.fileio.faulty import FaultMode, FaultyFileIO, SimulatedCrash, TraceEntry
 from tidelake.fileio.file_io import (

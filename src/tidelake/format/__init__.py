@@ -1,6 +1,11 @@
-"""Data files: Parquet written and read as Paimon does, with statistics."""
+"""Data files: Parquet, ORC and Avro, written and read as Paimon does, with statistics.
+
+One face (``data_file``) opens all of them; fields are found by id. Snapshots, buckets and merges
+may not enter.
+"""
 
 from tidelake.format.data_file import open_writer, read_batches
+from tidelake.format.field_schema import check_timestamps
 from tidelake.format.file_writer import DataFileFooter, DataFileWriter
 from tidelake.format.format_options import (
     FormatOptions,
@@ -9,8 +14,7 @@ from tidelake.format.format_options import (
     format_options,
     orc_zone_moves,
 )
-from tidelake.format.open_file import held_bytes
-from tidelake.format.parquet_schema import check_timestamps
+from tidelake.format.reader_memory import held_bytes
 from tidelake.format.stats import ColumnStats
 from tidelake.format.system_fields import (
     KEY_PREFIX,

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from tidelake.errors import UnsupportedError
 from tidelake.fileio import FileIO
-from tidelake.format.avro_reader import read_avro
-from tidelake.format.avro_writer import AvroFileWriter
+from tidelake.format.avro.reader import read_avro
+from tidelake.format.avro.writer import AvroFileWriter
 from tidelake.format.file_reader import (
     BATCH_BYTES_MAX,
     BATCH_ROWS,
@@ -25,13 +25,13 @@ from tidelake.format.file_reader import (
 )
 from tidelake.format.file_writer import DataFileWriter, FileWriter
 from tidelake.format.format_options import FormatOptions
-from tidelake.format.orc_reader import read_orc
-from tidelake.format.orc_writer import OrcFileWriter
-from tidelake.format.parquet_reader import read_parquet
-from tidelake.format.parquet_writer import ParquetFileWriter
+from tidelake.format.orc.reader import read_orc
+from tidelake.format.orc.writer import OrcFileWriter
+from tidelake.format.parquet.reader import read_parquet
+from tidelake.format.parquet.writer import ParquetFileWriter
 from tidelake.format.read_error import corrupt, reading
-from tidelake.format.retype import Retyping
 from tidelake.format.system_fields import is_system_name, key_field
+from tidelake.format.value_casts import Retyping
 from tidelake.types import DataField
 from tidelake.types.predicate import Predicate, columns_of, evaluate
 

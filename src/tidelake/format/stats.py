@@ -27,8 +27,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidelake.format.field_schema import leaves
 from tidelake.format.footer_bounds import footer_bounds
-from tidelake.format.parquet_schema import leaves
 from tidelake.format.stats_mode import NO_STATS, StatsMode
 from tidelake.types import DataField, TypeRoot
 from tidelake.types.arrow import to_arrow_type

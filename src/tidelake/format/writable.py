@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidelake.errors import InvalidInputError, UnsupportedError
-from tidelake.format.avro_schema import check_avro
+from tidelake.format.avro.schema import check_avro
+from tidelake.format.field_schema import check_timestamps
 from tidelake.format.format_options import all_format_options
-from tidelake.format.own_columns import check_no_variant
-from tidelake.format.parquet_schema import check_timestamps
+from tidelake.format.schema_mapped_columns import check_no_variant
 from tidelake.options import Options
 from tidelake.types import DataField
 

@@ -11,11 +11,11 @@ from tidelake.errors import UnsupportedError
 from tidelake.maintenance.answers import DONE
 from tidelake.maintenance.partition_text import options_of, partitions_of
 from tidelake.maintenance.procedure import Call, ParameterType, Procedure, optional, required
-from tidelake.metadata.live_set import live_entries
+from tidelake.metadata.manifest.live_set import live_entries
 from tidelake.options import declared, parse_value
 from tidelake.table import Table
-from tidelake.table.compaction import Chosen
-from tidelake.table.overtaken import overtaken
+from tidelake.table.jobs.compaction import Chosen
+from tidelake.table.write.compaction_conflict import overtaken
 from tidelake.types.values import from_storage
 
 __all__ = ["COMPACT", "COMPACT_MANIFEST", "RESCALE"]

@@ -19,8 +19,8 @@ import pyarrow as pa
 from tidelake.catalog import Catalog
 from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.table import Table, WriteResult
-from tidelake.table.arguments import whole_number
-from tidelake.table.time_travel import timestamp_ms
+from tidelake.table.handle.arguments import whole_number
+from tidelake.table.handle.time_travel import timestamp_ms
 
 __all__ = ["Call", "Parameter", "ParameterType", "Procedure", "Runner", "optional", "required"]
 

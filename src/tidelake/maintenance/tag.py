@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from tidelake.errors import NotFoundError
 from tidelake.maintenance.answers import DONE, TAGGED
 from tidelake.maintenance.procedure import Call, ParameterType, Procedure, optional, required
-from tidelake.metadata.snapshot import Snapshot
+from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.table import Table
 
 __all__ = [

@@ -1,20 +1,23 @@
-"""What a key's value is: sorted runs and write buffers merged, Arrow batches in and out."""
+"""The value of a key: sorted runs and write buffers merged, Arrow batches in and out.
+
+Every path that decides a key's row calls this package. Files, snapshots and Spark may not enter.
+"""
 
 from tidelake.merge.arrival import rows_by_arrival
-from tidelake.merge.bounded import RunSource, merge_bounded, merge_bounded_with_changes
-from tidelake.merge.buffer import merge_buffer, sort_buffer
-from tidelake.merge.changes import ChangeRule, MergedRows, merge_with_changes
-from tidelake.merge.engine import Deduplicate, Merged, MergeEngine
-from tidelake.merge.engine_of import engine_of
+from tidelake.merge.engines.engine import Deduplicate, Merged, MergeEngine
+from tidelake.merge.engines.engine_of import engine_of
+from tidelake.merge.engines.retractions import check_retractions, deletes_remove
 from tidelake.merge.functions import OVERFLOW
-from tidelake.merge.key_search import rows_with_keys
-from tidelake.merge.retractions import check_retractions, deletes_remove
-from tidelake.merge.run_cursor import batch_parts
-from tidelake.merge.sections import KeyRange, KeyRank, Section, by_level, key_rank, sections_of
+from tidelake.merge.runs.bounded import RunSource, merge_bounded, merge_bounded_with_changes
+from tidelake.merge.runs.buffer import merge_buffer, sort_buffer
+from tidelake.merge.runs.changelog import ChangeRule, MergedRows, merge_with_changes
+from tidelake.merge.runs.key_search import rows_with_keys
+from tidelake.merge.runs.run_cursor import batch_parts
+from tidelake.merge.runs.sections import KeyRange, KeyRank, Section, by_level, key_rank, sections_of
+from tidelake.merge.runs.sorted_runs import merge_runs
+from tidelake.merge.runs.spill import SpillFiles, SpillStack
 from tidelake.merge.segments import Segments
-from tidelake.merge.sorted_runs import merge_runs
 from tidelake.merge.spec import MergeSpec
-from tidelake.merge.spill import SpillFiles, SpillStack
 
 __all__ = [
     "OVERFLOW",

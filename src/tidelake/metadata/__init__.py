@@ -1,4 +1,8 @@
-"""What the files beside the data say: schemas, snapshots, manifests, tags, commit messages."""
+"""The files beside the data: schemas, snapshots, manifests, indexes, tags, commit messages.
+
+Each has one reader, one writer and golden bytes. Nothing here decides what is visible; that is
+:mod:`tidelake.commit` and :mod:`tidelake.scan`.
+"""
 
 from tidelake.metadata.data_file import (
     CommitMessage,
@@ -8,14 +12,14 @@ from tidelake.metadata.data_file import (
     ManifestEntry,
     SimpleStats,
 )
-from tidelake.metadata.entry_table import EntryTable
-from tidelake.metadata.live_set import delta_entries, live_entries, manifest_files
-from tidelake.metadata.manifest_cache import ManifestCache
-from tidelake.metadata.manifest_list import ManifestFile
+from tidelake.metadata.log.schema_log import SchemaLog
+from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot, SnapshotLog
+from tidelake.metadata.log.tag import Tag, TagLog
+from tidelake.metadata.manifest.entry_table import EntryTable
+from tidelake.metadata.manifest.live_set import delta_entries, live_entries, manifest_files
+from tidelake.metadata.manifest.manifest_cache import ManifestCache
+from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.metadata.paths import TablePaths
-from tidelake.metadata.schema_log import SchemaLog
-from tidelake.metadata.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot, SnapshotLog
-from tidelake.metadata.tag import Tag, TagLog
 
 __all__ = [
     "BATCH_IDENTIFIER",

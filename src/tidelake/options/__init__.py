@@ -1,4 +1,7 @@
-"""A table's options: declared once, parsed once, refused where they are not covered."""
+"""Options of a table: declared once, parsed once, refused where they are not covered.
+
+A misspelt key is an error with a suggestion. No code that acts on an option stands here.
+"""
 
 from tidelake.options import declared
 from tidelake.options.check import (

@@ -1,9 +1,12 @@
-"""From a snapshot to rows: pruning, splits, and reading one split."""
+"""From a snapshot to rows: pruning, splits, and reading one split.
+
+A plan says which files are read and why the others are not. Which snapshot is read is decided in
+:mod:`tidelake.table.handle`.
+"""
 
 from tidelake.scan.context import ReadContext
 from tidelake.scan.deletions import live_deletions
 from tidelake.scan.expired import SNAPSHOT_EXPIRED
-from tidelake.scan.file_index import UnusedIndex
 from tidelake.scan.generate import BucketFiles, file_sections
 from tidelake.scan.live_files import (
     bucket_starts,
@@ -19,7 +22,8 @@ from tidelake.scan.metadata_columns import (
     metadata_fields,
 )
 from tidelake.scan.plan import ScanPlan, plan_scan
-from tidelake.scan.pruned_files import PrunedFile
+from tidelake.scan.pruning.file_index import UnusedIndex
+from tidelake.scan.pruning.pruned_files import PrunedFile
 from tidelake.scan.read import deleted_rows, read_changes, read_file, read_split
 from tidelake.scan.split import Section, Split
 from tidelake.scan.split_wire import split_from_bytes, split_to_bytes

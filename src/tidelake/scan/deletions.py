@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidelake.errors import UnsupportedError
-from tidelake.metadata.deletion_file import DeletionRange, deletion_ranges
-from tidelake.metadata.index_manifest import index_entries
-from tidelake.metadata.manifest_cache import ManifestCache
-from tidelake.metadata.snapshot import Snapshot
+from tidelake.metadata.index.deletion_file import DeletionRange, deletion_ranges
+from tidelake.metadata.index.index_manifest import index_entries
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.options import declared
 from tidelake.scan.context import ReadContext
 

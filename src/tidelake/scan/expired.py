@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tidelake.errors import NotFoundError
-from tidelake.metadata.tag import TagLog
+from tidelake.metadata.log.tag import TagLog
 from tidelake.scan.context import ReadContext
 
 __all__ = ["SNAPSHOT_EXPIRED", "told_if_expired"]

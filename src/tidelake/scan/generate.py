@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidelake.codec.binary_row import decode_row
-from tidelake.merge.sections import KeyRange, key_rank, meets_any, sections_of
+from tidelake.merge.runs.sections import KeyRange, key_rank, meets_any, sections_of
 from tidelake.metadata.data_file import DataFileMeta
-from tidelake.metadata.deletion_file import DeletionRange
-from tidelake.metadata.entry_table import EntryTable
-from tidelake.metadata.file_list import names_of, sizes_of
-from tidelake.scan.prune import prune_section
+from tidelake.metadata.index.deletion_file import DeletionRange
+from tidelake.metadata.manifest.entry_table import EntryTable
+from tidelake.metadata.manifest.lazy_file_list import names_of, sizes_of
+from tidelake.scan.pruning.prune import prune_section
 from tidelake.scan.split import Run, Section, Split
 from tidelake.types import DataType
 

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidelake.metadata.deletion_file import DeletionRange
-from tidelake.metadata.entry_table import EntryTable
-from tidelake.metadata.file_list import FileList
-from tidelake.metadata.live_set import live_entries
-from tidelake.metadata.manifest_cache import ManifestCache
-from tidelake.metadata.snapshot import Snapshot
+from tidelake.metadata.index.deletion_file import DeletionRange
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.manifest.entry_table import EntryTable
+from tidelake.metadata.manifest.lazy_file_list import FileList
+from tidelake.metadata.manifest.live_set import live_entries
+from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.scan.context import ReadContext
 from tidelake.scan.deletions import live_deletions
 from tidelake.scan.generate import BucketFiles

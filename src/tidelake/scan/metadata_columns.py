@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from tidelake.errors import UnsupportedError
 from tidelake.metadata.data_file import DataFileMeta
-from tidelake.metadata.deletion_vector import Positions
+from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.scan.context import ReadContext
 from tidelake.scan.read import deleted_rows, read_file, read_split
 from tidelake.scan.split import Split

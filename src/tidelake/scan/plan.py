@@ -3,10 +3,11 @@
 1. Manifests whose partition statistics exclude the predicate are not opened; the others are
    decoded once, kept in a cache, and folded to the live files.
 2. Whole columns of entries are tested for partition and bucket
-   (:mod:`tidelake.scan.prune_entries`).
+   (:mod:`tidelake.scan.pruning.prune_entries`).
 3. What is left is pruned by key and value statistics, all files at once where columns can tell
-   (:mod:`tidelake.scan.prune_columns`), else file by file (:mod:`tidelake.scan.prune`); then by
-   the indexes of single files (:mod:`tidelake.scan.file_index`).
+   (:mod:`tidelake.scan.pruning.prune_columns`), else file by file
+   (:mod:`tidelake.scan.pruning.prune`); then by the indexes of single files
+   (:mod:`tidelake.scan.pruning.file_index`).
 4. Each bucket's files become splits (:mod:`tidelake.scan.generate`). Files are objects only where
    they must be merged; those of raw splits become objects when somebody looks at them. Level 0 is
    left out where the table says so (``deletion-vectors.merge-on-read`` = ``false``).
@@ -32,18 +33,17 @@ from numpy.typing import NDArray
 from tidelake.merge import MergeSpec
 from tidelake.merge.spec import DEDUPLICATE
 from tidelake.metadata.data_file import FileKind
-from tidelake.metadata.deletion_file import DeletionRange
-from tidelake.metadata.entry_table import EntryTable
-from tidelake.metadata.file_list import names_of
-from tidelake.metadata.live_set import delta_entries, manifest_files, read_manifests
-from tidelake.metadata.manifest_cache import ManifestCache
-from tidelake.metadata.manifest_list import ManifestFile
-from tidelake.metadata.snapshot import Snapshot
+from tidelake.metadata.index.deletion_file import DeletionRange
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.manifest.entry_table import EntryTable
+from tidelake.metadata.manifest.lazy_file_list import names_of
+from tidelake.metadata.manifest.live_set import delta_entries, manifest_files, read_manifests
+from tidelake.metadata.manifest.manifest_cache import ManifestCache
+from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.options import declared
 from tidelake.scan.context import ReadContext
 from tidelake.scan.deletions import live_deletions
 from tidelake.scan.expired import told_if_expired
-from tidelake.scan.file_index import UnusedIndex, ask_indexes
 from tidelake.scan.generate import (
     BucketFiles,
     PackRule,
@@ -54,14 +54,15 @@ from tidelake.scan.generate import (
 )
 from tidelake.scan.live_files import bucket_files, bucket_starts, grouped, live_files, order_of
 from tidelake.scan.plan_size import check_plan_fits
-from tidelake.scan.prune import ScanFilter, scan_filter
-from tidelake.scan.prune_entries import (
+from tidelake.scan.pruning.file_index import UnusedIndex, ask_indexes
+from tidelake.scan.pruning.prune import ScanFilter, scan_filter
+from tidelake.scan.pruning.prune_entries import (
     StatsPruning,
     in_buckets_named,
     in_partitions,
     manifest_may_hold,
 )
-from tidelake.scan.pruned_files import (
+from tidelake.scan.pruning.pruned_files import (
     BY_FILE_INDEX,
     BY_KEY_STATS,
     BY_LEVEL_0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidelake.errors import InvalidInputError
-from tidelake.metadata.manifest_list import ManifestFile
+from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.scan.context import ReadContext
 
 __all__ = ["check_plan_fits"]

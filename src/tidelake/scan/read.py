@@ -33,11 +33,11 @@ from tidelake.format import (
 )
 from tidelake.merge import MergeSpec, RunSource, by_level, merge_bounded
 from tidelake.metadata.data_file import DataFileMeta
-from tidelake.metadata.deletion_file import read_deletions
-from tidelake.metadata.deletion_vector import Positions
+from tidelake.metadata.index.deletion_file import read_deletions
+from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.scan.context import ReadContext
 from tidelake.scan.expired import told_if_expired
-from tidelake.scan.prune import scan_filter
+from tidelake.scan.pruning.prune import scan_filter
 from tidelake.scan.split import Run, Section, Split
 from tidelake.scan.system_columns import KnownColumns, known_system_columns
 from tidelake.types import DataField
@@ -290,7 +290,7 @@ def deleted_rows(context: ReadContext, split: Split, file: DataFileMeta) -> Posi
     Raises
     ------
     CorruptError, UnsupportedError, NotFoundError
-        As :func:`tidelake.metadata.deletion_file.read_deletions`.
+        As :func:`tidelake.metadata.index.deletion_file.read_deletions`.
     """
     where = split.deletions.get(file.file_name)
     if where is None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tidelake.metadata.data_file import DataFileMeta
-from tidelake.metadata.deletion_file import DeletionRange
-from tidelake.metadata.file_list import rows_of, sizes_of
+from tidelake.metadata.index.deletion_file import DeletionRange
+from tidelake.metadata.manifest.lazy_file_list import rows_of, sizes_of
 
 __all__ = ["Run", "Section", "Split"]
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 
 from tidelake.metadata.data_file import EMPTY_STATS, DataFileMeta
-from tidelake.metadata.deletion_file import DeletionRange
+from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.metadata.wire import WireReader, WireWriter, get_file, put_file
 from tidelake.scan.split import Section, Split
 

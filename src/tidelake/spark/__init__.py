@@ -1,7 +1,11 @@
-"""Tidelake on Apache Spark: sessions, DataFrames from and to tables, the data source."""
+"""Tidelake on Apache Spark: sessions, DataFrames from and to tables, the data source.
+
+Only this package imports pyspark; engine code runs on executors as it runs alone. No rule of the
+format or of a merge stands here.
+"""
 
 from tidelake.spark.lake import Lake, attach
-from tidelake.spark.session import session
-from tidelake.spark.source import TidelakeSource
+from tidelake.spark.sessions.session import session
+from tidelake.spark.source.data_source import TidelakeSource
 
 __all__ = ["Lake", "TidelakeSource", "attach", "session"]

@@ -13,7 +13,7 @@ from tidelake.errors import UnsupportedError
 from tidelake.maintenance.procedure import Runner
 
 if TYPE_CHECKING:
-    from tidelake.spark.statements import Statements
+    from tidelake.spark.sql.statements import Statements
 
 __all__ = ["statements_of"]
 
@@ -33,7 +33,7 @@ def statements_of(
         sqlglot is not installed; the message says how to install it.
     """
     try:
-        module = importlib.import_module("tidelake.spark.statements")
+        module = importlib.import_module("tidelake.spark.sql.statements")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "sqlglot":
             raise

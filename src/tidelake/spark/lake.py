@@ -22,31 +22,31 @@ from tidelake.catalog import Catalog, open_catalog
 from tidelake.errors import ClosedError, InvalidInputError, UnsupportedError
 from tidelake.spark._optional import statements_of
 from tidelake.spark.catalog import register
-from tidelake.spark.change import delete_on_spark, update_on_spark
-from tidelake.spark.changes import changes_frame
-from tidelake.spark.compaction import compact_on_spark
-from tidelake.spark.interruptible import interruptible
-from tidelake.spark.schema_merging import merges_schema, with_all_columns, with_merged_schema
-from tidelake.spark.session import is_stopped, prepare
-from tidelake.spark.source import TidelakeSource
-from tidelake.spark.spark_errors import values_in_our_words
-from tidelake.spark.table_frame import in_session, table_frame
-from tidelake.spark.types import fields_from_spark
-from tidelake.spark.value_errors import naming_table
-from tidelake.spark.write import write_frame
+from tidelake.spark.errors.analysis_errors import values_in_our_words
+from tidelake.spark.errors.value_errors import naming_table
+from tidelake.spark.expression.types import fields_from_spark
+from tidelake.spark.read.changes_frame import changes_frame
+from tidelake.spark.read.table_frame import in_session, table_frame
+from tidelake.spark.rowlevel.delete_update import delete_on_spark, update_on_spark
+from tidelake.spark.sessions.cancellation import interruptible
+from tidelake.spark.sessions.session import is_stopped, prepare
+from tidelake.spark.source.data_source import TidelakeSource
+from tidelake.spark.write.compaction import compact_on_spark
+from tidelake.spark.write.schema_merging import merges_schema, with_all_columns, with_merged_schema
+from tidelake.spark.write.write_frame import write_frame
 from tidelake.table import SystemTable, Table
-from tidelake.table.changes_range import planned_changes
-from tidelake.table.compaction import Chosen
-from tidelake.table.display import facts_html
-from tidelake.table.expiry import expire_after_compaction
-from tidelake.table.logged_changes import ChangesMode
-from tidelake.table.time_travel import Moment
-from tidelake.table.write import CommitIdentity, WriteResult
+from tidelake.table.changelog.changelog_files import ChangesMode
+from tidelake.table.changelog.changelog_plan import planned_changes
+from tidelake.table.handle.display import facts_html
+from tidelake.table.handle.time_travel import Moment
+from tidelake.table.jobs.compaction import Chosen
+from tidelake.table.jobs.expiry import expire_after_compaction
+from tidelake.table.write.write import CommitIdentity, WriteResult
 from tidelake.types.schema_change import SchemaChange
 
 if TYPE_CHECKING:
-    from tidelake.spark.merge_builder import MergeBuilder
-    from tidelake.spark.statements import Statements
+    from tidelake.spark.sql.merge_builder import MergeBuilder
+    from tidelake.spark.sql.statements import Statements
 
 __all__ = ["Lake", "attach"]
 
@@ -65,7 +65,8 @@ def attach(
     """Open a warehouse on a Spark session.
 
     Settings that Tidelake profits from and that nobody set are added to the session
-    (:data:`tidelake.spark.session.RUNTIME_CONF`), and ``format("tidelake")`` is registered in it.
+    (:data:`tidelake.spark.sessions.session.RUNTIME_CONF`), and ``format("tidelake")`` is registered
+    in it.
 
     Parameters
     ----------

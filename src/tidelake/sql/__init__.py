@@ -1,7 +1,10 @@
-"""Statements: read from text, carried out on catalogs; queries are looked into, Spark runs them."""
+"""Statements: parsed, analysed, and run where no Spark is needed.
 
-from tidelake.sql.execute import execute
-from tidelake.sql.parse import parse
-from tidelake.sql.session import SqlSession
+Queries keep their text, for Spark runs them. pyspark may not enter.
+"""
+
+from tidelake.sql.execution.execute import execute
+from tidelake.sql.execution.session import SqlSession
+from tidelake.sql.parser.parse import parse
 
 __all__ = ["SqlSession", "execute", "parse"]

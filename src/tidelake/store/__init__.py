@@ -1,4 +1,8 @@
-"""One bucket's files: rows in, sorted and compacted data files out."""
+"""The files of one bucket: rows in, sorted and compacted data files out.
+
+Primary-key buckets are ``lsm``, append buckets ``append``; the two are independent. Nothing here
+publishes or knows other buckets.
+"""
 
 from tidelake.store.append import AppendBucketWriter
 from tidelake.store.budget import MemoryBudget

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from tidelake.fileio import FileIO
 from tidelake.merge import SpillFiles
 from tidelake.metadata.data_file import DataFileMeta
+from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.paths import TablePaths
-from tidelake.metadata.schema_log import SchemaLog
 from tidelake.options import Options
 from tidelake.telemetry import Env
 from tidelake.types import DataField, TableSchema

@@ -25,14 +25,14 @@ import numpy as np
 
 from tidelake.errors import InvalidInputError, StorageError
 from tidelake.metadata.data_file import DataFileMeta
-from tidelake.metadata.deletion_file import (
+from tidelake.metadata.index.deletion_file import (
     Frame,
     deletion_ranges,
     read_deletions,
     read_frame,
     write_deletion_files,
 )
-from tidelake.metadata.deletion_vector import (
+from tidelake.metadata.index.deletion_vector import (
     POSITIONS_32_MAX,
     Positions,
     decode_vector,
@@ -117,7 +117,7 @@ class BucketDeletions:
         Raises
         ------
         CorruptError, UnsupportedError, NotFoundError
-            As :func:`tidelake.metadata.deletion_file.read_deletions`.
+            As :func:`tidelake.metadata.index.deletion_file.read_deletions`.
         """
         name = file.file_name
         if name in self._marked:

@@ -1,13 +1,17 @@
-"""The table as users hold it, and what it is made of."""
+"""The table as users hold it, and the rooms behind it.
 
-from tidelake.table.handle import TableHandle
-from tidelake.table.read import TableScan
-from tidelake.table.row_view import RowView
-from tidelake.table.system_table import SystemTable
+``table`` and its ``*_methods`` are the face; every other room does one kind of work. The order of
+the rooms is a contract of import-linter; pyspark may not enter.
+"""
+
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.read.table_scan import TableScan
+from tidelake.table.system.row_views import RowView
+from tidelake.table.system.system_table import SystemTable
 from tidelake.table.table import Table
-from tidelake.table.write import WriteResult
-from tidelake.table.write_session import WriteSession
-from tidelake.table.writer import TableWriter
+from tidelake.table.write.table_writer import TableWriter
+from tidelake.table.write.write import WriteResult
+from tidelake.table.write.write_session import WriteSession
 
 __all__ = [
     "RowView",

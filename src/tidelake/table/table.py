@@ -14,36 +14,36 @@ import pyarrow as pa
 
 from tidelake.errors import NotFoundError, UnsupportedError
 from tidelake.fileio import FileIO
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.log.statistics import TableStatistics
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
-from tidelake.metadata.snapshot import Snapshot
-from tidelake.metadata.statistics import TableStatistics
 from tidelake.options import Options, check_one_use, declared
 from tidelake.scan import SNAPSHOT_EXPIRED, ScanPlan, plan_scan
-from tidelake.table.alter import alter_table
-from tidelake.table.alterations import Alterations
-from tidelake.table.analyze import analyzed_columns, publish_statistics, summarise
-from tidelake.table.arguments import check_dict, check_location, column_names, row_limit
-from tidelake.table.changes_range import planned_changes
-from tidelake.table.compaction import Chosen, compact_table
-from tidelake.table.conversions import Conversions
-from tidelake.table.delete import drop_partitions, truncate
-from tidelake.table.display import History, describe, describe_html
-from tidelake.table.expiry import expire_after_compaction
-from tidelake.table.explain import ScanExplanation
-from tidelake.table.handle import TableHandle
-from tidelake.table.logged_changes import ChangesMode
-from tidelake.table.modifications import Modifications
-from tidelake.table.partition_spec import partitions_predicate
-from tidelake.table.postpone import compact_postponed
-from tidelake.table.read import TableScan
-from tidelake.table.rescale import rescale_table, with_buckets
-from tidelake.table.row_view import ROW_VIEWS, RowView
-from tidelake.table.system_table import MetadataTable, SystemTable
-from tidelake.table.time_travel import Moment, Time, option_moment
-from tidelake.table.update import upsert_columns
-from tidelake.table.versions import Versions
-from tidelake.table.write import CommitIdentity, WriteResult, check_writable, write_rows
-from tidelake.table.write_session import WriteSession
+from tidelake.table.alter_methods import Alterations
+from tidelake.table.changelog.changelog_files import ChangesMode
+from tidelake.table.changelog.changelog_plan import planned_changes
+from tidelake.table.conversion.conversion_methods import Conversions
+from tidelake.table.handle.arguments import check_dict, check_location, column_names, row_limit
+from tidelake.table.handle.display import History, describe, describe_html
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.partition_spec import partitions_predicate
+from tidelake.table.handle.time_travel import Moment, Time, option_moment
+from tidelake.table.jobs.analyze import analyzed_columns, publish_statistics, summarise
+from tidelake.table.jobs.compaction import Chosen, compact_table
+from tidelake.table.jobs.expiry import expire_after_compaction
+from tidelake.table.jobs.postpone_compaction import compact_postponed
+from tidelake.table.jobs.rescale import rescale_table, with_buckets
+from tidelake.table.read.explain import ScanExplanation
+from tidelake.table.read.table_scan import TableScan
+from tidelake.table.row_methods import Modifications
+from tidelake.table.rowlevel.delete import drop_partitions, truncate
+from tidelake.table.rowlevel.update import upsert_columns
+from tidelake.table.schema.alter import alter_table
+from tidelake.table.system.row_views import ROW_VIEWS, RowView
+from tidelake.table.system.system_table import MetadataTable, SystemTable
+from tidelake.table.version_methods import Versions
+from tidelake.table.write.write import CommitIdentity, WriteResult, check_writable, write_rows
+from tidelake.table.write.write_session import WriteSession
 from tidelake.types import DataField, TableSchema
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import bind, parse_filter
@@ -464,8 +464,8 @@ class Table(Conversions, Alterations, Modifications, Versions):
         limit : int, optional
             The most rows wanted.
         snapshot_id, timestamp, tag
-            At most one: the moment to read; see :mod:`tidelake.table.time_travel`. The columns are
-            those of that moment.
+            At most one: the moment to read; see :mod:`tidelake.table.handle.time_travel`. The
+            columns are those of that moment.
         options : mapping, optional
             Options of the table for this read; see :meth:`with_options`.
 

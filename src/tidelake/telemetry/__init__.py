@@ -1,4 +1,8 @@
-"""Time, randomness, unique names, threads, memory and progress, as arguments."""
+"""The outside world as arguments: time, randomness, unique names, threads, memory.
+
+Engine code takes them from :class:`Env`, so that tests can replace them. Nothing of a table may
+enter.
+"""
 
 from tidelake.telemetry.env import (
     Clock,

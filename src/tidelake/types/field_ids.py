@@ -2,7 +2,7 @@
 
 A column takes the next id, then the fields of the rows inside its type take theirs: of a row, each
 field after the rows inside it. Elements of arrays and multisets, keys and values of maps have no id
-in the schema; data files derive theirs (:mod:`tidelake.format.parquet_schema`).
+in the schema; data files derive theirs (:mod:`tidelake.format.field_schema`).
 
 Source: Paimon's ``Schema.Builder`` and ``ReassignFieldId`` (1.3.1); ``docs/format/schema.md``.
 """

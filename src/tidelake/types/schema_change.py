@@ -4,7 +4,7 @@ A column is named by its name, or by a tuple of names where it lies inside anoth
 row by its name, the elements of an array as ``"element"``, the values of a map as ``"value"``:
 ``("address", "city")``, ``("items", "element", "price")``.
 
-The rules by which they are carried out stand in :mod:`tidelake.table.evolved_schema`. Source:
+The rules by which they are carried out stand in :mod:`tidelake.table.schema.evolution`. Source:
 Paimon's ``SchemaChange`` (1.3.1).
 """
 

@@ -12,9 +12,9 @@ import tidelake
 from tidelake.cli import spark_side
 from tidelake.cli.engine import Engine
 from tidelake.cli.main import main
-from tidelake.cli.pager import Pager
-from tidelake.cli.session_commands import carry_out
-from tidelake.cli.shell import Shell
+from tidelake.cli.shell.pager import Pager
+from tidelake.cli.shell.session_commands import carry_out
+from tidelake.cli.shell.shell import Shell
 
 ORDERS = (
     "CREATE TABLE orders (id INT, item STRING, price DECIMAL(6, 2), at TIMESTAMP_LTZ(3),"

@@ -17,7 +17,7 @@ from tidelake.metadata import (
     TablePaths,
 )
 from tidelake.metadata.data_file import EMPTY_ROW, EMPTY_STATS
-from tidelake.metadata.manifest import write_manifests
+from tidelake.metadata.manifest.manifest import write_manifests
 from tidelake.types import parse_type
 
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.metadata.made import UNHURRIED, data_file
-from unit.metadata.test_entry_table import FILES
+from unit.metadata.manifest.test_entry_table import FILES
 
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.metadata import CommitMessage

@@ -12,8 +12,8 @@ import pytest
 from unit.metadata.made import PARTITIONED, added, deleted, partition, write_manifest
 
 from tidelake.fileio import MemoryFileIO
-from tidelake.metadata.manifest_list import write_manifest_list
-from tidelake.metadata.manifest_schema import ENTRY_SCHEMA, LIST_SCHEMA
+from tidelake.metadata.manifest.manifest_list import write_manifest_list
+from tidelake.metadata.manifest.manifest_schema import ENTRY_SCHEMA, LIST_SCHEMA
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 ENTRIES = [

@@ -14,8 +14,8 @@ from tidelake.codec.binary_row import serialize_row
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.metadata import EntryTable, FileKind, ManifestEntry
 from tidelake.metadata.data_file import EMPTY_STATS, DataFileMeta
-from tidelake.metadata.deletion_file import DeletionRange
-from tidelake.metadata.file_list import FileList
+from tidelake.metadata.index.deletion_file import DeletionRange
+from tidelake.metadata.manifest.lazy_file_list import FileList
 from tidelake.scan import Split, split_from_bytes, split_to_bytes
 from tidelake.scan.generate import (
     BucketFiles,

@@ -5,8 +5,8 @@ from paimon_statements import pages
 
 from tidelake.errors import TidelakeError
 from tidelake.sql import parse
-from tidelake.sql.query import read_query
-from tidelake.sql.statement import Insert, Query
+from tidelake.sql.query.query import read_query
+from tidelake.sql.syntax.ast import Insert, Query
 
 PAGES = {page.name: page for page in pages()}
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tidelake.fileio import MemoryFileIO
 from tidelake.format import kv_fields, read_batches
 from tidelake.metadata.data_file import EMPTY_ROW, CommitMessage, DataFileMeta
-from tidelake.metadata.deletion_vector import decode_vector, frame_of
+from tidelake.metadata.index.deletion_vector import decode_vector, frame_of
 from tidelake.metadata.index_entry import IndexFile
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options

@@ -9,7 +9,7 @@ from tidelake.types import DataType, TypeRoot, parse_type
 from tidelake.types.arrow import child_types, to_arrow_type
 from tidelake.types.nested import list_parts, struct_children
 from tidelake.types.values import storage_to_arrow
-from tidelake.types.variant import variants
+from tidelake.types.variant.variant import variants
 
 SCALARS = (
     "BOOLEAN",

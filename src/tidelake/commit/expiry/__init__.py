@@ -1,12 +1,16 @@
-"""Snapshots and changelogs that have expired, and the files that nothing else needs."""
+"""Expiry: snapshots and changelogs that are too old, and the files that nothing else needs.
+
+What may expire is decided first; files are deleted after the snapshot that named them. Expiry of
+rows is :mod:`tidelake.store.lsm.expiry`.
+"""
 
 from tidelake.commit.expiry.automatic import expire_as_configured, expire_quietly
+from tidelake.commit.expiry.changelog_retention import kept_for_changelogs
 from tidelake.commit.expiry.changelogs import expire_changelogs
-from tidelake.commit.expiry.expired import Expired
 from tidelake.commit.expiry.removal import remove_files
+from tidelake.commit.expiry.result import Expired
 from tidelake.commit.expiry.retention import Retention, is_decoupled, retentions
 from tidelake.commit.expiry.snapshots import expire_snapshots
-from tidelake.commit.expiry.told import kept_for_changelogs
 
 __all__ = [
     "Expired",

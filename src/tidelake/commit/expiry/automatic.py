@@ -9,7 +9,7 @@ from tidelake.commit.expiry.changelogs import expire_changelogs
 from tidelake.commit.expiry.retention import is_decoupled, retentions
 from tidelake.commit.expiry.snapshots import expire_snapshots
 from tidelake.errors import TidelakeError
-from tidelake.metadata.snapshot import Snapshot
+from tidelake.metadata.log.snapshot import Snapshot
 
 __all__ = ["expire_as_configured", "expire_quietly"]
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from tidelake.commit.context import CommitContext
 from tidelake.errors import NotFoundError, StorageError
-from tidelake.metadata.consumer import next_snapshot_ids
+from tidelake.metadata.log.consumer import next_snapshot_ids
 
 __all__ = ["held_id", "remove_files", "time_of"]
 

@@ -37,9 +37,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from tidelake.commit.context import CommitContext
-from tidelake.commit.expiry.expired import Expired
-from tidelake.commit.expiry.holders import Holders
-from tidelake.commit.expiry.needed import (
+from tidelake.commit.expiry.changelog_retention import are_told_by_data
+from tidelake.commit.expiry.referenced_files import (
     index_and_statistics,
     is_told,
     manifests_and_lists,
@@ -47,14 +46,15 @@ from tidelake.commit.expiry.needed import (
     removed_by,
 )
 from tidelake.commit.expiry.removal import held_id, remove_files, time_of
+from tidelake.commit.expiry.result import Expired
 from tidelake.commit.expiry.retention import Retention
-from tidelake.commit.expiry.told import are_told_by_data
+from tidelake.commit.expiry.tags_and_consumers import Holders
 from tidelake.errors import NotFoundError
 from tidelake.fileio import OpenDirectory
-from tidelake.metadata.entry_table import EntryTable
-from tidelake.metadata.kept_changelog import KeptChangelogs
-from tidelake.metadata.schema_log import SchemaLog
-from tidelake.metadata.snapshot import Snapshot
+from tidelake.metadata.log.long_lived_changelog import KeptChangelogs
+from tidelake.metadata.log.schema_log import SchemaLog
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.snapshot_files import changelog_files, data_files
 
 __all__ = ["expire_snapshots"]

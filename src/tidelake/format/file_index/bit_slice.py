@@ -21,9 +21,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tidelake.codec.roaring import decode
 from tidelake.format.file_index.byte_source import ByteSource, damaged
 from tidelake.format.file_index.index_key import IndexKey, KeyForm
-from tidelake.format.file_index.roaring import decode
 from tidelake.format.file_index.rows import Mask
 from tidelake.types import TypeRoot
 

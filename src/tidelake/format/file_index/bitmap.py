@@ -11,7 +11,7 @@ Layout, numbers BIG endian (on disk: never renumber)::
     version 1:  values * (value, i32 offset)
     version 2:  i32 blocks, blocks * (first value, i32 place), i32 size of the blocks,
                 blocks * (i32 values, values * (value, i32 offset, i32 length))
-    bitmaps           in :mod:`~tidelake.format.file_index.roaring` format
+    bitmaps           in :mod:`~tidelake.codec.roaring` format
 
 A value is a big-endian number of its type's width, or an i32 of its length and its bytes. A place
 counts from the first block, an offset from the first bitmap. A negative offset is no bitmap but
@@ -31,10 +31,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tidelake.codec.roaring import decode, encode_groups, encode_one
 from tidelake.format.file_index.byte_source import ByteSource, damaged
 from tidelake.format.file_index.distinct import DistinctValues
 from tidelake.format.file_index.index_key import IndexKey, KeyForm
-from tidelake.format.file_index.roaring import decode, encode_groups, encode_one
 from tidelake.format.file_index.rows import Mask
 from tidelake.types import TypeRoot
 

@@ -30,11 +30,11 @@ from typing import Any
 
 import numpy as np
 
+from tidelake.codec.roaring import decode, encode_one
 from tidelake.format.file_index.bit_slice import NumberedRows
 from tidelake.format.file_index.byte_source import ByteSource, damaged
 from tidelake.format.file_index.distinct import DistinctValues
 from tidelake.format.file_index.index_key import IndexKey, KeyForm
-from tidelake.format.file_index.roaring import decode, encode_one
 from tidelake.format.file_index.rows import Mask
 from tidelake.types import TypeRoot
 

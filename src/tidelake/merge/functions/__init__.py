@@ -1,4 +1,8 @@
-"""What a column's values of one key become: Paimon's field aggregators, all keys at once."""
+"""Aggregate functions: what a column's values of one key become, all keys at once.
+
+Names and results are those of Paimon's field aggregators. Which rows count is decided in
+:mod:`tidelake.merge.engines`.
+"""
 
 from tidelake.merge.functions.function import (
     OVERFLOW,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from tidelake.codec.roaring import decode, encode_one
 from tidelake.errors import CorruptError, InvalidInputError
-from tidelake.format.file_index.roaring import decode, encode_one
 from tidelake.merge.layout import Action, Actions, Layout
 
 __all__ = ["bitmap_union"]

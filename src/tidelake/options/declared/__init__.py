@@ -2,7 +2,8 @@
 
 All of ``CoreOptions``; six of its connectors for Flink and Spark that mean something here
 (``sink.parallelism``, ``write.merge-schema``, ...); ``write-mode``, which older versions had; and
-``deletion-vectors.merge-on-read`` of Paimon 2.x.
+``deletion-vectors.merge-on-read`` of Paimon 2.x. An option says its type, its default and whether
+it is supported. Code that acts on one stands elsewhere.
 
 >>> from tidelake.options import declared
 >>> declared.NUM_SORTED_RUN_COMPACTION_TRIGGER.default

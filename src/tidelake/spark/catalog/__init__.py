@@ -1,4 +1,8 @@
-"""The warehouse as a catalog of Spark's own session: plain ``spark.sql``, without a jar."""
+"""The warehouse as a catalog of Spark's own session: plain ``spark.sql``, without a jar.
+
+Python objects implement the Java interfaces of Spark's connectors. Rows never pass here; they go by
+:mod:`tidelake.spark.read` and :mod:`~tidelake.spark.write`.
+"""
 
 from tidelake.spark.catalog.registration import register
 

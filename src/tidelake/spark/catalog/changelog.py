@@ -1,9 +1,9 @@
 """``SELECT ... FROM t CHANGES FROM VERSION 3 TO VERSION 7``: what commits changed.
 
 Each commit's changes are the difference between its snapshot and the one before
-(:func:`tidelake.table.changes_range.planned_changes`, mode ``diff``): every row that it changed,
-once or as a pair before and after, whatever kind of table it is. With ``deduplicationMode =
-'netChanges'`` it is one difference, between the ends, told as of the last commit.
+(:func:`tidelake.table.changelog.changelog_plan.planned_changes`, mode ``diff``): every row that it
+changed, once or as a pair before and after, whatever kind of table it is. With ``deduplicationMode
+= 'netChanges'`` it is one difference, between the ends, told as of the last commit.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tidelake.errors import InvalidInputError, NotFoundError
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject
 from tidelake.spark.catalog.scan import RowsScanBuilder
 from tidelake.spark.catalog.table import CATALOG, Relation
-from tidelake.spark.changes import changes_frame
-from tidelake.spark.expression import quoted
-from tidelake.spark.table_frame import in_session
-from tidelake.spark.types import spark_schema
+from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.types import spark_schema
+from tidelake.spark.read.changes_frame import changes_frame
+from tidelake.spark.read.table_frame import in_session
 from tidelake.table import Table
-from tidelake.table.changes_range import planned_changes
-from tidelake.table.inputs import ROW_KIND_COLUMN
+from tidelake.table.changelog.changelog_plan import planned_changes
+from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 
 __all__ = ["TableChangelog"]
 

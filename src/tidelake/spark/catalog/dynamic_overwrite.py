@@ -4,7 +4,8 @@ Spark has no fallback to its older interface here: a dynamic overwrite is writte
 one per partition of the query as it stands, where a bucket must have one task and a dynamic bucket
 must be looked up. So the tasks write nothing; when they are done, Spark asks the driver to commit,
 and there the query of the running statement is written by
-:func:`tidelake.spark.write.write_frame`, in one commit. The price: the query runs twice.
+:func:`tidelake.spark.write.write_frame.write_frame`, in one commit. The price: the query runs
+twice.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pyspark.sql import types as st
 
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.spark.catalog.gateway import Gateway, JavaObject, struct_of, type_of
-from tidelake.spark.types import fields_from_spark
+from tidelake.spark.expression.types import fields_from_spark
 from tidelake.types import DataField, DataType
 from tidelake.types.schema_change import (
     AddColumn,

@@ -2,7 +2,7 @@
 
 Spark casts the arguments to the parameters' types, puts NULL where none is given, and runs the
 procedure while it analyses the statement. What the procedure then does is what it does by
-``tl.sql``: :func:`tidelake.sql.execute.execute` carries out the same call.
+``tl.sql``: :func:`tidelake.sql.execution.execute.execute` carries out the same call.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from tidelake.maintenance.procedure import ParameterType, Procedure, Runner
 from tidelake.maintenance.procedures import PROCEDURES
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.scan import NoBatch
-from tidelake.sql.execute import execute
-from tidelake.sql.moment import TIME_ZONE, named_zone
-from tidelake.sql.session import SqlSession
-from tidelake.sql.statement import Call
+from tidelake.sql.execution.execute import execute
+from tidelake.sql.execution.session import SqlSession
+from tidelake.sql.execution.time_travel_clause import TIME_ZONE, named_zone
+from tidelake.sql.syntax.ast import Call
 
 __all__ = ["SYSTEM_DATABASE", "LakeProcedure", "procedure_of"]
 

@@ -2,7 +2,8 @@
 
 1. Spark says which columns it needs, which filters it has, and where it may stop (``LIMIT``).
 2. ``build`` plans: snapshot, pruned files, splits. The plan tells the statistics.
-3. The rows are those of :func:`tidelake.spark.read.frame_of`, the DataFrame that ``tl.table``
+3. The rows are those of :func:`tidelake.spark.read.scan_frame.frame_of`, the DataFrame that
+   ``tl.table``
    gives: Spark's own Parquet scan where no merge is needed, ``mapInArrow`` elsewhere. They go on
    into the query's plan inside the JVM (:mod:`tidelake.spark.catalog.frame_relation`).
 4. ``SELECT count(*)`` is answered by metadata where no file must be merged.
@@ -23,10 +24,10 @@ from tidelake.scan import check_located, metadata_fields
 from tidelake.spark.catalog.frame_relation import frame_relation
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy, struct_of
 from tidelake.spark.catalog.java_filter import from_java_filters
-from tidelake.spark.read import frame_of, located_frame_of
-from tidelake.spark.types import spark_schema
+from tidelake.spark.expression.types import spark_schema
+from tidelake.spark.read.scan_frame import frame_of, located_frame_of
 from tidelake.table import Table
-from tidelake.table.read import TableScan
+from tidelake.table.read.table_scan import TableScan
 from tidelake.types import DataField, TypeRoot
 from tidelake.types.predicate import Predicate
 

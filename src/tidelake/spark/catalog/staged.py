@@ -21,7 +21,7 @@ from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.new_table import NewTable
 from tidelake.spark.catalog.table import CATALOG, Relation
 from tidelake.spark.catalog.writing import RowsWrite, WriteOptions, merging_option, write_rows
-from tidelake.spark.types import spark_schema
+from tidelake.spark.expression.types import spark_schema
 from tidelake.table import Table
 
 __all__ = ["StagedTable"]

@@ -17,12 +17,12 @@ from tidelake.spark.catalog.writing import (
     merging_option,
     writes_by_name,
 )
-from tidelake.spark.expression import quoted
-from tidelake.spark.schema_merging import merges_schema
-from tidelake.spark.table_frame import in_session, table_frame
-from tidelake.spark.types import spark_schema
+from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.types import spark_schema
+from tidelake.spark.read.table_frame import in_session, table_frame
+from tidelake.spark.write.schema_merging import merges_schema
 from tidelake.table import RowView, SystemTable, Table
-from tidelake.table.time_travel import option_moment
+from tidelake.table.handle.time_travel import option_moment
 
 __all__ = ["CATALOG", "PROVIDER", "LakeTable", "Relation", "SystemRelation"]
 

@@ -24,7 +24,7 @@ from tidelake.spark.catalog.refusal import UNSUPPORTED, JavaRefusal, refused
 from tidelake.spark.catalog.staged import StagedTable
 from tidelake.spark.catalog.table import LakeTable, SystemRelation
 from tidelake.spark.catalog.writing import MERGE_SCHEMA, merging_option
-from tidelake.spark.expression import quoted
+from tidelake.spark.expression.expression import quoted
 from tidelake.table import SystemTable, Table
 
 __all__ = ["CATALOG_SHOWN", "LakeCatalog"]

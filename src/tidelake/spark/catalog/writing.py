@@ -3,7 +3,7 @@
 Spark's own way to write, tasks that send commit messages to the driver, has no place for our
 clustering (one bucket, one task), nor for the look-up of dynamic buckets. Its older way
 (``V1Write``) calls back on the driver with the rows as a DataFrame: that goes to
-:func:`tidelake.spark.write.write_frame`, as from ``tl.write``, and is one commit.
+:func:`tidelake.spark.write.write_frame.write_frame`, as from ``tl.write``, and is one commit.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tidelake.spark.catalog.dynamic_overwrite import DynamicOverwrite
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.java_filter import column_of, literal_of
 from tidelake.spark.catalog.rows_write import InsertingProxy, WriteOfRows, no_stream
-from tidelake.spark.schema_merging import with_all_columns, with_merged_schema
-from tidelake.spark.table_frame import in_session
-from tidelake.spark.write import write_frame
+from tidelake.spark.read.table_frame import in_session
+from tidelake.spark.write.schema_merging import with_all_columns, with_merged_schema
+from tidelake.spark.write.write_frame import write_frame
 from tidelake.table import Table
-from tidelake.table.write import CommitIdentity
+from tidelake.table.write.write import CommitIdentity
 
 __all__ = [
     "MERGE_SCHEMA",
@@ -58,7 +58,7 @@ class WriteOptions:
     identity : CommitIdentity
         Who commits.
     mode : {'append', 'overwrite'}
-        As of :func:`tidelake.spark.write.write_frame`.
+        As of :func:`tidelake.spark.write.write_frame.write_frame`.
     partition : dict, optional
         What to overwrite.
     merges : bool

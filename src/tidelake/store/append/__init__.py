@@ -1,4 +1,7 @@
-"""Buckets of append tables: rows in the order they came."""
+"""Buckets of append tables: rows in the order they came.
+
+Small files are compacted in that order. No key and no merge may enter.
+"""
 
 from tidelake.store.append.bucket_writer import AppendBucketWriter
 from tidelake.store.append.pick import pick_bucketed, pick_bucketed_full, pick_unaware

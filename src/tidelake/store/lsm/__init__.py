@@ -1,4 +1,7 @@
-"""Buckets of primary-key tables: sorted runs on levels, merged on flush and compaction."""
+"""Buckets of primary-key tables: sorted runs on levels, merged on flush and compaction.
+
+The pick policy is Paimon's; merges are :mod:`tidelake.merge`. Nothing here publishes.
+"""
 
 from tidelake.store.lsm.bucket_writer import LsmBucketWriter
 from tidelake.store.lsm.expiry import RecordExpiry

@@ -1,6 +1,6 @@
 """Carries out a picked compaction: merges what overlaps, lifts what does not.
 
-1. The picked files are cut into sections (:mod:`tidelake.merge.sections`).
+1. The picked files are cut into sections (:mod:`tidelake.merge.runs.sections`).
 2. A section of several runs is merged. So are neighbouring small files without overlap: they
    become one.
 3. A larger file that overlaps nothing is **upgraded**: its metadata says the new level and its

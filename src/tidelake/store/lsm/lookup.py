@@ -30,7 +30,7 @@ import pyarrow as pa
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
 from tidelake.merge import MergeSpec, RunSource, rows_with_keys
 from tidelake.metadata.data_file import DataFileMeta
-from tidelake.metadata.deletion_vector import Positions
+from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.store.lsm.keyed_file import row_fields
 from tidelake.store.lsm.levels import SortedRun, key_range
 from tidelake.store.lsm.read_file import BucketReader

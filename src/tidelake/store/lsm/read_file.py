@@ -10,7 +10,7 @@ import pyarrow as pa
 from tidelake.format import held_bytes, orc_zone_moves, read_batches
 from tidelake.merge import RunSource
 from tidelake.metadata.data_file import DataFileMeta
-from tidelake.metadata.deletion_vector import Positions
+from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.store.context import StoreContext
 from tidelake.store.lsm.keyed_file import row_fields
 from tidelake.types import DataField

@@ -1,4 +1,7 @@
-"""Casts between types as Paimon makes them where a column's type was changed."""
+"""Casts between types as Paimon makes them where a column's type was changed.
+
+Whole columns are cast at once. Casts of SQL's store assignment are :mod:`tidelake.types.conform`.
+"""
 
 from tidelake.types.cast.column import cast_values
 from tidelake.types.cast.rules import can_cast, keeps_order, needs_zone

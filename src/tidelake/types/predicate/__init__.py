@@ -1,4 +1,7 @@
-"""Conditions on rows: how they are written, bound to a schema, evaluated, and asked of ranges."""
+"""Predicates: written, bound to a schema, evaluated on rows, and asked of ranges.
+
+An unknown answer keeps the row or file. No file and no SQL may enter.
+"""
 
 from tidelake.types.predicate.binding import bind
 from tidelake.types.predicate.evaluation import evaluate

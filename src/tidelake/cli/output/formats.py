@@ -1,0 +1,123 @@
+"""Answers as lines of text: a table, one JSON object per row, CSV, or a line per value.
+
+Rows come as batches and leave as lines, so that an answer of any size takes little memory. A table
+is as wide as its first rows need; a longer value further down pushes its own line out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any, Protocol
+
+import pyarrow as pa
+from rich.cells import cell_len
+
+from tidelake.cli.output.cell_text import csv_field, json_text, shown
+from tidelake.cli.output.cells import cells_of
+from tidelake.errors import InvalidInputError
+
+__all__ = ["FORMATS", "Format", "Row", "rows_of"]
+
+WIDTH_ROWS = 1000
+"""Rows that decide how wide a table is."""
+Row = Sequence[Any]
+
+
+class Format(Protocol):
+    """How rows become lines."""
+
+    def __call__(self, schema: pa.Schema, rows: Iterator[Row]) -> Iterator[str]:
+        """The lines, without their ends."""
+        ...
+
+
+def rows_of(batches: Iterable[pa.RecordBatch], zone: str) -> Iterator[Row]:
+    """The rows of batches as tuples of plain values.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        An answer.
+    zone : str
+        Where instants are shown.
+    """
+    for batch in batches:
+        columns = [cells_of(column, zone) for column in batch.columns]
+        yield from zip(*columns, strict=True)
+
+
+def _json(schema: pa.Schema, rows: Iterator[Row]) -> Iterator[str]:
+    names = list(schema.names)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        message = (
+            f"Two columns of the answer are called '{twice[0]}', and a JSON object names each once:"
+            " give one another name (AS)."
+        )
+        raise InvalidInputError(message, kind="column_twice", column=twice[0])
+    for row in rows:
+        yield json_text(dict(zip(names, row, strict=True)))
+
+
+def _csv(schema: pa.Schema, rows: Iterator[Row]) -> Iterator[str]:
+    yield ",".join(map(csv_field, schema.names))
+    for row in rows:
+        # a line of one null would be an empty line, which readers skip
+        yield ",".join(map(csv_field, row)) if len(row) > 1 or row[0] is not None else '""'
+
+
+def _vertical(schema: pa.Schema, rows: Iterator[Row]) -> Iterator[str]:
+    names = [shown(name) for name in schema.names]
+    width = max(map(cell_len, names), default=0)
+    for number, row in enumerate(rows, 1):
+        yield f"-[ row {number} ]".ljust(width + 12, "-")
+        for name, value in zip(names, row, strict=True):
+            first, *more = shown(value).split("\n")
+            yield f"{_padded(name, width)} | {first}".rstrip()
+            yield from (f"{' ' * width} | {line}".rstrip() for line in more)
+
+
+def _table(schema: pa.Schema, rows: Iterator[Row]) -> Iterator[str]:
+    names = [shown(name).replace("\n", "\\n") for name in schema.names]
+    right = [_is_number(field.type) for field in schema]
+    first = [[shown(value).split("\n") for value in row] for row in islice(rows, WIDTH_ROWS)]
+    widths = [
+        max(cell_len(name), *(cell_len(line) for row in first for line in row[at]), 1)
+        for at, name in enumerate(names)
+    ]
+    yield _line([[name] for name in names], widths, [False] * len(names))[0]
+    yield "─┼─".join("─" * width for width in widths)
+    later = ([shown(value).split("\n") for value in row] for row in rows)
+    for cells in chain(first, later):
+        yield from _line(cells, widths, right)
+
+
+def _line(cells: Sequence[list[str]], widths: Sequence[int], right: Sequence[bool]) -> list[str]:
+    """The lines of one row: as many as its tallest cell has."""
+    lines = []
+    for number in range(max(map(len, cells))):
+        texts = [cell[number] if number < len(cell) else "" for cell in cells]
+        padded = [
+            _padded(text, width, right=is_right)
+            for text, width, is_right in zip(texts, widths, right, strict=True)
+        ]
+        lines.append(" │ ".join(padded).rstrip())
+    return lines
+
+
+def _padded(text: str, width: int, *, right: bool = False) -> str:
+    blanks = " " * (width - cell_len(text))
+    return blanks + text if right else text + blanks
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+FORMATS: Mapping[str, Format] = {
+    "table": _table,
+    "json": _json,
+    "csv": _csv,
+    "vertical": _vertical,
+}

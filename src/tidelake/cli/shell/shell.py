@@ -1,0 +1,170 @@
+"""Runs texts of statements and writes their answers and errors."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import textwrap
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import TextIO
+
+import pyarrow as pa
+
+from tidelake.cli.engine import Engine
+from tidelake.cli.output.formats import FORMATS, Row, rows_of
+from tidelake.cli.shell.pager import Pager
+from tidelake.cli.shell.statement_text import sources_of
+from tidelake.errors import TidelakeError
+from tidelake.sql import parse
+from tidelake.sql.syntax.ast import Statement
+
+__all__ = ["Shell", "error_text"]
+
+RED, DIM, PLAIN = "\x1b[31m", "\x1b[2m", "\x1b[0m"
+
+
+class Shell:
+    """Where statements come in and answers go out.
+
+    Parameters
+    ----------
+    engine : Engine
+        What runs them.
+    out, err : text files
+        For answers, and for all else.
+    format : str
+        How answers are written: a key of :data:`tidelake.cli.output.formats.FORMATS`.
+    echo : bool
+        Show each statement before it runs.
+    timing : bool
+        Show rows and seconds of each.
+    pager : Pager, optional
+        For answers that are longer than the screen.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        out: TextIO,
+        err: TextIO,
+        format: str = "table",
+        echo: bool = False,
+        timing: bool = False,
+        pager: Pager | None = None,
+    ) -> None:
+        self.engine = engine
+        self.out = out
+        self.err = err
+        self.format = format
+        self.echo = echo
+        self.timing = timing
+        self.pager = pager
+
+    def run(self, text: str) -> bool:
+        """Run all statements of a text up to the first that fails, which is shown.
+
+        Returns
+        -------
+        bool
+            Whether all ran. What cannot be read runs not at all.
+        """
+        try:
+            statements = parse(text)
+            for statement, source in zip(statements, sources_of(text), strict=True):
+                if self.echo:
+                    self.say(self._dimmed(source))
+                self._run(statement, text)
+        except TidelakeError as error:
+            self.complain(error)
+            return False
+        return True
+
+    def say(self, line: str) -> None:
+        """Write a line beside the answers."""
+        self.err.write(f"{line}\n")
+        self.err.flush()
+
+    def complain(self, error: TidelakeError) -> None:
+        """Show an error."""
+        word = f"{RED}error:{PLAIN}" if self._is_coloured else "error:"
+        self.out.flush()
+        width = shutil.get_terminal_size().columns if self.err.isatty() else None
+        self.say(f"{word} {error_text(error, width)}")
+
+    def _run(self, statement: Statement, text: str) -> None:
+        began = perf_counter()
+        answer = self.engine.answer(statement, text)
+        rows, leafed = ("done", False) if answer is None else self._write(answer)
+        if self.timing:
+            # how long a person looks at the pager is no time of the statement
+            seconds = "" if leafed else f", {perf_counter() - began:.2f} s"
+            self.say(self._dimmed(f"({rows}{seconds})"))
+
+    def _write(self, answer: pa.RecordBatchReader) -> tuple[str, bool]:
+        """Write an answer; gives how many rows it showed, and whether in the pager."""
+        counted = _Counted(rows_of(answer, self.engine.zone))
+        lines = FORMATS[self.format](answer.schema, counted)
+        leafed = False
+        if self.pager is not None:
+            leafed = self.pager.show(lines, self.out)
+        else:
+            _write_lines(lines, self.out.write)
+        self.out.flush()
+        return str(counted), leafed
+
+    @property
+    def _is_coloured(self) -> bool:
+        return self.err.isatty() and "NO_COLOR" not in os.environ
+
+    def _dimmed(self, text: str) -> str:
+        return f"{DIM}{text}{PLAIN}" if self._is_coloured else text
+
+
+class _Counted(Iterator[Row]):
+    """Rows that are counted as they go by."""
+
+    def __init__(self, rows: Iterator[Row]) -> None:
+        self.count = 0
+        self.is_all = False
+        self._rows = rows
+
+    def __str__(self) -> str:
+        more = "" if self.is_all else "+"
+        return f"{self.count:,}{more} {'row' if self.count == 1 and self.is_all else 'rows'}"
+
+    def __next__(self) -> Row:
+        try:
+            row = next(self._rows)
+        except StopIteration:
+            self.is_all = True
+            raise
+        self.count += 1
+        return row
+
+
+def error_text(error: TidelakeError, width: int | None = None) -> str:
+    r"""An error as it is shown: its sentences in lines of a width, what it shows as it stands.
+
+    Examples
+    --------
+    >>> error = TidelakeError("No column `a`. At line 1, column 8:\n  SELECT a\n         ^")
+    >>> print(error_text(error, 32))
+    No column `a`. At line 1,
+    column 8:
+      SELECT a
+             ^
+    """
+    if width is None:
+        return error.message
+    lines = []
+    for line in error.message.split("\n"):
+        is_shown = line.startswith(" ")
+        lines += [line] if is_shown else textwrap.wrap(line, width - len("error: ")) or [""]
+    return "\n".join(lines)
+
+
+def _write_lines(lines: Iterator[str], write: Callable[[str], object]) -> None:
+    for line in lines:
+        write(f"{line}\n")

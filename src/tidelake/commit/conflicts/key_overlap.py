@@ -1,0 +1,240 @@
+"""Whether others wrote, since a snapshot, to keys that a commit writes.
+
+The manifest says the smallest and the largest key of a file. A small commit of random keys has
+ranges as wide as the table, so ranges alone would find a key in common with every other commit.
+
+1. Of each snapshot since, the files that it added or removed in our buckets are taken whose range
+   of keys meets ours. Compactions move rows and are passed over; a row that deletes a key is one
+   of this key.
+2. Where there are none, there is no key in common: nothing is read.
+3. Their key columns are read, and those of our own files whose ranges meet theirs. A key in common
+   is a conflict; deletion vectors are not looked at, so a row that was marked since counts too.
+4. Where they are many or large (:data:`FILES_READ_MAX`, :data:`KEYS_READ_MAX`,
+   :data:`BYTES_READ_MAX`), or one is gone, the ranges decide.
+
+Cost: one small file per snapshot since and its delta; the key columns of the files of step 3. A
+commit that lost its race looks at the new snapshots only, and keeps its own keys at hand
+(:data:`OWN_KEYS_BYTES_MAX`). Memory: their keys, and ours up to this bound, else a batch of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.codec.sorted_keys import SortedKeys
+from tidelake.commit.conflicts.file_conflicts import key_range
+from tidelake.commit.context import CommitContext
+from tidelake.errors import NotFoundError
+from tidelake.metadata.data_file import ManifestEntry
+from tidelake.metadata.log.schema_log import SchemaLog
+from tidelake.metadata.log.snapshot import CommitKind
+from tidelake.metadata.manifest.entry_table import EntryTable
+from tidelake.metadata.paths import POSTPONE_BUCKET
+from tidelake.scan import ReadContext, Split, read_file
+from tidelake.types.arrow import to_arrow_schema
+
+__all__ = ["KeyOverlap"]
+
+FILES_READ_MAX = 4_000
+"""Files of others whose keys are read for one attempt; where there are more, ranges decide."""
+KEYS_READ_MAX = 1_000_000
+"""Rows of these files."""
+BYTES_READ_MAX = 256 << 20
+"""What these files take in all; their key columns, which are read, are a part of it."""
+OWN_KEYS_BYTES_MAX = 64 << 20
+"""Keys of our own files that are kept for the next attempt; others are read again."""
+
+Place = tuple[bytes, int]
+_EVERYWHERE: Place = (b"", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Theirs:
+    """A file that another commit added or removed.
+
+    Parameters
+    ----------
+    snapshot_id : int
+        That commit's.
+    entry : ManifestEntry
+        The file and where it is.
+    keys : Table
+        Its key columns, once they are read.
+    """
+
+    snapshot_id: int
+    entry: ManifestEntry
+    keys: pa.Table = field(default_factory=lambda: pa.table({}))
+
+
+class KeyOverlap:
+    """The keys of one commit, to be compared with those of others. Not thread-safe.
+
+    Parameters
+    ----------
+    context : CommitContext
+        A primary-key table.
+    new_files : EntryTable
+        The files that the commit adds.
+    across : bool
+        Whether a key may be in any partition and bucket, so that all of them count.
+    """
+
+    def __init__(
+        self, context: CommitContext, new_files: EntryTable, *, across: bool = False
+    ) -> None:
+        self._context = context
+        self._new_files = new_files
+        self._across = across
+        self._fields = tuple(map(context.schema.field, context.schema.trimmed_primary_keys))
+        self._types = [field.type for field in self._fields]
+        self._own: dict[Place, list[ManifestEntry]] | None = None
+        self._kept: dict[str, list[pa.RecordBatch]] = {}
+        self._kept_bytes = 0
+        self._schemas = {context.schema.id: context.schema}
+
+    def written_to(self, snapshot_ids: range) -> str | None:
+        """Say why these snapshots may have written to our keys; None where they have not.
+
+        Raises
+        ------
+        CorruptError
+            A data file is damaged; it is named.
+        StorageError
+            The storage failed.
+        """
+        found: list[_Theirs] = []
+        for snapshot_id, entries in zip(
+            snapshot_ids, self._context.env.executor.map(self._delta, snapshot_ids), strict=True
+        ):
+            if entries is None:
+                return f"snapshot {snapshot_id} has expired"
+            found += [
+                _Theirs(snapshot_id, entry)
+                for place, own in self._by_place(entries).items()
+                for entry in self._meeting(own, self._own_at(place))
+            ]
+        return self._common(found)
+
+    def _delta(self, snapshot_id: int) -> EntryTable | None:
+        """What a snapshot changed, nothing of a compaction; None where it is gone."""
+        try:
+            snapshot = self._context.log.load(snapshot_id)
+            if snapshot.commit_kind is CommitKind.COMPACT:
+                return EntryTable.of(())
+            return self._context.delta(snapshot)
+        except NotFoundError:
+            return None
+
+    def _by_place(self, table: EntryTable) -> dict[Place, list[ManifestEntry]]:
+        """The files that entries add or remove, by where a key of theirs is."""
+        found: dict[Place, list[ManifestEntry]] = {}
+        for entry in table.to_entries():
+            found.setdefault(self._place(entry), []).append(entry)
+        return found
+
+    def _place(self, entry: ManifestEntry) -> Place:
+        return _EVERYWHERE if self._across else (entry.partition, entry.bucket)
+
+    def _own_at(self, place: Place) -> Sequence[ManifestEntry]:
+        if self._own is None:
+            self._own = self._by_place(self._new_files)
+        return self._own.get(place, ())
+
+    def _meeting(
+        self, entries: Sequence[ManifestEntry], others: Sequence[ManifestEntry]
+    ) -> list[ManifestEntry]:
+        """Those of some files whose range of keys meets that of the others together."""
+        if not others:
+            return []
+        low, high = key_range([other.file for other in others], self._types)
+        found = []
+        for entry in entries:
+            own_low, own_high = key_range([entry.file], self._types)
+            # rows that have no bucket yet are not in the order of their keys
+            if entry.bucket == POSTPONE_BUCKET or (own_low <= high and low <= own_high):
+                found.append(entry)
+        return found
+
+    def _common(self, found: Sequence[_Theirs]) -> str | None:
+        """Why some of these files may have a key of ours."""
+        if not found:
+            return None
+        files = [theirs.entry.file for theirs in found]
+        if (
+            any(theirs.entry.bucket == POSTPONE_BUCKET for theirs in found)
+            or len(files) > FILES_READ_MAX
+            or sum(file.row_count for file in files) > KEYS_READ_MAX
+            or sum(file.file_size_bytes for file in files) > BYTES_READ_MAX
+        ):
+            return f"snapshot {found[0].snapshot_id} writes to keys in between those of this commit"
+        schemas = {file.schema_id for file in files}.difference(self._schemas)
+        log = SchemaLog(self._context.fileio, self._context.paths)
+        self._schemas |= {schema_id: log.load(schema_id) for schema_id in sorted(schemas)}
+        try:
+            keys = list(self._context.env.executor.map(self._keys, found))
+        except NotFoundError:
+            return f"files of snapshot {found[0].snapshot_id}, or of a later one, have expired"
+        by_place: dict[Place, list[_Theirs]] = {}
+        for theirs, own in zip(found, keys, strict=True):
+            by_place.setdefault(self._place(theirs.entry), []).append(replace(theirs, keys=own))
+        hits = [self._first_hit(self._own_at(place), all_of) for place, all_of in by_place.items()]
+        known = [hit for hit in hits if hit is not None]
+        return f"snapshot {min(known)} writes to a key of this commit" if known else None
+
+    def _first_hit(self, ours: Sequence[ManifestEntry], theirs: Sequence[_Theirs]) -> int | None:
+        """The first of the snapshots that wrote to a key of ours; None where none did."""
+        sought = SortedKeys(
+            [column.combine_chunks() for column in pa.concat_tables(t.keys for t in theirs)],
+            self._types,
+            np.repeat([t.snapshot_id for t in theirs], [t.keys.num_rows for t in theirs]),
+        )
+        hits = [
+            int(snapshot_ids.min())
+            for own in self._meeting(ours, [t.entry for t in theirs])
+            for batch in self._own_keys(own)
+            for snapshot_ids, _ in [sought.found_in(batch.columns)]
+            if len(snapshot_ids)
+        ]
+        return min(hits, default=None)
+
+    def _keys(self, theirs: _Theirs) -> pa.Table:
+        """The keys of another commit's file."""
+        return pa.Table.from_batches(self._read(theirs.entry), to_arrow_schema(self._fields))
+
+    def _own_keys(self, entry: ManifestEntry) -> Iterator[pa.RecordBatch]:
+        """The keys of a file of ours, rising; kept where they fit."""
+        name = entry.file.file_name
+        if name in self._kept:
+            yield from self._kept[name]
+            return
+        held: list[pa.RecordBatch] = []
+        size_bytes = 0
+        for batch in self._read(entry):
+            size_bytes += batch.nbytes
+            if self._kept_bytes + size_bytes <= OWN_KEYS_BYTES_MAX:
+                held.append(batch)
+            yield batch
+        if self._kept_bytes + size_bytes <= OWN_KEYS_BYTES_MAX:
+            self._kept[name] = held
+            self._kept_bytes += size_bytes
+
+    def _read(self, entry: ManifestEntry) -> Iterator[pa.RecordBatch]:
+        """The key columns of a file, without empty batches."""
+        context = self._context
+        reading = ReadContext(
+            context.fileio,
+            context.paths,
+            schema=context.schema,
+            options=context.options,
+            env=context.env,
+            schemas=self._schemas,
+        )
+        split = Split(0, entry.partition, entry.bucket, entry.total_buckets, (), raw=True)
+        for batch in read_file(reading, split, entry.file, self._fields):
+            if batch.num_rows:
+                yield batch

@@ -1,0 +1,88 @@
+"""The live files of some places: partitions, buckets.
+
+A commit into a few buckets of a large table does not pay for the others: manifests whose range of
+buckets excludes them are not opened, and entries of other places are not folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tidelake.commit.context import CommitContext
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.manifest.entry_table import EntryTable
+from tidelake.metadata.manifest.live_set import live_entries
+from tidelake.metadata.manifest.manifest_list import ManifestFile
+
+__all__ = ["live_in"]
+
+
+def live_in(
+    context: CommitContext,
+    snapshot: Snapshot,
+    *,
+    partitions: frozenset[bytes] | None = None,
+    buckets: frozenset[int] | None = None,
+) -> EntryTable:
+    """The live files of a snapshot in some places.
+
+    Parameters
+    ----------
+    context : CommitContext
+        The table.
+    snapshot : Snapshot
+        The version.
+    partitions : frozenset of bytes, optional
+        Serialized BinaryRows; all by default.
+    buckets : frozenset of int, optional
+        Of each of the partitions; all by default.
+
+    Returns
+    -------
+    EntryTable
+        One ADD entry per file.
+    """
+    every = partitions is None and buckets is None
+    return live_entries(
+        context.fileio,
+        context.paths,
+        snapshot,
+        context.manifests,
+        keep=_may_hold(buckets),
+        rows=None if every else _rows_in(partitions, buckets),
+    )
+
+
+def _may_hold(buckets: frozenset[int] | None) -> Callable[[ManifestFile], bool] | None:
+    """Whether a manifest may hold entries of some buckets, by its range of buckets."""
+    if buckets is None:
+        return None
+    low, high = min(buckets), max(buckets)
+
+    def keep(manifest: ManifestFile) -> bool:
+        if manifest.min_bucket is None or manifest.max_bucket is None:
+            return True
+        return manifest.min_bucket <= high and low <= manifest.max_bucket
+
+    return keep
+
+
+def _rows_in(
+    partitions: frozenset[bytes] | None, buckets: frozenset[int] | None
+) -> Callable[[EntryTable], np.ndarray]:
+    """Positions of the entries of some partitions (None: all) and some buckets (None: all)."""
+
+    def rows(table: EntryTable) -> np.ndarray:
+        mask = np.ones(table.num_rows, dtype=bool)
+        if partitions is not None:
+            known = np.array([p in partitions for p in table.partitions], dtype=bool)
+            mask &= known[table["partition_id"]]
+        if buckets is not None:
+            own = table["bucket"]
+            # a commit is mostly into one bucket, and isin costs ten comparisons
+            mask &= own == min(buckets) if len(buckets) == 1 else np.isin(own, list(buckets))
+        return np.flatnonzero(mask)
+
+    return rows

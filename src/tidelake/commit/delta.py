@@ -1,0 +1,244 @@
+"""What a commit is made of: the messages of the writers, taken apart into entries. Pure.
+
+A commit makes up to two snapshots. The first adds the new files; the second replaces compacted
+files by their result. They are apart so that a compaction can give way without the data (and so
+that a reader of changes can leave it out). Source: Paimon's ``FileStoreCommitImpl.commit`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tidelake.errors import InvalidInputError, TidelakeError
+from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileKind, ManifestEntry
+from tidelake.metadata.index_entry import DeletionChange
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.manifest.entry_table import EntryTable
+from tidelake.metadata.paths import POSTPONE_BUCKET
+
+__all__ = [
+    "Committed",
+    "Compaction",
+    "Delta",
+    "added_entries",
+    "check_messages",
+    "compactions",
+    "new_delta",
+]
+
+_NO_ENTRIES = EntryTable.of(())
+_LISTS = (
+    "new_files",
+    "compact_before",
+    "compact_after",
+    "changelog",
+    "compact_changelog",
+    "removed_files",
+)
+
+
+NO_DELETIONS = DeletionChange()
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a commit did. Iterates over its snapshots.
+
+    Parameters
+    ----------
+    snapshots : tuple of Snapshot
+        Those it made, or, where it had been committed before, those made then.
+    gave_way : tuple of TidelakeError
+        One per compaction that did not happen: its input is no longer live, or the storage failed
+        after the data had been committed. The data is safe; the result of these compactions must be
+        forgotten, so a writer goes on with the newest snapshot's files.
+    interleaved : tuple of (partition, bucket)
+        Buckets of a primary-key table to which another writer committed since the writer's base
+        snapshot, with sequence numbers that overlap. Rows of both are there; of two rows of one key
+        the larger sequence number wins, whichever was committed first.
+    replayed : bool
+        Whether the new files' commit was found to have been made before.
+    """
+
+    snapshots: tuple[Snapshot, ...] = ()
+    gave_way: tuple[TidelakeError, ...] = ()
+    interleaved: tuple[tuple[bytes, int], ...] = ()
+    replayed: bool = False
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        return iter(self.snapshots)
+
+    def __len__(self) -> int:
+        return len(self.snapshots)
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What one snapshot changes.
+
+    Parameters
+    ----------
+    entries : EntryTable
+        Data files that it adds and removes.
+    changelog : EntryTable
+        Files of its changelog.
+    """
+
+    entries: EntryTable
+    changelog: EntryTable = _NO_ENTRIES
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to commit."""
+        return not (self.entries.num_rows or self.changelog.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """One bucket's compaction.
+
+    Parameters
+    ----------
+    partition : bytes
+        Serialized BinaryRow.
+    bucket, total_buckets : int
+        The bucket, and of how many.
+    before, after : tuple of DataFileMeta
+        What is replaced, and by what.
+    changelog : tuple of DataFileMeta
+        The changes found on the way.
+    deletions : DeletionChange
+        What becomes of the bucket's deletion vectors.
+    seen : tuple of bytes
+        Of compactions that looked keys up: what else the bucket had above level 0, and its deletion
+        vectors (:func:`tidelake.metadata.data_file.levels_digest`).
+    """
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    before: tuple[DataFileMeta, ...]
+    after: tuple[DataFileMeta, ...]
+    changelog: tuple[DataFileMeta, ...] = ()
+    deletions: DeletionChange = NO_DELETIONS
+    seen: tuple[bytes, ...] = ()
+
+    @property
+    def gone(self) -> frozenset[str]:
+        """Names of the files that are not there any more: one that was only lifted still is."""
+        return frozenset(f.file_name for f in self.before) - {f.file_name for f in self.after}
+
+    @property
+    def place(self) -> tuple[bytes, int]:
+        """Partition and bucket."""
+        return self.partition, self.bucket
+
+    def removed_entries(self) -> list[ManifestEntry]:
+        """DELETE entries of what is replaced."""
+        return [self._entry(FileKind.DELETE, file) for file in self.before]
+
+    def added_entries(self) -> list[ManifestEntry]:
+        """ADD entries of the result."""
+        return [self._entry(FileKind.ADD, file) for file in self.after]
+
+    def changelog_entries(self) -> list[ManifestEntry]:
+        """ADD entries of the changelog."""
+        return [self._entry(FileKind.ADD, file) for file in self.changelog]
+
+    def _entry(self, kind: FileKind, file: DataFileMeta) -> ManifestEntry:
+        return ManifestEntry(kind, self.partition, self.bucket, self.total_buckets, file)
+
+
+def check_messages(messages: Sequence[CommitMessage], *, table: str) -> None:
+    """Refuse messages that cannot be one commit.
+
+    Raises
+    ------
+    InvalidInputError
+        A file comes twice (a task's message was taken twice), or the messages disagree on the
+        number of buckets of a partition.
+    """
+    seen: set[object] = set()
+    totals: dict[bytes, int] = {}
+    deleting: set[object] = set()
+    for message in messages:
+        if message.deletions is not None:
+            if (message.partition, message.bucket) in deleting:
+                text = (
+                    f"Commit to table '{table}': two writers changed the deletion vectors of bucket"
+                    f" {message.bucket}, each without the other's. Give a bucket to one writer."
+                )
+                raise InvalidInputError(text, kind="message_twice", table=table)
+            deleting.add((message.partition, message.bucket))
+        for name in _LISTS:
+            for file in getattr(message, name):
+                identity = (name, message.partition, message.bucket, file.level, file.file_name)
+                if identity in seen:
+                    text = (
+                        f"Commit to table '{table}': file '{file.file_name}' comes twice. Give each"
+                        " task's message once."
+                    )
+                    raise InvalidInputError(text, kind="message_twice", table=table)
+                seen.add(identity)
+        if message.bucket == POSTPONE_BUCKET:
+            continue  # its rows have no bucket yet
+        total = totals.setdefault(message.partition, message.total_buckets)
+        if total != message.total_buckets:
+            text = (
+                f"Commit to table '{table}': one partition was written with {total} and with"
+                f" {message.total_buckets} buckets. Write it with one number of buckets."
+            )
+            raise InvalidInputError(text, kind="buckets_changed", table=table)
+
+
+def added_entries(messages: Sequence[CommitMessage]) -> EntryTable:
+    """ADD entries of all new files, in the order of the messages."""
+    return _entries(FileKind.ADD, ((m, file) for m in messages for file in m.new_files))
+
+
+def new_delta(messages: Sequence[CommitMessage]) -> Delta:
+    """What the new and the removed files of the messages are as a snapshot of their own."""
+    entries = added_entries(messages)
+    removed = _entries(FileKind.DELETE, ((m, f) for m in messages for f in m.removed_files))
+    if removed.num_rows:
+        entries = EntryTable.concat([removed, entries])
+    changelog = _entries(FileKind.ADD, ((m, f) for m in messages for f in m.changelog))
+    return Delta(entries, changelog)
+
+
+def _entries(kind: FileKind, files: Iterable[tuple[CommitMessage, DataFileMeta]]) -> EntryTable:
+    return EntryTable.of(
+        ManifestEntry(kind, m.partition, m.bucket, m.total_buckets, file) for m, file in files
+    )
+
+
+def compactions(messages: Sequence[CommitMessage]) -> tuple[Compaction, ...]:
+    """The compactions, one per bucket; several messages of a bucket are one."""
+    by_place: dict[tuple[bytes, int], Compaction] = {}
+    for m in messages:
+        if not m.has_compaction:
+            continue
+        known = by_place.get((m.partition, m.bucket))
+        before = (*known.before, *m.compact_before) if known else m.compact_before
+        after = (*known.after, *m.compact_after) if known else m.compact_after
+        changelog = (*known.changelog, *m.compact_changelog) if known else m.compact_changelog
+        deletions = m.deletions or (known.deletions if known else NO_DELETIONS)
+        seen = known.seen if known else ()
+        if m.compact_seen is not None:
+            seen = (*seen, m.compact_seen)
+        by_place[m.partition, m.bucket] = Compaction(
+            m.partition, m.bucket, m.total_buckets, before, after, changelog, deletions, seen
+        )
+    return tuple(map(_without_steps, by_place.values()))
+
+
+def _without_steps(compaction: Compaction) -> Compaction:
+    """Leave out what one compaction made and the next one of the same commit took."""
+    made = {(f.level, f.file_name) for f in compaction.after}
+    steps = {(f.level, f.file_name) for f in compaction.before} & made
+    return replace(
+        compaction,
+        before=tuple(f for f in compaction.before if (f.level, f.file_name) not in steps),
+        after=tuple(f for f in compaction.after if (f.level, f.file_name) not in steps),
+    )

@@ -1,0 +1,253 @@
+"""Streams one Parquet data file as Arrow batches of the wanted columns.
+
+1. The file's size must be the manifest's before anything is parsed, and the footer's row count
+   the manifest's before anything is read.
+2. Each wanted column is found in the file (:mod:`tidelake.format.field_id_mapping`).
+3. Row groups that cannot match the predicate are skipped, the rest is read batch by batch in one
+   thread, page checksums verified; missing columns are filled with null, others cast where needed.
+4. Rows of the deletion vector are left out; their ordinals are moved by the row groups skipped.
+5. Each row group must give as many rows as the footer says.
+
+Memory: the compressed columns wanted of one row group and one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidelake.fileio import FileIO
+from tidelake.format.field_id_mapping import Source, cast_column, map_columns
+from tidelake.format.file_reader import (
+    BATCH_BYTES_MAX,
+    Positions,
+    ReadRequest,
+    check_row_count,
+    check_texts,
+    null_batches,
+    open_sized,
+    without_rows,
+)
+from tidelake.format.parquet.footer import read_footer
+from tidelake.format.parquet.int96 import bytes_metadata, moments
+from tidelake.format.parquet.row_groups import matching_row_groups
+from tidelake.format.read_error import corrupt
+from tidelake.types.arrow import to_arrow_schema
+from tidelake.types.nested import leaf_arrays
+
+__all__ = ["read_parquet"]
+
+ROW_GROUPS_COUNT_MAX = 100_000
+COLUMNS_COUNT_MAX = 20_000
+COLUMN_BUFFER_BYTES = 1 << 20
+"""Of each column so much of the file is held at a time, and not its part of the row group, which
+may be a hundred MiB: a merge reads many files side by side."""
+COLUMN_BUFFER_BYTES_MIN = 32 << 10
+COLUMN_BUFFER_SHARE = 8
+"""Where batches are small the buffer is this part of one."""
+DICTIONARY_ROWS_MAX = 4_096
+"""Rows of a batch of limited size where texts stand in a dictionary: the file does not tell how
+much they are without it."""
+
+
+def read_parquet(
+    stack: ExitStack, fileio: FileIO, request: ReadRequest
+) -> Iterator[pa.RecordBatch]:
+    """Read a Parquet file; see :data:`tidelake.format.file_reader.FileReader`."""
+    path = request.path
+    file, is_sealed = _open(stack, fileio, request)
+    sources = map_columns(file, request.fields, path=path, file_fields=request.file_fields)
+    groups = matching_row_groups(file.metadata, sources, request.predicate)
+    batches = _source_batches(stack, fileio, request, file, sources, groups, is_sealed=is_sealed)
+    return without_rows(batches, _among_groups(request.deleted, file.metadata, groups))
+
+
+def _among_groups(
+    deleted: Positions | None, metadata: pq.FileMetaData, groups: list[int]
+) -> Positions | None:
+    """The ordinals of rows among those of some row groups, from those in the file."""
+    if deleted is None or len(groups) == metadata.num_row_groups:
+        return deleted
+    counts = np.array([metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)])
+    starts = np.r_[0, np.cumsum(counts)]
+    before = 0
+    parts = [np.zeros(0, np.int64)]
+    for group in groups:
+        first, last = np.searchsorted(deleted, starts[group : group + 2])
+        parts.append(deleted[first:last] - (starts[group] - before))
+        before += counts[group]
+    return np.concatenate(parts)
+
+
+def _open(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> tuple[pq.ParquetFile, bool]:
+    """Open and check a file; and whether its pages have checksums."""
+    path = request.path
+    source = open_sized(stack, fileio, request)
+    asks_chunks = request.predicate is not None or request.batch_bytes < BATCH_BYTES_MAX
+    footer = read_footer(source, path=path, asks_chunks=asks_chunks)
+    metadata = footer.metadata
+    file = _parquet_file(source, request, metadata=metadata)
+    check_row_count(request, metadata.num_rows)
+    if metadata.num_columns > COLUMNS_COUNT_MAX:
+        raise corrupt(path, f"it has {metadata.num_columns} columns, over {COLUMNS_COUNT_MAX}")
+    if metadata.num_row_groups > ROW_GROUPS_COUNT_MAX:
+        reason = f"it has {metadata.num_row_groups} row groups, over {ROW_GROUPS_COUNT_MAX}"
+        raise corrupt(path, reason)
+    group_rows = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
+    if min(group_rows, default=0) < 0 or sum(group_rows) != metadata.num_rows:
+        raise corrupt(path, "its row groups do not add up to its row count")
+    return file, footer.is_sealed
+
+
+def _parquet_file(
+    source: pa.NativeFile,
+    request: ReadRequest,
+    *,
+    int96_unit: str | None = None,
+    metadata: pq.FileMetaData | None = None,
+) -> pq.ParquetFile:
+    buffer_bytes = request.batch_bytes // COLUMN_BUFFER_SHARE
+    return pq.ParquetFile(
+        source,
+        metadata=metadata,
+        pre_buffer=False,
+        buffer_size=max(COLUMN_BUFFER_BYTES_MIN, min(COLUMN_BUFFER_BYTES, buffer_bytes)),
+        page_checksum_verification=True,
+        coerce_int96_timestamp_unit=int96_unit,
+    )
+
+
+def _source_batches(
+    stack: ExitStack,
+    fileio: FileIO,
+    request: ReadRequest,
+    file: pq.ParquetFile,
+    sources: Sequence[Source],
+    groups: list[int],
+    *,
+    is_sealed: bool,
+) -> Iterator[pa.RecordBatch]:
+    """Give all rows of the row groups, in the wanted types."""
+    path = request.path
+    schema = to_arrow_schema([s.field for s in sources])
+    rows = _bounded_batch_rows(file.metadata, groups, request)
+    names = list(dict.fromkeys(s.file_name for s in sources if s.file_name is not None))
+    if not names:
+        total = sum(file.metadata.row_group(g).num_rows for g in groups)
+        return null_batches(schema, total, rows)
+    read = _raw_batches(file, groups, names, rows, path)
+    if not is_sealed:
+        read = map(check_texts, read)
+    int96 = [s.file_name for s in sources if s.file_name is not None and s.is_int96]
+    if int96:
+        source = stack.enter_context(fileio.open_input(path))
+        again = _parquet_file(source, request, int96_unit="us")
+        micros = _raw_batches(again, groups, int96, rows, path)
+
+        def by_bytes() -> Iterator[pa.RecordBatch]:
+            bare = stack.enter_context(fileio.open_input(path))
+            raw = _parquet_file(bare, request, metadata=bytes_metadata(bare))
+            return _raw_batches(raw, groups, int96, rows, path)
+
+        read = _checked_int96(read, micros, by_bytes, path)
+    return _converted(read, sources, schema, path)
+
+
+def _raw_batches(
+    file: pq.ParquetFile, groups: list[int], names: list[str], rows: int, path: str
+) -> Iterator[pa.RecordBatch]:
+    """Give the columns as they are in the file, row group by row group.
+
+    Each group by itself: in a read over several, a damaged page header that adds a value to one
+    column would shift that column against the others from there on.
+    """
+    for group in groups:
+        rows_expected = file.metadata.row_group(group).num_rows
+        rows_read = 0
+        for batch in file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False):
+            rows_read += batch.num_rows
+            yield batch
+        if rows_read != rows_expected:
+            reason = f"row group {group} holds {rows_read} rows, not {rows_expected}"
+            raise corrupt(path, reason)
+
+
+def _bounded_batch_rows(metadata: pq.FileMetaData, groups: list[int], request: ReadRequest) -> int:
+    total_bytes = sum(max(0, metadata.row_group(g).total_byte_size) for g in groups)
+    total_rows = sum(metadata.row_group(g).num_rows for g in groups)
+    row_bytes = max(1, total_bytes // max(1, total_rows))
+    rows_max = request.batch_rows
+    if request.batch_bytes < BATCH_BYTES_MAX and _has_text_dictionary(metadata, groups):
+        rows_max = min(rows_max, DICTIONARY_ROWS_MAX)
+    return max(1, min(rows_max, request.batch_bytes // row_bytes))
+
+
+def _has_text_dictionary(metadata: pq.FileMetaData, groups: list[int]) -> bool:
+    """Whether a column of texts has a dictionary; written alike, the first group tells of all."""
+    if not groups:
+        return False
+    group = metadata.row_group(groups[0])
+    chunks = (group.column(c) for c in range(metadata.num_columns))
+    return any(c.physical_type == "BYTE_ARRAY" and c.has_dictionary_page for c in chunks)
+
+
+def _converted(
+    batches: Iterator[pa.RecordBatch], sources: Sequence[Source], schema: pa.Schema, path: str
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        positions = {name: i for i, name in enumerate(batch.schema.names)}
+        columns = []
+        for source in sources:
+            if source.file_name is None:
+                columns.append(pa.nulls(batch.num_rows, source.target))
+                continue
+            values = batch.column(positions[source.file_name])
+            columns.append(cast_column(values, source, path=path))
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _checked_int96(
+    batches: Iterator[pa.RecordBatch],
+    micros: Iterator[pa.RecordBatch],
+    by_bytes: Callable[[], Iterator[pa.RecordBatch]],
+    path: str,
+) -> Iterator[pa.RecordBatch]:
+    """Look at INT96 values that nanoseconds in 64 bits may not hold, which Arrow wraps around.
+
+    The same values read as microseconds do not wrap, so they differ where the others did; they
+    also differ where Java counts the nanoseconds of the day backwards. From the first such value
+    on, the columns are read as bytes.
+    """
+    raw: Iterator[pa.RecordBatch] | None = None
+    for number, (batch, coarse) in enumerate(zip(batches, micros, strict=True)):
+        if raw is None and any(_may_have_wrapped(batch, coarse, n) for n in coarse.schema.names):
+            raw = islice(by_bytes(), number, None)
+        if raw is None:
+            yield batch
+            continue
+        told = next(raw)
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        for name, values in zip(told.schema.names, told.columns, strict=True):
+            columns[name] = moments(values, columns[name].type, name=name, path=path)
+        yield pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
+
+
+def _may_have_wrapped(batch: pa.RecordBatch, coarse: pa.RecordBatch, name: str) -> bool:
+    pairs = zip(leaf_arrays(batch.column(name)), leaf_arrays(coarse.column(name)), strict=True)
+    return any(_wrapped_around(fine, micro) for fine, micro in pairs)
+
+
+def _wrapped_around(fine: pa.Array, coarse: pa.Array) -> bool:
+    """Whether values read as nanoseconds differ from what they are as microseconds."""
+    if fine.type == coarse.type:
+        return False  # not an INT96
+    divided = pc.divide(fine.cast(pa.int64()), 1000)
+    apart = pc.abs(pc.subtract(divided, coarse.cast(pa.int64())))
+    # 1: this division cuts, the other floors
+    return bool(pc.any(pc.greater(apart, 1)).as_py())

@@ -1,0 +1,260 @@
+"""Sorted runs merged within a share of memory, however many they are.
+
+1. A run holds, while it is open, the pages of its file and a batch of rows. The batch is as large
+   as the runs that are open together leave it; the pages are what the file's writer made them.
+2. Where the pages of all runs do not fit (:attr:`~tidelake.telemetry.Memory.merge_pages_bytes`),
+   neighbours in age are merged beforehand into one run on local disk, which holds two small
+   batches. Those with the fewest bytes are taken, and no more than it needs. Deletes stay in it:
+   an older run may hold the key. The order of age is kept, so the result is that of one merge; only
+   with ``ignore-delete`` a key that nothing but retracts may keep a retraction that hides nothing.
+   Under first-row runs above level 0 stay apart, for their rows stand whatever level 0 holds.
+3. Under an engine that combines rows no run is merged beforehand: a row that removes its key's row
+   and is followed by another one leaves no trace in the two of them merged. Where a changelog is
+   made only new runs are, so that old rows stay apart.
+4. Runs that must stay apart and do not fit all the same are **unpacked**, one after the other and
+   those first that hold most: written to local disk as they are, in batches so small that all runs
+   together fit. What bounds their number is the smallest batch that is worth a read
+   (:data:`UNPACKED_BATCH_BYTES_MIN`), and how many files the process may have open.
+5. Two runs are merged at a time at least. Where the pages of two files are larger than the share,
+   they are what the merge takes, and what unpacking a run takes is the pages of its file.
+
+Complexity: where it must be, as many runs as fit are merged beforehand at a time, so a row is
+rewritten about as often as the number of runs has digits to the base of those that fit; a row of an
+unpacked run once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidelake.merge.runs.changelog import ChangeRule, MergedRows, merge_with_changes
+from tidelake.merge.runs.sorted_runs import merge_runs
+from tidelake.merge.runs.spill import COPIES, SpilledRun, SpillFiles
+from tidelake.merge.spec import MergeSpec
+from tidelake.telemetry import Memory
+
+__all__ = ["RunSource", "merge_bounded", "merge_bounded_with_changes"]
+
+RUNS_MIN = 2
+UNPACKED_BATCH_BYTES_MIN = 16 << 10
+"""Smaller batches of an unpacked run would cost more than they save."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSource:
+    """A sorted run that is not open yet.
+
+    Parameters
+    ----------
+    open : callable
+        Opens it; told how many bytes a batch may have.
+    size_bytes : int
+        Its size in storage.
+    held_bytes : int
+        What it holds while it is open, beside a batch.
+    level : int
+        Its level.
+    """
+
+    open: Callable[[int], Iterator[pa.RecordBatch]]
+    size_bytes: int
+    held_bytes: int
+    level: int = 0
+
+
+def merge_bounded(
+    sources: Sequence[RunSource],
+    spec: MergeSpec,
+    *,
+    memory: Memory,
+    spill_files: Callable[[], SpillFiles],
+    drop_deletes: bool,
+    columns: Sequence[str] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Merge sorted runs as :func:`merge_runs` does, by way of local disk if they are too many.
+
+    Parameters
+    ----------
+    sources : sequence of RunSource
+        The runs, oldest first.
+    spec, drop_deletes, columns
+        See :func:`merge_runs`.
+    memory : Memory
+        Bounds what is held.
+    spill_files : callable
+        Gives the place of rows put aside; called only if there are any.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        Never empty; sorted by key, each key once.
+    """
+    above_count = sum(run.level > 0 for run in sources) if spec.looks_at_levels else 0
+    assert all(run.level > 0 for run in sources[:above_count]), "level 0 comes last"
+    with _few_enough(sources, above_count, spec, memory, spill_files) as runs:
+        yield from merge_runs(
+            _opened(runs, memory),
+            spec,
+            drop_deletes=drop_deletes,
+            columns=columns,
+            memory=memory,
+            levels=[run.level for run in runs],
+        )
+
+
+def merge_bounded_with_changes(
+    sources: Sequence[RunSource],
+    spec: MergeSpec,
+    rule: ChangeRule,
+    *,
+    memory: Memory,
+    spill_files: Callable[[], SpillFiles],
+    drop_deletes: bool,
+) -> Iterator[MergedRows]:
+    """Merge sorted runs and tell what changes, as :func:`merge_with_changes` does.
+
+    Parameters
+    ----------
+    sources : sequence of RunSource
+        The runs, oldest first; the new ones last.
+    spec, rule, drop_deletes
+        See :func:`merge_with_changes`.
+    memory, spill_files
+        See :func:`merge_bounded`.
+
+    Yields
+    ------
+    MergedRows
+        In key order.
+    """
+    old_count = sum(run.level >= rule.old_level for run in sources)
+    assert all(run.level >= rule.old_level for run in sources[:old_count]), "new runs come last"
+    with _few_enough(sources, old_count, spec, memory, spill_files) as runs:
+        yield from merge_with_changes(
+            _opened(runs, memory),
+            spec,
+            rule,
+            levels=[run.level for run in runs],
+            drop_deletes=drop_deletes,
+            memory=memory,
+        )
+
+
+@contextmanager
+def _few_enough(
+    sources: Sequence[RunSource],
+    kept_count: int,
+    spec: MergeSpec,
+    memory: Memory,
+    spill_files: Callable[[], SpillFiles],
+) -> Iterator[list[RunSource]]:
+    """The runs, some merged beforehand or unpacked where they are too many.
+
+    The first `kept_count` are not merged.
+    """
+    runs = list(sources)
+    spilled: list[SpilledRun] = []
+    files: SpillFiles | None = None
+    pages_bytes = memory.merge_pages_bytes
+    beside = sum(run.held_bytes for run in runs[:kept_count])
+    try:
+        while (
+            not spec.combines
+            and (some := _beforehand(runs[kept_count:], pages_bytes - beside, pages_bytes))
+            is not None
+        ):
+            if files is None:
+                files = spill_files()
+            chosen = slice(some.start + kept_count, some.stop + kept_count)
+            opened = _opened(runs[chosen], memory)
+            joined = files.write(merge_runs(opened, spec, drop_deletes=False, memory=memory))
+            spilled.append(joined)
+            runs[chosen] = [_source_of(joined)]
+        batch_bytes = _unpacked_batch_bytes(len(runs), memory)
+        stay_apart = len(runs) if spec.combines else kept_count
+        most_first = sorted(range(stay_apart), key=lambda i: runs[i].held_bytes, reverse=True)
+        for place in most_first:
+            if (
+                sum(run.held_bytes for run in runs) <= pages_bytes
+                or runs[place].held_bytes <= COPIES * batch_bytes
+            ):
+                break
+            if files is None:
+                files = spill_files()
+            [rows] = _opened([runs[place]], memory)
+            unpacked = files.write(rows, batch_bytes=batch_bytes)
+            spilled.append(unpacked)
+            runs[place] = _source_of(unpacked, level=runs[place].level)
+        yield runs
+    finally:
+        for run in spilled:
+            run.delete()
+        if files is not None:
+            files.close()
+
+
+def _opened(runs: Sequence[RunSource], memory: Memory) -> list[Iterator[pa.RecordBatch]]:
+    share = min(memory.batch_bytes, memory.merge_rows_bytes // max(1, len(runs)))
+    return [run.open(share) for run in runs]
+
+
+def _source_of(run: SpilledRun, *, level: int = 0) -> RunSource:
+    return RunSource(lambda _: run.batches(), run.size_bytes, run.held_bytes, level)
+
+
+def _unpacked_batch_bytes(runs_count: int, memory: Memory) -> int:
+    """How large batches may be for the pages' share to hold those of all runs."""
+    return max(UNPACKED_BATCH_BYTES_MIN, memory.merge_pages_bytes // (COPIES * max(1, runs_count)))
+
+
+def _beforehand(runs: Sequence[RunSource], bytes_max: int, open_bytes_max: int) -> slice | None:
+    """The neighbours to merge next; None where all runs fit in `bytes_max`, negative if none do.
+
+    While they are merged they have `open_bytes_max`: no other run is open then.
+    """
+    total = sum(run.held_bytes for run in runs)
+    if len(runs) <= RUNS_MIN or total <= bytes_max:
+        return None
+    windows = [
+        _window(runs, start, total - bytes_max, open_bytes_max) for start in range(len(runs) - 1)
+    ]
+    enough = [w for w in windows if total - w.held_bytes <= bytes_max]
+    if enough:
+        best = min(enough, key=lambda w: w.size_bytes)
+    else:
+        best = max(windows, key=lambda w: (w.stop - w.start, -w.size_bytes))
+    return slice(best.start, best.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Some neighbours."""
+
+    start: int
+    stop: int
+    held_bytes: int
+    size_bytes: int
+
+
+def _window(
+    runs: Sequence[RunSource], start: int, excess_bytes: int, open_bytes_max: int
+) -> _Window:
+    """As many neighbours from `start` on as fit, and no more than it takes to make the rest fit."""
+    stop, held = start, 0
+    while stop < len(runs) and held <= excess_bytes:
+        if stop - start >= RUNS_MIN and held + runs[stop].held_bytes > open_bytes_max:
+            break
+        held += runs[stop].held_bytes
+        stop += 1
+    stop = max(stop, min(start + RUNS_MIN, len(runs)))
+    members = runs[start:stop]
+    return _Window(
+        start,
+        stop,
+        sum(run.held_bytes for run in members),
+        sum(run.size_bytes for run in members),
+    )

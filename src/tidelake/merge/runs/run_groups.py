@@ -1,0 +1,88 @@
+"""Sorted runs read side by side, in groups of whole keys.
+
+1. Every run holds one batch (64 k rows are the sweet spot: smaller ones pay Python, larger ones pay
+   cache misses). The **cut** is the smallest of the runs' last buffered keys.
+2. All rows up to the cut form a **group**. Keys are unique inside a run, so a key lies in exactly
+   one group. A run that has used up its batch reads the next.
+3. When one run is left, its rows are handed out without looking at a key.
+
+Memory: a batch of each run, which are cut to their share of the bytes that merged rows may take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from tidelake.merge.runs.run_cursor import SLICE_BYTES_MAX, RunCursor, Slice
+from tidelake.merge.spec import MergeSpec
+from tidelake.telemetry import Memory
+
+__all__ = ["RunGroups"]
+
+WIDTH_STEP_BYTES = 8
+WIDTH_SLACK = 4
+WIDTH_SMALL_BYTES = 64
+
+
+class RunGroups:
+    """Reads runs.
+
+    Requires: each run is sorted by key and has no key twice.
+
+    Parameters
+    ----------
+    runs : sequence of iterators of pyarrow.RecordBatch
+        The runs, oldest first.
+    spec : MergeSpec
+        Names the key columns.
+    memory : Memory
+        Bounds the rows that all runs hold together.
+    levels : sequence of int
+        The runs' levels.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[Iterator[pa.RecordBatch]],
+        spec: MergeSpec,
+        *,
+        memory: Memory,
+        levels: Sequence[int],
+    ) -> None:
+        share = min(SLICE_BYTES_MAX, memory.merge_rows_bytes // max(1, len(runs)))
+        self._live = [
+            RunCursor(run, spec, slice_bytes_max=share, level=level)
+            for run, level in zip(runs, levels, strict=True)
+        ]
+        self._widths: tuple[int, ...] = ()
+
+    def next_group(self) -> list[Slice] | None:
+        """Give the rows of the next keys, oldest run first; None when one run is left, or none."""
+        self._live = [cursor for cursor in self._live if cursor.fill()]
+        if len(self._live) <= 1:
+            return None
+        self._widths = _common_widths(self._live, self._widths)
+        for cursor in self._live:
+            cursor.encode(self._widths)
+        cut = min(cursor.last_key for cursor in self._live)
+        return [rows for cursor in self._live if (rows := cursor.advance(cut)) is not None]
+
+    def rest(self) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """Give what is left of the last run, and its level."""
+        for cursor in self._live:
+            for rows in cursor.rest():
+                yield rows, cursor.level
+
+
+def _common_widths(live: Sequence[RunCursor], widths: tuple[int, ...]) -> tuple[int, ...]:
+    """Widths that hold every run's keys; the present ones as long as they do and are not far off.
+
+    Rounding up and slack keep lengths that vary a little from encoding all runs again.
+    """
+    needed = tuple(max(column) for column in zip(*(c.widths for c in live), strict=True))
+    holds = len(widths) == len(needed) and all(w >= n for w, n in zip(widths, needed, strict=True))
+    if holds and sum(widths) <= max(WIDTH_SMALL_BYTES, WIDTH_SLACK * sum(needed)):
+        return widths
+    return tuple(-(-n // WIDTH_STEP_BYTES) * WIDTH_STEP_BYTES for n in needed)

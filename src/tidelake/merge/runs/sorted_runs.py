@@ -1,0 +1,175 @@
+"""Sorted runs merged into one, streaming: the kernel of every read and every compaction.
+
+Algorithm:
+
+1. The runs are read side by side, in groups of whole keys (:mod:`tidelake.merge.runs.run_groups`).
+2. A group of one run passes through untouched; of several, the rows are put in merge order
+   (:mod:`tidelake.merge.segments`) and the engine decides each key's row. If asked, keys whose row
+   retracts are dropped.
+3. When one run is left, its rows pass through without looking at a key.
+
+Rows of one key compare by user sequence fields, then sequence number, then retract before add, then
+the run: the later wins. The semantics are in ``docs/format/merge.md``.
+
+Complexity: O(n log K) time; memory of K batches and one group, which holds at most
+the share of :class:`~tidelake.telemetry.Memory` for rows that are merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
+from tidelake.merge.engines.engine import MergeEngine
+from tidelake.merge.engines.engine_of import engine_of
+from tidelake.merge.engines.materialise import gather
+from tidelake.merge.runs.run_cursor import Slice
+from tidelake.merge.runs.run_groups import RunGroups
+from tidelake.merge.segments import RankOf, Segments, merge_order, segments_of
+from tidelake.merge.sequence import rank_rows
+from tidelake.merge.spec import FIRST_ROW, MergeSpec
+from tidelake.telemetry import UNLIMITED, Memory
+
+__all__ = ["group_segments", "level_of_rows", "merge_runs", "rows_that_count"]
+
+
+def merge_runs(
+    runs: Sequence[Iterator[pa.RecordBatch]],
+    spec: MergeSpec,
+    *,
+    drop_deletes: bool,
+    columns: Sequence[str] | None = None,
+    memory: Memory = UNLIMITED,
+    levels: Sequence[int] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Merge sorted runs.
+
+    Requires: each run is sorted by key and has no key twice.
+
+    Parameters
+    ----------
+    runs : sequence of iterators of pyarrow.RecordBatch
+        The runs, oldest first; all with one schema: the spec's key and sequence columns,
+        ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and any others. A run is opened when its first batch
+        is wanted.
+    spec : MergeSpec
+        How rows of one key become one.
+    drop_deletes : bool
+        Leave out keys whose row retracts: right where no older row of the key can lie elsewhere.
+    columns : sequence of str, optional
+        The columns wanted of the result, in order; all by default.
+    memory : Memory
+        Bounds the rows that all runs hold together; a batch above its run's share is cut.
+    levels : sequence of int, optional
+        The runs' levels. They count where compactions look keys up (``MergeSpec.by_lookup``): a row
+        of a level from 1 holds what higher levels have of its key. Under first-row a row of a level
+        from 1 stands, whatever level 0 holds of its key.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        Never empty; sorted by key, each key once.
+
+    Notes
+    -----
+    Runs on executors. Holds one batch per run.
+    """
+    engine = engine_of(spec)
+    known = levels if levels is not None and spec.looks_at_levels else [0] * len(runs)
+    groups = RunGroups(runs, spec, memory=memory, levels=known)
+    while (slices := groups.next_group()) is not None:
+        if len(slices) == 1:
+            batch = _as_they_are(slices[0].rows, drop_deletes=drop_deletes, columns=columns)
+        else:
+            batch = _merge_group(slices, spec, engine, drop_deletes=drop_deletes, columns=columns)
+        del slices  # or the group's batches would live on while the next are read
+        if batch.num_rows:
+            yield batch
+        del batch
+    for rows, _ in groups.rest():
+        batch = _as_they_are(rows, drop_deletes=drop_deletes, columns=columns)
+        if batch.num_rows:
+            yield batch
+
+
+def _as_they_are(
+    rows: pa.RecordBatch, *, drop_deletes: bool, columns: Sequence[str] | None
+) -> pa.RecordBatch:
+    """Rows of keys that no other run has."""
+    wanted = rows if columns is None else rows.select(list(columns))
+    if drop_deletes:
+        add = (rows.column(KIND_FIELD.name).to_numpy() & 1) == 0
+        if not add.all():
+            return wanted.filter(pa.array(add))
+    return wanted
+
+
+def _merge_group(
+    slices: Sequence[Slice],
+    spec: MergeSpec,
+    engine: MergeEngine,
+    *,
+    drop_deletes: bool,
+    columns: Sequence[str] | None,
+) -> pa.RecordBatch:
+    """Merge whole keys of several runs, oldest run first."""
+    rows = pa.Table.from_batches([s.rows for s in slices])
+    segments = rows_that_count(group_segments(slices, spec, rows), level_of_rows(slices), spec)
+    merged = engine.merge(rows, segments)
+    if drop_deletes:
+        merged = merged.without_retracts()
+    return gather(rows, merged, columns=columns, near=True)
+
+
+def group_segments(slices: Sequence[Slice], spec: MergeSpec, rows: pa.Table) -> Segments:
+    """Put the rows of a group in merge order.
+
+    Parameters
+    ----------
+    slices : sequence of Slice
+        The group, oldest run first.
+    spec : MergeSpec
+        How rows of one key compare.
+    rows : pyarrow.Table
+        The slices' rows, one after the other.
+    """
+    return segments_of(
+        np.concatenate([s.keys for s in slices]),
+        np.concatenate([s.kinds for s in slices]),
+        sort=merge_order,
+        rank_of=_rank_of(slices, spec, rows),
+    )
+
+
+def rows_that_count(segments: Segments, levels: npt.NDArray[np.int64], spec: MergeSpec) -> Segments:
+    """Leave out rows that do not count; `levels` are those of the rows.
+
+    Under first-row those are rows of level 0 whose key has a row above, which a compaction has told
+    and which stays; elsewhere rows that are part of another by a lookup.
+    """
+    if spec.engine == FIRST_ROW:
+        return segments.above_level_0_first(levels)
+    return segments.lowest_level_only(levels) if spec.by_lookup else segments
+
+
+def level_of_rows(slices: Sequence[Slice]) -> npt.NDArray[np.int64]:
+    """Give the level of each row of a group, as its slices follow each other."""
+    return np.repeat([s.level for s in slices], [s.rows.num_rows for s in slices])
+
+
+def _rank_of(slices: Sequence[Slice], spec: MergeSpec, rows: pa.Table) -> RankOf | None:
+    """How to rank rows of one key; None where every run is newer than all before it."""
+    if not spec.sequence_columns:
+        highest = slices[0].sequence_bounds[1]
+        for s in slices[1:]:
+            low, high = s.sequence_bounds
+            if low <= highest:
+                break
+            highest = high
+        else:
+            return None
+    return rank_rows(rows, spec, sequence_column=SEQUENCE_FIELD.name)

@@ -1,0 +1,449 @@
+r"""Avro container files, read and written with limits: what all manifests are made of.
+
+A container is::
+
+    magic    4 bytes   4F 62 6A 01 "Obj\x01"
+    header   map       avro.schema (JSON), avro.codec
+    sync     16 bytes
+    blocks   each: record count (zigzag varint), byte count (zigzag varint), payload, sync
+
+Reading:
+
+1. Take header and blocks apart here, so that each block is decompressed with a bound: a small file
+   cannot become a large one.
+2. Check the writer's schema: not recursive, and no array whose items take no bytes, so that the
+   number of values is bounded by the number of bytes.
+3. Let fastavro decode some MiB of blocks in one call, as one Avro array (a block of a container and
+   a block of an array have the same bytes), and check that nothing is left over.
+
+Writing goes the same way back. Each zstd frame carries a checksum, which Paimon's own writers leave
+out (:mod:`tidelake.codec.avro_block`), and the header a key ``tidelake.checksum`` with the CRC32 of
+schema and codec, which other readers pass over: a flipped bit in a manifest is an error instead of
+other rows.
+
+Source of the layout: Avro specification 1.11, "Object Container Files".
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import fastavro
+import pyarrow as pa
+
+from tidelake.codec.avro_block import (
+    DECOMPRESS,
+    CompressionError,
+    UnreadableAvroError,
+    compressor,
+    varint,
+)
+from tidelake.errors import CorruptError, UnsupportedError, not_enough_memory
+from tidelake.metadata.avro.avro_columns import Columns, FindStarts
+from tidelake.metadata.avro.avro_columns import decode_columns as side_by_side
+
+__all__ = [
+    "CODECS",
+    "ContainerWriter",
+    "decode_columns",
+    "decode_container",
+    "decode_parts",
+    "encode_container",
+    "is_own",
+]
+
+T = TypeVar("T")
+
+FILE_BYTES_MAX = 256 << 20
+"""A manifest is rolled at ``manifest.target-file-size``, 8 MiB by default."""
+DECODED_BYTES_MAX = 1 << 30
+BLOCK_BYTES_MAX = 64 << 20
+RECORDS_MAX = 2_000_000
+"""A manifest of 8 MiB holds some 100,000 entries."""
+PART_BYTES = 4 << 20
+"""Blocks are decoded together up to this size: few calls for small blocks, bounded memory."""
+COLUMNS_RECORDS_MIN = 150
+"""Fewer records are decoded one by one: they cost less than the NumPy calls of the columns."""
+RATIO_MAX = 500
+"""A file may grow this much when decompressed; real manifests grow 3 to 50 times."""
+RATIO_FREE_BYTES = 64 << 20
+"""Below this size any ratio will do."""
+SCHEMA_BYTES_MAX = 1 << 20
+SCHEMA_DEPTH_MAX = 16
+SCHEMA_NODES_MAX = 1_000
+SCHEMAS_CACHED_MAX = 64
+HEADER_KEYS_MAX = 64
+
+_MAGIC = b"Obj\x01"
+_SYNC_BYTES = 16
+_CHECKSUM = "tidelake.checksum"  # on disk: never rename
+_VARINT_BYTES_MAX = 10
+_PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+
+CODECS = {
+    "zstd": "zstandard",
+    "zstandard": "zstandard",
+    "snappy": "snappy",
+    "deflate": "deflate",
+    "null": "null",
+    "none": "null",
+    "uncompressed": "null",
+}
+"""Option ``manifest.compression`` to the codec's name in the file."""
+
+
+class ContainerWriter:
+    """Builds one container file in memory.
+
+    Parameters
+    ----------
+    schema : dict
+        Avro schema of a record.
+    codec : str
+        ``"zstandard"``, ``"snappy"``, ``"deflate"`` or ``"null"``.
+    name : str
+        The file's name; its hash is the sync marker, so that a replay gives the same bytes.
+    """
+
+    def __init__(self, schema: dict[str, Any], *, codec: str, name: str) -> None:
+        text = json.dumps(schema, separators=(",", ":")).encode()
+        self._array = _array_of(text)
+        self._compress = compressor(codec)
+        self._sync = hashlib.blake2b(name.encode(), digest_size=_SYNC_BYTES).digest()
+        self._out = bytearray(_MAGIC)
+        header = {
+            "avro.schema": text,
+            "avro.codec": codec.encode(),
+        }
+        header[_CHECKSUM] = _header_checksum(header)
+        self._out += varint(len(header))
+        for key, value in header.items():
+            self._out += varint(len(key)) + key.encode() + varint(len(value)) + value
+        self._out += b"\0" + self._sync
+        self.records_count = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Length so far."""
+        return len(self._out)
+
+    def write_block(self, records: Sequence[dict[str, Any]]) -> None:
+        """Add records as one block."""
+        if not records:
+            return
+        raw = io.BytesIO()
+        try:
+            fastavro.schemaless_writer(raw, self._array, records)
+        except SystemError as error:
+            if error.__cause__ is None:
+                raise
+            # an interrupt came in the midst of fastavro's own code, which passes it over
+            raise error.__cause__ from None
+        count = varint(len(records))
+        # an array is: count, items, 0; a container's block has the items alone
+        payload = self._compress(raw.getvalue()[len(count) : -1])
+        self._out += count + varint(len(payload)) + payload + self._sync
+        self.records_count += len(records)
+
+    def finish(self) -> bytes:
+        """Give the file's bytes."""
+        return bytes(self._out)
+
+
+def decode_container(data: bytes, *, path: str) -> list[dict[str, Any]]:
+    """Decode a container file; all records at once, see :func:`decode_parts`."""
+    return [record for part in decode_parts(data, path=path) for record in part]
+
+
+def is_own(data: bytes) -> bool:
+    """Whether this library wrote a container that can be decoded."""
+    source = _Source(data)
+    source.take(len(_MAGIC))
+    return _CHECKSUM in _header(source)
+
+
+def decode_parts(data: bytes, *, path: str) -> Iterator[list[dict[str, Any]]]:
+    """Decode a container file part by part, so that few records are Python objects at a time.
+
+    Parameters
+    ----------
+    data : bytes
+        The file's content.
+    path : str
+        The file, for messages.
+
+    Yields
+    ------
+    list of dict
+        Records by the writer's field names; logical types are left as their plain numbers.
+
+    Raises
+    ------
+    CorruptError
+        The bytes are no container, are damaged, or go beyond a limit; the file is named.
+    NotEnoughMemoryError
+        Memory ended.
+    UnsupportedError
+        The codec is not known.
+    """
+    yield from _checked(data, path, _records)
+
+
+def decode_columns(
+    data: bytes, *, path: str, find_starts: FindStarts
+) -> Iterator[Columns | list[dict[str, Any]]]:
+    """Decode a container file part by part into columns: ten times as fast as into records.
+
+    Parameters
+    ----------
+    data, path
+        As of :func:`decode_parts`.
+    find_starts : callable
+        Names the places of a payload where records may begin; see
+        :mod:`tidelake.metadata.avro.avro_columns`.
+
+    Yields
+    ------
+    mapping or list of dict
+        Columns by the path of their field; records where the bytes are unusual, as they would come
+        from :func:`decode_parts`.
+
+    Raises
+    ------
+    CorruptError, NotEnoughMemoryError, UnsupportedError
+        As :func:`decode_parts`.
+    """
+
+    def convert(schema: Any, blocks: list[tuple[int, bytes]]) -> Columns | list[dict[str, Any]]:
+        if sum(count for count, _ in blocks) < COLUMNS_RECORDS_MIN:
+            return _records(schema, blocks)
+        columns = side_by_side(schema["items"], blocks, find_starts=find_starts)
+        return _records(schema, blocks) if columns is None else columns
+
+    yield from _checked(data, path, convert)
+
+
+def _checked(
+    data: bytes, path: str, convert: Callable[[Any, list[tuple[int, bytes]]], T]
+) -> Iterator[T]:
+    try:
+        yield from _decode(data, path, convert)
+    except MemoryError as error:  # lengths have bounds of their own, so it is not the file's fault
+        raise not_enough_memory(path, error) from error
+    except (
+        UnreadableAvroError,
+        *CompressionError,
+        pa.ArrowException,
+        fastavro.schema.SchemaParseException,
+        fastavro.schema.UnknownType,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        OverflowError,
+        RecursionError,
+    ) as error:
+        message = (
+            f"File {path} is no readable Avro file: {str(error) or type(error).__name__}."
+            " Restore it from a backup."
+        )
+        raise CorruptError(message, kind="avro_file", path=path) from error
+
+
+def _decode(
+    data: bytes, path: str, convert: Callable[[Any, list[tuple[int, bytes]]], T]
+) -> Iterator[T]:
+    if len(data) > FILE_BYTES_MAX:
+        raise UnreadableAvroError(f"it has {len(data)} bytes, more than {FILE_BYTES_MAX}")
+    source = _Source(data)
+    if source.take(len(_MAGIC)) != _MAGIC:
+        raise UnreadableAvroError("it does not begin with 'Obj'")
+    header = _header(source)
+    sync = source.take(_SYNC_BYTES)
+    codec = header.get("avro.codec", b"null").decode()
+    if codec not in DECOMPRESS:
+        message = (
+            f"File {path} is compressed by '{codec}'; zstd, deflate, snappy and null are read."
+        )
+        raise UnsupportedError(message, kind="avro_codec", path=path)
+    array = _array_of(header["avro.schema"])
+    blocks: list[tuple[int, bytes]] = []
+    size_bytes = 0
+    for block in _blocks(source, sync, DECOMPRESS[codec]):
+        blocks.append(block)
+        size_bytes += len(block[1])
+        if size_bytes >= PART_BYTES:
+            yield convert(array, blocks)
+            blocks, size_bytes = [], 0
+    if blocks:
+        yield convert(array, blocks)
+
+
+def _records(array: Any, blocks: Sequence[tuple[int, bytes]]) -> list[dict[str, Any]]:
+    """Decode blocks as one Avro array."""
+    parts = (part for count, payload in blocks for part in (varint(count), payload))
+    count = sum(count for count, _ in blocks)
+    items = b"".join((*parts, b"\0"))
+    raw = io.BytesIO(items)
+    records = fastavro.schemaless_reader(raw, array, None)
+    if raw.tell() != len(items) or not isinstance(records, list) or len(records) != count:
+        raise UnreadableAvroError(f"{count} records do not fill their blocks")
+    return records
+
+
+def _header(source: _Source) -> dict[str, bytes]:
+    header: dict[str, bytes] = {}
+    while count := source.varint():
+        if count < 0:  # a negative count is followed by the size in bytes
+            count = -count
+            source.varint()
+        if count > HEADER_KEYS_MAX or len(header) > HEADER_KEYS_MAX:
+            raise UnreadableAvroError("its header has too many keys")
+        for _ in range(count):
+            key = source.take(source.varint(), SCHEMA_BYTES_MAX).decode()
+            header[key] = source.take(source.varint(), SCHEMA_BYTES_MAX)
+    if "avro.schema" not in header:
+        raise UnreadableAvroError("its header has no schema")
+    if header.get(_CHECKSUM, _header_checksum(header)) != _header_checksum(header):
+        raise UnreadableAvroError("its header's checksum differs")
+    return header
+
+
+def _header_checksum(header: dict[str, bytes]) -> bytes:
+    return b"%08x" % zlib.crc32(header["avro.schema"] + header.get("avro.codec", b""))
+
+
+def _blocks(
+    source: _Source, sync: bytes, decompress: Callable[[bytes, int], bytes]
+) -> Iterator[tuple[int, bytes]]:
+    """Records and decompressed bytes of each block that has any."""
+    decoded_bytes = records_count = 0
+    bytes_max = min(DECODED_BYTES_MAX, max(RATIO_FREE_BYTES, RATIO_MAX * source.length))
+    while not source.at_end:
+        count = source.varint()
+        packed = source.take(source.varint())
+        payload = decompress(packed, min(BLOCK_BYTES_MAX, bytes_max - decoded_bytes))
+        if source.take(_SYNC_BYTES) != sync:
+            raise UnreadableAvroError("a block is not followed by the sync marker")
+        if not 0 <= count <= len(payload) or (payload and not count):
+            raise UnreadableAvroError(
+                f"a block of {len(payload)} bytes says it holds {count} records"
+            )
+        decoded_bytes += len(payload)
+        records_count += count
+        if records_count > RECORDS_MAX:
+            raise UnreadableAvroError(f"it holds more than {RECORDS_MAX} records")
+        if count:
+            yield count, payload
+
+
+class _Source:
+    """A position in bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+
+    @property
+    def length(self) -> int:
+        return len(self._data)
+
+    @property
+    def at_end(self) -> bool:
+        return self._position == len(self._data)
+
+    def take(self, length: int, length_max: int = FILE_BYTES_MAX) -> bytes:
+        end = self._position + length
+        if not 0 <= length <= length_max or end > len(self._data):
+            raise UnreadableAvroError("it ends early")
+        taken = self._data[self._position : end]
+        self._position = end
+        return taken
+
+    def varint(self) -> int:
+        value = 0
+        for shift in range(0, 7 * _VARINT_BYTES_MAX, 7):
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+        raise UnreadableAvroError("a number is too long")
+
+
+@functools.lru_cache(maxsize=SCHEMAS_CACHED_MAX)
+def _array_of(schema_text: bytes) -> Any:
+    """Parse the schema of a file's records, as the schema of an array of them.
+
+    The files of a table have few different schemas, and parsing one takes as long as decoding a
+    hundred entries.
+    """
+    schema = _WriterSchema().plain(json.loads(schema_text))
+    if not isinstance(schema, dict) or schema["type"] != "record":
+        raise UnreadableAvroError("its schema is no record")
+    return fastavro.parse_schema({"type": "array", "items": schema})
+
+
+class _WriterSchema:
+    """A schema made plain: without logical types, defaults and references, and of bounded size."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Any] = {}
+        self._nodes_count = 0
+
+    def plain(self, schema: Any, depth: int = 0) -> Any:
+        self._nodes_count += 1
+        if depth > SCHEMA_DEPTH_MAX or self._nodes_count > SCHEMA_NODES_MAX:
+            raise UnreadableAvroError("its schema is too large or nested too deep")
+        if isinstance(schema, list):
+            return [self.plain(branch, depth + 1) for branch in schema]
+        if isinstance(schema, str):
+            if schema in _PRIMITIVE:
+                return schema
+            # only types that are complete are known, so that none refers to itself
+            return self.plain(self._known[schema.rpartition(".")[2]], depth + 1)
+        kind = schema["type"]
+        if kind == "record":
+            number = self._nodes_count
+            fields = [
+                {"name": field["name"], "type": self.plain(field["type"], depth + 1)}
+                for field in schema["fields"]
+            ]
+            self._known[schema["name"].rpartition(".")[2]] = schema
+            return {"type": "record", "name": f"record{number}", "fields": fields}
+        if kind in {"array", "map"}:
+            key = "items" if kind == "array" else "values"
+            inner = self.plain(schema[key], depth + 1)
+            if not _takes_bytes(inner):
+                raise UnreadableAvroError("its schema has an array of values that take no bytes")
+            return {"type": kind, key: inner}
+        return self.plain(kind, depth + 1)
+
+
+def _takes_bytes(schema: Any) -> bool:
+    if isinstance(schema, dict) and schema["type"] == "record":
+        return any(_takes_bytes(field["type"]) for field in schema["fields"])
+    return bool(schema != "null")
+
+
+def encode_container(
+    schema: dict[str, Any], records: Iterable[dict[str, Any]], *, codec: str, name: str
+) -> bytes:
+    """Encode records as one container file of one block.
+
+    Examples
+    --------
+    >>> schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}
+    >>> data = encode_container(schema, [{"a": 1}, {"a": 2}], codec="zstandard", name="m")
+    >>> decode_container(data, path="/m")
+    [{'a': 1}, {'a': 2}]
+    """
+    writer = ContainerWriter(schema, codec=codec, name=name)
+    writer.write_block(list(records))
+    return writer.finish()

@@ -1,0 +1,103 @@
+"""Changelogs that outlive their snapshots: ``changelog/changelog-<N>``, copies of snapshot files.
+
+Hints LATEST and EARLIEST stand beside them, as beside the snapshots, and are believed as far as the
+files bear them out. Source: Paimon's ``ChangelogManager`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+from tidelake.errors import CorruptError, NotFoundError, StorageError
+from tidelake.fileio import FileIO, OpenDirectory
+from tidelake.metadata.log.snapshot import HINT_BYTES_MAX, Snapshot, numbered
+from tidelake.metadata.paths import TablePaths
+
+__all__ = ["CHANGELOG_PREFIX", "KeptChangelogs"]
+
+CHANGELOG_PREFIX = "changelog-"
+
+
+class KeptChangelogs:
+    """The changelogs of one table that outlive their snapshots.
+
+    Parameters
+    ----------
+    fileio : FileIO
+        The storage.
+    paths : TablePaths
+        The table's paths.
+    """
+
+    def __init__(self, fileio: FileIO, paths: TablePaths) -> None:
+        self._fileio = fileio
+        self._paths = paths
+
+    def range(self) -> tuple[int, int] | None:
+        """Ids of the oldest and the newest; None where there are none."""
+        oldest, newest = self._hint("EARLIEST"), self._hint("LATEST")
+        if oldest is None or newest is None or self._exists(newest + 1):
+            ids = self._listed()
+            if not ids:
+                return None
+            oldest, newest = ids[0], ids[-1]
+        while self._exists(oldest - 1):  # left behind by an expiry that was killed
+            oldest -= 1
+        return oldest, newest
+
+    def load(self, snapshot_id: int) -> Snapshot:
+        """Read one.
+
+        Raises
+        ------
+        NotFoundError
+            It is not there.
+        CorruptError
+            Its file is damaged.
+        """
+        path = self._paths.changelog(snapshot_id)
+        return Snapshot.from_json(self._fileio.read_bytes(path), path=path)
+
+    def open_dir(self) -> OpenDirectory:
+        """Hold their directory, which is made where there is none; ``NotFoundError``: no table."""
+        return self._fileio.open_dir(self._paths.changelog_dir, make=True)
+
+    def keep(self, snapshot_id: int, data: bytes, *, within: OpenDirectory) -> None:
+        """Copy a snapshot's file, given its content, into the directory that is held.
+
+        One of that id that is there already is of an expiry that was killed, or of a history that
+        was rolled back.
+        """
+        path, fileio = self._paths.changelog(snapshot_id), self._fileio
+        if not fileio.put_if_absent(path, data, within=within) and fileio.read_bytes(path) != data:
+            fileio.replace(path, data, within=within)
+        hint = f"{self._paths.changelog_dir}/LATEST"
+        fileio.replace(hint, str(snapshot_id).encode(), within=within)
+
+    def begin_at(self, snapshot_id: int) -> None:
+        """Say which is the oldest."""
+        self._write_hint("EARLIEST", snapshot_id)
+
+    def forget_hints(self) -> None:
+        """Remove the hints, where no changelog is left."""
+        for name in ("EARLIEST", "LATEST"):
+            self._fileio.delete(f"{self._paths.changelog_dir}/{name}")
+
+    def _listed(self) -> list[int]:
+        names = (status.name for status in self._fileio.list_dir(self._paths.changelog_dir))
+        return sorted(i for name in names if (i := numbered(name, CHANGELOG_PREFIX)) is not None)
+
+    def _exists(self, snapshot_id: int) -> bool:
+        return snapshot_id > 0 and self._fileio.exists(self._paths.changelog(snapshot_id))
+
+    def _hint(self, name: str) -> int | None:
+        """The id that a hint names, where that changelog is there."""
+        try:
+            text = self._fileio.read_bytes(f"{self._paths.changelog_dir}/{name}")
+        except (NotFoundError, StorageError, CorruptError):
+            return None
+        digits = text[:HINT_BYTES_MAX].strip()
+        number = int(digits) if digits.isdigit() else 0
+        return number if self._exists(number) else None
+
+    def _write_hint(self, name: str, snapshot_id: int) -> None:
+        path = f"{self._paths.changelog_dir}/{name}"
+        self._fileio.replace(path, str(snapshot_id).encode())

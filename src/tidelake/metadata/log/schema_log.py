@@ -1,0 +1,174 @@
+"""The schemas of a table: ``schema/schema-<N>``, N from 0, written once each.
+
+There is no hint: the newest schema is the largest number of the listing, and, as a listing may be
+old, the numbers after it are tried. Source: ``docs/format/schema.md``.
+
+A table that was dropped and created anew begins with schema 0 and the same field ids. Who opened
+the one before tells them apart by the schema it was opened with (:meth:`SchemaLog.check_same`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidelake.errors import CorruptError, NotFoundError
+from tidelake.fileio import FileIO, OpenDirectory
+from tidelake.metadata.log.snapshot import numbered
+from tidelake.metadata.paths import TablePaths
+from tidelake.types import TableSchema
+
+__all__ = ["SchemaLog", "check_same_table", "dropped"]
+
+SCHEMAS_MAX = 100_000
+
+
+class SchemaLog:
+    """The schemas of one table.
+
+    Parameters
+    ----------
+    fileio : FileIO
+        The storage.
+    paths : TablePaths
+        The table's paths.
+    """
+
+    def __init__(self, fileio: FileIO, paths: TablePaths) -> None:
+        self._fileio = fileio
+        self._paths = paths
+
+    def names(self) -> list[str]:
+        """Names of all files in the directory of the schemas."""
+        return [status.name for status in self._fileio.list_dir(self._paths.schema_dir)]
+
+    def ids(self) -> list[int]:
+        """Numbers of the schema files, ascending."""
+        return _ids(self.names())
+
+    def latest_id(self, names: Iterable[str] | None = None) -> int | None:
+        """Number of the newest schema; None where there is none.
+
+        Parameters
+        ----------
+        names : iterable of str, optional
+            What :meth:`names` has just said, so that it is not asked again.
+        """
+        newest = max(_ids(self.names() if names is None else names), default=-1)
+        for _ in range(SCHEMAS_MAX):
+            if not self._fileio.exists(self._paths.schema(newest + 1)):
+                break
+            newest += 1
+        return None if newest < 0 else newest
+
+    def latest(self) -> TableSchema | None:
+        """The newest schema; None where there is no table."""
+        latest_id = self.latest_id()
+        return None if latest_id is None else self.load(latest_id)
+
+    def load(self, schema_id: int) -> TableSchema:
+        """Read one schema.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such schema.
+        CorruptError
+            Its file is damaged.
+        """
+        path = self._paths.schema(schema_id)
+        try:
+            data = self._fileio.read_bytes(path)
+        except NotFoundError as error:
+            message = (
+                f"Table {self._paths.location} has no schema {schema_id}; it has {self.ids()}."
+            )
+            raise NotFoundError(message, kind="schema_not_found", schema=schema_id) from error
+        schema = TableSchema.from_json(data, path=path)
+        if schema.id != schema_id:
+            message = (
+                f"Schema file {path} says it is schema {schema.id}: it was put there. Restore the"
+                " right one from a backup."
+            )
+            raise CorruptError(message, kind="schema_file", path=path)
+        return schema
+
+    def check_same(self, opened: TableSchema, *, table: str) -> TableSchema:
+        """Refuse a table that is not the one that was opened; reads one small file.
+
+        Parameters
+        ----------
+        opened : TableSchema
+            The schema that it was opened with.
+        table : str
+            The table's name, for messages.
+
+        Returns
+        -------
+        TableSchema
+            The schema as it is stored.
+
+        Raises
+        ------
+        NotFoundError
+            It was dropped, and perhaps created anew.
+        """
+        try:
+            stored = self.load(opened.id)
+        except NotFoundError as error:
+            if self.ids():
+                raise _recreated(table) from error
+            raise dropped(table) from error
+        check_same_table(stored, opened, table=table)
+        return stored
+
+    def create(self, schema: TableSchema, *, within: OpenDirectory | None = None) -> bool:
+        """Write a schema under its id; False, and nothing done, if the id is taken.
+
+        Parameters
+        ----------
+        schema : TableSchema
+            The schema.
+        within : OpenDirectory, optional
+            The directory of schemas, held: it is written there or nowhere. Without it the table's
+            directory comes into being with it.
+
+        Raises
+        ------
+        NotFoundError
+            The directory that is held was removed.
+        """
+        path, held = self._paths.schema(schema.id), {} if within is None else {"within": within}
+        return self._fileio.put_if_absent(path, schema.to_json().encode(), **held)
+
+
+def _ids(names: Iterable[str]) -> list[int]:
+    return sorted(i for name in names if (i := numbered(name, "schema-")) is not None)
+
+
+def check_same_table(stored: TableSchema, opened: TableSchema, *, table: str) -> None:
+    """Refuse a schema file that is not the one that a table was opened with.
+
+    Options do not count: they may be set otherwise for one use.
+
+    Raises
+    ------
+    NotFoundError
+        The table was dropped and created anew.
+    """
+    if _marks(stored) != _marks(opened):
+        raise _recreated(table)
+
+
+def dropped(table: str) -> NotFoundError:
+    """The error for a table without schemas."""
+    message = f"Table '{table}' has no schema any more: it was dropped or renamed meanwhile."
+    return NotFoundError(message, kind="table_not_found", table=table)
+
+
+def _marks(schema: TableSchema) -> tuple[object, ...]:
+    return schema.id, schema.fields, schema.partition_keys, schema.primary_keys, schema.time_ms
+
+
+def _recreated(table: str) -> NotFoundError:
+    message = f"Table '{table}' was dropped and created anew since it was opened: open it again."
+    return NotFoundError(message, kind="table_recreated", table=table)

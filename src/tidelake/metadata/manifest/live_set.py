@@ -1,0 +1,154 @@
+"""From a snapshot to entries: its manifests, the files that are live in it, what it changed.
+
+The manifests of a snapshot are those of its base list, then those of its delta list; in that order
+their entries fold into the live files (:meth:`EntryTable.fold`). Sizes and counts that snapshot and
+lists give are checked, so a file that was cut short at a block's end is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tidelake.errors import CorruptError, NotFoundError
+from tidelake.fileio import FileIO
+from tidelake.metadata.data_file import FileKind
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.manifest.entry_table import EntryTable
+from tidelake.metadata.manifest.manifest_cache import ManifestCache
+from tidelake.metadata.manifest.manifest_list import ManifestFile
+from tidelake.metadata.paths import TablePaths
+
+__all__ = [
+    "changelog_entries",
+    "changelog_manifests",
+    "delta_entries",
+    "delta_manifests",
+    "live_entries",
+    "manifest_files",
+    "read_manifests",
+]
+
+
+def manifest_files(
+    fileio: FileIO, paths: TablePaths, snapshot: Snapshot, manifests: ManifestCache
+) -> tuple[ManifestFile, ...]:
+    """The manifests of a snapshot's state, in the order they are to be folded."""
+    name, size_bytes = snapshot.base_manifest_list, snapshot.base_manifest_list_size_bytes
+    base = _manifest_list(fileio, paths, snapshot, manifests, name=name, size_bytes=size_bytes)
+    return base + delta_manifests(fileio, paths, snapshot, manifests)
+
+
+def delta_manifests(
+    fileio: FileIO, paths: TablePaths, snapshot: Snapshot, manifests: ManifestCache
+) -> tuple[ManifestFile, ...]:
+    """The manifests that a snapshot added itself."""
+    name, size_bytes = snapshot.delta_manifest_list, snapshot.delta_manifest_list_size_bytes
+    return _manifest_list(fileio, paths, snapshot, manifests, name=name, size_bytes=size_bytes)
+
+
+def _manifest_list(
+    fileio: FileIO,
+    paths: TablePaths,
+    snapshot: Snapshot,
+    manifests: ManifestCache,
+    *,
+    name: str,
+    size_bytes: int | None,
+) -> tuple[ManifestFile, ...]:
+    """One of a snapshot's lists; an error names the snapshot's file too, for it may be that."""
+    try:
+        return manifests.manifest_list(fileio, paths, name, size_bytes=size_bytes)
+    except (NotFoundError, CorruptError) as error:
+        path = paths.snapshot(snapshot.id)
+        message = f"{error} Snapshot file {path} refers to it: one of the two may be damaged."
+        context = {**error.context, "snapshot": path}
+        raise type(error)(message, kind=error.kind, **context) from error
+
+
+def read_manifests(
+    fileio: FileIO,
+    paths: TablePaths,
+    files: Sequence[ManifestFile],
+    manifests: ManifestCache,
+) -> list[EntryTable]:
+    """The entries of some manifests, one table each."""
+    return [manifests.entries(fileio, paths.manifest(f.file_name), expected=f) for f in files]
+
+
+def live_entries(
+    fileio: FileIO,
+    paths: TablePaths,
+    snapshot: Snapshot,
+    manifests: ManifestCache,
+    *,
+    keep: Callable[[ManifestFile], bool] | None = None,
+    rows: Callable[[EntryTable], np.ndarray] | None = None,
+) -> EntryTable:
+    """The live files of a snapshot.
+
+    Parameters
+    ----------
+    fileio, paths, manifests
+        The table and the cache of its manifests.
+    snapshot : Snapshot
+        The version wanted.
+    keep : callable, optional
+        Whether a manifest may hold entries that are wanted. It must decide by what ADD and DELETE
+        of a file have in common (partition and bucket); entries that are not wanted come too.
+    rows : callable, optional
+        Positions of a manifest's entries that are wanted. It must decide by the same, and `keep`
+        must keep every manifest that has any. The others are not folded, so a few buckets cost
+        what they hold.
+
+    Returns
+    -------
+    EntryTable
+        One ADD entry per file.
+
+    Raises
+    ------
+    CorruptError
+        A manifest is damaged, or the manifests contradict each other.
+    """
+    files = manifest_files(fileio, paths, snapshot, manifests)
+    wanted = [f for f in files if keep is None or keep(f)]
+    where = f"snapshot {snapshot.id} of {paths.location}"
+    tables = read_manifests(fileio, paths, wanted, manifests)
+    if rows is not None:
+        chosen = ((table, rows(table)) for table in tables)
+        tables = [table.in_order(positions) for table, positions in chosen if len(positions)]
+    if rows is not None or len(wanted) == len(files):
+        given, tables = iter(tables), []
+        return EntryTable.fold(given, where=where)
+    # A manifest that is wanted may delete a file of another bucket whose ADD stands in one that is
+    # not: such a DELETE is left over, and says nothing of the buckets that are wanted.
+    left = EntryTable.cancel(tables, where=where)
+    return left.take(left["kind"] == FileKind.ADD)
+
+
+def delta_entries(
+    fileio: FileIO, paths: TablePaths, snapshot: Snapshot, manifests: ManifestCache
+) -> EntryTable:
+    """The entries that a snapshot added itself, ADD and DELETE."""
+    files = delta_manifests(fileio, paths, snapshot, manifests)
+    return EntryTable.concat(read_manifests(fileio, paths, files, manifests))
+
+
+def changelog_entries(
+    fileio: FileIO, paths: TablePaths, snapshot: Snapshot, manifests: ManifestCache
+) -> EntryTable:
+    """The changelog files of a snapshot, in the order they were committed; often none."""
+    files = changelog_manifests(fileio, paths, snapshot, manifests)
+    return EntryTable.concat(read_manifests(fileio, paths, files, manifests))
+
+
+def changelog_manifests(
+    fileio: FileIO, paths: TablePaths, snapshot: Snapshot, manifests: ManifestCache
+) -> tuple[ManifestFile, ...]:
+    """The manifests of a snapshot's changelog; often none."""
+    name, size_bytes = snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size_bytes
+    if name is None:
+        return ()
+    return _manifest_list(fileio, paths, snapshot, manifests, name=name, size_bytes=size_bytes)

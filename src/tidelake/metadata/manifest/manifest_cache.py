@@ -1,0 +1,171 @@
+"""Decoded manifests, kept: what was decoded once is right for ever, for no file is changed.
+
+Keys are paths. Beside manifests and manifest lists a catalog keeps here whatever else was decoded
+of metadata files, and of each table the live files of the snapshot that was planned last.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tidelake.errors import CorruptError
+from tidelake.fileio import FileIO
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.manifest.entry_table import EntryTable
+from tidelake.metadata.manifest.manifest import decode_manifest
+from tidelake.metadata.manifest.manifest_list import ManifestFile, read_manifest_list
+from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.unique_file import resized, whole_bytes_max
+from tidelake.telemetry import PerProcess
+
+__all__ = ["ManifestCache"]
+
+TABLE_BYTES = 24 << 10
+LIST_ROW_BYTES = 1_500
+"""What a cached manifest takes beside its values, and a row of a list: measured, of one entry each.
+Where commits are small the cache is full of such, and their values are a fiftieth of them."""
+
+T = TypeVar("T")
+
+
+class ManifestCache:
+    """Decoded manifests and manifest lists, least recently used thrown out first. Thread-safe.
+
+    Parameters
+    ----------
+    bytes_max : int
+        Memory that the kept tables may take; one larger than this is not kept.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        # a fork in the midst of a change leaves the child's count off by one entry: no harm
+        self._lock = PerProcess(threading.Lock)
+        self._kept: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+        self._bytes = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken."""
+        return self._bytes
+
+    def entries(
+        self, fileio: FileIO, path: str, *, expected: ManifestFile | None = None
+    ) -> EntryTable:
+        """The entries of a manifest, decoded at the first call.
+
+        Parameters
+        ----------
+        fileio : FileIO
+            The storage.
+        path : str
+            The manifest.
+        expected : ManifestFile, optional
+            What the manifest list says of it, to be checked.
+
+        Raises
+        ------
+        CorruptError
+            The file is damaged or not what the list says; it is named.
+        NotFoundError
+            It is missing.
+        """
+
+        def load() -> tuple[EntryTable, int]:
+            size_bytes = None if expected is None else expected.file_size_bytes
+            data = fileio.read_bytes(path, bytes_max=whole_bytes_max(size_bytes))
+            if expected is not None and len(data) != expected.file_size_bytes:
+                raise resized(path, len(data), expected.file_size_bytes)
+            table = decode_manifest(data, path=path)
+            return table, table.nbytes + TABLE_BYTES
+
+        table = self.get(path, load)
+        if expected is not None:
+            deleted = int(np.count_nonzero(table["kind"]))
+            if (table.num_rows - deleted, deleted) != (
+                expected.added_count,
+                expected.deleted_count,
+            ):
+                message = (
+                    f"Manifest {path} holds {table.num_rows} entries and its list says"
+                    f" {expected.entries_count}. Restore it from a backup."
+                )
+                raise CorruptError(message, kind="manifest_file", path=path)
+        return table
+
+    def manifest_list(
+        self, fileio: FileIO, paths: TablePaths, name: str, *, size_bytes: int | None = None
+    ) -> tuple[ManifestFile, ...]:
+        """The rows of a manifest list, decoded at the first call: :func:`read_manifest_list`."""
+
+        def load() -> tuple[tuple[ManifestFile, ...], int]:
+            files = read_manifest_list(fileio, paths, name, size_bytes=size_bytes)
+            return files, LIST_ROW_BYTES * (len(files) + 1)
+
+        return self.get(paths.manifest(name), load)
+
+    def folded(
+        self, location: str, snapshot: Snapshot, fold: Callable[[], EntryTable]
+    ) -> EntryTable:
+        """The live files of a snapshot, folded at the first call; of each table the last is kept.
+
+        Parameters
+        ----------
+        location : str
+            The table.
+        snapshot : Snapshot
+            The version. Its lists' names are unique, so a table made anew is told apart.
+        fold : callable
+            Gives the live files, always in the same order.
+        """
+        lists = snapshot.base_manifest_list, snapshot.delta_manifest_list
+        key = f"{location}/live"
+        with self._lock.value:
+            kept = self._kept.get(key)
+            if kept is not None and kept[0][0] == lists:
+                self._kept.move_to_end(key)
+                found: EntryTable = kept[0][1]
+                return found
+        table = fold()
+        self._put(key, (lists, table), table.nbytes + TABLE_BYTES)
+        return table
+
+    def keep(self, path: str, table: EntryTable) -> None:
+        """Keep a table that was just written, so that it need not be read back."""
+        self._put(path, table, table.nbytes + TABLE_BYTES)
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Let go of what was decoded of files that are removed."""
+        with self._lock.value:
+            for path in paths:
+                kept = self._kept.pop(path, None)
+                self._bytes -= kept[1] if kept else 0
+
+    def get(self, path: str, load: Callable[[], tuple[T, int]]) -> T:
+        """What a file of this path was decoded to; `load` gives it and its size in memory."""
+        with self._lock.value:
+            kept = self._kept.get(path)
+            if kept is not None:
+                self._kept.move_to_end(path)
+                value: T = kept[0]
+                return value
+        value, nbytes = load()  # outside the lock: two threads may decode the same file once each
+        self._put(path, value, nbytes)
+        return value
+
+    def _put(self, path: str, value: object, nbytes: int) -> None:
+        with self._lock.value:
+            before = self._kept.pop(path, None)
+            self._bytes -= before[1] if before else 0
+            if nbytes > self._bytes_max:
+                return
+            self._kept[path] = (value, nbytes)
+            self._bytes += nbytes
+            while self._bytes > self._bytes_max:
+                _, (_, freed) = self._kept.popitem(last=False)
+                self._bytes -= freed

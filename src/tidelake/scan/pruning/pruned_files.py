@@ -1,0 +1,127 @@
+"""The files that a plan leaves out, and why: names in columns, made objects when looked at."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import overload
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidelake.metadata.data_file import DataFileMeta
+from tidelake.metadata.manifest.entry_table import EntryTable
+from tidelake.scan.pruning.file_index import UnusedIndex
+
+__all__ = [
+    "BY_BUCKET",
+    "BY_FILE_INDEX",
+    "BY_KEY_STATS",
+    "BY_LEVEL_0",
+    "BY_LIMIT",
+    "BY_PARTITION",
+    "BY_POSTPONE",
+    "BY_VALUE_STATS",
+    "PrunedFile",
+    "PrunedFiles",
+    "Tally",
+]
+
+BY_PARTITION = "partition"
+BY_BUCKET = "bucket"
+BY_POSTPONE = "postpone bucket, not readable before compaction"
+BY_KEY_STATS = "key statistics"
+BY_VALUE_STATS = "value statistics"
+BY_FILE_INDEX = "file index"
+BY_LEVEL_0 = "level 0, left out by deletion-vectors.merge-on-read"
+BY_LIMIT = "limit"
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedFile:
+    """A live file that need not be read."""
+
+    name: str
+    reason: str
+
+
+class PrunedFiles(Sequence[PrunedFile]):
+    """The files that a plan leaves out, as objects when somebody looks at them.
+
+    Parameters
+    ----------
+    parts : sequence of (StringArray, str)
+        Names, and why these are left out.
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Sequence[tuple[pa.Array, str]] = ()) -> None:
+        self._parts = tuple(parts)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Number of files by reason."""
+        counts: Counter[str] = Counter()
+        for names, reason in self._parts:
+            counts[reason] += len(names)
+        return counts
+
+    def __len__(self) -> int:
+        return sum(len(names) for names, _ in self._parts)
+
+    def __iter__(self) -> Iterator[PrunedFile]:
+        for names, reason in self._parts:
+            for name in names.to_pylist():
+                yield PrunedFile(name, reason)
+
+    @overload
+    def __getitem__(self, index: int) -> PrunedFile: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[PrunedFile]: ...
+    def __getitem__(self, index: int | slice) -> PrunedFile | Sequence[PrunedFile]:
+        if isinstance(index, slice) and index.step is None and not (index.start or 0):
+            stop = len(self) if index.stop is None else index.stop
+            if stop >= 0:  # the first few are all that is shown
+                return tuple(itertools.islice(self, stop))
+        return tuple(self)[index]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (PrunedFiles, tuple)):
+            return NotImplemented
+        return tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+@dataclass(slots=True)
+class Tally:
+    """Collects the files that are left out while a plan is made."""
+
+    pruned: list[tuple[pa.Array, str]] = field(default_factory=list)
+    other_partitions_files: int = 0
+    other_partitions_bytes: int = 0
+    unused_indexes: tuple[UnusedIndex, ...] = ()
+
+    def add(self, names: pa.Array, reason: str) -> None:
+        """Take note of files by their names."""
+        if len(names):
+            self.pruned.append((names, reason))
+
+    def add_files(self, files: Iterable[DataFileMeta], reason: str) -> None:
+        """Take note of files."""
+        self.add(pa.array([f.file_name for f in files], type=pa.string()), reason)
+
+    def dropped(self, entries: EntryTable, excluded: NDArray[np.bool_], reason: str) -> EntryTable:
+        """The entries without those excluded, which are taken note of."""
+        if not excluded.any():
+            return entries
+        self.add(entries["file_name"].filter(pa.array(excluded)), reason)
+        return entries.take(~excluded)

@@ -1,0 +1,153 @@
+"""A new value that cannot be had, or does not fit, in the user's words: table, column, place.
+
+Spark says what went wrong (an overflow, text that is no number, a division by zero) and, for an
+expression that it was given as text, which words of it. Which column was to get the value it does
+not know; the statement does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from tidelake.errors import InvalidInputError, shortened
+from tidelake.spark.expression.store_assignment import out_of_range_error
+from tidelake.sql.syntax.ast import Merge, Query, Update
+from tidelake.sql.syntax.tokens import fault
+
+__all__ = ["naming_columns", "naming_table", "values_of"]
+
+_SAID = re.compile(
+    r"\[((?:BINARY_)?ARITHMETIC_OVERFLOW|CAST_INVALID_INPUT|CAST_OVERFLOW|DATETIME_OVERFLOW"
+    r"|CANNOT_PARSE_TIMESTAMP|DIVIDE_BY_ZERO|INVALID_ARRAY_INDEX|INVALID_DATETIME\w*"
+    r"|INTERVAL_\w*OVERFLOW|NUMERIC_VALUE_OUT_OF_RANGE|REMAINDER_BY_ZERO|USER_RAISED_EXCEPTION)"
+    r"[\w.]*\]\s+(.*?)(?:\s*SQLSTATE|\n==|\n\s*at |\Z)",
+    re.DOTALL,
+)
+_FRAGMENT = re.compile(r"\n== SQL[^\n]*==\n(.*?)\n\s*\^", re.DOTALL)
+_ADVICE = re.compile(
+    r"\s*(Use [`'\"]?try_|If necessary|Correct the value as per|To tolerate).*", re.DOTALL
+)
+
+
+@contextmanager
+def naming_columns(text: str, table: str, values: Mapping[str, Sequence[Query]]) -> Iterator[None]:
+    """Raise what Spark says of a value, while a statement runs, as an error of ours.
+
+    Parameters
+    ----------
+    text : str
+        The whole text.
+    table : str
+        The table that is changed.
+    values : mapping of str to sequence of Query
+        The expressions of new values, by columns.
+
+    Raises
+    ------
+    InvalidInputError
+        A value cannot be had, or does not fit its column.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        shown = str(error)
+        refused = out_of_range_error(shown)
+        if refused is not None:
+            column = str(refused.context["column"])
+            own = values.get(column, ())
+            if len(own) == 1:
+                raise fault(
+                    text,
+                    own[0].start,
+                    refused.message,
+                    kind=refused.kind,
+                    table=table,
+                    column=column,
+                ) from error
+            raise refused from error
+        said = _SAID.search(shown)
+        if said is None:
+            raise
+        fragment = _FRAGMENT.search(shown)
+        words = fragment[1].strip() if fragment else ""
+        found = [(c, q) for c, given in values.items() for q in given if words and words in q.sql]
+        # words of none of the values are of a condition, or of a source
+        columns = list(dict.fromkeys(c for c, _ in found)) or ([] if words else list(values))
+        reason = _ADVICE.sub("", " ".join(said[2].split()))
+        what = f"{_named(columns)} of table '{table}' cannot take a new value"
+        if not columns:
+            what = f"An expression of this statement on table '{table}' has no value"
+        message = (
+            f"{what}: {reason.rstrip('. ')}. Change the expression, or leave out rows by a"
+            " condition."
+        )
+        context: dict[str, Any] = {"table": table}
+        if len(columns) == 1:
+            context["column"] = columns[0]
+        if len(found) == 1:
+            query = found[0][1]
+            place = query.start + query.sql.index(words)
+            raise fault(text, place, message, kind="value", **context) from error
+        raise InvalidInputError(message, kind="value", **context) from error
+
+
+@contextmanager
+def naming_table(table: str) -> Iterator[None]:
+    """Raise what Spark says of a value, while rows of a table are written, as an error of ours.
+
+    Parameters
+    ----------
+    table : str
+        The table that is written to.
+
+    Raises
+    ------
+    InvalidInputError
+        A value cannot be had: a cast, a division, a date that is none.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        message = _no_value(str(error), table)
+        if message is None:
+            raise
+        raise InvalidInputError(message, kind="value", table=table) from error
+
+
+def _no_value(shown: str, table: str) -> str | None:
+    """Our sentence for what Spark says of a value; None where it speaks of something else."""
+    said = _SAID.search(shown)
+    if said is None:
+        return None
+    fragment = _FRAGMENT.search(shown)
+    where = f" in {shortened(fragment[1].strip())}" if fragment else ""
+    reason = _ADVICE.sub("", " ".join(said[2].split())).rstrip(". ")
+    return (
+        f"A value{where} for table '{table}' cannot be had: {reason}. Nothing was written: change"
+        " the expression (try_cast gives NULL), or leave such rows out."
+    )
+
+
+def _named(columns: Sequence[str]) -> str:
+    if len(columns) == 1:
+        return f"Column '{columns[0]}'"
+    shown = ", ".join(f"'{c}'" for c in columns)
+    return f"One of the columns {shown}"
+
+
+def values_of(statement: Merge | Update) -> dict[str, list[Query]]:
+    """The expressions of a statement's new values, by columns."""
+    clauses = [statement] if isinstance(statement, Update) else statement.clauses
+    found: dict[str, list[Query]] = {}
+    for clause in clauses:
+        for column, value in (clause.values or {}).items():
+            found.setdefault(column, []).append(value)
+        for column, inside in clause.inside.items():
+            found.setdefault(column, []).extend(one.value for one in inside)
+    return found

@@ -1,0 +1,204 @@
+"""Predicates between Spark and the kernel.
+
+To Spark (:func:`to_column`): the native half of a read is filtered by Spark, and must keep exactly
+the rows that :func:`tidelake.types.predicate.evaluate` keeps in the merged half. So literals carry
+the column's type and do not depend on the session's time zone; floats are ordered alike on both
+sides (NaN is the largest). A predicate that Spark cannot express exactly gives None: the files
+are then read by the kernel.
+
+From Spark (:func:`from_spark_filters`): what the data source is offered. Filters are only used to
+read less: Spark applies all of them once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from operator import and_, or_
+
+from pyspark.sql import Column
+from pyspark.sql import datasource as ds
+from pyspark.sql import functions as F
+
+from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.types import to_spark_type
+from tidelake.types import DataField, DataType, TypeRoot
+from tidelake.types.predicate import (
+    Always,
+    And,
+    Compare,
+    In,
+    IsNull,
+    Not,
+    NotNull,
+    Or,
+    Predicate,
+    StartsWith,
+    conjoin,
+)
+from tidelake.types.values import from_storage
+
+__all__ = ["from_spark_filters", "to_column"]
+
+NANOS_PER_MICRO = 1000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+_AS_THEY_ARE = frozenset({TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.VARCHAR})
+"""Types whose values are Spark's literals without a cast."""
+_OPERATORS = {
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+
+_OFFERED = {
+    ds.EqualTo: "==",
+    ds.LessThan: "<",
+    ds.LessThanOrEqual: "<=",
+    ds.GreaterThan: ">",
+    ds.GreaterThanOrEqual: ">=",
+}
+
+
+class _InexpressibleError(Exception):
+    """Spark has no expression that keeps the same rows."""
+
+
+def to_column(predicate: Predicate, fields: Sequence[DataField]) -> Column | None:
+    """Give a bound predicate as a Spark condition over columns of the fields' names.
+
+    Returns
+    -------
+    Column or None
+        None where Spark would not keep exactly the same rows.
+    """
+    try:
+        return _column(predicate, {f.name: f.type for f in fields})
+    except _InexpressibleError:
+        return None
+
+
+def _column(predicate: Predicate, types: Mapping[str, DataType]) -> Column:
+    match predicate:
+        case Compare(op, name, value):
+            return _compare(op, name, value, types[name])
+        case In(name, values):
+            if values and None not in values and types[name].root in _AS_THEY_ARE:
+                return F.col(quoted(name)).isin(list(values))
+            parts = [_compare("==", name, value, types[name]) for value in values]
+            return _halved(parts, or_, empty=False)
+        case IsNull(name):
+            return F.col(quoted(name)).isNull()
+        case NotNull(name):
+            return F.col(quoted(name)).isNotNull()
+        case StartsWith(name, prefix):
+            return F.startswith(F.col(quoted(name)), F.lit(prefix))
+        case And(parts):
+            return _halved([_column(p, types) for p in parts], and_, empty=True)
+        case Or(parts):
+            return _halved([_column(p, types) for p in parts], or_, empty=False)
+        case Not(part):
+            return ~_column(part, types)
+        case Always(value):
+            return F.lit(value)
+        case _:
+            raise _InexpressibleError
+
+
+def _halved(
+    parts: Sequence[Column], join: Callable[[Column, Column], Column], *, empty: bool
+) -> Column:
+    """AND or OR, halved again and again: Spark's stack is as deep as a condition is."""
+    if len(parts) <= 1:
+        return parts[0] if parts else F.lit(empty)
+    middle = len(parts) // 2
+    left, right = (_halved(half, join, empty=empty) for half in (parts[:middle], parts[middle:]))
+    return join(left, right)
+
+
+def _compare(op: str, name: str, value: object, data_type: DataType) -> Column:
+    column = F.col(quoted(name))
+    compared: Column = _OPERATORS[op](column, _literal(value, data_type))
+    return compared
+
+
+def _literal(value: object, data_type: DataType) -> Column:
+    """A storage value as a Spark literal of the column's type."""
+    root = data_type.root
+    if value is None:
+        raise _InexpressibleError
+    if root is TypeRoot.DATE:
+        return F.date_from_unix_date(F.lit(value))
+    if root in _TIMESTAMPS:
+        micros, rest = divmod(_integer(value), NANOS_PER_MICRO)
+        if rest:
+            raise _InexpressibleError
+        return _timestamp_literal(micros, root)
+    if root is TypeRoot.DECIMAL:
+        return F.lit(str(from_storage(value, data_type))).cast(to_spark_type(data_type))
+    if root is TypeRoot.TIME:
+        raise _InexpressibleError
+    if root in _AS_THEY_ARE:
+        return F.lit(value)  # a cast is seven calls to the JVM
+    return F.lit(value).cast(to_spark_type(data_type))
+
+
+def _integer(value: object) -> int:
+    assert isinstance(value, int), f"{value!r} is no storage value of a timestamp"
+    return value
+
+
+def _timestamp_literal(micros: int, root: TypeRoot) -> Column:
+    if root is TypeRoot.TIMESTAMP_LTZ:
+        return F.timestamp_micros(F.lit(micros).cast("bigint"))
+    try:
+        moment = EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        raise _InexpressibleError from None
+    text = moment.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+    return F.expr(f"TIMESTAMP_NTZ '{text}'")
+
+
+def from_spark_filters(
+    filters: Sequence[ds.Filter], fields: Sequence[DataField]
+) -> Predicate | None:
+    """Give the filters that Spark offers a data source as one predicate, not yet bound.
+
+    Filters that the kernel would understand differently, or does not know, are left out: the
+    predicate keeps at least the rows that Spark keeps.
+    """
+    types = {f.name: f.type for f in fields}
+    parts = [p for p in (_from_spark(f, types) for f in filters) if p is not None]
+    return conjoin(parts)
+
+
+def _from_spark(offered: ds.Filter, types: Mapping[str, DataType]) -> Predicate | None:
+    path: tuple[str, ...] = getattr(offered, "attribute", ())
+    if len(path) != 1 or path[0] not in types:
+        return None
+    name = path[0]
+    match offered:
+        case ds.IsNull():
+            return IsNull(name)
+        case ds.IsNotNull():
+            return NotNull(name)
+        case ds.StringStartsWith():
+            return StartsWith(name, offered.value)
+        case ds.In():
+            known = tuple(v for v in offered.value if v is not None)
+            alike = all(_same_meaning(v, types[name]) for v in known)
+            return In(name, known) if alike else None
+        case _ if type(offered) in _OFFERED and _same_meaning(offered.value, types[name]):
+            return Compare(_OFFERED[type(offered)], name, offered.value)
+        case _:
+            return None
+
+
+def _same_meaning(value: object, data_type: DataType) -> bool:
+    """Whether the kernel takes a literal of Spark's for the same value, and compares it alike."""
+    if isinstance(value, datetime):
+        return (value.tzinfo is not None) == (data_type.root is TypeRoot.TIMESTAMP_LTZ)
+    return value is not None

@@ -1,0 +1,212 @@
+"""From a query's columns to a table's, by the rules of SQL's store assignment.
+
+A number goes into a column of numbers: a fraction is cut off where the column has none, digits
+behind a decimal's last are rounded, and a number beyond the column's range is an error that names
+table, column and value. A text into a number, or a number into a date, is refused: the query must
+say how (Spark's ``storeAssignmentPolicy = ANSI``). INSERT gives columns by their place
+(:func:`assigned`), UPDATE and MERGE by their names (:func:`assigned_values`); both by
+:func:`stored`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as st
+
+from tidelake.errors import InvalidInputError
+from tidelake.spark.error_wire import error_from_text, error_to_text
+from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.types import to_spark_type
+from tidelake.sql.syntax.insert_columns import check_count, out_of_range, wrong_type
+from tidelake.types import DataField
+
+__all__ = ["assigned", "assigned_values", "out_of_range_error", "stored"]
+
+Key = TypeVar("Key", bound=Hashable)
+
+_DATES = (st.DateType, st.TimestampType, st.TimestampNTZType)
+_WHOLE_DIGITS = {
+    st.ByteType: 3,
+    st.ShortType: 5,
+    st.IntegerType: 10,
+    st.LongType: 19,
+}
+"""Of the largest number of each type."""
+_VALUE = "\N{REPLACEMENT CHARACTER}"
+_RAISED = re.compile(r'\{"class": "InvalidInputError".*?"kind": "value_range".*?\}\}', re.DOTALL)
+
+
+def assigned(frame: DataFrame, targets: Sequence[DataField], *, table: str) -> DataFrame:
+    """A query's rows under the names and in the types of the columns they go to.
+
+    Raises
+    ------
+    InvalidInputError
+        Columns are too few or too many, or a type does not go into another.
+    """
+    check_count(len(frame.columns), targets, table=table)
+    places = [f"c{number}" for number in range(len(targets))]
+    columns: list[Column] = []
+    types = [field.dataType for field in frame.schema.fields]
+    for place, source, target in zip(places, types, targets, strict=True):
+        columns.append(stored(F.col(place), source, target, table=table).alias(target.name))
+    return frame.toDF(*places).select(*columns)
+
+
+def assigned_values(
+    rows: DataFrame, values: Mapping[Key, Column], targets: Mapping[Key, DataField], *, table: str
+) -> dict[Key, Column]:
+    """New values in the types of the columns they go to.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Rows like those that the values are of, perhaps none: they say the values' types.
+    values : mapping to Column
+        The values.
+    targets : mapping to DataField
+        By the same keys, where they go: the name is what messages call it.
+    table : str
+        For messages.
+
+    Raises
+    ------
+    InvalidInputError
+        A type does not go into another; ``column`` in its context is the target's name.
+    """
+    if not values:
+        return {}
+    schema = rows.select(*(v.alias(f"c{n}") for n, v in enumerate(values.values()))).schema
+    made: dict[Key, Column] = {}
+    for (key, value), found in zip(values.items(), schema.fields, strict=True):
+        target = targets[key]
+        wanted = to_spark_type(target.type, column=target.name, table=table)
+        value, source = _in_order(value, found.dataType, wanted)
+        made[key] = stored(value, source, target, table=table)
+    return made
+
+
+def _in_order(
+    value: Column, source: st.DataType, wanted: st.DataType
+) -> tuple[Column, st.DataType]:
+    """A struct with its fields in the order of the column's, where the names are the same."""
+    if not isinstance(source, st.StructType) or not isinstance(wanted, st.StructType):
+        return value, source
+    own = {f.name.casefold(): f for f in source.fields}
+    names = [f.name.casefold() for f in wanted.fields]
+    if len(own) != len(source.fields) or set(own) != set(names):
+        return value, source
+    olds = [own[name] for name in names]
+    parts = [
+        _in_order(value.getField(before.name), before.dataType, field.dataType)
+        for before, field in zip(olds, wanted.fields, strict=True)
+    ]
+    if olds == source.fields and all(
+        kind == before.dataType for before, (_, kind) in zip(olds, parts, strict=True)
+    ):
+        return value, source
+    named = list(zip(wanted.names, parts, strict=True))
+    struct = F.struct(*(part.alias(name) for name, (part, _) in named))
+    made = st.StructType([st.StructField(name, kind) for name, (_, kind) in named])
+    return F.when(value.isNotNull(), struct), made
+
+
+def stored(value: Column, source: st.DataType, target: DataField, *, table: str) -> Column:
+    """A value of one type in the type of a column.
+
+    Raises
+    ------
+    InvalidInputError
+        The type does not go into the column's. A number beyond the column's range is found when
+        rows are written: :func:`out_of_range_error` makes the error of what Spark raises then.
+    """
+    wanted = to_spark_type(target.type, column=target.name, table=table)
+    if source == wanted:
+        return value
+    if not goes_into(source, wanted):
+        raise wrong_type(
+            target,
+            given=source.simpleString(),
+            cast_to=wanted.simpleString().upper(),
+            table=table,
+        )
+    if not _may_be_out_of_range(source, wanted):
+        return value.cast(wanted)
+    error = error_to_text(out_of_range(target, _VALUE, table=table))
+    before, after = error.split(json.dumps(_VALUE).strip('"'))
+    said = F.concat(F.lit(before), value.cast("string"), F.lit(after))
+    # a null is a null, and no error
+    return F.coalesce(value.try_cast(wanted), F.when(value.isNotNull(), F.raise_error(said)))
+
+
+def out_of_range_error(said: str) -> InvalidInputError | None:
+    """The error of a value that :func:`stored` refused, from what Spark says of it."""
+    found = _RAISED.search(said)
+    if found is None:
+        return None
+    error = error_from_text(found[0])
+    assert isinstance(error, InvalidInputError), "written by us"
+    return error
+
+
+def _may_be_out_of_range(source: st.DataType, wanted: st.DataType) -> bool:
+    """Whether some numbers of one type are beyond another's range."""
+    if not isinstance(source, st.NumericType) or not isinstance(wanted, st.NumericType):
+        return False
+    if isinstance(wanted, (st.FloatType, st.DoubleType)):
+        return False  # infinity takes what is too large, as in Spark
+    if isinstance(source, (st.FloatType, st.DoubleType)):
+        return True
+    if isinstance(wanted, st.DecimalType):
+        # rounding may carry: 9.95 is 10.0 with one digit behind the point
+        carries = isinstance(source, st.DecimalType) and source.scale > wanted.scale
+        return _digits(source) + carries > _digits(wanted)
+    if isinstance(source, st.DecimalType):
+        return _digits(source) >= _digits(wanted)
+    return _digits(source) > _digits(wanted)
+
+
+def _digits(number: st.DataType) -> int:
+    """Digits before the point of the largest number of a type that is exact."""
+    if isinstance(number, st.DecimalType):
+        return number.precision - number.scale
+    return _WHOLE_DIGITS[type(number)]
+
+
+def goes_into(source: st.DataType, target: st.DataType) -> bool:
+    """Whether the ANSI rules assign one type to another without a cast in the query."""
+    if isinstance(source, st.NullType) or source == target:
+        return True
+    if isinstance(source, st.ArrayType) and isinstance(target, st.ArrayType):
+        return goes_into(source.elementType, target.elementType)
+    if isinstance(source, st.MapType) and isinstance(target, st.MapType):
+        return goes_into(source.keyType, target.keyType) and goes_into(
+            source.valueType, target.valueType
+        )
+    if isinstance(source, st.StructType) and isinstance(target, st.StructType):
+        return len(source) == len(target) and all(
+            goes_into(a.dataType, b.dataType)
+            for a, b in zip(source.fields, target.fields, strict=True)
+        )
+    if isinstance(source, st.NumericType) and isinstance(target, st.NumericType):
+        return True
+    if isinstance(source, _DATES) and isinstance(target, _DATES):
+        return True
+    if isinstance(source, st.TimeType) and isinstance(target, st.TimeType):
+        return True
+    if isinstance(target, st.StringType):
+        return isinstance(source, st.AtomicType) and not isinstance(source, st.BinaryType)
+    return isinstance(source, st.StringType) and isinstance(target, st.StringType)
+
+
+def with_columns(frame: DataFrame, values: dict[str, Column]) -> DataFrame:
+    """A DataFrame with more columns, of any name."""
+    return frame.select(
+        *(F.col(quoted(c)) for c in frame.columns), *(v.alias(n) for n, v in values.items())
+    )

@@ -1,0 +1,112 @@
+"""New values of fields inside a column: the column made anew around them.
+
+``SET place.city = 'Bonn'`` gives the struct ``place`` anew: of its fields the one that is set, and
+all others as they are. Of a struct that is null the other fields are null, as by Paimon on Spark: a
+field that is set is there afterwards. Several fields of one column are set at once, and every
+expression sees the old row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidelake.errors import InvalidInputError, UnsupportedError, near_names
+from tidelake.spark.expression.store_assignment import assigned_values
+from tidelake.spark.expression.types import to_spark_type
+from tidelake.types import DataField, DataType, TypeRoot
+
+__all__ = ["FieldColumn", "with_fields"]
+
+FieldColumn = tuple[tuple[str, ...], Column]
+"""The names of the fields below a column, and the new value."""
+
+
+def with_fields(
+    rows: DataFrame, old: Column, field: DataField, given: Sequence[FieldColumn], *, table: str
+) -> Column:
+    """A column with new values of some of its fields.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Rows like those that the values are of, perhaps none: they say the values' types.
+    old : Column
+        The column, in these rows.
+    field : DataField
+        What it is in the table.
+    given : sequence of FieldColumn
+        None of them holds another.
+    table : str
+        For messages.
+
+    Returns
+    -------
+    Column
+        Of the column's own type.
+
+    Raises
+    ------
+    InvalidInputError, UnsupportedError
+        There is no such field, or a value does not go into it; the column is named.
+    """
+    columns: dict[tuple[str, ...], Column] = {}
+    targets: dict[tuple[str, ...], DataField] = {}
+    for path, value in given:
+        names, kind = _resolved(field, path, table)
+        columns[names] = value
+        targets[names] = replace(field, name=".".join((field.name, *names)), type=kind)
+    try:
+        values = assigned_values(rows, columns, targets, table=table)
+    except InvalidInputError as error:
+        context = {**error.context, "column": field.name}
+        raise InvalidInputError(error.message, kind=error.kind, **context) from error
+    made = _made(old, field.type, values)
+    return made.cast(to_spark_type(field.type, column=field.name, table=table))
+
+
+def _resolved(
+    field: DataField, path: Sequence[str], table: str
+) -> tuple[tuple[str, ...], DataType]:
+    """A field's own names and its type; names are told without regard to case."""
+    names: list[str] = []
+    found = field.type
+    for part in path:
+        above = ".".join((field.name, *names))
+        if found.root is not TypeRoot.ROW:
+            message = (
+                f"'{above}' of table '{table}' is {found}, which has no fields to be set: set it"
+                " whole."
+            )
+            raise UnsupportedError(message, kind="column_field", table=table, column=field.name)
+        own = [name for _, name in found.child_fields]
+        alike = [n for n in own if n == part] or [n for n in own if n.lower() == part.lower()]
+        if len(alike) != 1:
+            message = (
+                f"'{above}' of table '{table}' has no field '{part}'.{near_names(part, own)}"
+                f" They are: {', '.join(own)}."
+            )
+            raise InvalidInputError(message, kind="column_field", table=table, column=field.name)
+        names.append(alike[0])
+        found = found.children[own.index(alike[0])]
+    return tuple(names), found
+
+
+def _made(old: Column, kind: DataType, values: Mapping[tuple[str, ...], Column]) -> Column:
+    below: dict[str, dict[tuple[str, ...], Column]] = {}
+    for path, value in values.items():
+        below.setdefault(path[0], {})[path[1:]] = value
+    columns = []
+    for (_, name), child in zip(kind.child_fields, kind.children, strict=True):
+        own, before = below.get(name), old.getField(name)
+        if own is None:
+            new = before
+        elif () in own:
+            new = own[()]
+        else:
+            new = _made(before, child, own)
+        columns.append(new.alias(name))
+    return F.struct(*columns)

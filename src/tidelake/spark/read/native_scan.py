@@ -1,0 +1,276 @@
+"""The native half of a read: data files through Spark's own Parquet scan.
+
+1. A file is *native* if Spark reads from it the very rows that the kernel would: Parquet, a path
+   without characters that Spark takes for a pattern, a name that it does not skip, and columns
+   whose types are the table's or widen without loss to them.
+2. Native files are grouped by how their columns map to the table's (one group per schema version,
+   as a rule). Each group is one scan: the file's own schema given, nothing inferred, then renamed
+   and cast by a select. A column that the file's schema lacks is null. Where files hold deletes,
+   the scan keeps the rows of other kinds; where newer runs replace rows of theirs, the others
+   (:mod:`tidelake.spark.read.replaced_rows`).
+3. The predicate is applied again by Spark, which pushes it into the row groups.
+
+Files have all their columns inside, those of the partition too; Spark's partition discovery does
+not run on explicit files with an explicit schema. Measured: `docs/spark.md`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidelake.format import KIND_FIELD
+from tidelake.metadata.data_file import DataFileMeta
+from tidelake.scan import ReadContext, Split
+from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.types import spark_schema, to_spark_type
+from tidelake.spark.read.replaced_rows import FILES_COUNT_MAX, is_visible
+from tidelake.types import DataField, DataType, RowKind, TypeRoot
+
+__all__ = ["NativeFiles", "NativeGroup", "native_frame"]
+
+PATTERN_CHARACTERS = frozenset("[]{}*?\\:^")
+SKIPPED_PREFIXES = ("_", ".")
+SKIPPED_SUFFIX = "_COPYING_"
+FRACTION_DIGITS_MAX = 6
+METADATA_COLUMN = "_metadata"
+_ONLY_KERNEL = frozenset({TypeRoot.TIME, TypeRoot.VARIANT})
+_INTEGERS = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
+_TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+_BYTES = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
+_TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+
+_READ_OPTIONS = {
+    # wrong rows are worse than an error, whatever the session says
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "mergeSchema": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+}
+
+SourceFields = tuple[DataField | None, ...]
+"""For each wanted column the file's own field; None where the file has none."""
+
+LIVE_KINDS = (int(RowKind.INSERT), int(RowKind.UPDATE_AFTER))
+
+
+@dataclass(frozen=True, slots=True)
+class NativeGroup:
+    """Files that one native scan reads.
+
+    Parameters
+    ----------
+    source : tuple of (DataField or None)
+        The files' own fields, one per wanted column.
+    paths : tuple of str
+        The files.
+    live_only : bool
+        Whether the files may hold deletes, which are to be left out.
+    overlays : tuple of Split
+        Where newer runs replace rows of these files: for each file a split of it and of those runs.
+    """
+
+    source: SourceFields
+    paths: tuple[str, ...]
+    live_only: bool = False
+    overlays: tuple[Split, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _OverlaidFiles:
+    """Files of one scan under newer runs: few, and of different sizes."""
+
+    paths: dict[int, str]
+    overlays: list[Split]
+
+    def has_room(self, file: DataFileMeta) -> bool:
+        return len(self.paths) < FILES_COUNT_MAX and file.file_size_bytes not in self.paths
+
+
+class NativeFiles:
+    """Collects the files of one scan that Spark may read, in groups.
+
+    Parameters
+    ----------
+    context : ReadContext
+        The table.
+    fields : sequence of DataField
+        The columns needed.
+    case_sensitive : bool
+        Whether the session tells ``a`` from ``A``.
+    """
+
+    def __init__(
+        self, context: ReadContext, fields: Sequence[DataField], *, case_sensitive: bool
+    ) -> None:
+        self._context = context
+        self._fields = tuple(fields)
+        self._clear = case_sensitive or _names_differ(context, fields)
+        self._sources: dict[int, SourceFields | None] = {}
+        self._paths: dict[tuple[SourceFields, bool], list[str]] = {}
+        self._overlaid: dict[tuple[SourceFields, bool], list[_OverlaidFiles]] = {}
+
+    def readable(self, split: Split, file: DataFileMeta, *, with_metadata: bool = False) -> bool:
+        """Whether Spark reads the file as the kernel does, and, if asked, rows' positions too."""
+        path = self._context.paths.data_file(split.partition, split.bucket, file)
+        source = self._source(file) if self._clear and _readable_path(path) else None
+        if source is None:
+            return False
+        names = [f.name.lower() for f in source if f is not None]
+        return not (with_metadata and METADATA_COLUMN in names)
+
+    def add(self, split: Split, file: DataFileMeta, *, live_only: bool = False) -> None:
+        """Have a file read. Requires: it is readable."""
+        source = self._source(file)
+        assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
+        path = self._context.paths.data_file(split.partition, split.bucket, file)
+        self._paths.setdefault((source, live_only), []).append(path)
+
+    def add_overlaid(
+        self, split: Split, file: DataFileMeta, newer: Sequence[Sequence[DataFileMeta]]
+    ) -> None:
+        """Have those rows of a file read that no run of `newer` replaces. Requires: readable."""
+        source = self._source(file)
+        assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
+        path = self._context.paths.data_file(split.partition, split.bucket, file)
+        overlay = replace(split, sections=(((file,), *newer),))
+        scans = self._overlaid.setdefault((source, file.delete_row_count != 0), [])
+        scan = next((s for s in scans if s.has_room(file)), None)
+        if scan is None:
+            scan = _OverlaidFiles({}, [])
+            scans.append(scan)
+        scan.paths[file.file_size_bytes] = path
+        scan.overlays.append(overlay)
+
+    def groups(self) -> list[NativeGroup]:
+        """What was added, one group per scan."""
+        plain = [
+            NativeGroup(source, tuple(paths), live_only)
+            for (source, live_only), paths in self._paths.items()
+        ]
+        overlaid = [
+            NativeGroup(source, tuple(scan.paths.values()), live_only, tuple(scan.overlays))
+            for (source, live_only), scans in self._overlaid.items()
+            for scan in scans
+        ]
+        return plain + overlaid
+
+    def _source(self, file: DataFileMeta) -> SourceFields | None:
+        """The file's own fields for the wanted columns; None where Spark may not read them."""
+        if file.schema_id not in self._sources:
+            schema = self._context.file_schema(file.schema_id, file_name=file.file_name)
+            by_id = {f.id: f for f in schema.fields}
+            source = tuple(by_id.get(f.id) for f in self._fields)
+            readable = any(s is not None for s in source) and all(
+                _is_native(s, f) for s, f in zip(source, self._fields, strict=True)
+            )
+            self._sources[file.schema_id] = source if readable else None
+        return self._sources[file.schema_id]
+
+
+def _is_native(source: DataField | None, field: DataField) -> bool:
+    if not field.type.nullable and (source is None or source.type.nullable):
+        return False  # the kernel refuses nulls of older days
+    return source is None or (_read_alike(source.type) and _widens(source.type, field.type))
+
+
+def native_frame(
+    spark: SparkSession,
+    context: ReadContext,
+    group: NativeGroup,
+    fields: Sequence[DataField],
+    condition: Column | None,
+) -> DataFrame:
+    """One native scan.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where.
+    context : ReadContext
+        The table.
+    group : NativeGroup
+        The files.
+    fields : sequence of DataField
+        The columns needed; the frame has them, in order.
+    condition : Column, optional
+        Over these columns.
+    """
+    own = [f for f in group.source if f is not None]
+    if group.live_only:
+        own.append(KIND_FIELD)
+    frame = spark.read.schema(spark_schema(own)).options(**_READ_OPTIONS).parquet(*group.paths)
+    if group.overlays:
+        frame = frame.filter(is_visible(spark, frame, context, group.overlays))
+    if group.live_only:
+        frame = frame.filter(F.col(KIND_FIELD.name).isin(*LIVE_KINDS))
+    pairs = list(zip(group.source, fields, strict=True))
+    if group.live_only or any(s is None or _changed(s, f) for s, f in pairs):
+        frame = frame.select(*(_mapped(s, f) for s, f in pairs))
+    return frame if condition is None else frame.filter(condition)
+
+
+def _changed(source: DataField, field: DataField) -> bool:
+    return source.name != field.name or to_spark_type(source.type) != to_spark_type(field.type)
+
+
+def _mapped(source: DataField | None, field: DataField) -> Column:
+    if source is not None and not _changed(source, field):
+        return F.col(quoted(source.name))
+    column = F.lit(None) if source is None else F.col(quoted(source.name))
+    return column.cast(to_spark_type(field.type)).alias(field.name)
+
+
+def _readable_path(path: str) -> bool:
+    name = posixpath.basename(path)
+    return (
+        name.endswith(".parquet")
+        and not name.startswith(SKIPPED_PREFIXES)
+        and SKIPPED_SUFFIX not in name
+        and not PATTERN_CHARACTERS & set(path)
+    )
+
+
+def _names_differ(context: ReadContext, fields: Sequence[DataField]) -> bool:
+    """Whether names stay distinct when case is ignored, in all schemas."""
+    schemas = [[f.name for f in schema.fields] for schema in context.schemas.values()]
+    return all(
+        len({name.lower() for name in names}) == len(names)
+        for names in (*schemas, [f.name for f in fields])
+    )
+
+
+def _read_alike(data_type: DataType) -> bool:
+    """Whether Spark reads a column of the type as the kernel does."""
+    if data_type.root in _TIMESTAMPS:
+        return (data_type.precision or 0) <= FRACTION_DIGITS_MAX
+    if data_type.root is TypeRoot.ROW:
+        names = [name.lower() for _, name in data_type.child_fields]
+        if len(set(names)) != len(names):
+            return False  # which of them Spark means depends on the session
+    return data_type.root not in _ONLY_KERNEL and all(map(_read_alike, data_type.children))
+
+
+def _widens(source: DataType, target: DataType) -> bool:
+    """Whether every value of the source type is one of the target's, and a cast keeps it."""
+    if source.is_nested or target.is_nested:
+        # Spark finds the fields of a struct by name; what was altered inside, the kernel reads
+        return source.as_nullable() == target.as_nullable()
+    if source.root is target.root:
+        if source.root is TypeRoot.DECIMAL or source.root in _TIMESTAMPS:
+            return (source.precision, source.scale) == (target.precision, target.scale)
+        if source.root in {TypeRoot.CHAR, TypeRoot.BINARY}:  # a longer one is filled up
+            return source.length == target.length
+        return (source.length or 0) <= (target.length or 0)
+    if source.root in _INTEGERS and target.root in _INTEGERS:
+        return _INTEGERS.index(source.root) < _INTEGERS.index(target.root)
+    return (source.root, target.root) in {
+        (TypeRoot.FLOAT, TypeRoot.DOUBLE),
+        (TypeRoot.CHAR, TypeRoot.VARCHAR),
+        (TypeRoot.BINARY, TypeRoot.VARBINARY),
+    } and (source.length or 0) <= (target.length or 0)

@@ -1,0 +1,192 @@
+"""Parts a planned read into what Spark scans itself and what the kernel merges.
+
+1. Raw splits: native, file by file; a file with a deletion vector is the kernel's.
+2. A section with a single run: every key is there once, so no merge is needed; native, and deletes
+   are left out by their kind.
+3. A section whose oldest run is much larger than all newer ones (a compacted bucket with a few
+   fresh commits): the large run is native, without the rows that the newer runs replace
+   (:mod:`tidelake.spark.read.replaced_rows`). The newer runs are a section of their own.
+4. Everything else: merged by the kernel.
+
+Rule 3 asks that whatever the newer runs hold for a key wins: engine deduplicate without sequence
+fields, deletes that count, and every sequence number of the newer runs above every one of the large
+run (two writers at once may break that). It is for reads of many rows and several columns: finding
+the replaced rows is a Spark job of its own. 5 M rows under 2 % newer ones, six columns, CPU against
+a plain scan: 1.44 x, where the merge in Python took 1.71 x in the same minutes; for one column the
+merge is cheaper.
+
+Tried and left out: to hide the keys of the newer runs by a broadcast anti-join. 5 M rows under 2 %
+newer ones, CPU against a plain scan: 1.4 to 1.6 x for six columns and 2.6 x for one, where the
+merge in Python took 1.4 to 1.7 x and 2.1 x; a probe of the hash table costs 0.2 us a row, the
+broadcast half a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tidelake.merge import MergeSpec
+from tidelake.merge.spec import DEDUPLICATE
+from tidelake.metadata.data_file import DataFileMeta
+from tidelake.scan import ReadContext, Section, Split
+from tidelake.spark.read.native_scan import NativeFiles, NativeGroup
+from tidelake.types import DataField
+
+__all__ = ["Halves", "part"]
+
+
+@dataclass(frozen=True, slots=True)
+class OverlayRule:
+    """When a large run is scanned by Spark under a few newer rows.
+
+    Parameters
+    ----------
+    rows_min : int
+        Rows that the large runs of a read must have together: below, a merge costs less than one
+        more Spark job.
+    rows_max : int
+        Rows that they may have: each is a bit that the driver holds and every task is given.
+    times_newer_min : int
+        How many times as many rows a large run must have as the newer runs together.
+    files_max : int
+        Files that they may have: a scan for every 16.
+    columns_min : int
+        Columns that a read must want: what each costs on its way from Python to the JVM is saved,
+        and the positions cost as much as two or three of them.
+    """
+
+    rows_min: int = 500_000
+    rows_max: int = 1 << 28
+    times_newer_min: int = 4
+    files_max: int = 256
+    columns_min: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """A read, parted.
+
+    Parameters
+    ----------
+    native : list of NativeGroup
+        Files that Spark scans.
+    merged : list of Split
+        For the kernel.
+    """
+
+    native: list[NativeGroup]
+    merged: list[Split]
+
+
+def part(
+    context: ReadContext,
+    splits: Sequence[Split],
+    fields: Sequence[DataField],
+    *,
+    case_sensitive: bool,
+    rule: OverlayRule | None = None,
+) -> Halves:
+    """Part the splits of one plan.
+
+    Parameters
+    ----------
+    context : ReadContext
+        The table.
+    splits : sequence of Split
+        Of one plan.
+    fields : sequence of DataField
+        The columns needed, those of the predicate included.
+    case_sensitive : bool
+        Whether the session tells ``a`` from ``A``.
+    rule : OverlayRule, optional
+        When rule 3 applies.
+
+    Notes
+    -----
+    Runs on the driver. Pure.
+    """
+    native = NativeFiles(context, fields, case_sensitive=case_sensitive)
+    rule = rule or OverlayRule()
+    overlaid = frozenset[str]()
+    if len(fields) >= rule.columns_min:
+        overlaid = _overlaid(context, native, splits, rule)
+    merged = [left for split in splits for left in _take(native, split, overlaid)]
+    return Halves(native.groups(), merged)
+
+
+def _overlaid(
+    context: ReadContext, native: NativeFiles, splits: Sequence[Split], rule: OverlayRule
+) -> frozenset[str]:
+    """Names of the files of rule 3's large runs."""
+    if not context.schema.primary_keys:
+        return frozenset()
+    spec = MergeSpec.of(context.schema, context.options)
+    if spec.engine != DEDUPLICATE or spec.sequence_columns or spec.ignore_delete:
+        return frozenset()
+    found = [
+        section
+        for split in splits
+        if not split.raw
+        for section in split.sections
+        if _newer_wins(section, rule)
+        and not split.deletions
+        and all(native.readable(split, f, with_metadata=True) for f in section[0])
+    ]
+    files_count = sum(len(section[0]) for section in found)
+    rows_count = sum(_rows_count(section[:1]) for section in found)
+    if files_count > rule.files_max or not rule.rows_min <= rows_count <= rule.rows_max:
+        return frozenset()
+    return frozenset(f.file_name for section in found for f in section[0])
+
+
+def _newer_wins(section: Section, rule: OverlayRule) -> bool:
+    """Whether the oldest run is large, and loses every key that another has."""
+    oldest, *newer = section
+    return (
+        bool(newer)
+        and _rows_count([oldest]) >= rule.times_newer_min * _rows_count(newer)
+        and max(f.max_sequence_number for f in oldest)
+        < min(f.min_sequence_number for run in newer for f in run)
+    )
+
+
+def _rows_count(runs: Sequence[Sequence[DataFileMeta]]) -> int:
+    return sum(f.row_count for run in runs for f in run)
+
+
+def _take(native: NativeFiles, split: Split, overlaid: frozenset[str]) -> Iterator[Split]:
+    """Give Spark what it may scan of a split; what is left is for the kernel."""
+    if split.raw:
+        left = tuple(
+            f
+            for f in split.files
+            if f.file_name in split.deletions or not native.readable(split, f)
+        )
+        for file in split.files:
+            if file not in left:
+                native.add(split, file)
+        if left:
+            yield split.part(((left,),))
+        return
+    rest: list[Section] = []
+    for section in split.sections:
+        above = section
+        if section[0][0].file_name in overlaid:
+            oldest, above = section[0], section[1:]
+            for file in oldest:
+                native.add_overlaid(split, file, above)
+        if not _take_section(native, split, above):
+            rest.append(above)
+    if rest:
+        yield split.part(tuple(rest))
+
+
+def _take_section(native: NativeFiles, split: Split, section: Section) -> bool:
+    if len(section) != 1:
+        return False
+    if any(f.file_name in split.deletions or not native.readable(split, f) for f in section[0]):
+        return False
+    for file in section[0]:
+        native.add(split, file, live_only=file.delete_row_count != 0)
+    return True

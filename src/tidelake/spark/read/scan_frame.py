@@ -1,0 +1,315 @@
+"""A planned read as a DataFrame: native scans of raw files, ``mapInArrow`` over merging splits.
+
+1. The driver plans (:meth:`tidelake.table.Table.scan`): snapshot, pruned files, splits.
+2. What needs no merge goes to Spark's own Parquet scan (:mod:`tidelake.spark.read.native_split`,
+   :mod:`tidelake.spark.read.native_scan`); its rows never meet Python.
+3. The other splits travel to the executors as bytes, packed into tasks of even weight. A task reads
+   and merges its splits and gives Arrow batches of the wanted columns.
+4. The DataFrame is the union of both.
+
+Spark's optimiser cannot look into ``mapInArrow``: columns and filter must be said when the
+DataFrame is made, or whole rows cross from Python to the JVM (5 times the cost of a 2-column
+query).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from tidelake.options import Options, declared
+from tidelake.scan import (
+    LocatedRows,
+    ReadContext,
+    Split,
+    check_located,
+    read_split,
+    split_from_bytes,
+    split_to_bytes,
+)
+from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.filter import to_column
+from tidelake.spark.expression.types import spark_schema, to_spark_arrow
+from tidelake.spark.read.native_scan import native_frame
+from tidelake.spark.read.native_split import Halves, part
+from tidelake.spark.sessions.session import parallelism
+from tidelake.table.read.table_scan import TableScan
+from tidelake.table.system.row_views import ViewScan
+from tidelake.types import DataField
+from tidelake.types.predicate import Predicate, columns_of
+
+__all__ = [
+    "SplitTask",
+    "Weighed",
+    "frame_of",
+    "located_frame_of",
+    "pack_tasks",
+    "packed_splits",
+    "read_task",
+    "spark_batches",
+    "split_batches",
+    "view_frame_of",
+]
+
+INFERRED_TASKS_MAX = 1024
+"""Paimon's default of ``scan.infer-parallelism.max``."""
+ROWS_PER_BATCH = 16_384
+"""Rows that cross to the JVM at a time: a batch that fits the cache is read 10 % faster."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitTask:
+    """What one task needs beside its splits. Picklable.
+
+    Parameters
+    ----------
+    context : ReadContext
+        The table.
+    columns : tuple of str
+        The columns wanted.
+    predicate : Predicate, optional
+        Bound; all rows satisfy it.
+    """
+
+    context: ReadContext
+    columns: tuple[str, ...]
+    predicate: Predicate | None
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns wanted."""
+        return self.context.fields(self.columns)
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The rows of a split."""
+        return read_split(self.context, split, columns=self.columns, predicate=self.predicate)
+
+
+class Weighed(Protocol):
+    """What tasks are made of."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the files."""
+        ...
+
+
+W = TypeVar("W", bound=Weighed)
+
+
+class RowsOfSplits(Protocol):
+    """What reads splits on executors: a table's rows, or those of a view of it. Picklable."""
+
+    @property
+    def context(self) -> ReadContext:
+        """The table."""
+        ...
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns wanted."""
+        ...
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The rows of a split."""
+        ...
+
+
+def frame_of(spark: SparkSession, scan: TableScan, *, table: str, exact: bool = True) -> DataFrame:
+    """Give a planned read as a DataFrame.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where it runs.
+    scan : TableScan
+        Without a limit.
+    table : str
+        The table, for messages.
+    exact : bool
+        Rows that the scan's filter does not hold are left out. False where the caller filters the
+        frame again, as the WHERE does that the filter came from: what Spark scans itself it is
+        asked once then, and the columns wanted have those of the filter.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the scan, all nullable.
+
+    Raises
+    ------
+    UnsupportedError
+        A column's type does not exist on Spark.
+
+    Notes
+    -----
+    Runs on the driver; nothing but metadata is read.
+    """
+    wanted = scan.context.fields(scan.columns)
+    schema = spark_schema(wanted, table=table)
+    predicate = scan.predicate if exact else None
+    needed = wanted if predicate is None else _needed(scan, wanted)
+    condition = None if predicate is None else to_column(predicate, needed)
+    if predicate is None or condition is not None:
+        halves = part(
+            scan.context,
+            scan.plan.splits,
+            needed,
+            case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
+        )
+    else:
+        halves = Halves([], list(scan.plan.splits))
+    frames = [
+        native_frame(spark, scan.context, group, needed, condition) for group in halves.native
+    ]
+    if len(needed) > len(wanted):
+        frames = [frame.select(*(quoted(c) for c in scan.columns)) for frame in frames]
+    if halves.merged:
+        task = SplitTask(scan.context, scan.columns, scan.predicate)
+        frames.append(_merged(spark, task, halves.merged, schema))
+    if not frames:
+        return spark.createDataFrame([], schema)
+    frame = reduce(DataFrame.unionAll, frames)
+    most = _tasks_asked(spark, scan.context.options)
+    # what Spark scans itself it cuts by its own settings; too many parts are put together
+    return frame if most is None else frame.coalesce(most)
+
+
+def located_frame_of(
+    spark: SparkSession, scan: TableScan, columns: Sequence[str], *, table: str
+) -> DataFrame:
+    """Give a planned read with metadata columns as a DataFrame: executors read its splits.
+
+    Parameters
+    ----------
+    spark, scan, table
+        As of :func:`frame_of`; the scan's own columns do not count.
+    columns : sequence of str
+        The columns wanted, in order: the table's, and those of
+        :mod:`tidelake.scan.metadata_columns`.
+
+    Raises
+    ------
+    UnsupportedError
+        A file or a row's place in it is asked for, and rows are merged.
+    """
+    check_located(scan.plan.splits, columns, table=table)
+    rows = LocatedRows(scan.context, tuple(columns), scan.predicate)
+    schema = spark_schema(rows.fields, table=table)
+    if not scan.plan.splits:
+        return spark.createDataFrame([], schema)
+    return _merged(spark, rows, scan.plan.splits, schema)
+
+
+def view_frame_of(spark: SparkSession, scan: ViewScan, *, table: str) -> DataFrame:
+    """Give a planned read of a view as a DataFrame: executors read its splits.
+
+    Parameters
+    ----------
+    spark, scan, table
+        As of :func:`frame_of`.
+    """
+    schema = spark_schema(scan.rows.fields, table=table)
+    if not scan.plan.splits:
+        return spark.createDataFrame([], schema)
+    return _merged(spark, scan.rows, scan.plan.splits, schema)
+
+
+def _merged(
+    spark: SparkSession, task: RowsOfSplits, splits: Sequence[Split], schema: StructType
+) -> DataFrame:
+    """Rows of splits that the kernel reads on the executors."""
+    packed = packed_splits(spark, task.context, splits)
+    blobs = [[split_to_bytes(s) for s in own] for own in packed]
+    return spark.range(0, len(blobs), 1, len(blobs)).mapInArrow(read_task(task, blobs), schema)
+
+
+def packed_splits(spark: SparkSession, context: ReadContext, splits: Sequence[W]) -> list[list[W]]:
+    """Spread splits over as many tasks as the table's options and the session's cores suggest."""
+    cost = context.options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST)
+    most = context.options.get(declared.SOURCE_SPLIT_TARGET_SIZE)
+    count = _tasks_asked(spark, context.options)
+    if count is None and context.options.get(declared.SCAN_INFER_PARALLELISM):
+        count = min(len(splits), INFERRED_TASKS_MAX)
+    if count is None:
+        count = _tasks_count(splits, most=most, cost=cost, cores=parallelism(spark))
+    return pack_tasks(splits, count=count, cost=cost)
+
+
+def _tasks_asked(spark: SparkSession, options: Options) -> int | None:
+    """How many tasks the options want at most; None where they want no number."""
+    asked = options.get(declared.SCAN_PARALLELISM)
+    if asked is None and options.get(declared.SCAN_INFER_PARALLELISM) is False:
+        return parallelism(spark)
+    return asked
+
+
+def read_task(
+    task: RowsOfSplits, blobs: Sequence[Sequence[bytes]]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Give the function that runs on executors: numbers of tasks in, their rows out."""
+
+    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        fields = task.fields
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                for blob in blobs[number]:
+                    yield from split_batches(task, split_from_bytes(blob), fields)
+
+    # EXPLAIN shows it; and whoever is about to drop the table sees that a plan reads it
+    read.__name__ = f"read {task.context.paths.location}"
+    return read
+
+
+def split_batches(
+    task: RowsOfSplits, split: Split, fields: Sequence[DataField]
+) -> Iterator[pa.RecordBatch]:
+    """Rows of one split in Spark's Arrow types."""
+    return spark_batches(task.read(split), fields)
+
+
+def spark_batches(
+    batches: Iterator[pa.RecordBatch], fields: Sequence[DataField]
+) -> Iterator[pa.RecordBatch]:
+    """Rows in Spark's Arrow types, in pieces that cross to the JVM well."""
+    for batch in batches:
+        typed = to_spark_arrow(batch, fields)
+        for start in range(0, typed.num_rows, ROWS_PER_BATCH):
+            yield typed.slice(start, ROWS_PER_BATCH)
+
+
+def pack_tasks(splits: Sequence[W], *, count: int, cost: int) -> list[list[W]]:
+    """Spread splits over `count` tasks of even weight; each weighs `cost` beside its bytes.
+
+    The heaviest split first, each to the task that has least (at most 4/3 of the best spread).
+    """
+    count = min(count, len(splits))
+    tasks: list[list[W]] = [[] for _ in range(count)]
+    heap = [(0, number) for number in range(count)]
+    for split in sorted(splits, key=lambda s: -s.size_bytes):
+        weight, number = heapq.heappop(heap)
+        tasks[number].append(split)
+        heapq.heappush(heap, (weight + split.size_bytes + cost, number))
+    return tasks
+
+
+def _tasks_count(splits: Sequence[Weighed], *, most: int, cost: int, cores: int) -> int:
+    """Spark's own rule for files: even shares for all cores, within bounds."""
+    total = sum(s.size_bytes + cost for s in splits)
+    share = min(most, max(cost, total // cores))
+    return math.ceil(total / share)
+
+
+def _needed(scan: TableScan, wanted: Sequence[DataField]) -> tuple[DataField, ...]:
+    """The wanted columns, then those that only the predicate looks at."""
+    names = {f.name for f in wanted}
+    looked_at = columns_of(scan.predicate) if scan.predicate is not None else frozenset()
+    return (*wanted, *scan.context.fields(tuple(sorted(looked_at - names))))

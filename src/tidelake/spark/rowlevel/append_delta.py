@@ -1,0 +1,416 @@
+"""Rows of an append table deleted or updated on the executors, in one commit.
+
+1. The driver plans the newest snapshot with the condition, as far as the kernel knows it, and
+   shares the files out: those whose deletion vectors are in one index file, and all of a bucket, to
+   one task.
+2. A task finds the rows of its files: with the kernel's predicate, or all of them, for a condition
+   that is Spark's. Rows travel through Spark's expressions with the number of their file and their
+   ordinal in it.
+3. What comes back are the rows to delete, or their new values. The task writes those, marks the old
+   rows in deletion vectors or, in a table without them, writes the other rows of these files
+   anew, and gives back commit messages (:mod:`tidelake.table.rowlevel.append_delta`).
+4. The driver commits once. Of a task that was tried twice Spark gives the answer of one attempt;
+   files of the others are never referenced. If another commit changed the same files meanwhile, all
+   is done again on the newest snapshot.
+
+Steps 2 and 3 are one stage where Spark's expressions need no shuffle. Where they do (a subquery
+that becomes a join), rows are brought back together by share, so that a file still has one task.
+
+Rows never come to the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as st
+from pyspark.sql.utils import is_remote
+
+from tidelake.errors import InvalidInputError, OutcomeUnknownError, StorageError, TidelakeError
+from tidelake.metadata.data_file import CommitMessage, DataFileMeta
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.options import declared
+from tidelake.scan import (
+    ReadContext,
+    ScanPlan,
+    Split,
+    plan_scan,
+    split_from_bytes,
+    split_to_bytes,
+)
+from tidelake.spark.expression.expression import mapped
+from tidelake.spark.expression.types import spark_schema, to_spark_arrow
+from tidelake.spark.read.scan_frame import ROWS_PER_BATCH, packed_splits
+from tidelake.spark.sessions.session import parallelism
+from tidelake.spark.write.write_frame import result_of
+from tidelake.spark.write.write_task import (
+    ANSWER_SCHEMA,
+    TaskAnswer,
+    answer_rows,
+    for_task,
+    in_task,
+)
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.rowlevel.append_delta import RowChanges, joined_messages
+from tidelake.table.rowlevel.append_rewrite import done_again
+from tidelake.table.rowlevel.row_positions import FoundRows, find_rows, read_found, read_without
+from tidelake.table.write.table_writer import delete_new_files
+from tidelake.table.write.write import UNKNOWN_COUNTS, CommitIdentity, WriteResult, replay_of
+from tidelake.types import RowKind
+from tidelake.types.predicate import Always, Predicate
+
+__all__ = ["ACTION_COLUMN", "FILE_COLUMN", "POSITION_COLUMN", "change_on_spark", "change_once"]
+
+FILE_COLUMN = "_tidelake_file"
+"""The number of a row's file in the plan."""
+POSITION_COLUMN = "_tidelake_position"
+"""A row's ordinal in its file."""
+ACTION_COLUMN = "_tidelake_action"
+"""What becomes of a row, as the number of a row kind: -D, +U, or +I of one that is new."""
+_SHARE_COLUMN = "_tidelake_share"
+_PLACE_COLUMNS = (FILE_COLUMN, POSITION_COLUMN)
+
+Batches = Iterator[pa.RecordBatch]
+Changed = Callable[[DataFrame], DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class FileShare:
+    """Files that one task has to itself.
+
+    Parameters
+    ----------
+    splits : tuple of Split
+        One for each file.
+    size_bytes : int
+        Bytes of the files.
+    """
+
+    splits: tuple[Split, ...]
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowsTask:
+    """What the tasks need. Picklable.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    context : ReadContext
+        How it is read.
+    snapshot : Snapshot
+        What the rows are found in.
+    files : tuple of bytes
+        Of each number the file, as a split of that file alone.
+    shares : tuple of tuple of int
+        The numbers of each task's files.
+    predicate : Predicate
+        Bound: which rows.
+    columns : tuple of str
+        The columns that Spark's expressions want.
+    """
+
+    handle: TableHandle
+    context: ReadContext
+    snapshot: Snapshot
+    files: tuple[bytes, ...]
+    shares: tuple[tuple[int, ...], ...]
+    predicate: Predicate
+    columns: tuple[str, ...]
+
+
+def change_on_spark(
+    spark: SparkSession,
+    handle: TableHandle,
+    predicate: Predicate | None,
+    changed: Changed | None,
+    *,
+    columns: Sequence[str],
+    identity: CommitIdentity,
+) -> WriteResult:
+    """Delete rows of an append table, or give them new values.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where it runs.
+    handle : TableHandle
+        The table.
+    predicate : Predicate, optional
+        Bound: which rows, as far as the kernel's predicates can say it.
+    changed : callable, optional
+        Takes a DataFrame of rows and gives those of them that are changed: each with its
+        ``_tidelake_file`` and ``_tidelake_position``, and, if it is to stay, with the new values
+        of all columns. Without it the rows are deleted.
+    columns : sequence of str
+        The columns that `changed` looks at.
+    identity : CommitIdentity
+        Who commits.
+
+    Returns
+    -------
+    WriteResult
+        ``rows`` counts the rows deleted or updated.
+
+    Raises
+    ------
+    InvalidInputError
+        A new value does not fit its column, or a row comes twice.
+    ConflictError
+        Others were faster each time; nothing was changed.
+    """
+    if (done := replay_of(handle, identity)) is not None:
+        return done
+    found = Always(value=True) if predicate is None else predicate
+    return done_again(
+        handle,
+        identity,
+        lambda: change_once(spark, handle, found, changed, columns=columns, identity=identity),
+    )
+
+
+def change_once(
+    spark: SparkSession,
+    handle: TableHandle,
+    predicate: Predicate,
+    changed: Changed | None,
+    *,
+    columns: Sequence[str],
+    identity: CommitIdentity,
+    adds_rows: bool = False,
+) -> WriteResult:
+    """Change rows on the newest snapshot, once; see :func:`change_on_spark`.
+
+    Parameters
+    ----------
+    adds_rows : bool
+        Whether `changed` may give new rows beside those that were there. Its rows then say in
+        ``_tidelake_action`` what becomes of them.
+
+    Raises
+    ------
+    ConflictError
+        Others changed the same files meanwhile.
+    """
+    handle.schemas.check_same(handle.schema, table=handle.identifier)
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return WriteResult()
+    plan = plan_scan(
+        handle.read_context(), snapshot, manifests=handle.manifests, predicate=predicate
+    )
+    if not plan.splits and not adds_rows:
+        return WriteResult()
+    task = _task(spark, handle, snapshot, plan, predicate, columns)
+    answer = TaskAnswer.gather(_answers(spark, task, changed).collect())
+    messages = joined_messages(_with_statistics(answer.messages, plan))
+    try:
+        if answer.errors:
+            raise answer.errors[0]
+        if not messages:
+            return WriteResult()
+        committed = handle.committer().commit(
+            messages,
+            user=identity.user,
+            identifier=identity.identifier,
+            base_snapshot_id=snapshot.id,
+        )
+    except OutcomeUnknownError:
+        raise
+    except TidelakeError:
+        # the committer's promise: nothing became visible
+        delete_new_files(handle.fileio, handle.paths, messages)
+        raise
+    return UNKNOWN_COUNTS.of(result_of(committed, answer))
+
+
+def _task(
+    spark: SparkSession,
+    handle: TableHandle,
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    predicate: Predicate,
+    columns: Sequence[str],
+) -> RowsTask:
+    own = for_task(handle)
+    context = own.read_context()
+    files: list[bytes] = []
+    shares: list[tuple[int, ...]] = []
+    marks = handle.options.get(declared.DELETION_VECTORS_ENABLED)
+    for packed in packed_splits(spark, context, _file_shares(plan.splits, marks=marks)):
+        first = len(files)
+        files += [split_to_bytes(split) for share in packed for split in share.splits]
+        shares.append(tuple(range(first, len(files))))
+    return RowsTask(own, context, snapshot, tuple(files), tuple(shares), predicate, tuple(columns))
+
+
+def _file_shares(splits: Sequence[Split], *, marks: bool) -> list[FileShare]:
+    """Files that must be in one task: of a bucket, or with vectors in one index file."""
+    together: dict[object, list[Split]] = {}
+    for split in splits:
+        for file in split.files:
+            alone = split.part((((file,),),))
+            where = split.deletions.get(file.file_name)
+            owner: object = (split.partition, split.bucket)
+            if split.total_buckets <= 0:
+                owner = where.path if marks and where is not None else file.file_name
+            together.setdefault(owner, []).append(alone)
+    return [FileShare(tuple(own), sum(s.size_bytes for s in own)) for own in together.values()]
+
+
+def _answers(spark: SparkSession, task: RowsTask, changed: Changed | None) -> DataFrame:
+    numbers = spark.range(0, len(task.shares), 1, max(1, len(task.shares)))
+    if changed is None:
+        return numbers.mapInArrow(lambda batches: _apply(task, _read(task, batches)), ANSWER_SCHEMA)
+    fields = task.context.fields(task.columns)
+    places = [
+        st.StructField(FILE_COLUMN, st.LongType()),
+        st.StructField(POSITION_COLUMN, st.LongType()),
+    ]
+    schema = st.StructType([*places, *spark_schema(fields, table=task.handle.identifier).fields])
+    rows = changed(numbers.mapInArrow(lambda batches: _read(task, batches), schema))
+    if ACTION_COLUMN in rows.columns or _may_shuffle(rows):
+        rows = _by_share(spark, task, rows)
+    return mapped(rows, lambda batches: _apply(task, batches), ANSWER_SCHEMA)
+
+
+def _by_share(spark: SparkSession, task: RowsTask, rows: DataFrame) -> DataFrame:
+    """The rows of each file in the task that has it; rows that are new anywhere."""
+    share_of = {n: place for place, share in enumerate(task.shares) for n in share}
+    shares = F.lit([share_of[n] for n in range(len(task.files))]).cast("array<int>")
+    share = F.get(shares, F.col(FILE_COLUMN).cast("int"))
+    count = len(task.shares)
+    if ACTION_COLUMN in rows.columns:
+        count = max(count, parallelism(spark))
+        share = F.coalesce(share, F.pmod(F.monotonically_increasing_id(), F.lit(count)).cast("int"))
+    return (
+        rows.withColumn(_SHARE_COLUMN, share)
+        .repartitionById(count, F.col(_SHARE_COLUMN))
+        .drop(_SHARE_COLUMN)
+    )
+
+
+def _may_shuffle(rows: DataFrame) -> bool:
+    """Whether rows of one file may come to several tasks."""
+    if is_remote():
+        return True
+    return "Exchange" in rows._jdf.queryExecution().executedPlan().toString()
+
+
+def _read(task: RowsTask, numbers: Batches) -> Batches:
+    """Rows of shares that match: file and ordinal of each, and the columns wanted."""
+    fields = task.context.fields(task.columns)
+    for batch in numbers:
+        for share in batch.column(0).to_pylist():
+            for number in task.shares[share]:
+                split = split_from_bytes(task.files[number])
+                found = find_rows(task.context, split, split.files[0], task.predicate)
+                if not fields:
+                    yield _placed(number, found.positions)
+                    continue
+                begin = 0
+                for rows in read_found(task.context, found, fields) if len(found.positions) else ():
+                    typed = to_spark_arrow(rows, fields)
+                    end = begin + rows.num_rows
+                    places = _placed(number, found.positions[begin:end])
+                    whole = pa.RecordBatch.from_arrays(
+                        [*places.columns, *typed.columns],
+                        schema=pa.schema([*places.schema, *typed.schema]),
+                    )
+                    for start in range(0, whole.num_rows, ROWS_PER_BATCH):
+                        yield whole.slice(start, ROWS_PER_BATCH)
+                    begin = end
+
+
+def _placed(number: int, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    numbers = np.full(len(positions), number, np.int64)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(numbers), pa.array(positions)], names=list(_PLACE_COLUMNS)
+    )
+
+
+def _apply(task: RowsTask, batches: Batches) -> Batches:
+    """Delete or replace the rows that come; gives what the driver commits."""
+    changes = RowChanges(in_task(task.handle), task.snapshot)
+    try:
+        rows_count = _change_rows(task, changes, batches)
+        messages = changes.prepare_commit()
+    except StorageError:
+        changes.abort()
+        raise  # Spark tries the task again
+    except TidelakeError as error:
+        changes.abort()
+        yield answer_rows(error=error)
+        return
+    except BaseException:
+        changes.abort()
+        raise
+    changes.close()
+    yield answer_rows(rows_count, messages)
+
+
+def _change_rows(task: RowsTask, changes: RowChanges, batches: Batches) -> int:
+    gone: dict[int, list[npt.NDArray[np.int64]]] = {}
+    rows_count = 0
+    for given in batches:
+        batch = given
+        if not batch.num_rows:
+            continue
+        rows = batch.drop_columns(list(_PLACE_COLUMNS))
+        if ACTION_COLUMN in rows.schema.names:
+            actions = rows.column(ACTION_COLUMN)
+            rows = rows.drop_columns([ACTION_COLUMN])
+            stays = pc.not_equal(actions, int(RowKind.DELETE))
+            rows = rows.filter(stays)
+            added = pc.equal(actions, int(RowKind.INSERT))
+            batch = batch.filter(pc.invert(added))
+            rows_count += pc.sum(added).as_py()
+        numbers, positions = (batch.column(name).to_numpy() for name in _PLACE_COLUMNS)
+        for number in np.unique(numbers).tolist():  # mostly one
+            gone.setdefault(number, []).append(positions[numbers == number])
+        if rows.num_columns and rows.num_rows:
+            changes.write(rows)
+    marks = task.handle.options.get(declared.DELETION_VECTORS_ENABLED)
+    for number in sorted(gone):
+        every = np.concatenate(gone.pop(number))
+        found = _found(task, number, every)
+        rows_count += len(every)
+        if marks:
+            changes.mark(found)
+            continue
+        for rows in read_without(task.context, found):
+            changes.write(rows)
+        changes.remove(found.split, found.file)
+    return rows_count
+
+
+def _found(task: RowsTask, number: int, every: npt.NDArray[np.int64]) -> FoundRows:
+    split = split_from_bytes(task.files[number])
+    positions = np.unique(every)
+    if len(positions) < len(every):
+        message = (
+            f"{len(every) - len(positions)} rows of table '{task.handle.identifier}' would be"
+            " changed more than once: the condition matches them several times. Make it match each"
+            " row once."
+        )
+        raise InvalidInputError(message, kind="row_twice", table=task.handle.identifier)
+    return FoundRows(split, split.files[0], positions)
+
+
+def _with_statistics(messages: Sequence[CommitMessage], plan: ScanPlan) -> list[CommitMessage]:
+    """Removed files as the manifests know them: they travelled without statistics."""
+    known = {file.file_name: file for split in plan.splits for file in split.files}
+
+    def whole(files: tuple[DataFileMeta, ...]) -> tuple[DataFileMeta, ...]:
+        return tuple(known[file.file_name] for file in files)
+
+    return [replace(m, removed_files=whole(m.removed_files)) for m in messages]

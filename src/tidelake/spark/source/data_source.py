@@ -1,0 +1,391 @@
+"""``format("tidelake")``: batch reads and writes through Spark's Python data source API.
+
+Found without registration where this package is installed (:mod:`pyspark_tidelake`). It is the
+way in for tools that know formats only; :class:`tidelake.spark.Lake` is faster at both ends,
+because the API has no column pruning and no clustering before a write:
+
+- A read hands whole rows from Python to the JVM, unless ``option("columns", "a,b")`` names the
+  columns.
+- A write into buckets is not clustered: each task routes its own rows, so several tasks may write
+  one bucket, each with a sorted file of its own whose sequence numbers overlap the others'. The
+  table is right (one row per key survives, by sequence number, then by file), but of two rows of
+  one key in different tasks either may win, as in :meth:`tidelake.spark.Lake.write`; and the
+  bucket has a run per task until a later write compacts it. Tasks do not compact here: two would
+  take the same files.
+
+With the option ``incremental-between`` a read gives what changed between two snapshots or tags, as
+:meth:`tidelake.spark.Lake.changes` does: ``_row_kind`` is its first column.
+
+The options are those of :mod:`tidelake.spark.source.source_options`; any other is refused. Mode
+``overwrite`` replaces what :meth:`tidelake.spark.Lake.write` does: the partitions that rows come
+for, unless the option ``dynamic-partition-overwrite`` is false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn, cast
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    Filter,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
+from pyspark.sql.types import StructType
+
+from tidelake.catalog import open_catalog
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.metadata import commit_message
+from tidelake.metadata.data_file import CommitMessage
+from tidelake.options import declared
+from tidelake.options.bucket_mode import is_dynamic
+from tidelake.scan import split_from_bytes, split_to_bytes
+from tidelake.spark.expression.filter import from_spark_filters
+from tidelake.spark.expression.types import spark_schema
+from tidelake.spark.read.changes_frame import ChangeTask, PartBytes
+from tidelake.spark.read.scan_frame import SplitTask, split_batches
+from tidelake.spark.source.source_options import Place, ReadOptions, WriteOptions
+from tidelake.spark.write.write_frame import publish
+from tidelake.spark.write.write_task import WriteTask, write_batches
+from tidelake.table import Table
+from tidelake.table.changelog.changelog_files import NO_CHANGELOG, ChangesMode, parts_of_rows
+from tidelake.table.changelog.changelog_plan import moments_between, planned_changes
+from tidelake.table.changelog.changelog_protocols import PlannedChanges
+from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.read.table_scan import TableScan
+from tidelake.table.write.write import CommitIdentity, check_writable
+from tidelake.types.conform import conform
+from tidelake.types.predicate import Predicate, conjoin, parse_filter
+
+__all__ = ["TidelakeSource"]
+
+
+class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no types here
+    """The data source; Spark makes one per read or write."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The word for ``format(...)``."""
+        return "tidelake"
+
+    def schema(self) -> StructType:
+        """The columns that a read gives."""
+        options = ReadOptions.of(self.options)
+        table = _open(options.place, options.table_options)
+        if options.between is not None:
+            changes = _changes(table, options, (), columns=options.columns)
+            return spark_schema(ChangeTask(changes.rows).fields, table=table.identifier)
+        scan = _scan(table, options, (), columns=options.columns)
+        return spark_schema(scan.context.fields(scan.columns), table=table.identifier)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A batch read."""
+        options = ReadOptions.of(self.options)
+        reader = TidelakeReader if options.between is None else ChangesReader
+        return reader(options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001
+        """A batch write."""
+        options = WriteOptions.of(self.options)
+        table = _open(options.place, options.table_options)
+        handle = table.handle
+        check_writable(handle)
+        if is_dynamic(handle.options, has_primary_key=bool(handle.schema.primary_keys)):
+            message = (
+                f"Table '{handle.identifier}' has dynamic buckets: its rows must be clustered by"
+                " their keys before they are written, which Spark does not do for a data source."
+                " Write it with tl.write(frame, name)."
+            )
+            raise UnsupportedError(message, kind="dynamic_buckets", table=handle.identifier)
+        identity = CommitIdentity.of(handle, options.commit_user, options.commit_identifier)
+        data = [f for f in schema.fields if f.name != ROW_KIND_COLUMN]
+        arrow = pyspark_arrow_schema(StructType(data), timezone="UTC")
+        conform(arrow.empty_table(), handle.schema.fields, table=handle.identifier)
+        return TidelakeWriter(handle, overwrite=overwrite, identity=identity)
+
+    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002 - Spark names it
+        """A stream is refused, first of all where the table could have none."""
+        options = ReadOptions.of(self.options)
+        handle = _open(options.place, options.table_options).handle
+        today = "read it as a batch, or what changed: tl.changes(name, start)"
+        reason = parts_of_rows(handle)
+        if reason is None or handle.options.get(declared.CHANGELOG_PRODUCER) != "none":
+            raise _no_stream(today)
+        message = (
+            f"{reason}, so a stream of them is refused: set 'changelog-producer' to 'lookup' or"
+            f" 'full-compaction' for the commits to come. {_no_stream(today).message}"
+        )
+        raise UnsupportedError(message, kind=NO_CHANGELOG, table=handle.identifier)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, FBT001
+        """A stream is refused."""
+        raise _no_stream("write each batch in foreachBatch: tl.write(batch, name)")
+
+
+def _no_stream(instead: str) -> UnsupportedError:
+    message = f"format('tidelake') takes no streams yet: {instead}."
+    return UnsupportedError(message, kind="source_stream")
+
+
+class FilterTaker:
+    """What Spark calls to push filters, in sessions that do and in those that do not.
+
+    Pushing is off by default, and Spark then refuses readers with a ``pushFilters`` of their own,
+    instead of not calling it. It knows them by the function behind the method, so this shows the
+    function of the interface: a session that nobody prepared reads all rows, and filters them.
+
+    Parameters
+    ----------
+    taken : list of Filter
+        Where the filters go.
+    """
+
+    def __init__(self, taken: list[Filter]) -> None:
+        self._taken = taken
+        self.__func__ = DataSourceReader.pushFilters
+
+    def __call__(self, filters: list[Filter]) -> Iterator[Filter]:
+        """Take the filters."""
+        self._taken[:] = filters
+        return iter(filters)
+
+
+@dataclass
+class SplitPartition(InputPartition):  # type: ignore[misc]  # pyspark carries no types here
+    """One task of a read: a split as bytes."""
+
+    blob: bytes
+
+
+class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries no types here
+    """Plans on the driver, reads on the executors.
+
+    Parameters
+    ----------
+    options : ReadOptions
+        The user's options.
+    schema : StructType
+        The columns that Spark was told of.
+    """
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._columns = schema.names
+        self._filters: list[Filter] = []
+        self._scan: TableScan | None = None
+        self._task: SplitTask | None = None
+
+    @property
+    def pushFilters(self) -> FilterTaker:
+        """Take filters to read less; all are given back, so that Spark applies them too."""
+        return FilterTaker(self._filters)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One per split."""
+        return [SplitPartition(split_to_bytes(s)) for s in self._planned().plan.splits]
+
+    def _planned(self) -> TableScan:
+        if self._scan is None:
+            table = _open(self._options.place, self._options.table_options)
+            self._scan = _scan(table, self._options, self._filters, columns=self._columns)
+        return self._scan
+
+    def __getstate__(self) -> SplitTask:
+        # Spark ships the reader before it asks for the partitions, so the plan is made here
+        scan = self._planned()
+        return SplitTask(scan.context, scan.columns, scan.predicate)
+
+    def __setstate__(self, task: SplitTask) -> None:
+        self._task = task
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Rows of one split."""
+        if not isinstance(partition, SplitPartition):
+            return  # Spark's stand-in for an empty plan
+        assert self._task is not None, "executors read with a reader that was shipped"
+        task = self._task
+        yield from split_batches(task, split_from_bytes(partition.blob), task.fields)
+
+
+@dataclass
+class PartPartition(InputPartition):  # type: ignore[misc]  # pyspark carries no types here
+    """One task of a read of changes."""
+
+    part: PartBytes
+
+
+class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries no types here
+    """Plans changes on the driver, reads them on the executors.
+
+    Parameters
+    ----------
+    options : ReadOptions
+        The user's options, with ``incremental-between``.
+    schema : StructType
+        The columns that Spark was told of.
+    """
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._columns = [name for name in schema.names if name != ROW_KIND_COLUMN]
+        self._filters: list[Filter] = []
+        self._changes: PlannedChanges | None = None
+        self._task: ChangeTask | None = None
+
+    @property
+    def pushFilters(self) -> FilterTaker:
+        """Take filters to read less; all are given back, so that Spark applies them too."""
+        return FilterTaker(self._filters)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One per part."""
+        return [PartPartition(PartBytes.of(part)) for part in self._planned().parts()]
+
+    def _planned(self) -> PlannedChanges:
+        if self._changes is None:
+            table = _open(self._options.place, self._options.table_options)
+            self._changes = _changes(table, self._options, self._filters, columns=self._columns)
+        return self._changes
+
+    def __getstate__(self) -> ChangeTask:
+        # Spark ships the reader before it asks for the partitions, so the plan is made here
+        return ChangeTask(self._planned().rows)
+
+    def __setstate__(self, task: ChangeTask) -> None:
+        self._task = task
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Changes of one part."""
+        if not isinstance(partition, PartPartition):
+            return  # Spark's stand-in for an empty plan
+        assert self._task is not None, "executors read with a reader that was shipped"
+        yield from self._task.batches(partition.part.blobs)
+
+
+@dataclass
+class TaskMessages(WriterCommitMessage):  # type: ignore[misc]  # pyspark carries no types here
+    """What one task wrote."""
+
+    blobs: tuple[bytes, ...]
+
+
+class TidelakeWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark carries no types here
+    """Writes on the executors, commits on the driver.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    overwrite : bool
+        Whether the rows replace what is there: the partitions that they come for, or all.
+    identity : CommitIdentity
+        Who commits; of an identity that was committed before nothing is written.
+    """
+
+    def __init__(self, handle: TableHandle, *, overwrite: bool, identity: CommitIdentity) -> None:
+        self._handle = handle
+        self._overwrite = overwrite
+        self._identity = identity
+        self._is_committed = identity.is_committed(handle)
+        self._base_snapshot_id = handle.snapshots.latest_id() or 0
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write one task's rows."""
+        if self._is_committed:
+            return TaskMessages(())
+        options = self._handle.options.updated({declared.WRITE_ONLY.key: "true"})
+        task = WriteTask.of(
+            self._handle.with_options(options),
+            user=self._identity.user,
+            overwrite=self._overwrite,
+            static=None,
+        )
+        _, messages = write_batches(task, iterator)
+        return TaskMessages(tuple(commit_message.to_bytes(m) for m in messages))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make all tasks' rows visible at once."""
+        if self._is_committed:
+            return
+        dynamic = bool(self._handle.schema.partition_keys) and self._handle.options.get(
+            declared.DYNAMIC_PARTITION_OVERWRITE
+        )
+        publish(
+            self._handle,
+            _read_messages(messages),
+            identity=self._identity,
+            overwrite=self._overwrite,
+            partitions="dynamic" if self._overwrite and dynamic else None,
+            base_snapshot_id=self._base_snapshot_id,
+        )
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Leave the files: Spark also calls this when a commit failed that may be visible."""
+
+
+def _read_messages(messages: Sequence[WriterCommitMessage | None]) -> list[CommitMessage]:
+    return [
+        commit_message.from_bytes(blob)
+        for message in messages
+        if isinstance(message, TaskMessages)
+        for blob in message.blobs
+    ]
+
+
+def _open(place: Place, options: Mapping[str, str]) -> Table:
+    """The table of that name, with options for this use."""
+    found = open_catalog(place.warehouse).table(place.table)
+    if not isinstance(found, Table):
+        message = f"'{place.table}' is a system table: read it with tl.table('{place.table}')."
+        raise InvalidInputError(message, kind="system_table", table=place.table)
+    return found.with_options(options) if options else found
+
+
+def _offered(table: Table, options: ReadOptions, filters: Sequence[Filter]) -> Predicate | None:
+    """What the user's option and Spark's filters ask for."""
+    asked = parse_filter(options.filter)
+    offered = from_spark_filters(filters, table.table_schema.fields)
+    return conjoin([p for p in (asked, offered) if p is not None])
+
+
+def _scan(
+    table: Table,
+    options: ReadOptions,
+    filters: Sequence[Filter],
+    *,
+    columns: Sequence[str] | None,
+) -> TableScan:
+    return table.scan(
+        columns=columns,
+        filter=_offered(table, options, filters),
+        snapshot_id=options.snapshot_id,
+        timestamp=options.timestamp,
+        tag=options.tag,
+    )
+
+
+def _changes(
+    table: Table,
+    options: ReadOptions,
+    filters: Sequence[Filter],
+    *,
+    columns: Sequence[str] | None,
+) -> PlannedChanges:
+    assert options.between is not None
+    handle = table.handle
+    start, end = moments_between(handle, options.between)
+    return planned_changes(
+        handle,
+        start,
+        end,
+        columns=columns,
+        filter=_offered(table, options, filters),
+        mode=cast("ChangesMode", options.changes_mode),
+    )

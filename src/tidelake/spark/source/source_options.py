@@ -1,0 +1,245 @@
+"""The options of ``format("tidelake")``: each key declared once, for reads, writes or both.
+
+Spark hands options over with their keys in lower case, so keys are compared without case. A key
+that is not declared is an error with near names: a misspelt ``snapshot-id`` that was passed over
+would read the newest rows for old ones. The keys by which Paimon (``scan.snapshot-id``) and Delta
+(``versionAsOf``) name a moment are taken as other names of ours. Beside these keys, every option of
+tables may be given for the one read or write, and is checked as by
+:meth:`tidelake.Table.with_options`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidelake.errors import InvalidInputError, near_names, shortened
+from tidelake.options import declared, is_option
+from tidelake.table.handle.time_travel import Time
+
+__all__ = ["Place", "ReadOptions", "WriteOptions"]
+
+DATABASE_SUFFIX = ".db"
+SPARK_PREFIX = "__"
+"""What keys begin with that Spark's own writer adds, such as ``__partition_columns``."""
+
+PLACE_KEYS = ("path", "warehouse", "table")
+BETWEEN = declared.INCREMENTAL_BETWEEN.key
+BETWEEN_MODE = declared.INCREMENTAL_BETWEEN_SCAN_MODE.key
+AUTO = declared.INCREMENTAL_BETWEEN_SCAN_MODE.default
+READ_KEYS = (
+    *PLACE_KEYS,
+    "columns",
+    "filter",
+    "snapshot-id",
+    "timestamp",
+    "tag",
+    BETWEEN,
+    BETWEEN_MODE,
+)
+WRITE_KEYS = (
+    *PLACE_KEYS,
+    "commit-user",
+    "commit-identifier",
+)
+VERSION_AS_OF = "versionAsOf"
+MOMENTS_ELSEWHERE = {
+    declared.SCAN_SNAPSHOT_ID.key: "snapshot-id",
+    declared.SCAN_TAG_NAME.key: "tag",
+    declared.SCAN_TIMESTAMP_MILLIS.key: "timestamp",
+    declared.SCAN_TIMESTAMP.key: "timestamp",
+    "timestampAsOf": "timestamp",
+}
+"""Names that other formats give a moment, and ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which table: a warehouse directory, and a name in it."""
+
+    warehouse: str
+    table: str
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Place:
+        """Take ``path``, or ``warehouse`` and ``table``."""
+        path, warehouse, name = (options.get(key) for key in PLACE_KEYS)
+        if path is not None and warehouse is None and name is None:
+            return cls(*_split_path(path))
+        if warehouse is None or name is None or path is not None:
+            message = (
+                "format('tidelake') needs the table's directory, as in"
+                " load('/warehouse/db.db/table'), or option('warehouse', ...) together with"
+                " option('table', 'db.table')."
+            )
+            raise InvalidInputError(message, kind="source_options")
+        return cls(warehouse, name)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What a read asks for; the parts as of :meth:`tidelake.table.Table.scan`.
+
+    Examples
+    --------
+    >>> ReadOptions.of({"path": "/w/db.db/t", "versionasof": "3"}).snapshot_id
+    3
+    """
+
+    place: Place
+    columns: tuple[str, ...] | None = None
+    filter: str | None = None
+    snapshot_id: int | None = None
+    timestamp: Time | None = None
+    tag: str | None = None
+    between: str | None = None
+    changes_mode: str = AUTO
+    table_options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> ReadOptions:
+        """Parse the options of a read, keys in any case.
+
+        Raises
+        ------
+        InvalidInputError
+            A key is unknown or belongs to writes, a value is not of its kind, two keys name a
+            moment, or a moment is asked for and changes too.
+        """
+        known = (*READ_KEYS, *MOMENTS_ELSEWHERE, VERSION_AS_OF)
+        given = _known(options, known, "read", other=WRITE_KEYS)
+        columns = given.get("columns")
+        snapshot_id, timestamp, tag = _moment(given)
+        between = given.get(BETWEEN)
+        if between is not None and (snapshot_id, timestamp, tag) != (None, None, None):
+            message = f"Give option '{BETWEEN}', for changes, or a moment of the table; not both."
+            raise InvalidInputError(message, kind="two_moments")
+        if between is None and BETWEEN_MODE in given:
+            message = f"Option '{BETWEEN_MODE}' says how '{BETWEEN}' is read: give that, too."
+            raise InvalidInputError(message, kind="source_options", option=BETWEEN_MODE)
+        return cls(
+            place=Place.of(given),
+            columns=None if columns is None else tuple(c.strip() for c in columns.split(",")),
+            filter=given.get("filter"),
+            snapshot_id=snapshot_id,
+            timestamp=timestamp,
+            tag=tag,
+            between=between,
+            changes_mode=given.get(BETWEEN_MODE, AUTO),
+            table_options=_table_options(given, known),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What a write asks for: the table, who commits, and options of the table for this use."""
+
+    place: Place
+    commit_user: str | None = None
+    commit_identifier: int | None = None
+    table_options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> WriteOptions:
+        """Parse the options of a write, keys in any case.
+
+        Raises
+        ------
+        InvalidInputError
+            A key is unknown or belongs to reads, or a value is not of its kind.
+        """
+        elsewhere = (*READ_KEYS, *MOMENTS_ELSEWHERE, VERSION_AS_OF)
+        given = _known(options, WRITE_KEYS, "write", other=elsewhere)
+        identifier = given.get("commit-identifier")
+        return cls(
+            place=Place.of(given),
+            commit_user=given.get("commit-user"),
+            commit_identifier=(
+                None if identifier is None else _number("commit-identifier", identifier)
+            ),
+            table_options=_table_options(given, WRITE_KEYS),
+        )
+
+
+def _known(
+    options: Mapping[str, str], known: tuple[str, ...], direction: str, *, other: tuple[str, ...]
+) -> dict[str, str]:
+    """The options by their declared keys; Spark's own are left out, unknown ones refused."""
+    spelling = {key.lower(): key for key in known}
+    others = {key.lower() for key in other}
+    given: dict[str, str] = {}
+    for key, value in options.items():
+        if key.startswith(SPARK_PREFIX):
+            continue
+        if key.lower() in spelling:
+            given[spelling[key.lower()]] = str(value)
+            continue
+        if key.lower() not in others and is_option(key.lower()):
+            given[key.lower()] = str(value)  # an option of the table, for this use
+            continue
+        if key.lower() == "paths":
+            message = (
+                "format('tidelake') takes one table: give load() one path, and union the frames."
+            )
+            raise InvalidInputError(message, kind="source_options", option=key)
+        shown = shortened(key)
+        if key.lower() in others:
+            what = f"Option '{shown}' of format('tidelake') means nothing to a {direction}."
+        else:
+            near = near_names(key.lower(), (*known, *declared.BY_KEY))
+            what = f"format('tidelake') has no option '{shown}'.{near}"
+        own = READ_KEYS if direction == "read" else WRITE_KEYS
+        message = (
+            f"{what} The options of a {direction} are {', '.join(own)}, and those of the table"
+            " (docs/options.md)."
+        )
+        raise InvalidInputError(message, kind="source_options", option=key)
+    return given
+
+
+def _table_options(given: Mapping[str, str], own: tuple[str, ...]) -> dict[str, str]:
+    """Those of the options that are the table's."""
+    return {key: value for key, value in given.items() if key not in own}
+
+
+def _moment(given: Mapping[str, str]) -> tuple[int | None, Time | None, str | None]:
+    """The snapshot id, time and tag asked for: one of them at most."""
+    keys = ("snapshot-id", "timestamp", "tag", *MOMENTS_ELSEWHERE, VERSION_AS_OF)
+    said = [key for key in keys if key in given]
+    if len(said) > 1:
+        message = f"Give one of the options {', '.join(said)}: each names a moment of the table."
+        raise InvalidInputError(message, kind="two_moments")
+    if not said:
+        return None, None, None
+    key = said[0]
+    value = given[key]
+    if key == VERSION_AS_OF:
+        meant = "snapshot-id" if value.isdecimal() else "tag"  # no tag's name is a number
+    else:
+        meant = MOMENTS_ELSEWHERE.get(key, key)
+    if meant == "snapshot-id":
+        return _number(key, value), None, None
+    if meant == "tag":
+        return None, None, value
+    in_ms = key == declared.SCAN_TIMESTAMP_MILLIS.key
+    return None, _number(key, value) if in_ms else value, None
+
+
+def _number(key: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        message = f"Option '{key}' must be a number, not '{shortened(text)}'."
+        raise InvalidInputError(message, kind="source_options", option=key)
+    return int(text)
+
+
+def _split_path(path: str) -> tuple[str, str]:
+    """Warehouse and name of a table's directory."""
+    database_path, table = posixpath.split(path.rstrip("/"))
+    warehouse, database = posixpath.split(database_path)
+    if not (warehouse and table and database.endswith(DATABASE_SUFFIX)):
+        message = (
+            f"'{path}' is not the directory of a table, which is <warehouse>/<database>.db/<table>."
+        )
+        raise InvalidInputError(message, kind="source_path", path=path)
+    return warehouse, f"{database.removesuffix(DATABASE_SUFFIX)}.{table}"

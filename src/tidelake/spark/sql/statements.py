@@ -1,0 +1,207 @@
+"""Runs statements on a Spark session.
+
+A statement without a query is carried out on the catalog (:mod:`tidelake.sql.execute`). A query
+(:mod:`tidelake.spark.sql.queries`) becomes a DataFrame; what writes does it with the rows of
+one (:mod:`tidelake.spark.sql.writes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import types as st
+
+from tidelake.catalog import Catalog
+from tidelake.errors import InvalidInputError
+from tidelake.maintenance.procedure import Runner
+from tidelake.spark.errors.analysis_errors import in_our_words
+from tidelake.spark.sessions.cancellation import interruptible
+from tidelake.spark.sessions.paimon_settings import check_paimon_setting
+from tidelake.spark.sql.expressions import StatementExpressions
+from tidelake.spark.sql.merge_builder import MergeBuilder
+from tidelake.spark.sql.queries import Args, StatementQueries
+from tidelake.spark.sql.writes import StatementWrites
+from tidelake.sql.execution.error_position import placed
+from tidelake.sql.execution.execute import execute, is_known_setting
+from tidelake.sql.execution.max_pt import with_max_pt_text
+from tidelake.sql.execution.session import SqlSession
+from tidelake.sql.execution.time_travel_clause import TIME_ZONE, named_zone
+from tidelake.sql.parser.parse import own_text, parse
+from tidelake.sql.syntax.ast import (
+    CreateTable,
+    CreateView,
+    Delete,
+    Insert,
+    Merge,
+    Query,
+    SetOption,
+    Statement,
+    Update,
+    WithQueries,
+)
+from tidelake.sql.syntax.parameters import with_literals
+from tidelake.table import Table
+
+__all__ = ["Statements"]
+
+
+class Statements:
+    """The statements of one session.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where queries run.
+    session : SqlSession
+        Catalogs, and what is temporary; its time zone is Spark's.
+    """
+
+    def __init__(self, spark: SparkSession, session: SqlSession) -> None:
+        self.spark = spark
+        self.session = session
+        self.queries = StatementQueries(spark, session)
+        self.writes = StatementWrites(spark, session, self.queries)
+
+    @classmethod
+    def on(
+        cls,
+        spark: SparkSession,
+        catalog: Catalog,
+        *,
+        catalog_name: str,
+        runner_of: Callable[[Catalog], Runner],
+    ) -> Statements:
+        """The statements of a session that begins.
+
+        Parameters
+        ----------
+        spark : SparkSession
+            Where queries run.
+        catalog : Catalog
+            The first catalog.
+        catalog_name : str
+            Its name.
+        runner_of : callable
+            What compacts the tables of a catalog on the executors.
+        """
+        session = SqlSession(
+            catalog,
+            name=catalog_name,
+            runner_of=runner_of,
+            time_zone=lambda: named_zone(str(spark.conf.get(TIME_ZONE))),
+        )
+        return cls(spark, session)
+
+    def run(self, text: str, args: Args = None) -> DataFrame:
+        """Run all statements of a text; see :meth:`tidelake.spark.Lake.sql`."""
+        statements = parse(text)
+        if args and len(statements) > 1:
+            message = "args= go with one statement: run them one after the other."
+            raise InvalidInputError(message, kind="sql_args")
+        answer: DataFrame | None = None
+        for statement in statements:
+            answer = self.answer(statement, text, args)
+        return self._nothing() if answer is None else answer
+
+    def answer(self, statement: Statement, text: str, args: Args = None) -> DataFrame:
+        """Run one statement of a text; errors show where in the text it is."""
+        if isinstance(statement, Delete | Merge | Update | WithQueries):
+            # their expressions reach Spark in pieces, not as a query with parameters
+            own = own_text(text, statement)
+            given = with_max_pt_text(with_literals(own, args) if args else own, self.session)
+            if given != own:
+                (statement,), text, args = parse(given), given, None
+        with placed(text, statement):
+            if isinstance(statement, Query | SetOption):
+                return self._run(statement, args, text)
+            return interruptible(self.spark, lambda: self._run(statement, args, text))
+
+    def merge(
+        self,
+        table: Table,
+        source: DataFrame,
+        on: str | Column | Sequence[str],
+        *,
+        alias: str,
+        source_alias: str,
+    ) -> MergeBuilder:
+        """Begin a merge; see :meth:`tidelake.spark.Lake.merge`."""
+
+        def expressions() -> StatementExpressions:
+            return StatementExpressions(
+                self.spark, self.queries.subqueries, self.session.catalog.env.ids
+            )
+
+        return MergeBuilder(self.spark, table, source, on, alias, source_alias, expressions)
+
+    def _run(self, statement: Statement, args: Args, text: str) -> DataFrame:
+        if isinstance(statement, Query):
+            return self.queries.frame(statement, args)
+        if isinstance(statement, Insert):
+            with in_our_words(statement.query):
+                self.writes.insert(statement, args)
+            return self._nothing()
+        if isinstance(statement, WithQueries):
+            return self._with(statement, args, text)
+        if isinstance(statement, Delete | Merge | Update):
+            if isinstance(statement, Delete):
+                self.writes.delete(statement, text)
+            elif isinstance(statement, Update):
+                self.writes.update(statement, text)
+            else:
+                self.writes.merge(statement, text)
+            return self._nothing()
+        if isinstance(statement, CreateTable) and statement.query is not None:
+            with in_our_words(statement.query):
+                self.writes.create_as(statement, statement.query, args)
+            return self._nothing()
+        if isinstance(statement, CreateView):
+            self._check_view(statement)
+        if isinstance(statement, SetOption) and not is_known_setting(statement):
+            return self._set(statement)
+        return self._frame_of(execute(statement, self.session))
+
+    def _with(self, statement: WithQueries, args: Args, text: str) -> DataFrame:
+        """A statement that names queries first: each sees those before it."""
+        with self.queries.naming() as name:
+            for query in statement.queries:
+                self._check_columns(query.name, query.columns, self.queries.frame(query.query))
+                name(query)
+            return self._run(statement.statement, args, text)
+
+    def _nothing(self) -> DataFrame:
+        return self.spark.createDataFrame([], st.StructType([]))
+
+    def _frame_of(self, answer: pa.Table) -> DataFrame:
+        return self.spark.createDataFrame(answer) if answer.num_columns else self._nothing()
+
+    def _set(self, statement: SetOption) -> DataFrame:
+        """SET and RESET of Spark's own settings, and of ``spark.tidelake.<option>``."""
+        key, value = statement.key, statement.value
+        if key is None:
+            if statement.is_reset:
+                execute(statement, self.session)
+                return self._nothing()
+            return self.spark.sql("SET")
+        if statement.is_reset:
+            self.spark.conf.unset(key)
+            return self._nothing()
+        if value is not None:
+            check_paimon_setting(key)
+            with in_our_words(Query(key, 0, len(key))):
+                self.spark.conf.set(key, value)
+        shown = self.spark.conf.get(key, "<undefined>") if value is None else value
+        return self.spark.createDataFrame([(key, shown)], "key string, value string")
+
+    def _check_view(self, statement: CreateView) -> None:
+        frame = self.queries.frame(statement.query)
+        self._check_columns(statement.name, statement.columns, frame)
+
+    def _check_columns(self, name: str, columns: Sequence[str], frame: DataFrame) -> None:
+        if columns and len(columns) != len(frame.columns):
+            message = (
+                f"View '{name}' names {len(columns)} columns, its query gives {len(frame.columns)}."
+            )
+            raise InvalidInputError(message, kind="column_count", name=name)

@@ -1,0 +1,239 @@
+"""Our tables as a query of Spark reads them: with a moment, options, changes, a window.
+
+Each becomes a :class:`Source`: the columns that it has, and how a DataFrame comes of those that a
+query looks at and of the filter that it sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidelake.errors import InvalidInputError
+from tidelake.options import declared
+from tidelake.scan import hidden_columns
+from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.windows import WINDOW_COLUMNS, windowed
+from tidelake.spark.read.changes_frame import changes_frame
+from tidelake.spark.read.table_frame import in_session, opened_frame, table_frame
+from tidelake.sql.execution.session import SqlSession
+from tidelake.sql.execution.time_travel_clause import moment_of
+from tidelake.sql.query.query import Reference
+from tidelake.table import SystemTable, Table
+from tidelake.table.changelog.changelog_plan import planned_changes
+from tidelake.table.handle.time_travel import option_moment
+from tidelake.table.system.row_views import AUDIT_LOG
+from tidelake.types import DataField
+
+__all__ = ["Source", "TableSources", "selected"]
+
+INCREMENTAL = declared.INCREMENTAL_BETWEEN.key
+INCREMENTAL_TIMES = declared.INCREMENTAL_BETWEEN_TIMESTAMP.key
+INCREMENTAL_MODE = declared.INCREMENTAL_BETWEEN_SCAN_MODE.key
+ROW_KIND = "rowkind"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a reference of a query turned out to be.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        All that it has.
+    fields : tuple of DataField
+        Of a table of ours, where a filter may be pushed.
+    frame : callable
+        From the columns wanted and the filter to the DataFrame.
+    table : Table, optional
+        Whose rows these are, as they are: what ``count(*)`` asks.
+    moment : mapping, optional
+        Of these rows.
+    hidden : tuple of str
+        Columns that it has where they are named.
+    """
+
+    columns: tuple[str, ...]
+    fields: tuple[DataField, ...]
+    frame: Callable[[list[str], object], DataFrame]
+    table: Table | None = None
+    moment: Mapping[str, Any] | None = None
+    hidden: tuple[str, ...] = ()
+
+
+class TableSources:
+    """The tables of one session as sources of queries.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where they are read.
+    session : SqlSession
+        Whose time zone and catalogs hold.
+    """
+
+    def __init__(self, spark: SparkSession, session: SqlSession) -> None:
+        self.spark = spark
+        self.session = session
+
+    def of_table(
+        self, reference: Reference, found: Table, *, conf: Mapping[str, str] | None = None
+    ) -> Source:
+        """The rows of a table, or what changed between two moments.
+
+        `conf` are the settings of Spark's session, where the caller has asked for them.
+        """
+        name = str(reference.name)
+        options: dict[str, object] = dict(reference.clause.options)
+        function = reference.function
+        between = self._incremental(options, name)
+        if function is not None and function.incremental is not None:
+            given = function.incremental
+            between = (given.start, given.end)
+            if given.times:
+                between = (self.session.time(given.start), self.session.time(given.end))
+        if between is not None:
+            return self._changes_source(found, between, options, name)
+        moment = moment_of(reference.clause, found, self.session)
+        table = self._timed(found, options, conf)
+        fields = _fields_at(table, moment)
+
+        def frame(columns: list[str], row_filter: object) -> DataFrame:
+            # a window adds its columns to those of the table
+            own = [c for c in columns if c not in WINDOW_COLUMNS or c in names]
+            # the query has the WHERE that the filter came from
+            read = opened_frame(
+                self.spark,
+                table,
+                name,
+                columns=own,
+                filter=row_filter,
+                moment=moment,
+                exact=False,
+            )
+            if function is not None and function.window is not None:
+                return windowed(read, function.window, table=name)
+            return read
+
+        names = tuple(f.name for f in fields)
+        plain = function is None
+        hidden = hidden_columns(names) if plain else ()
+        return Source(names, fields, frame, table if plain else None, moment, hidden)
+
+    def _changes_source(
+        self, found: Table, between: tuple[Any, Any], options: dict[str, object], name: str
+    ) -> Source:
+        """What changed and is there: a batch shows no deletes."""
+        mode: Any = options.pop(INCREMENTAL_MODE, "auto")
+        table = in_session(self.spark, found, options)
+        fields = table.table_schema.fields
+
+        def frame(columns: list[str], row_filter: object) -> DataFrame:
+            changes = planned_changes(
+                table.handle, *between, columns=columns, filter=row_filter, mode=mode
+            )
+            rows = changes_frame(self.spark, changes, table=name)
+            kept = rows.where(F.col("_row_kind").isin("+I", "+U"))
+            return selected(kept, columns)
+
+        return Source(tuple(f.name for f in fields), fields, frame)
+
+    def _audit_source(
+        self, found: Table, between: tuple[Any, Any], options: dict[str, object], name: str
+    ) -> Source:
+        """All changes with their kinds, as the audit log between two moments shows them."""
+        mode: Any = options.pop(INCREMENTAL_MODE, "auto")
+        table = in_session(self.spark, found, options)
+        names = [f.name for f in table.table_schema.fields]
+
+        def frame(columns: list[str], _: object) -> DataFrame:
+            own = [c for c in columns if c != ROW_KIND] or names[:1]
+            changes = planned_changes(table.handle, *between, columns=own, filter=None, mode=mode)
+            rows = changes_frame(self.spark, changes, table=name)
+            return selected(rows.withColumnRenamed("_row_kind", ROW_KIND), columns)
+
+        return Source((ROW_KIND, *names), (), frame)
+
+    def of_system_table(
+        self, reference: Reference, found: SystemTable, table: Table | None
+    ) -> Source:
+        """What a table says of itself.
+
+        Parameters
+        ----------
+        reference : Reference
+            Where the query names it.
+        found : SystemTable
+            What it names.
+        table : Table, optional
+            Whose it is, where the query gives options.
+        """
+        name = str(reference.name)
+        if table is not None:
+            system = reference.name.parts[-1].partition("$")[2]
+            options: dict[str, object] = dict(reference.clause.options)
+            between = self._incremental(options, name) if system == AUDIT_LOG else None
+            if between is not None:
+                return self._audit_source(table, between, options, name)
+            self._timed(table, options)
+            found = table.with_options(options).system_table(system)
+        moment = moment_of(reference.clause, found, self.session)
+        return Source(
+            tuple(found.schema.names),
+            (),
+            lambda columns, _: table_frame(self.spark, found, name, columns=columns, moment=moment),
+        )
+
+    def _timed(
+        self, found: Table, options: dict[str, object], conf: Mapping[str, str] | None = None
+    ) -> Table:
+        """The table with the options of one use; a time among them says its zone from now on."""
+        table = in_session(self.spark, found, options, conf=conf)
+        time = table.options.get(declared.SCAN_TIMESTAMP)
+        if time is None:
+            return table
+        options[declared.SCAN_TIMESTAMP.key] = self.session.time(time).isoformat()
+        return table.with_options(options)
+
+    def _incremental(self, options: dict[str, object], name: str) -> tuple[Any, Any] | None:
+        """Take the two moments of ``incremental-between`` out of a table's options."""
+        ends = _two_ends(options, INCREMENTAL, "snapshots or tags: '3,7'", name)
+        times = _two_ends(options, INCREMENTAL_TIMES, "times: '2026-11-21,2026-11-22'", name)
+        if ends is not None and times is not None:
+            message = f"Say '{INCREMENTAL}' or '{INCREMENTAL_TIMES}' of table '{name}', not both."
+            raise InvalidInputError(message, kind="two_moments", table=name)
+        if times is not None:
+            return (self.session.time(times[0]), self.session.time(times[1]))
+        if ends is None:
+            return None
+        return tuple(int(e) if e.isdecimal() else e for e in ends)  # type: ignore[return-value]
+
+
+def selected(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Columns of a DataFrame, whatever signs are in their names."""
+    return frame.select(*(quoted(c) for c in columns))
+
+
+def _fields_at(table: Table, moment: Mapping[str, Any]) -> tuple[DataField, ...]:
+    """The columns that a read of a moment has."""
+    travels = bool(moment) or bool(option_moment(table.options, table=table.identifier))
+    if not travels:
+        return table.table_schema.fields
+    snapshot = table.handle.time_travel.resolve(**moment, default=table.options)
+    return table.handle.read_context(snapshot).schema.fields
+
+
+def _two_ends(options: dict[str, object], key: str, what: str, name: str) -> tuple[str, str] | None:
+    """Take an option that holds two ends out of a table's options."""
+    between = options.pop(key, None)
+    if between is None:
+        return None
+    first, comma, last = str(between).partition(",")
+    if not comma or not first.strip() or not last.strip():
+        message = f"'{key}' = '{between}' of table '{name}' must be two {what}."
+        raise InvalidInputError(message, kind="option_value", table=name, option=key)
+    return (first.strip(), last.strip())

@@ -1,0 +1,356 @@
+"""The statements that write rows: INSERT, UPDATE, DELETE, MERGE, and CREATE TABLE ... AS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as st
+
+from tidelake.catalog.staging import discard, put_in_place
+from tidelake.errors import (
+    InvalidInputError,
+    OutcomeUnknownError,
+    UnsupportedError,
+    near_names,
+)
+from tidelake.options import declared
+from tidelake.spark.errors.analysis_errors import in_our_words
+from tidelake.spark.errors.value_errors import naming_columns, values_of
+from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.store_assignment import assigned
+from tidelake.spark.expression.struct_fields import with_fields
+from tidelake.spark.expression.types import fields_from_spark, spark_schema, to_spark_type
+from tidelake.spark.read.table_frame import in_session
+from tidelake.spark.rowlevel.delete_update import Matching, delete_on_spark, update_on_spark
+from tidelake.spark.sql.expressions import StatementExpressions
+from tidelake.spark.sql.merge_statement import merge_by_statement
+from tidelake.spark.sql.queries import Args, StatementQueries
+from tidelake.spark.write.schema_merging import merges_schema, with_merged_schema
+from tidelake.spark.write.write_frame import write_frame
+from tidelake.sql.execution.new_table import create_empty, create_staged
+from tidelake.sql.execution.session import CONNECTOR, OWN_CONNECTORS, SqlSession
+from tidelake.sql.query.expression import RowsOf, read_condition, read_expression
+from tidelake.sql.syntax.ast import CreateTable, Delete, Insert, Merge, Query, Update
+from tidelake.sql.syntax.insert_columns import insert_targets, values_with_defaults, with_defaults
+from tidelake.sql.syntax.tokens import fault
+from tidelake.table import Table
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.write.write import CommitIdentity
+from tidelake.types import DataField
+from tidelake.types.predicate import bind
+
+__all__ = ["StatementWrites"]
+
+
+class StatementWrites:
+    """Writes of one session.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where they run.
+    session : SqlSession
+        Catalogs, and what is temporary.
+    queries : StatementQueries
+        What gives the rows of queries and of what is merged.
+    """
+
+    def __init__(self, spark: SparkSession, session: SqlSession, queries: StatementQueries) -> None:
+        self.spark = spark
+        self.session = session
+        self._queries = queries
+
+    def insert(self, statement: Insert, args: Args) -> None:
+        """Carry out INSERT."""
+        name = str(statement.name)
+        table = self.session.data_table(statement.name, use="written")
+        written = in_session(self.spark, table, dict(statement.options)).handle
+        fixed = statement.partition
+        self._check_partition(statement, table)
+        statement = with_defaults(
+            statement, written.schema.fields, table=name, zone=written.env.zone
+        )
+        rows = self._queries.frame(statement.query, args)
+        columns = list(statement.columns)
+        if statement.by_name:
+            columns = list(rows.columns)
+        if merges_schema(written):
+            columns = _brought(columns, rows, written, statement)
+            written = with_merged_schema(written, rows.toDF(*columns).schema)
+        fields = written.schema.fields
+        targets = insert_targets(replace(statement, columns=tuple(columns)), fields, table=name)
+        rows = assigned(rows, targets, table=name)
+        if statement.query.sql.lstrip()[:6].upper() == "VALUES":
+            rows = rows.coalesce(1)  # in their order: of rows of one key the last wins
+        rows = self._filled(rows, fields, fixed, name)
+        partition = None
+        dynamic = written.options.get(declared.DYNAMIC_PARTITION_OVERWRITE)
+        if statement.overwrite and fixed and not (statement.dynamic and dynamic):
+            partition = dict(fixed)
+        write_frame(
+            written,
+            rows,
+            mode="overwrite" if statement.overwrite else "append",
+            partition=partition,
+            identity=CommitIdentity.of(written, None, None),
+            tasks=None,
+        )
+
+    def _check_partition(self, statement: Insert, table: Table) -> None:
+        keys = table.partition_keys
+        for name in (*statement.partition, *statement.dynamic):
+            if name not in keys:
+                known = f"they are {', '.join(keys)}" if keys else "it has none"
+                message = (
+                    f"'{name}' is no partition column of table '{statement.name}': {known}."
+                    f"{near_names(name, keys)}"
+                )
+                raise InvalidInputError(message, kind="bad_partition", column=name)
+
+    def _filled(
+        self,
+        rows: DataFrame,
+        fields: Sequence[DataField],
+        fixed: Mapping[str, object],
+        table: str,
+    ) -> DataFrame:
+        """All columns of the table: those of PARTITION, and null where nothing is given."""
+        given = set(rows.columns)
+        columns = []
+        for field in fields:
+            if field.name in given:
+                columns.append(F.col(quoted(field.name)))
+                continue
+            wanted = to_spark_type(field.type, column=field.name, table=table)
+            value = fixed.get(field.name)
+            text = value if value is None or isinstance(value, bool) else str(value)
+            columns.append(F.lit(text).cast(wanted).alias(field.name))
+        return rows.select(*columns)
+
+    def delete(self, statement: Delete, text: str) -> None:
+        """Carry out DELETE."""
+        table = self._changed(statement)
+        if statement.where is None:
+            table.truncate()
+            return
+        with self._expressions(text, table) as expressions:
+            rows = RowsOf(statement.name, statement.alias)
+            delete_on_spark(
+                self.spark,
+                table.handle,
+                _matching(statement.where, rows, table, expressions),
+                identity=CommitIdentity.of(table.handle, None, None),
+                tasks=None,
+            )
+
+    def update(self, statement: Update, text: str) -> None:
+        """Carry out UPDATE."""
+        table = self._changed(statement)
+        given = values_with_defaults(
+            statement.values, table.table_schema.fields, zone=table.handle.env.zone
+        )
+        statement = replace(statement, values=given)
+        names = {f.name.casefold(): f.name for f in table.table_schema.fields}
+        with (
+            self._expressions(text, table) as expressions,
+            naming_columns(text, table.identifier, values_of(statement)),
+        ):
+            rows = RowsOf(statement.name, statement.alias)
+            values = {
+                names.get(c.casefold(), c): expressions.column(read_expression(value, rows))
+                for c, value in statement.values.items()
+            }
+            values |= self._inside(statement, table, rows, expressions, text)
+            update_on_spark(
+                self.spark,
+                table.handle,
+                values,
+                _matching(statement.where, rows, table, expressions),
+                identity=CommitIdentity.of(table.handle, None, None),
+                tasks=None,
+            )
+
+    def _inside(
+        self,
+        statement: Update,
+        table: Table,
+        rows: RowsOf,
+        expressions: StatementExpressions,
+        text: str,
+    ) -> dict[str, Column]:
+        """The columns of which an update sets fields alone."""
+        fields = {f.name.casefold(): f for f in table.table_schema.fields}
+        values: dict[str, Column] = {}
+        struct = spark_schema(table.table_schema.fields, table=table.identifier)
+        for column, inside in statement.inside.items():
+            place = statement.places[column]
+            field = fields.get(column.casefold())
+            if field is None:
+                shown = [f.name for f in fields.values()]
+                message = f"Table '{statement.name}' has no column '{column}'."
+                raise fault(text, place, f"{message}{near_names(column, shown)}")
+            given = [
+                (one.path, expressions.column(read_expression(one.value, rows))) for one in inside
+            ]
+            empty = self.spark.createDataFrame([], struct).alias(rows.shown)
+            try:
+                values[field.name] = with_fields(
+                    empty, F.col(quoted(field.name)), field, given, table=str(statement.name)
+                )
+            except (InvalidInputError, UnsupportedError) as error:
+                raise fault(
+                    text, place, error.message, kind=error.kind, error=type(error), **error.context
+                ) from error
+        return values
+
+    def merge(self, statement: Merge, text: str) -> None:
+        """Carry out MERGE."""
+        table = self._changed(statement)
+        fields, zone = table.table_schema.fields, table.handle.env.zone
+        clauses = tuple(
+            clause
+            if clause.values is None
+            else replace(clause, values=values_with_defaults(clause.values, fields, zone=zone))
+            for clause in statement.clauses
+        )
+        statement = replace(statement, clauses=clauses)
+        with self._expressions(text, table) as expressions:
+            merge_by_statement(
+                self.spark,
+                statement,
+                text,
+                table,
+                source=self._queries.merge_source,
+                expressions=expressions,
+            )
+
+    @contextmanager
+    def _expressions(self, text: str, table: Table) -> Iterator[StatementExpressions]:
+        """Columns of a statement's expressions; what Spark says against them is shown in it."""
+        columns = [f.name for f in table.table_schema.fields]
+        with (
+            in_our_words(Query(text, 0, len(text)), columns),
+            StatementExpressions(
+                self.spark, self._queries.subqueries, table.handle.env.ids
+            ) as expressions,
+        ):
+            yield expressions
+
+    def _changed(self, statement: Delete | Merge | Update) -> Table:
+        table = self.session.data_table(statement.name, use="changed")
+        return in_session(self.spark, table, dict(statement.options))
+
+    def create_as(self, statement: CreateTable, query: Query, args: Args) -> None:
+        """Carry out CREATE TABLE ... AS."""
+        if statement.is_temporary:
+            message = "A temporary table with AS is a view: CREATE TEMPORARY VIEW name AS ...."
+            raise UnsupportedError(message, kind="sql_clause")
+        connector = statement.options.get(CONNECTOR)
+        if connector is not None and connector not in OWN_CONNECTORS:
+            message = (
+                f"Rows are not written to '{connector}': CREATE TABLE '{statement.name}' without AS"
+                " declares it."
+            )
+            raise UnsupportedError(message, kind="sql_connector", connector=connector)
+        rows = self._queries.frame(query, args)
+        twice = [c for c in rows.columns if rows.columns.count(c) > 1]
+        if twice:
+            message = f"The query gives two columns '{twice[0]}': name them apart with AS."
+            raise InvalidInputError(message, kind="column_twice", column=twice[0])
+        fields = fields_from_spark(_nullable(rows.schema), table=str(statement.name))
+        empty = replace(statement, fields=fields, query=None)
+        if statement.if_exists == "replace":
+            self._replace(empty, rows)
+            return
+        table = create_empty(empty, self.session)
+        if table is None:
+            return  # IF NOT EXISTS, and there it is
+        try:
+            _fill(table, rows)
+        except OutcomeUnknownError:
+            raise  # the rows may be there
+        except BaseException:
+            place = self.session.place(statement.name)
+            catalog = self.session.catalog_named(place.catalog_name)
+            catalog.drop_table(place.identifier, if_missing="ignore")
+            raise
+
+    def _replace(self, statement: CreateTable, rows: DataFrame) -> None:
+        """Write the new table out of sight, then put it in the old one's place."""
+        catalog, staged = create_staged(statement, self.session)
+        try:
+            _fill(staged, rows)
+        except BaseException:
+            discard(catalog, staged)
+            raise
+        put_in_place(catalog, staged)
+
+
+def _fill(table: Table, rows: DataFrame) -> None:
+    write_frame(
+        table.handle,
+        rows,
+        mode="append",
+        partition=None,
+        identity=CommitIdentity.of(table.handle, None, None),
+        tasks=None,
+    )
+
+
+def _brought(
+    columns: Sequence[str], rows: DataFrame, handle: TableHandle, statement: Insert
+) -> list[str]:
+    """The names that the columns of rows go by, also those that the table has not yet."""
+    if columns:
+        if len(columns) != len(rows.columns):
+            message = (
+                f"The query gives {len(rows.columns)} columns for the {len(columns)} that are named"
+                f" behind table '{statement.name}'."
+            )
+            raise InvalidInputError(message, kind="column_count", table=str(statement.name))
+        return list(columns)
+    own = [f.name for f in handle.schema.fields if f.name not in statement.partition]
+    if statement.dynamic:  # their values come last, so nothing can stand behind the others
+        last = [name for name in own if name in statement.dynamic]
+        own = [name for name in own if name not in last] + last
+    if len(rows.columns) < len(own):
+        message = (
+            f"The query gives {len(rows.columns)} columns, table '{statement.name}' takes"
+            f" {len(own)}: {', '.join(own)}. INSERT ... BY NAME may leave some out."
+        )
+        raise InvalidInputError(message, kind="column_count", table=str(statement.name))
+    return [*own, *rows.columns[len(own) :]]
+
+
+def _matching(
+    where: Query | None, rows: RowsOf, table: Table, expressions: StatementExpressions
+) -> Matching:
+    """Which rows: what the kernel can tell prunes files, the rest is Spark's to evaluate."""
+    alias, fresh = rows.shown, expressions.fresh
+    if where is None:
+        return Matching(alias=alias, fresh=fresh)
+    found, known, is_whole = read_condition(where, rows, table.table_schema.fields)
+    predicate = None if known is None else bind(known, table.table_schema.fields)
+    condition = None if is_whole else expressions.column(found)
+    return Matching(predicate, condition, alias, fresh, known)
+
+
+def _nullable(schema: st.StructType) -> st.StructType:
+    """Columns that may be null, whatever a literal or a count promises, and what is in them."""
+    return st.StructType(
+        [st.StructField(f.name, _nullable_inside(f.dataType), metadata=f.metadata) for f in schema]
+    )
+
+
+def _nullable_inside(data_type: st.DataType) -> st.DataType:
+    if isinstance(data_type, st.StructType):
+        return _nullable(data_type)
+    if isinstance(data_type, st.ArrayType):
+        return st.ArrayType(_nullable_inside(data_type.elementType))
+    if isinstance(data_type, st.MapType):
+        return st.MapType(data_type.keyType, _nullable_inside(data_type.valueType))
+    return data_type

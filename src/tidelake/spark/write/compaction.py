@@ -1,0 +1,197 @@
+"""Compaction as a job on Spark: planned on the driver, done on the executors, committed once.
+
+1. The driver finds what there is to do from metadata (:mod:`tidelake.table.jobs.compaction`): a
+   part for
+   each bucket that needs it, of an append table without buckets one for each bin of small files.
+2. Each part is a task; with `tasks` given they are shared out, the largest first to the task that
+   has least. A task compacts one part after the other in the memory that it has, and gives back
+   commit messages.
+3. The driver collects them and commits once. Of a task that was tried twice Spark gives the answer
+   of one attempt; files of the others are never referenced. A bucket that another commit changed
+   meanwhile gives way alone.
+
+A bucket is compacted from what is there when its task begins, so a commit that was made after the
+plan is no conflict. Bins are compacted as they were planned.
+
+The postpone bucket's rows are moved first (:mod:`tidelake.spark.write.postpone_compaction`), in a
+commit of their own.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tidelake.errors import OutcomeUnknownError, StorageError, TidelakeError
+from tidelake.metadata.data_file import CommitMessage
+from tidelake.metadata.paths import POSTPONE_BUCKET
+from tidelake.options import declared
+from tidelake.spark.write.postpone_compaction import compact_postponed_on_spark
+from tidelake.spark.write.write_frame import publish, result_of
+from tidelake.spark.write.write_task import (
+    ANSWER_SCHEMA,
+    TaskAnswer,
+    answer_rows,
+    for_task,
+    in_task,
+)
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.jobs.compaction import Chosen, CompactionPart, plan_compaction
+from tidelake.table.jobs.postpone_compaction import with_real_buckets
+from tidelake.table.write.compaction_conflict import check_not_overtaken
+from tidelake.table.write.table_writer import delete_new_files
+from tidelake.table.write.write import (
+    CommitIdentity,
+    WriteResult,
+    check_writable,
+    joined,
+    new_writer,
+)
+
+__all__ = ["compact_on_spark"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionTask:
+    """What the tasks need. Picklable.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    shares : tuple of tuple of CompactionPart
+        What each task does.
+    full : bool
+        Whether everything is put together.
+    snapshot_id : int
+        The snapshot of the plan.
+    """
+
+    handle: TableHandle
+    shares: tuple[tuple[CompactionPart, ...], ...]
+    full: bool
+    snapshot_id: int
+
+
+def compact_on_spark(
+    spark: SparkSession,
+    handle: TableHandle,
+    chosen: Chosen,
+    *,
+    full: bool,
+    tasks: int | None,
+) -> WriteResult:
+    """Compact what needs it; see :meth:`tidelake.spark.Lake.compact`."""
+    if handle.options.get(declared.BUCKET) != POSTPONE_BUCKET:
+        return _compact(spark, handle, chosen, full=full, tasks=tasks, fails_if_lost=True)
+    moved = compact_postponed_on_spark(spark, handle, chosen, tasks=tasks)
+    # buckets that are there already keep their number, whatever it is
+    real = with_real_buckets(handle, 1)
+    compacted = _compact(
+        spark, real, chosen, full=full, tasks=tasks, fails_if_lost=not moved.snapshot_ids
+    )
+    return joined([moved, compacted])
+
+
+def _compact(
+    spark: SparkSession,
+    handle: TableHandle,
+    chosen: Chosen,
+    *,
+    full: bool,
+    tasks: int | None,
+    fails_if_lost: bool,
+) -> WriteResult:
+    """Compact the buckets that need it; `fails_if_lost`: an error where others took all of them."""
+    check_writable(handle)
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return WriteResult()
+    planner = new_writer(handle, base_snapshot_id=snapshot.id)
+    try:
+        plan = plan_compaction(handle, snapshot, planner, chosen, full=full)
+    finally:
+        planner.close()
+    if not plan.parts:
+        return WriteResult()
+    shares = _shares(plan.parts, tasks or len(plan.parts))
+    task = CompactionTask(for_task(handle), shares, full, plan.snapshot_id)
+    numbers = spark.range(0, len(shares), 1, len(shares))
+    answer = TaskAnswer.gather(numbers.mapInArrow(_compact_share(task), ANSWER_SCHEMA).collect())
+    try:
+        if answer.errors:
+            raise answer.errors[0]
+        committed = publish(
+            handle,
+            answer.messages,
+            identity=CommitIdentity.of(handle, None, None),
+            overwrite=False,
+            partitions=None,
+            base_snapshot_id=plan.snapshot_id,
+        )
+        if fails_if_lost:
+            check_not_overtaken(handle.identifier, committed)
+    except OutcomeUnknownError:
+        raise
+    except TidelakeError:
+        # the committer's promise: nothing became visible
+        delete_new_files(handle.fileio, handle.paths, answer.messages)
+        raise
+    return result_of(committed, answer)
+
+
+def _shares(parts: Sequence[CompactionPart], tasks: int) -> tuple[tuple[CompactionPart, ...], ...]:
+    """Share parts out so that the shares are about equal. Requires: the largest come first."""
+    count = min(tasks, len(parts))
+    shares: list[list[CompactionPart]] = [[] for _ in range(count)]
+    sizes = [(0, number) for number in range(count)]
+    for part in parts:
+        size_bytes, number = heapq.heappop(sizes)
+        shares[number].append(part)
+        heapq.heappush(sizes, (size_bytes + part.size_bytes, number))
+    return tuple(map(tuple, shares))
+
+
+def _compact_share(
+    task: CompactionTask,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Give the function that runs on executors."""
+
+    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        messages: list[CommitMessage] = []
+        handle = in_task(task.handle)
+        try:
+            for batch in numbers:
+                for number in batch.column(0).to_pylist():  # the shares of this task: one
+                    for part in task.shares[number]:
+                        messages += _compact_part(handle, task, part)
+        except StorageError:
+            delete_new_files(handle.fileio, handle.paths, messages)
+            raise  # Spark tries the task again
+        except TidelakeError as error:
+            delete_new_files(handle.fileio, handle.paths, messages)
+            yield answer_rows(error=error)
+            return
+        yield answer_rows(messages=messages)
+
+    return run
+
+
+def _compact_part(
+    handle: TableHandle, task: CompactionTask, part: CompactionPart
+) -> list[CommitMessage]:
+    """One part by a writer of its own: what it held is free before the next one begins."""
+    as_planned = None if part.names is None else task.snapshot_id
+    writer = new_writer(handle, base_snapshot_id=as_planned)
+    try:
+        writer.compact(part.partition, part.bucket, full=task.full, names=part.names)
+        messages = writer.prepare_commit()
+    except BaseException:
+        writer.abort()
+        raise
+    writer.close()
+    return messages

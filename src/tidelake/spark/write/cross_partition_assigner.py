@@ -1,0 +1,327 @@
+"""Upserts of keys that may move between partitions: tasks that share the keys place the rows.
+
+1. The keys of the base snapshot's live rows are read on the executors, their columns alone, each
+   with the number of its partition and bucket.
+2. The given rows and these keys are shuffled together by the hash of the key, computed in the JVM
+   by one expression for both, so that one task sees all there is of a key. There they are sorted
+   by the hash; Spark's sort spills to disk.
+3. The task takes stretch after stretch of whole keys out of its stream, and places the rows
+   (:mod:`tidelake.table.bucketing.cross_partition_assigner`). Of ``n`` tasks each fills the buckets
+   ``b`` with ``b % n`` its number.
+4. Rows, and the deletes at the places that keys have left, are shuffled by partition and bucket to
+   the tasks that write them. That all come of the same attempts the driver sees
+   (:mod:`tidelake.spark.write.attempt_guard`), and the commit that nobody added rows meanwhile.
+
+Memory of a task: two Arrow batches of rows and their keys; of an engine that combines rows, all of
+one key besides. Cost: the table's key columns are read
+and shuffled once for each write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as st
+
+from tidelake.merge import rows_by_arrival
+from tidelake.options import declared
+from tidelake.scan import ReadContext, plan_scan, split_from_bytes, split_to_bytes
+from tidelake.spark.expression.expression import mapped, quoted
+from tidelake.spark.expression.types import spark_arrow_schema, spark_schema, to_spark_arrow
+from tidelake.spark.read.scan_frame import SplitTask, packed_splits, split_batches
+from tidelake.spark.write.attempt_guard import OWN_FIELDS, with_notes
+from tidelake.spark.write.clustering import TASK_COLUMN, key_hash, tasks_count
+from tidelake.spark.write.dynamic_bucket_assigner import assigners_of, clustered_by_bucket
+from tidelake.spark.write.write_task import in_task
+from tidelake.table.bucketing.cross_partition_assigner import (
+    KIND_COLUMN,
+    KeyPlaces,
+    Place,
+    PlacedRows,
+)
+from tidelake.table.bucketing.dynamic_buckets import fill_of
+from tidelake.table.conversion.inputs import ROW_KIND_COLUMN, with_row_kinds
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.write.bucket_state import LiveState
+from tidelake.table.write.row_kind_filter import KindRules
+from tidelake.table.write.write import partial_overwrite_error
+from tidelake.telemetry import Env
+from tidelake.types.conform import conform
+from tidelake.types.default_value import default_scalars, filled_in
+
+__all__ = ["KeyStream", "MovesTask", "moved_rows"]
+
+HASH_COLUMN = "_tidelake_hash"
+ROW_COLUMN = "_tidelake_given"
+LIVE_COLUMN = "_tidelake_live"
+PLACE_COLUMN = "_tidelake_place"
+
+_NO_BUCKETS = np.empty(0, np.int32)
+
+
+def moved_rows(
+    handle: TableHandle,
+    frame: DataFrame,
+    *,
+    tasks: int | None,
+    base_snapshot_id: int | None,
+    takes_rows: bool = True,
+) -> DataFrame:
+    """Rows with partitions and buckets, and deletes, in the partitions that write them.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table's columns, and row kinds as bytes.
+    tasks : int, optional
+        How many tasks place rows at most, and write.
+    base_snapshot_id : int or None
+        The snapshot whose keys are looked at, 0 for the empty table; None for an overwrite of the
+        whole table.
+    takes_rows : bool
+        Whether there may be rows: an overwrite of single partitions takes none.
+    """
+    spark = frame.sparkSession
+    count = tasks or tasks_count(frame)
+    assigners = assigners_of(handle.options, count)
+    snapshot = handle.snapshots.load(base_snapshot_id) if base_snapshot_id else None
+    context = replace(handle.read_context(), is_of_all_rows=True)
+    plan = plan_scan(context, snapshot, manifests=handle.manifests)
+    numbers: dict[Place, int] = {}
+    for split in plan.splits:
+        numbers.setdefault((split.partition, split.bucket), len(numbers))
+    places = tuple(numbers)
+
+    keys = handle.schema.primary_keys
+    fields = [handle.schema.field(name) for name in keys]
+    live_schema = st.StructType(
+        [
+            *spark_schema(fields, table=handle.identifier).fields,
+            st.StructField(PLACE_COLUMN, st.IntegerType()),
+        ]
+    )
+    both = frame.select(
+        key_hash(handle, frame, keys).alias(HASH_COLUMN),
+        F.struct(*(quoted(name) for name in frame.columns)).alias(ROW_COLUMN),
+        F.lit(None).cast(live_schema).alias(LIVE_COLUMN),
+    )
+    if plan.splits:
+        blobs = [
+            [(numbers[s.partition, s.bucket], split_to_bytes(s)) for s in own]
+            for own in packed_splits(spark, context, plan.splits)
+        ]
+        live = _live_keys(spark, context, keys, blobs, live_schema)
+        both = both.unionAll(
+            live.select(
+                key_hash(handle, live, keys).alias(HASH_COLUMN),
+                F.lit(None).cast(both.schema[ROW_COLUMN].dataType).alias(ROW_COLUMN),
+                F.struct(*(quoted(name) for name in live.columns)).alias(LIVE_COLUMN),
+            )
+        )
+    number = F.abs(F.col(HASH_COLUMN) % F.lit(assigners))
+    sorted_keys = (
+        both.withColumn(TASK_COLUMN, number)
+        .repartitionById(assigners, F.col(TASK_COLUMN))
+        .drop(TASK_COLUMN)
+        .sortWithinPartitions(HASH_COLUMN)
+    )
+    task = MovesTask.of(
+        handle,
+        places=places,
+        assigners=assigners,
+        base_snapshot_id=base_snapshot_id,
+        takes_rows=takes_rows,
+    )
+    kind = st.StructField(ROW_KIND_COLUMN, st.ByteType())
+    schema = spark_schema(handle.schema.fields, table=handle.identifier)
+    placed = mapped(
+        sorted_keys,
+        with_notes(task.place, schema=task.placed_schema, tasks=count),
+        st.StructType([*schema.fields, kind, *OWN_FIELDS]),
+    )
+    return clustered_by_bucket(handle, placed, count)
+
+
+def _live_keys(
+    spark: SparkSession,
+    context: ReadContext,
+    keys: Sequence[str],
+    blobs: Sequence[Sequence[tuple[int, bytes]]],
+    schema: st.StructType,
+) -> DataFrame:
+    """The keys of all live rows, each with the number of its place."""
+    read = _read_keys(SplitTask(context, tuple(keys), None), blobs)
+    return spark.range(0, len(blobs), 1, len(blobs)).mapInArrow(read, schema)
+
+
+def _read_keys(
+    task: SplitTask, blobs: Sequence[Sequence[tuple[int, bytes]]]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        fields = task.fields
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                for place, blob in blobs[number]:
+                    for rows in split_batches(task, split_from_bytes(blob), fields):
+                        own = pa.array(np.full(rows.num_rows, place, np.int32))
+                        yield rows.append_column(PLACE_COLUMN, own)
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class MovesTask:
+    """Places rows. Picklable.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    places : tuple of (bytes, int)
+        Partition and bucket of each number that comes with a live key.
+    assigners : int
+        How many tasks share the keys.
+    base_snapshot_id : int or None
+        The snapshot that the live keys are of; None for an overwrite.
+    takes_rows : bool
+        Whether there may be rows.
+    """
+
+    handle: TableHandle
+    places: tuple[Place, ...]
+    assigners: int
+    base_snapshot_id: int | None
+    takes_rows: bool
+
+    @classmethod
+    def of(
+        cls,
+        handle: TableHandle,
+        *,
+        places: tuple[Place, ...],
+        assigners: int,
+        base_snapshot_id: int | None,
+        takes_rows: bool,
+    ) -> MovesTask:
+        """For a table as the driver opened it; each task has its own clock, ids and threads."""
+        own = replace(handle, env=Env(zone=handle.env.zone).with_memory(handle.env.memory))
+        return cls(own, places, assigners, base_snapshot_id, takes_rows)
+
+    @property
+    def placed_schema(self) -> pa.Schema:
+        """The rows that go on: the table's columns and the kind, in Spark's Arrow types."""
+        schema = spark_arrow_schema(self.handle.schema.fields)
+        return schema.append(pa.field(ROW_KIND_COLUMN, pa.int8()))
+
+    def place(
+        self, batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int32], int]]:
+        """Runs on executors: given rows and live keys in, sorted by hash; placed rows out."""
+        context = TaskContext.get()
+        assert context is not None, "runs on an executor"
+        handle = in_task(self.handle)
+        base = self.base_snapshot_id
+        live = LiveState(handle, snapshot_id=base) if base else None
+        places = KeyPlaces(
+            handle.schema,
+            handle.paths,
+            engine=handle.options.get(declared.MERGE_ENGINE),
+            live_counts=lambda partition: {} if live is None else live.bucket_rows(partition),
+            fill=fill_of(handle.options, assigners=self.assigners, number=context.partitionId()),
+        )
+        taken = 0
+        for stretch in KeyStream(handle, takes_rows=self.takes_rows).stretches(batches):
+            taken += stretch.taken
+            if not stretch.rows:
+                continue
+            rows = pa.Table.from_batches(stretch.rows)
+            for placed in places.place(rows, stretch.live, self.places):
+                yield self._in_spark_types(placed), placed.buckets, taken
+                taken = 0
+        yield pa.RecordBatch.from_pylist([], schema=self.placed_schema), _NO_BUCKETS, taken
+
+    def _in_spark_types(self, placed: PlacedRows) -> pa.RecordBatch:
+        rows = to_spark_arrow(placed.rows, self.handle.schema.fields)
+        return rows.append_column(ROW_KIND_COLUMN, pa.array(placed.kinds))
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """Given rows, conformed and with kinds, and live keys with the numbers of their places."""
+
+    rows: list[pa.RecordBatch] = field(default_factory=list)
+    live: list[tuple[pa.RecordBatch, npt.NDArray[np.int64]]] = field(default_factory=list)
+    taken: int = 0
+
+
+class KeyStream:
+    """Cuts what comes sorted by hash where the hash changes.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    takes_rows : bool
+        Whether there may be given rows.
+    """
+
+    def __init__(self, handle: TableHandle, *, takes_rows: bool) -> None:
+        schema = handle.schema
+        self._table = handle.identifier
+        self._fields = schema.fields
+        self._keys = schema.primary_keys
+        self._key_fields = [schema.field(name) for name in schema.primary_keys]
+        self._defaults = default_scalars(schema.fields, zone=handle.env.zone)
+        self._kind_rules = KindRules(schema, handle.options, table=handle.identifier)
+        self._engine = handle.options.get(declared.MERGE_ENGINE)
+        self._takes_rows = takes_rows
+
+    def stretches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[_Stretch]:
+        """All there is of some keys, and then of others."""
+        held, held_hash = _Stretch(), None
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            hashes = batch.column(HASH_COLUMN).to_numpy(zero_copy_only=False)
+            last = int(hashes[-1])
+            begin = int(np.searchsorted(hashes, last))
+            if begin or last != held_hash:
+                self._add(held, batch.slice(0, begin))
+                yield held
+                held, held_hash = _Stretch(), last
+            self._add(held, batch.slice(begin))
+            if len(held.rows) > 1:  # one hash fills batches: few keys with many rows
+                table = pa.Table.from_batches(held.rows)
+                held.rows = [rows_by_arrival(table, self._keys, engine=self._engine)]
+        yield held
+
+    def _add(self, stretch: _Stretch, batch: pa.RecordBatch) -> None:
+        given, live = batch.column(ROW_COLUMN), batch.column(LIVE_COLUMN)
+        given, live = given.filter(given.is_valid()), live.filter(live.is_valid())
+        if len(live):
+            keys = pa.RecordBatch.from_struct_array(live)
+            numbers = keys.column(PLACE_COLUMN).to_numpy(zero_copy_only=False).astype(np.int64)
+            keys = conform(keys.drop_columns([PLACE_COLUMN]), self._key_fields, table=self._table)
+            stretch.live.append((keys, numbers))
+        if not len(given):
+            return
+        if not self._takes_rows:
+            raise partial_overwrite_error(self._table)
+        stretch.taken += len(given)
+        rows = iter([pa.RecordBatch.from_struct_array(given)])
+        for part, kinds in with_row_kinds(rows, None, table=self._table):
+            whole = filled_in(conform(part, self._fields, table=self._table), self._defaults)
+            kinds = self._kind_rules.kinds_of(whole, kinds)
+            if kinds is None:
+                kinds = np.zeros(whole.num_rows, np.int8)
+            elif (stays := self._kind_rules.stored(kinds)) is not None:
+                whole, kinds = whole.filter(pa.array(stays)), kinds[stays]
+            if whole.num_rows:
+                stretch.rows.append(whole.append_column(KIND_COLUMN, pa.array(kinds, pa.int8())))

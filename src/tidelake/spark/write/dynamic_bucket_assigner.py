@@ -1,0 +1,213 @@
+"""Which dynamic bucket each row of a DataFrame goes to: looked up by tasks that share the keys.
+
+1. Each key has a hash, computed in the JVM as its bucket is in a table of fixed buckets. Of ``n``
+   assigners ``hash % n`` says which one answers for a key, so a key is looked up in one place.
+2. The rows are shuffled to their assigner. Its task reads the index of each partition that rows
+   come for, in the one snapshot that the driver chose, keeps the hashes that are its own, and fills
+   the buckets ``b`` with ``b % n`` its number (:mod:`tidelake.table.bucketing.key_hash_index`).
+3. The rows go on with their bucket in a column, to be shuffled by it as in any table with buckets.
+
+A task that Spark runs a second time may meet the rows in another order, and give new keys other
+buckets than the rows that went on before have: the driver does not commit what comes of two
+attempts (:mod:`tidelake.spark.write.attempt_guard`), nor a new key in two buckets.
+
+Source: Paimon's Spark writer for ``HASH_DYNAMIC`` and ``BucketAssigner`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as st
+from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
+
+from tidelake.errors import ConflictError, InvalidInputError
+from tidelake.metadata.data_file import CommitMessage
+from tidelake.metadata.index.hash_index import read_hash_index
+from tidelake.metadata.index_entry import IndexEntry
+from tidelake.options import Options, declared
+from tidelake.spark.expression.expression import mapped
+from tidelake.spark.write.attempt_guard import BUCKET_COLUMN, OWN_FIELDS, with_notes
+from tidelake.spark.write.clustering import TASK_COLUMN, key_hash, task_of, tasks_count
+from tidelake.spark.write.write_task import in_task
+from tidelake.table.bucketing.dynamic_buckets import DynamicBuckets, fill_of, no_index
+from tidelake.table.bucketing.router import Router
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.write.bucket_state import LiveState
+from tidelake.telemetry import Env
+from tidelake.types.conform import conform
+
+__all__ = [
+    "HASH_COLUMN",
+    "AssignTask",
+    "assigned_rows",
+    "assigners_of",
+    "check_one_bucket_per_key",
+    "clustered_by_bucket",
+]
+
+HASH_COLUMN = "_tidelake_hash"
+
+
+def assigners_of(options: Options, tasks: int) -> int:
+    """How many assigners share the keys of a partition."""
+    parallelism = options.get(declared.DYNAMIC_BUCKET_ASSIGNER_PARALLELISM) or tasks
+    initial = options.get(declared.DYNAMIC_BUCKET_INITIAL_BUCKETS) or parallelism
+    most = options.get(declared.DYNAMIC_BUCKET_MAX_BUCKETS)
+    limit = parallelism if most == -1 else most  # each assigner owns a bucket at least
+    return max(1, min(parallelism, initial, limit))
+
+
+def assigned_rows(
+    handle: TableHandle, frame: DataFrame, *, tasks: int | None, base_snapshot_id: int | None
+) -> DataFrame:
+    """The rows with their dynamic buckets, in the partitions that write them.
+
+    Parameters
+    ----------
+    tasks : int, optional
+        How many tasks assign at most, and write.
+    base_snapshot_id : int or None
+        As of :class:`AssignTask`.
+    """
+    count = tasks or tasks_count(frame)
+    assigners = assigners_of(handle.options, count)
+    hashed = frame.withColumn(HASH_COLUMN, key_hash(handle, frame, handle.schema.bucket_keys))
+    number = F.abs(F.col(HASH_COLUMN) % F.lit(assigners))
+    found = (
+        hashed.withColumn(TASK_COLUMN, task_of(handle, frame, number, count))
+        .repartitionById(count, F.col(TASK_COLUMN))
+        .drop(TASK_COLUMN)
+    )
+    task = AssignTask.of(handle, assigners=assigners, base_snapshot_id=base_snapshot_id)
+    # of a note all these columns are null
+    schema = st.StructType([st.StructField(f.name, f.dataType) for f in frame.schema.fields])
+    arrow = pyspark_arrow_schema(schema, timezone="UTC")
+    placed = mapped(
+        found,
+        with_notes(task.place, schema=arrow, tasks=count),
+        st.StructType([*schema.fields, *OWN_FIELDS]),
+    )
+    return clustered_by_bucket(handle, placed, count)
+
+
+def clustered_by_bucket(handle: TableHandle, placed: DataFrame, count: int) -> DataFrame:
+    """Placed rows in the partitions that write them, notes in those that they are for."""
+    task = F.coalesce(TASK_COLUMN, task_of(handle, placed, F.col(BUCKET_COLUMN), count))
+    return placed.withColumn(TASK_COLUMN, task).repartitionById(count, F.col(TASK_COLUMN))
+
+
+@dataclass(frozen=True, slots=True)
+class AssignTask:
+    """Gives rows their buckets. Picklable.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    assigners : int
+        How many assigners share the keys of a partition.
+    base_snapshot_id : int or None
+        The snapshot whose index is gone by, 0 for the empty table; None for an overwrite, which
+        begins with an empty one.
+    """
+
+    handle: TableHandle
+    assigners: int
+    base_snapshot_id: int | None
+
+    @classmethod
+    def of(cls, handle: TableHandle, *, assigners: int, base_snapshot_id: int | None) -> AssignTask:
+        """For a table as the driver opened it; each task has its own clock, ids and threads."""
+        return cls(
+            replace(handle, env=Env(zone=handle.env.zone).with_memory(handle.env.memory)),
+            assigners,
+            base_snapshot_id,
+        )
+
+    def place(
+        self, batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int32], int]]:
+        """Runs on executors: rows with a column of hashes in; rows, their buckets, how many out."""
+        buckets_of = _Assigner(self)
+        for batch in batches:
+            hashes = batch.column(HASH_COLUMN).to_numpy(zero_copy_only=False)
+            rows = batch.drop_columns([HASH_COLUMN])
+            buckets = buckets_of(rows, hashes.astype(np.int32, copy=False))
+            yield rows, buckets, rows.num_rows
+
+
+class _Assigner:
+    """The indexes of one task, one set for each assigner's number."""
+
+    def __init__(self, task: AssignTask) -> None:
+        self._task = task
+        handle = in_task(task.handle)
+        schema = handle.schema
+        self._context = handle.store_context()
+        live = None
+        if task.base_snapshot_id is not None:
+            live = LiveState(handle, snapshot_id=task.base_snapshot_id)
+        self._entries_of = no_index if live is None else live.index_entries
+        self._indexes: dict[int, DynamicBuckets] = {}
+        self._partition_fields = [schema.field(name) for name in schema.partition_keys]
+        self._table = handle.identifier
+        self._router = Router(self._partition_fields, [], buckets_count=-1)
+
+    def __call__(self, rows: pa.RecordBatch, hashes: np.ndarray) -> np.ndarray:
+        partition_columns = rows.select([f.name for f in self._partition_fields])
+        if self._partition_fields:
+            try:
+                partition_columns = conform(
+                    partition_columns, self._partition_fields, table=self._table
+                )
+            except InvalidInputError:  # the task that gets the rows says what is wrong
+                return np.zeros(rows.num_rows, np.int32)
+        partitions, codes = self._router.partitions(partition_columns, rows_count=rows.num_rows)
+        numbers = np.abs(hashes.astype(np.int64)) % self._task.assigners
+        buckets = np.zeros(rows.num_rows, np.int32)
+        shares = codes * self._task.assigners + numbers
+        for share in np.unique(shares).tolist():  # few: rows come clustered by them
+            partition, number = divmod(share, self._task.assigners)
+            mine = shares == share
+            buckets[mine] = self._index(number).assign(partitions[partition], hashes[mine])
+        return buckets
+
+    def _index(self, number: int) -> DynamicBuckets:
+        if number not in self._indexes:
+            fill = fill_of(self._task.handle.options, assigners=self._task.assigners, number=number)
+            self._indexes[number] = DynamicBuckets(
+                self._context, entries_of=self._entries_of, fill=fill
+            )
+        return self._indexes[number]
+
+
+def check_one_bucket_per_key(handle: TableHandle, messages: Sequence[CommitMessage]) -> None:
+    """See that no new key of a commit is in two buckets.
+
+    Raises
+    ------
+    ConflictError
+        One is: Spark ran an assigning task again. Nothing was committed.
+    """
+    new: dict[bytes, list[np.ndarray]] = {}
+    for message in messages:
+        change = message.index
+        if change is not None and change.file is not None:
+            entry = IndexEntry(message.partition, message.bucket, change.file)
+            hashes = read_hash_index(handle.fileio, handle.paths, entry)
+            new.setdefault(message.partition, []).append(hashes[change.known_count :])
+    for parts in new.values():
+        hashes = np.sort(np.concatenate(parts))
+        if (hashes[1:] == hashes[:-1]).any():
+            text = (
+                f"A write to table '{handle.identifier}' gave a key two buckets, as Spark ran a"
+                " task of it twice. Nothing was committed; write again."
+            )
+            raise ConflictError(text, kind="bucket_assignment", table=handle.identifier)

@@ -1,0 +1,150 @@
+"""Gives the rows of the postpone bucket their buckets, on Spark.
+
+1. The driver lists the waiting files in the order they are replayed
+   (:mod:`tidelake.table.jobs.postpone_compaction`) and numbers them.
+2. Executors read them, file by file; each row carries its file's number and its place in it.
+3. Rows are shuffled so that one task has all of a bucket, as for a write, and sorted by number and
+   place there: a key's rows meet its writer in the order they were written.
+4. The driver commits once: all of it or nothing.
+
+Partitions with another number of buckets are jobs of their own, in one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as st
+
+from tidelake.metadata.data_file import CommitMessage
+from tidelake.scan import ReadContext, Split, split_from_bytes, split_to_bytes
+from tidelake.spark.expression.expression import mapped
+from tidelake.spark.expression.types import spark_schema, to_spark_arrow
+from tidelake.spark.sessions.session import parallelism
+from tidelake.spark.write.clustering import TASK_COLUMN, clustering_column
+from tidelake.spark.write.write_task import ANSWER_SCHEMA, TaskAnswer, WriteTask, write_task
+from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.jobs.compaction import Chosen
+from tidelake.table.jobs.postpone_compaction import (
+    PostponedPartition,
+    check_not_altered,
+    postponed_partitions,
+    postponed_rows,
+    publish_moved,
+    with_real_buckets,
+)
+from tidelake.table.write.table_writer import delete_new_files
+from tidelake.table.write.write import WriteResult, check_writable
+
+__all__ = ["compact_postponed_on_spark"]
+
+FILE_COLUMN = "_tidelake_file"
+ROW_COLUMN = "_tidelake_row"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingTask:
+    """What a reading task needs. Picklable."""
+
+    context: ReadContext
+    files: tuple[bytes, ...]
+    """Of each number the file, as a split of that file alone."""
+
+
+def compact_postponed_on_spark(
+    spark: SparkSession, handle: TableHandle, chosen: Chosen, *, tasks: int | None
+) -> WriteResult:
+    """Move the waiting rows; see :meth:`tidelake.spark.Lake.compact`."""
+    check_writable(handle)
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return WriteResult()
+    partitions = [p for p in postponed_partitions(handle, snapshot, chosen) if p.waiting]
+    check_not_altered(handle, partitions)
+    messages: list[CommitMessage] = []
+    rows_count = 0
+    try:
+        for count in sorted({p.buckets_count for p in partitions}):
+            own = [p for p in partitions if p.buckets_count == count]
+            answer = _move(spark, with_real_buckets(handle, count), own, tasks=tasks)
+            rows_count += answer.rows_count
+            messages += answer.messages
+            if answer.errors:
+                raise answer.errors[0]
+    except BaseException:
+        delete_new_files(handle.fileio, handle.paths, messages)
+        raise
+    return publish_moved(handle, partitions, messages, rows_count=rows_count)
+
+
+def _move(
+    spark: SparkSession,
+    handle: TableHandle,
+    partitions: Sequence[PostponedPartition],
+    *,
+    tasks: int | None,
+) -> TaskAnswer:
+    count = tasks or parallelism(spark)
+    frame = _waiting_rows(spark, handle, partitions)
+    rows = (
+        frame.withColumn(TASK_COLUMN, clustering_column(handle, frame, count))
+        .repartitionById(count, F.col(TASK_COLUMN))
+        .sortWithinPartitions(FILE_COLUMN, ROW_COLUMN)
+        .drop(TASK_COLUMN, FILE_COLUMN, ROW_COLUMN)
+    )
+    task = WriteTask.of(handle, user="", overwrite=False, static=None)
+    return TaskAnswer.gather(mapped(rows, write_task(task), ANSWER_SCHEMA).collect())
+
+
+def _waiting_rows(
+    spark: SparkSession, handle: TableHandle, partitions: Sequence[PostponedPartition]
+) -> DataFrame:
+    """The table's columns, the kind, and each row's file and place in it."""
+    blobs = tuple(
+        split_to_bytes(Split(0, p.partition, -1, -1, (((file,),),), raw=True))
+        for p in partitions
+        for file in p.waiting
+    )
+    schema = spark_schema(handle.schema.fields, table=handle.identifier)
+    schema = st.StructType(
+        [
+            *schema.fields,
+            st.StructField(ROW_KIND_COLUMN, st.ByteType()),
+            st.StructField(FILE_COLUMN, st.IntegerType()),
+            st.StructField(ROW_COLUMN, st.LongType()),
+        ]
+    )
+    task = WaitingTask(handle.read_context(), blobs)
+    numbers = spark.range(0, len(blobs), 1, min(len(blobs), parallelism(spark) * 4))
+    return numbers.mapInArrow(_read_waiting(task), schema)
+
+
+def _read_waiting(
+    task: WaitingTask,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        fields = task.context.schema.fields
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                split = split_from_bytes(task.files[number])
+                place = 0
+                for rows, kinds in postponed_rows(task.context, split.partition, split.files):
+                    size = rows.num_rows
+                    own = [
+                        pa.array(kinds),
+                        pa.array(np.full(size, number, np.int32)),
+                        pa.array(np.arange(place, place + size, dtype=np.int64)),
+                    ]
+                    place += size
+                    columns = to_spark_arrow(rows, fields).columns + own
+                    names = [f.name for f in fields]
+                    names += [ROW_KIND_COLUMN, FILE_COLUMN, ROW_COLUMN]
+                    yield pa.RecordBatch.from_arrays(columns, names=names)
+
+    return read

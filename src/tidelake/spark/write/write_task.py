@@ -1,0 +1,261 @@
+"""The executor's side of a write: Arrow batches in, commit messages as bytes out.
+
+What a task gives back is one row per message, and a row with an error where the rows cannot be
+written whatever one tries: such an error would only fail again if Spark ran the task once more.
+Errors of the storage are raised, and Spark tries the task anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from tidelake.errors import StorageError, TidelakeError
+from tidelake.metadata import commit_message
+from tidelake.metadata.data_file import CommitMessage
+from tidelake.metadata.manifest.manifest_cache import ManifestCache
+from tidelake.spark.error_wire import error_from_text, error_to_text
+from tidelake.spark.write.attempt_guard import Heard, NoteReader
+from tidelake.table.conversion.inputs import with_row_kinds
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.write.table_writer import FullCompactions
+from tidelake.table.write.write import new_writer
+from tidelake.telemetry import Env, Memory
+from tidelake.types.predicate import Predicate
+
+__all__ = [
+    "ANSWER_SCHEMA",
+    "TaskAnswer",
+    "Through",
+    "WriteTask",
+    "answer_rows",
+    "for_task",
+    "in_task",
+    "write_batches",
+    "write_task",
+]
+
+ANSWER_SCHEMA = "rows bigint, message binary, error string, attempts string, placed bigint"
+_ANSWER_ARROW = pa.schema(
+    [
+        ("rows", pa.int64()),
+        ("message", pa.binary()),
+        ("error", pa.string()),
+        ("attempts", pa.string()),
+        ("placed", pa.int64()),
+    ]
+)
+MANIFEST_CACHE_BYTES = 64 << 20
+
+Through: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What rows go through before they are written."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """What a task needs. Picklable.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    overwrite : bool
+        Whether the rows replace what is there.
+    static : Predicate, optional
+        On partition columns: rows of other partitions are refused.
+    user : str
+        Who will commit.
+    base_snapshot_id : int, optional
+        The snapshot that all tasks begin from; by default each from the newest.
+    assigned : bool
+        Whether other tasks gave the rows their buckets (:mod:`tidelake.spark.write.attempt_guard`).
+    full_compactions : FullCompactions, optional
+        Buckets that are compacted fully by the task that has rows of them.
+    fills_defaults : bool
+        Whether nulls become their columns' defaults.
+    """
+
+    handle: TableHandle
+    overwrite: bool
+    static: Predicate | None
+    user: str
+    base_snapshot_id: int | None = None
+    assigned: bool = False
+    full_compactions: FullCompactions | None = None
+    fills_defaults: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        handle: TableHandle,
+        *,
+        user: str,
+        overwrite: bool,
+        static: Predicate | None,
+        base_snapshot_id: int | None = None,
+        assigned: bool = False,
+        full_compactions: FullCompactions | None = None,
+        fills_defaults: bool = True,
+    ) -> WriteTask:
+        """For a table as the driver opened it."""
+        if full_compactions is not None:
+            full_compactions = replace(full_compactions, where_written_only=True)
+        return cls(
+            for_task(handle),
+            overwrite,
+            static,
+            user,
+            base_snapshot_id,
+            assigned,
+            full_compactions,
+            fills_defaults,
+        )
+
+
+def for_task(handle: TableHandle) -> TableHandle:
+    """The table for a task, which has its own clock, ids and threads."""
+    return replace(handle, env=Env(zone=handle.env.zone).with_memory(handle.env.memory))
+
+
+def in_task(handle: TableHandle) -> TableHandle:
+    """The table where a task runs, with the manifests that its process keeps."""
+    return replace(handle, manifests=worker_manifests(handle.env.memory))
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAnswer:
+    """What all tasks gave back.
+
+    Parameters
+    ----------
+    rows_count : int
+        Rows taken in.
+    messages : tuple of CommitMessage
+        Of all tasks.
+    errors : tuple of TidelakeError
+        Why tasks refused their rows.
+    heard : tuple of Heard
+        Of each task whose rows other tasks placed, what they said.
+    """
+
+    rows_count: int
+    messages: tuple[CommitMessage, ...]
+    errors: tuple[TidelakeError, ...]
+    heard: tuple[Heard, ...] = ()
+
+    @classmethod
+    def gather(cls, rows: Sequence[Any]) -> TaskAnswer:
+        """Read the collected rows."""
+        return cls(
+            rows_count=sum(row["rows"] for row in rows),
+            messages=tuple(
+                commit_message.from_bytes(bytes(row["message"]))
+                for row in rows
+                if row["message"] is not None
+            ),
+            errors=tuple(error_from_text(row["error"]) for row in rows if row["error"] is not None),
+            heard=tuple(
+                Heard(row["attempts"], row["placed"]) for row in rows if row["attempts"] is not None
+            ),
+        )
+
+
+def write_task(
+    task: WriteTask, *, through: Through | None = None
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Give the function that runs on executors.
+
+    Parameters
+    ----------
+    through : callable, optional
+        Gives the rows on, and refuses them by an error: picklable.
+    """
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        reader = NoteReader() if task.assigned else None
+        rows = batches if through is None else through(batches)
+        try:
+            rows_count, messages = write_batches(task, rows, reader=reader)
+        except StorageError:
+            raise
+        except TidelakeError as error:
+            yield answer_rows(error=error)
+            return
+        yield answer_rows(rows_count, messages, heard=None if reader is None else reader.heard())
+
+    return write
+
+
+def write_batches(
+    task: WriteTask, batches: Iterator[pa.RecordBatch], *, reader: NoteReader | None = None
+) -> tuple[int, list[CommitMessage]]:
+    """Write one task's rows; on failure its files are deleted.
+
+    Parameters
+    ----------
+    batches : iterator of RecordBatch
+        The table's columns, and ``_row_kind`` where there are kinds.
+    reader : NoteReader, optional
+        Tells rows and their buckets from notes, where other tasks placed the rows.
+
+    Returns
+    -------
+    (int, list of CommitMessage)
+        Rows taken in, and what was written.
+    """
+    handle = in_task(task.handle)
+    writer = new_writer(
+        handle,
+        user=task.user,
+        overwrite=task.overwrite,
+        static=task.static,
+        base_snapshot_id=task.base_snapshot_id,
+        fills_defaults=task.fills_defaults,
+    )
+    writer.full_compactions = task.full_compactions
+    try:
+        for batch in batches:
+            rows, buckets = (batch, None) if reader is None else reader.rows_of(batch)
+            for part, kinds in with_row_kinds(iter([rows]), None, table=handle.identifier):
+                writer.write(part, kinds, buckets=buckets)
+        messages = writer.prepare_commit()
+    except BaseException:
+        writer.abort()
+        raise
+    writer.close()
+    return writer.rows_count, messages
+
+
+@lru_cache(maxsize=1)  # a job of another size takes the place of the last one's
+def worker_manifests(memory: Memory) -> ManifestCache:
+    """Decoded manifests, kept while the Python worker lives: immutable, and workers are reused."""
+    return ManifestCache(min(MANIFEST_CACHE_BYTES, memory.manifest_cache_bytes))
+
+
+def answer_rows(
+    rows_count: int = 0,
+    messages: Sequence[CommitMessage] = (),
+    *,
+    error: TidelakeError | None = None,
+    heard: Heard | None = None,
+) -> pa.RecordBatch:
+    """What a task gives back: a row per message, or one with an error."""
+    payload: list[bytes | None] = [commit_message.to_bytes(m) for m in messages]
+    rows = payload or [None]
+    counts = [rows_count] + [0] * (len(rows) - 1)
+    texts = [None if error is None else error_to_text(error)] * len(rows)
+    nothing = [None] * (len(rows) - 1)
+    return pa.RecordBatch.from_pydict(
+        {
+            "rows": counts,
+            "message": rows,
+            "error": texts,
+            "attempts": [None if heard is None else heard.attempts, *nothing],
+            "placed": [None if heard is None else heard.rows, *nothing],
+        },
+        schema=_ANSWER_ARROW,
+    )

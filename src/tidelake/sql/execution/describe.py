@@ -1,0 +1,173 @@
+"""Texts about tables: DESCRIBE, SHOW CREATE TABLE, SHOW PARTITIONS."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date, timedelta
+
+from tidelake.errors import InvalidInputError, near_names
+from tidelake.metadata.partition_name import escape_name
+from tidelake.sql.syntax.name import quoted_name
+from tidelake.sql.syntax.watermark import stored_watermark
+from tidelake.table import SystemTable, Table
+from tidelake.table.schema.watermark import WATERMARK_KEYS
+from tidelake.table.system.file_tables import live_partitions
+from tidelake.types import DataField, DataType, TableSchema, TypeRoot
+from tidelake.types.default_value import default_scalar
+
+__all__ = ["create_text", "described", "partition_names", "type_text"]
+
+Row = tuple[str, str, str | None]
+EPOCH = date(1970, 1, 1)
+_PLAIN_LITERAL = re.compile(r"-?\d+(\.\d+)?|true|false", re.IGNORECASE)
+
+
+def described(table: Table | SystemTable, *, extended: bool) -> list[Row]:
+    """The rows of DESCRIBE: the columns first, then what else there is to say."""
+    if not isinstance(table, Table):
+        return [(f.name, str(f.type), None) for f in table.schema]
+    schema = table.table_schema
+    rows: list[Row] = [(f.name, type_text(f.type), f.description) for f in schema.fields]
+    if schema.partition_keys:
+        types = {f.name: type_text(f.type) for f in schema.fields}
+        rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+        rows += [(name, types[name], None) for name in schema.partition_keys]
+    if extended:
+        rows += [("", "", ""), ("# Detailed Table Information", "", "")]
+        rows.append(("Name", table.identifier, ""))
+        if schema.comment:
+            rows.append(("Comment", schema.comment, ""))
+        rows.append(("Location", table.paths.location, ""))
+        if schema.primary_keys:
+            rows.append(("Primary Key", ", ".join(schema.primary_keys), ""))
+        pairs = ", ".join(f"{k}={v}" for k, v in sorted(schema.options.items()))
+        rows.append(("Table Properties", f"[{pairs}]", ""))
+    return rows
+
+
+def type_text(data_type: DataType) -> str:
+    """A type as a statement in Flink's form writes it; :func:`read_type` reads it back.
+
+    Examples
+    --------
+    >>> from tidelake.types import parse_type
+    >>> type_text(parse_type("TIMESTAMP(3) WITH LOCAL TIME ZONE NOT NULL"))
+    'TIMESTAMP_LTZ(3) NOT NULL'
+    """
+    suffix = "" if data_type.nullable else " NOT NULL"
+    if data_type.root is TypeRoot.TIMESTAMP_LTZ:
+        return f"TIMESTAMP_LTZ({data_type.precision}){suffix}"
+    if data_type.root is TypeRoot.ROW:
+        details = data_type.child_details or ((None, None),) * len(data_type.children)
+        parts = [
+            f"{quoted_name(name)} {type_text(child)}" + (f" {_string(d)}" if d else "")
+            for (_, name), child, (d, _) in zip(
+                data_type.child_fields, data_type.children, details, strict=True
+            )
+        ]
+        return f"ROW<{', '.join(parts)}>{suffix}"
+    if data_type.is_nested:
+        return f"{data_type.root.value}<{', '.join(map(type_text, data_type.children))}>{suffix}"
+    return str(data_type)
+
+
+def create_text(schema: TableSchema, identifier: str) -> str:
+    """The statement that makes such a table, in Flink's form, which says all that types are."""
+    lines = [_column_text(f) for f in schema.fields]
+    watermark = stored_watermark(schema.options)
+    if watermark is not None:
+        lines.append(watermark)
+    if schema.primary_keys:
+        lines.append(f"PRIMARY KEY ({_list(schema.primary_keys)}) NOT ENFORCED")
+    text = f"CREATE TABLE {'.'.join(map(quoted_name, identifier.split('.', 1)))} (\n  "
+    text += ",\n  ".join(lines) + "\n)"
+    if schema.comment:
+        text += f" COMMENT {_string(schema.comment)}"
+    if schema.partition_keys:
+        text += f" PARTITIONED BY ({_list(schema.partition_keys)})"
+    options = {k: v for k, v in sorted(schema.options.items()) if k not in WATERMARK_KEYS}
+    pairs = ",\n  ".join(f"{_string(k)} = {_string(v)}" for k, v in options.items())
+    return f"{text} WITH (\n  {pairs}\n)" if pairs else f"{text} WITH ()"
+
+
+def _column_text(field: DataField) -> str:
+    text = f"{quoted_name(field.name)} {type_text(field.type)}"
+    if field.default_value is not None:
+        text += f" DEFAULT {_default_text(field.default_value)}"
+    return text if field.description is None else f"{text} COMMENT {_string(field.description)}"
+
+
+def _default_text(default: str) -> str:
+    """A default as a literal: a number or truth as it is, all else in quotes."""
+    if _PLAIN_LITERAL.fullmatch(default):
+        return default
+    is_quoted = len(default) > 1 and default[0] == default[-1] == "'"
+    return _string(default[1:-1] if is_quoted else default)
+
+
+def _list(names: tuple[str, ...]) -> str:
+    return ", ".join(map(quoted_name, names))
+
+
+def _string(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
+
+
+def partition_names(table: Table, wanted: Mapping[str, object]) -> list[str]:
+    """Names ``dt=2026-11-22/hour=3`` of the partitions with rows; dates as dates.
+
+    Null, the empty text and blank ones have one directory, that of ``partition.default-name``, and
+    are partitions of their own. So that name stands for null alone; a text that has the same
+    directory is shown in quotes: ``dt=''``.
+
+    Parameters
+    ----------
+    table : Table
+        A partitioned one.
+    wanted : mapping
+        Only those with these values.
+    """
+    for name in wanted:
+        if name not in table.partition_keys:
+            message = (
+                f"'{name}' is no partition column of table '{table.identifier}', which has"
+                f" {', '.join(table.partition_keys)}.{near_names(name, table.partition_keys)}"
+            )
+            raise InvalidInputError(message, kind="bad_partition", column=name)
+    types = {name: table.table_schema.field(name).type for name in table.partition_keys}
+    null = table.paths.default_partition_name
+
+    def value_of(name: str, text: str) -> object:
+        return None if text == null else default_scalar(text, types[name], zone=None).as_py()
+
+    values = {n: None if v is None else value_of(n, _text(v)) for n, v in wanted.items()}
+    names = []
+    snapshot = table.handle.time_travel.resolve(default=table.options)
+    for partition in live_partitions(table.handle, snapshot):
+        parts = [
+            part.partition("=")[2] for part in table.paths.partition_path(partition).split("/")
+        ]
+        shown: dict[str, str] = {}
+        found: dict[str, object] = {}
+        stored = table.paths.partition_values(partition)
+        for name, text, value in zip(types, parts, stored, strict=True):
+            if text == null and value is not None:
+                shown[name], found[name] = _string(str(value)), value
+            else:
+                shown[name] = _partition_value(text, types[name].root)
+                found[name] = value_of(name, shown[name])
+        if all(found[name] == value for name, value in values.items()):
+            names.append("/".join(f"{escape_name(name)}={text}" for name, text in shown.items()))
+    return sorted(names)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _partition_value(text: str, root: TypeRoot) -> str:
+    if root is TypeRoot.DATE and text.lstrip("-").isdecimal():
+        return (EPOCH + timedelta(days=int(text))).isoformat()
+    return text

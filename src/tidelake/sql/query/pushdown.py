@@ -1,0 +1,413 @@
+"""Filters of a query that a table's own read may apply: exactly those that change no answer.
+
+The query keeps its WHERE, so a filter here must keep at least the rows that Spark's keeps, by
+Spark's meaning of it. Of a SELECT these count:
+
+- the parts of WHERE that AND joins, on a table that no outer join may fill with nulls;
+- the parts of ON of an inner join, and of a left join on its right table.
+
+A part counts where it looks at one table's columns, under its alias or without where no other table
+has such a column, and compares them with literals which the kernel takes for the same values: whole
+and decimal numbers with columns of numbers, text with columns of text, dates with dates, times with
+timestamps of the same kind. So do the parts of a query around it, where its columns come through
+(:mod:`tidelake.sql.query.outer_query`).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, tzinfo
+from decimal import Decimal
+
+from tidelake.errors import TidelakeError
+from tidelake.sql.query.outer_query import Scope, scopes_of
+from tidelake.sql.query.query import ParsedQuery
+from tidelake.sql.query.reference import Reference
+from tidelake.sql.syntax.sqlglot_dialect import exp
+from tidelake.types import DataField, TypeRoot
+from tidelake.types.predicate import (
+    And,
+    Compare,
+    In,
+    IsNull,
+    NotNull,
+    Or,
+    Predicate,
+    StartsWith,
+    bind,
+    conjoin,
+)
+
+__all__ = ["pushed", "whole_filter"]
+
+_OPERATORS: Mapping[type[exp.Expr], str] = {
+    exp.EQ: "==",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_WHOLE = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
+_PARTS: Mapping[type[exp.Expr], tuple[str, ...]] = {
+    exp.Between: ("this", "low", "high"),
+    exp.In: ("this", "expressions"),
+}
+"""What the nodes of conditions may say; others have two sides."""
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_TIME = re.compile(r"(19|20)\d\d-\d\d-\d\d( \d\d:\d\d:\d\d(\.(\d{3}|\d{6}))?Z?)?")
+"""Of days since which zones have whole offsets, mostly."""
+_TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+_LOCAL = frozenset({exp.DataType.Type.TIMESTAMPNTZ})
+_INSTANTS = frozenset({exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ})
+MICRO_DIGITS = 6
+
+
+def pushed(
+    parsed: ParsedQuery,
+    reference: Reference,
+    fields: Sequence[DataField],
+    columns: Mapping[Reference, Sequence[str]] | None = None,
+    *,
+    zone: tzinfo | None = None,
+) -> Predicate | None:
+    """The filter that a reference's read may apply; None for none.
+
+    Parameters
+    ----------
+    parsed : ParsedQuery
+        The query.
+    reference : Reference
+        Of it; its table function, if any, must keep rows apart.
+    fields : sequence of DataField
+        The table's columns.
+    columns : mapping of Reference to sequence of str, optional
+        Those of the query's other tables, as far as they are known: a column without a qualifier
+        that no other table has is this one's.
+    zone : tzinfo, optional
+        Of literals that are instants; without it they are not looked at.
+
+    Returns
+    -------
+    Predicate or None
+        Not bound.
+    """
+    found: list[Predicate] = []
+    for scope in scopes_of(reference, fields, parsed.tree):
+        reader = _reader_of(parsed, scope, columns or {}, zone)
+        for condition in _conditions(scope.select, scope.node):
+            for part in _conjuncts(condition):
+                predicate = reader.predicate(part)
+                if predicate is not None and _binds(predicate, fields):
+                    found.append(predicate)
+    return conjoin(found)
+
+
+def whole_filter(
+    parsed: ParsedQuery, reference: Reference, fields: Sequence[DataField]
+) -> Predicate | None:
+    """The whole WHERE as a filter; None where a part of it cannot be one.
+
+    Parameters
+    ----------
+    parsed, reference, fields
+        As of :func:`pushed`, of a query with one table.
+    """
+    scope = next(scopes_of(reference, fields, parsed.tree), None)
+    where = parsed.tree.args.get("where")
+    said = {key for key, value in parsed.tree.args.items() if value}
+    if scope is None or where is None or not said <= {"expressions", "from_", "where", "kind"}:
+        return None
+    reader = _reader_of(parsed, scope, {}, None)
+    parts = [reader.predicate(part) for part in _conjuncts(where.this)]
+    known = [part for part in parts if part is not None and _binds(part, fields)]
+    return conjoin(known) if len(known) == len(parts) else None
+
+
+def _reader_of(
+    parsed: ParsedQuery,
+    scope: Scope,
+    columns: Mapping[Reference, Sequence[str]],
+    zone: tzinfo | None,
+) -> _Reader:
+    """What reads conditions of one SELECT."""
+    # settings of Spark's session decide what a backslash and a double quote mean
+    plain_text = not any(sign in parsed.query.sql for sign in '\\"')
+    others = _columns_of_others(scope, columns)
+    return _Reader(scope, others, plain_text=plain_text, zone=zone)
+
+
+def _binds(predicate: Predicate, fields: Sequence[DataField]) -> bool:
+    try:
+        bind(predicate, fields)
+    except TidelakeError:
+        return False
+    return True
+
+
+def _columns_of_others(
+    scope: Scope, columns: Mapping[Reference, Sequence[str]]
+) -> frozenset[str] | None:
+    """What the other tables of a SELECT call their columns; None where that is not known."""
+    select = scope.select
+    source = select.args.get("from_")
+    if source is None or select.args.get("laterals"):
+        return None
+    nodes = [source.this, *(join.this for join in select.args.get("joins") or ())]
+    known = {id(r.node): r for r in columns}
+    names: set[str] = set()
+    for node in nodes:
+        if node is scope.node:
+            continue
+        other = known.get(id(node))
+        if other is None or node.args.get("joins"):
+            return None
+        names.update(c.casefold() for c in columns[other])
+    return frozenset(names)
+
+
+def _conditions(select: exp.Select, node: exp.Expr) -> Iterator[exp.Expr]:
+    """WHERE and ON conditions that hold for every row of a source that matters."""
+    source = select.args.get("from_")
+    joins = list(select.args.get("joins") or ())
+    own = next((j for j in joins if j.this is node), None)
+    if own is None and (source is None or source.this is not node):
+        return  # inside parentheses: not looked into
+    sides = [_side(j) for j in joins]
+    where = select.args.get("where")
+    position = -1 if own is None else joins.index(own)
+    later_fills = any(side in {"RIGHT", "FULL"} for side in sides[position + 1 :])
+    if later_fills:
+        return
+    if own is None:
+        if where is not None:
+            yield where.this
+        return
+    kind = sides[position]
+    if kind == "INNER" and where is not None:
+        yield where.this
+    if kind in {"INNER", "LEFT"} and own.args.get("on") is not None:
+        yield own.args["on"]
+
+
+def _side(join: exp.Join) -> str:
+    """INNER, LEFT, RIGHT, FULL, or what no filter passes."""
+    side, kind = str(join.side or "").upper(), str(join.kind or "").upper()
+    method = str(join.args.get("method") or "").upper()
+    if method:
+        return "FULL"
+    if kind in {"SEMI", "ANTI"}:
+        return "OTHER"
+    if side in {"LEFT", "RIGHT", "FULL"}:
+        return side
+    return "INNER" if kind in {"", "INNER", "CROSS"} else "FULL"
+
+
+def _says_only(node: exp.Expr, parts: Sequence[str]) -> bool:
+    return all(key in parts for key, value in node.args.items() if value)
+
+
+def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    waiting = [condition]  # a chain of ANDs is as deep as it is long
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.And):
+            waiting += (node.right, node.left)
+        elif isinstance(node, exp.Paren):
+            waiting.append(node.this)
+        else:
+            yield node
+
+
+def _chain(node: exp.And | exp.Or) -> Iterator[exp.Expr]:
+    """The parts of ``a OR b OR c``, or of the same with AND."""
+    waiting: list[exp.Expr] = [node]
+    while waiting:
+        part = waiting.pop()
+        if type(part) is type(node) and _says_only(part, ("this", "expression")):
+            waiting += (part.expression, part.this)
+        else:
+            yield part
+
+
+class _Reader:
+    """Reads parts of a condition as predicates of one table; None for what it is not sure of."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        others: frozenset[str] | None,
+        *,
+        plain_text: bool,
+        zone: tzinfo | None,
+    ) -> None:
+        self.scope = scope
+        self.others = others
+        self.plain_text = plain_text
+        self.zone = zone
+
+    def predicate(self, node: exp.Expr) -> Predicate | None:
+        """One part; both sides of AND and OR must be known."""
+        if not _says_only(node, _PARTS.get(type(node), ("this", "expression"))):
+            return None  # NOT LIKE is a LIKE that says more
+        if isinstance(node, exp.Paren):
+            return self.predicate(node.this)
+        if isinstance(node, (exp.And, exp.Or)):
+            parts: list[Predicate] = []
+            for part in _chain(node):
+                known = self.predicate(part)
+                if known is None:
+                    return None
+                parts.append(known)
+            return And(tuple(parts)) if isinstance(node, exp.And) else _any_of(parts)
+        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+            field = self._field(node.this)
+            return None if field is None else IsNull(field.name)
+        if isinstance(node, exp.Not):
+            return self._negated(node.this)
+        if isinstance(node, exp.Between):
+            return self._between(node)
+        if isinstance(node, exp.In):
+            return self._in(node)
+        if isinstance(node, exp.Like):
+            return self._like(node)
+        operator = _OPERATORS.get(type(node))
+        return None if operator is None else self._compare(operator, node.this, node.expression)
+
+    def _field(self, node: exp.Expr) -> DataField | None:
+        if not isinstance(node, exp.Column):
+            return None
+        if not node.table and (self.others is None or node.name.casefold() in self.others):
+            return None
+        return self.scope.field(node)
+
+    def _negated(self, inner: exp.Expr) -> Predicate | None:
+        if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
+            field = self._field(inner.this)
+            return None if field is None else NotNull(field.name)
+        return None
+
+    def _compare(self, operator: str, left: exp.Expr, right: exp.Expr) -> Predicate | None:
+        field = self._field(left)
+        literal = right
+        if field is None:
+            field, literal, operator = self._field(right), left, _FLIPPED[operator]
+        if field is None:
+            return None
+        value = self._value(literal, field)
+        return None if value is None else Compare(operator, field.name, value)
+
+    def _value(self, node: exp.Expr, field: DataField) -> object:
+        if field.type.root in _TIMESTAMPS:
+            return _time(node, field, self.zone) if self.plain_text else None
+        value = _literal_value(node, field)
+        return None if isinstance(value, str) and not self.plain_text else value
+
+    def _between(self, node: exp.Between) -> Predicate | None:
+        low = self._compare(">=", node.this, node.args["low"])
+        high = self._compare("<=", node.this, node.args["high"])
+        return None if low is None or high is None else And((low, high))
+
+    def _in(self, node: exp.In) -> Predicate | None:
+        field = self._field(node.this)
+        if field is None or not node.expressions:
+            return None
+        values = [self._value(literal, field) for literal in node.expressions]
+        return None if None in values else In(field.name, tuple(values))
+
+    def _like(self, node: exp.Like) -> Predicate | None:
+        field = self._field(node.this)
+        pattern = node.expression
+        if field is None or field.type.root is not TypeRoot.VARCHAR or not self.plain_text:
+            return None
+        if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+            return None
+        found = re.fullmatch(r"([^%_\\]+)%", pattern.this)
+        return None if found is None else StartsWith(field.name, found[1])
+
+
+def _any_of(parts: Sequence[Predicate]) -> Predicate:
+    """OR; of comparisons of one column for equality, as IN."""
+    equal = [p for p in parts if isinstance(p, Compare) and p.op == "=="]
+    plain = all(type(p.literal) in {int, str, date} for p in equal)  # floats have two zeros
+    if plain and len(equal) == len(parts) and len({p.column for p in equal}) == 1:
+        return In(equal[0].column, tuple(p.literal for p in equal))
+    return Or(tuple(parts))
+
+
+def _literal_value(node: exp.Expr, field: DataField) -> object:
+    """A literal as a value of a column; None where Spark might compare it otherwise."""
+    sign = 1
+    while isinstance(node, (exp.Paren, exp.Neg)):
+        sign = -sign if isinstance(node, exp.Neg) else sign
+        node = node.this
+    root = field.type.root
+    if isinstance(node, exp.Boolean):
+        return bool(node.this) if root is TypeRoot.BOOLEAN else None
+    if isinstance(node, exp.Cast) and node.to.this is exp.DataType.Type.DATE:
+        literal = node.this
+        is_text = isinstance(literal, exp.Literal) and literal.is_string
+        return _day(literal.this) if is_text and root is TypeRoot.DATE else None
+    if not isinstance(node, exp.Literal):
+        return None
+    if node.is_string:
+        if root is TypeRoot.DATE:
+            return _day(node.this)
+        return node.this if root is TypeRoot.VARCHAR and sign == 1 else None
+    return _number(node.this, sign, root)
+
+
+def _time(node: exp.Expr, field: DataField, zone: tzinfo | None) -> datetime | None:
+    """A literal of a time for a timestamp of the same kind; an instant is in Spark's zone."""
+    is_instant = field.type.root is TypeRoot.TIMESTAMP_LTZ
+    if not isinstance(node, exp.Cast) or node.to.expressions:
+        return None
+    if node.to.this not in (_INSTANTS if is_instant else _LOCAL):
+        return None
+    literal = node.this
+    if not isinstance(literal, exp.Literal) or not literal.is_string:
+        return None
+    if not _TIME.fullmatch(literal.this) or (is_instant and zone is None):
+        return None
+    try:
+        time = datetime.fromisoformat(literal.this)
+    except ValueError:
+        return None
+    digits = field.type.precision or 0
+    if time.microsecond % 10 ** max(0, MICRO_DIGITS - digits):
+        return None  # finer than the column
+    if time.tzinfo is not None:
+        return time if is_instant else None
+    # of two instants that a clock shows Spark takes the first, as Python does
+    return time.replace(tzinfo=zone) if is_instant else time
+
+
+def _day(text: str) -> date | None:
+    if not _DAY.fullmatch(text):
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _number(text: str, sign: int, root: TypeRoot) -> object:
+    """A number without a suffix or an exponent."""
+    if not re.fullmatch(r"\d+(\.\d*)?|\.\d+", text):
+        return None
+    value = Decimal(text) if sign > 0 else Decimal(text).copy_negate()  # a product is rounded
+    if root in _WHOLE or root is TypeRoot.DECIMAL:
+        return int(value) if value == value.to_integral_value() else value
+    if root is TypeRoot.DOUBLE:
+        # Spark compares a decimal literal as a double
+        return float(value)
+    if root is TypeRoot.FLOAT:
+        number = float(value)
+        (single,) = (
+            struct.unpack("<f", struct.pack("<f", number)) if abs(number) < 2**100 else (None,)
+        )
+        return number if single == number else None
+    return None

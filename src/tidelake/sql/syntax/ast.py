@@ -1,0 +1,504 @@
+"""Statements as values: what a parser read, and what an executor carries out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from tidelake.sql.syntax.name import TableName
+from tidelake.types import DataField
+from tidelake.types.schema_change import SchemaChange
+
+__all__ = [
+    "AlterTable",
+    "AlterTag",
+    "Analyze",
+    "Call",
+    "CreateCatalog",
+    "CreateDatabase",
+    "CreateTable",
+    "CreateView",
+    "Delete",
+    "Describe",
+    "DescribeDatabase",
+    "DropDatabase",
+    "DropPartitions",
+    "DropTable",
+    "DropView",
+    "FieldValue",
+    "Insert",
+    "Merge",
+    "MergeClause",
+    "NamedQuery",
+    "Query",
+    "Refresh",
+    "RenameTable",
+    "SetOption",
+    "ShowColumns",
+    "ShowCreate",
+    "ShowNames",
+    "ShowOptions",
+    "ShowPartitions",
+    "Statement",
+    "Truncate",
+    "Update",
+    "Use",
+    "Watermark",
+    "WithQueries",
+]
+
+NO_OPTIONS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query, or EXPLAIN of one; Spark runs it.
+
+    Parameters
+    ----------
+    text : str
+        The whole text that the user gave.
+    start, end : int
+        Where in it the query is.
+    explain : str, optional
+        The words before it, of ``EXPLAIN EXTENDED``.
+    """
+
+    text: str
+    start: int
+    end: int
+    explain: str = ""
+
+    @property
+    def sql(self) -> str:
+        """The query alone."""
+        return self.text[self.start : self.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """``WATERMARK FOR column AS expression``.
+
+    Parameters
+    ----------
+    column : str
+        The time's column.
+    expression : str
+        In Flink's canonical form: names in backticks.
+    """
+
+    column: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE TABLE, with or without AS.
+
+    Parameters
+    ----------
+    if_exists : {'error', 'ignore', 'replace'}
+        What to do with a table that is there.
+    is_temporary : bool
+        Of this session; `options` then say where the table is.
+    fields : tuple of DataField
+        None where AS or LIKE gives the columns.
+    like : TableName, optional
+        The table whose columns, keys and options it gets; `options` win.
+    """
+
+    name: TableName
+    fields: tuple[DataField, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    watermark: Watermark | None = None
+    query: Query | None = None
+    if_exists: Literal["error", "ignore", "replace"] = "error"
+    must_exist: bool = False
+    is_temporary: bool = False
+    like: TableName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    """DROP [TEMPORARY] TABLE."""
+
+    name: TableName
+    if_missing: Literal["error", "ignore"] = "error"
+    is_temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE [OR REPLACE] TEMPORARY VIEW."""
+
+    name: str
+    columns: tuple[str, ...]
+    query: Query
+    if_exists: Literal["error", "ignore", "replace"] = "error"
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DropView:
+    """DROP [TEMPORARY] VIEW."""
+
+    name: TableName
+    if_missing: Literal["error", "ignore"] = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """Changes of a table's schema and options, all or none."""
+
+    name: TableName
+    changes: tuple[SchemaChange, ...]
+    if_missing: Literal["error", "ignore"] = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """ALTER TABLE ... RENAME TO."""
+
+    name: TableName
+    new_name: TableName
+    if_missing: Literal["error", "ignore"] = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class DropPartitions:
+    """ALTER TABLE ... DROP PARTITION."""
+
+    name: TableName
+    partitions: tuple[Mapping[str, object], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTag:
+    """ALTER TABLE ... CREATE, REPLACE, RENAME or DELETE TAG; several are deleted with commas."""
+
+    name: TableName
+    tag: str
+    action: Literal["create", "create_or_replace", "replace", "drop", "rename"]
+    snapshot_id: int | None = None
+    if_exists: Literal["error", "ignore"] = "error"
+    time_retained: str | None = None
+    new_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """TRUNCATE TABLE, of a whole table or of a partition."""
+
+    name: TableName
+    partition: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDatabase:
+    """CREATE DATABASE."""
+
+    name: TableName
+    if_exists: Literal["error", "ignore"] = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class DropDatabase:
+    """DROP DATABASE."""
+
+    name: TableName
+    if_missing: Literal["error", "ignore"] = "error"
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateCatalog:
+    """CREATE CATALOG ... WITH (...)."""
+
+    name: str
+    options: Mapping[str, str]
+    start: int = 0
+    if_exists: Literal["error", "ignore"] = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """USE database, USE catalog.database, USE CATALOG catalog."""
+
+    parts: tuple[str, ...]
+    is_catalog: bool = False
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SetOption:
+    """SET and RESET; `value` is None for the latter, `key` for a list of all."""
+
+    key: str | None
+    value: str | None
+    is_reset: bool = False
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShowNames:
+    """SHOW DATABASES, TABLES, VIEWS or CATALOGS."""
+
+    what: Literal["catalogs", "databases", "tables", "views"]
+    database: TableName | None = None
+    like: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowColumns:
+    """SHOW COLUMNS."""
+
+    name: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreate:
+    """SHOW CREATE TABLE."""
+
+    name: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class ShowOptions:
+    """SHOW TBLPROPERTIES."""
+
+    name: TableName
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowPartitions:
+    """SHOW PARTITIONS, and SHOW TAGS with `tags`."""
+
+    name: TableName
+    partition: Mapping[str, object] | None = None
+    tags: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """DESCRIBE TABLE."""
+
+    name: TableName
+    extended: bool = False
+    column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeDatabase:
+    """DESCRIBE DATABASE."""
+
+    name: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """INSERT INTO or OVERWRITE.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        The columns given; all of them where empty.
+    partition : mapping of str to object
+        Columns of PARTITION with the text of their value, None where the query gives it.
+    """
+
+    name: TableName
+    query: Query
+    overwrite: bool = False
+    columns: tuple[str, ...] = ()
+    partition: Mapping[str, object] = field(default_factory=dict)
+    dynamic: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    by_name: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """DELETE FROM; `where` is Spark's condition, None for all rows."""
+
+    name: TableName
+    where: Query | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldValue:
+    """A new value of a field inside a column: ``SET place.city.name = ...``.
+
+    Parameters
+    ----------
+    path : tuple of str
+        The fields' names below the column: ``("city", "name")``.
+    value : Query
+        The expression.
+    """
+
+    path: tuple[str, ...]
+    value: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """UPDATE; `values` are Spark's expressions by columns, `inside` those of fields in columns."""
+
+    name: TableName
+    values: Mapping[str, Query]
+    where: Query | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    alias: str | None = None
+    inside: Mapping[str, tuple[FieldValue, ...]] = field(default_factory=dict)
+    places: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClause:
+    """One WHEN of a MERGE.
+
+    Parameters
+    ----------
+    when : {'matched', 'not_matched', 'not_matched_by_source'}
+        Of which rows.
+    action : {'update', 'delete', 'insert'}
+        What becomes of them.
+    condition : Query, optional
+        Which of them; all by default.
+    values : mapping of str to Query, optional
+        Expressions by columns; None for ``*``, and of a delete.
+    start : int
+        Where the action stands.
+    places : mapping of str to int
+        Where the columns of `values` and `inside` stand.
+    inside : mapping of str to tuple of FieldValue
+        New values of fields, by their columns.
+    """
+
+    when: Literal["matched", "not_matched", "not_matched_by_source"]
+    action: Literal["update", "delete", "insert"]
+    condition: Query | None = None
+    values: Mapping[str, Query] | None = None
+    start: int = 0
+    places: Mapping[str, int] = field(default_factory=dict)
+    inside: Mapping[str, tuple[FieldValue, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """MERGE INTO.
+
+    Parameters
+    ----------
+    source : Query
+        A table, or a query in parentheses, with its alias: what may stand behind FROM.
+    on : Query
+        The condition.
+    clauses : tuple of MergeClause
+        As they were written; of each kind the first that fits counts.
+    evolves : bool
+        Whether the table gets the columns that the source has more.
+    """
+
+    name: TableName
+    source: Query
+    on: Query
+    clauses: tuple[MergeClause, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+    alias: str | None = None
+    evolves: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NamedQuery:
+    """One ``name (columns) AS (query)`` of WITH."""
+
+    name: str
+    columns: tuple[str, ...]
+    query: Query
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WithQueries:
+    """WITH before a statement that changes rows."""
+
+    queries: tuple[NamedQuery, ...]
+    statement: Delete | Merge | Update
+
+
+@dataclass(frozen=True, slots=True)
+class Analyze:
+    """ANALYZE TABLE; `columns` is None for all, empty to count rows only."""
+
+    name: TableName
+    columns: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """REFRESH TABLE: nothing is kept between statements, so the table need only be there."""
+
+    name: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """CALL sys.procedure(...).
+
+    Parameters
+    ----------
+    name : str
+        Of the procedure.
+    catalog : str, optional
+        Whose tables it works on; the current one's by default.
+    positional, named
+        The literals given.
+    """
+
+    name: str
+    positional: tuple[object, ...] = ()
+    named: Mapping[str, object] = field(default_factory=dict)
+    start: int = 0
+    catalog: str | None = None
+
+
+Statement: TypeAlias = (
+    AlterTable
+    | AlterTag
+    | Analyze
+    | Call
+    | CreateCatalog
+    | CreateDatabase
+    | CreateTable
+    | CreateView
+    | Delete
+    | Describe
+    | DescribeDatabase
+    | DropDatabase
+    | DropPartitions
+    | DropTable
+    | DropView
+    | Insert
+    | Merge
+    | Query
+    | Refresh
+    | RenameTable
+    | SetOption
+    | ShowColumns
+    | ShowCreate
+    | ShowNames
+    | ShowOptions
+    | ShowPartitions
+    | Truncate
+    | Update
+    | Use
+    | WithQueries
+)

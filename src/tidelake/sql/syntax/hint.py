@@ -1,0 +1,73 @@
+"""Hints ``/*+ ... */``: ours behind a table, Spark's behind SELECT, and none that is misspelt.
+
+Spark passes over a hint that it does not know, with no more than a line in its log: a misspelt
+``OPTION(...)`` would read another snapshot than was asked for.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tidelake.errors import UnsupportedError, near_names
+from tidelake.sql.syntax.tokens import fault, other_hints
+
+__all__ = ["check_hints"]
+
+OWN = "OPTIONS"
+SPARK = frozenset(
+    {
+        "BROADCAST", "BROADCASTJOIN", "MAPJOIN", "MERGE", "MERGEJOIN", "SHUFFLE_MERGE",
+        "SHUFFLE_HASH", "SHUFFLE_REPLICATE_NL", "COALESCE", "REPARTITION", "REPARTITION_BY_RANGE",
+        "REBALANCE",
+    }
+)  # fmt: skip
+FLINK = frozenset({"LOOKUP", "STATE_TTL", "NEST_LOOP", "MULTI_JOIN", "JSON_AGGREGATE_WRAPPED"})
+_STRING = re.compile(r"'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`")
+_ARGUMENTS = re.compile(r"\([^()]*\)")
+_NAME = re.compile(r"[^\W\d]\w*")
+
+
+def check_hints(text: str) -> None:
+    """Refuse a hint that nobody knows, with near names.
+
+    Raises
+    ------
+    InvalidInputError
+        Its name is unknown, or that of ours is written in a way that is not understood.
+    UnsupportedError
+        It is one of Flink's.
+
+    Examples
+    --------
+    >>> check_hints("SELECT /*+ BROADCAST(a), coalesce(3) */ * FROM t /*+ OPTIONS('a' = 'b') */")
+    >>> check_hints("SELECT * FROM t /*+ OPTION('a' = 'b') */")
+    Traceback (most recent call last):
+    tidelake.errors.InvalidInputError: There is no hint 'OPTION'. Did you mean 'OPTIONS'? At ...
+    """
+    for start, body in other_hints(text):
+        for name in _NAME.finditer(_names_alone(body)):
+            _check(text, start + name.start(), name[0])
+
+
+def _names_alone(body: str) -> str:
+    """What a hint says, with spaces for strings and for what stands in parentheses."""
+    bare = _STRING.sub(lambda found: " " * len(found[0]), body)
+    while True:
+        inner = _ARGUMENTS.sub(lambda found: " " * len(found[0]), bare)
+        if inner == bare:
+            return bare
+        bare = inner
+
+
+def _check(text: str, start: int, name: str) -> None:
+    upper = name.upper()
+    if upper in SPARK:
+        return
+    if upper == OWN:
+        message = "OPTIONS stands behind a table, alone: t /*+ OPTIONS('key' = 'value') */."
+        raise fault(text, start, message, kind="sql_hint")
+    if upper in FLINK:
+        message = f"{upper} is a hint of Flink's streams and joins: leave it out, or use Spark's."
+        raise fault(text, start, message, kind="sql_hint", error=UnsupportedError)
+    message = f"There is no hint '{name}'.{near_names(upper, [OWN, *sorted(SPARK)])}"
+    raise fault(text, start, message, kind="sql_hint")

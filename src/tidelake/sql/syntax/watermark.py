@@ -1,0 +1,37 @@
+"""A watermark's clause and the options that keep it (:mod:`tidelake.table.schema.watermark`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidelake.sql.syntax.ast import Watermark
+from tidelake.sql.syntax.name import quoted_name
+from tidelake.table.schema.watermark import DATA_TYPE, EXPRESSION, ROWTIME
+
+__all__ = ["stored_watermark", "watermark_options"]
+
+
+def watermark_options(watermark: Watermark, data_type: object = None) -> dict[str, str]:
+    """The options that keep a watermark.
+
+    Parameters
+    ----------
+    watermark : Watermark
+        As it was read.
+    data_type : DataType, optional
+        Of its column, where it is known.
+
+    Examples
+    --------
+    >>> watermark_options(Watermark("t", "`t`"), "TIMESTAMP(3)")[DATA_TYPE]
+    'TIMESTAMP(3)'
+    """
+    kept = {ROWTIME: watermark.column, EXPRESSION: watermark.expression}
+    return kept if data_type is None else {**kept, DATA_TYPE: str(data_type)}
+
+
+def stored_watermark(options: Mapping[str, str]) -> str | None:
+    """The clause ``WATERMARK FOR ...`` of a table's options; None where there is none."""
+    if ROWTIME not in options or EXPRESSION not in options:
+        return None
+    return f"WATERMARK FOR {quoted_name(options[ROWTIME])} AS {options[EXPRESSION]}"

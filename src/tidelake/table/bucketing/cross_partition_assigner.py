@@ -1,0 +1,302 @@
+"""Where keys that may move between partitions are, and where an upsert puts them.
+
+The given rows are joined with the keys of live rows: partition and bucket of each key that has a
+row. What is done then, the merge engine says:
+
+- ``deduplicate``: of each key the last of the given rows counts. A row whose key is in its own
+  partition goes to the bucket it is in. One whose key is elsewhere goes to its own partition, and a
+  ``-D`` of the key to the old one. A delete goes to where the key is, whatever partition it says.
+- ``partial-update``, ``aggregation``: all rows of a key go to where the key is, and take the values
+  of that partition on: a key stays in the partition that it first came to.
+- ``first-row``: of each key the first of the given rows counts, and only if the key has no row.
+
+New keys of a partition fill one bucket after the other, as the bucket's live rows allow; the first
+row that adds says the partition. Rows that retract a key that has no row, and that none of the
+given rows adds, go nowhere.
+
+Memory: the given rows and :data:`JOIN_ROWS` keys of the table. Source: Paimon's
+``GlobalIndexAssigner`` and ``ExistingProcessor`` (1.3.1), which keep all keys on the local disk of
+each job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelake.codec.row_codes import row_codes
+from tidelake.errors import CorruptError
+from tidelake.merge import rows_by_arrival
+from tidelake.merge.spec import AGGREGATION, DEDUPLICATE, FIRST_ROW, PARTIAL_UPDATE
+from tidelake.metadata.paths import TablePaths
+from tidelake.table.bucketing.key_hash_index import Fill
+from tidelake.table.bucketing.router import Router
+from tidelake.types import RowKind, TableSchema
+from tidelake.types.values import storage_to_arrow
+
+__all__ = [
+    "KIND_COLUMN",
+    "KeyPlaces",
+    "LiveKeys",
+    "Place",
+    "PlacedRows",
+]
+
+JOIN_ROWS = 1 << 18
+"""Keys of the table that are joined at once, at least: a join costs as much as both sides have."""
+
+KIND_COLUMN = "_tidelake_kind"
+_ROW, _PLACE = "_tidelake_row", "_tidelake_place"
+
+Place = tuple[bytes, int]
+"""Partition and bucket."""
+LiveKeys = Iterable[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]
+"""Primary keys of live rows, and the number of each one's place."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRows:
+    """Rows with their kinds and buckets; their partitions are in their columns."""
+
+    rows: pa.RecordBatch
+    kinds: npt.NDArray[np.int8]
+    buckets: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """Where some keys are before the write.
+
+    Parameters
+    ----------
+    own : list of (bytes, int)
+        The places that they are in, few of all.
+    at : int64 array [n]
+        The number of each key's place among these; one past the last where it has none.
+    codes : int64 array [p + 1]
+        The number of each place's partition among those of the given rows; -1 where there is none.
+    buckets : int32 array [p + 1]
+        Each place's bucket.
+    """
+
+    own: list[Place]
+    at: npt.NDArray[np.int64]
+    codes: npt.NDArray[np.int64]
+    buckets: npt.NDArray[np.int32]
+
+    @property
+    def found(self) -> npt.NDArray[np.bool_]:
+        """Whether each key has a row."""
+        return self.at < len(self.own)
+
+
+class KeyPlaces:
+    """Places rows. For one writer; not thread-safe.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        The table's.
+    paths : TablePaths
+        Tells the values of a partition.
+    engine : str
+        The merge engine.
+    live_counts : callable
+        The live rows of each bucket of a partition.
+    fill : Fill
+        How new keys are spread.
+    """
+
+    def __init__(
+        self,
+        schema: TableSchema,
+        paths: TablePaths,
+        *,
+        engine: str,
+        live_counts: Callable[[bytes], Mapping[int, int]],
+        fill: Fill,
+    ) -> None:
+        self._paths = paths
+        self._engine = engine
+        self._live_counts = live_counts
+        self._fill = fill
+        self._keys = list(schema.primary_keys)
+        self._partition_fields = [schema.field(name) for name in schema.partition_keys]
+        self._router = Router(self._partition_fields, [], buckets_count=-1)
+        self._counts: dict[bytes, dict[int, int]] = {}
+
+    def place(
+        self, table: pa.Table, live_keys: LiveKeys, places: Sequence[Place]
+    ) -> Iterator[PlacedRows]:
+        """Place all rows of some keys.
+
+        Parameters
+        ----------
+        table : Table
+            The table's columns and :data:`KIND_COLUMN`. Requires: conformed, not empty, and that
+            no row of these keys comes later.
+        live_keys : iterable
+            Each live row of these keys once; others may come too.
+        places : sequence of (bytes, int)
+            What the numbers mean; looked at when `live_keys` is at its end.
+
+        Raises
+        ------
+        CorruptError
+            A key has two live rows.
+        """
+        rows = rows_by_arrival(table, self._keys, engine=self._engine)
+        kinds = rows.column(KIND_COLUMN).to_numpy(zero_copy_only=False)
+        rows = rows.drop_columns([KIND_COLUMN])
+        partitions, codes = self._router.partitions(
+            rows.select([f.name for f in self._partition_fields]), rows_count=rows.num_rows
+        )
+        if self._engine in (PARTIAL_UPDATE, AGGREGATION):
+            numbers = row_codes(pa.table(rows.select(self._keys)))
+            firsts = np.unique(numbers, return_index=True)[1]
+            before = self._before(rows.take(pa.array(firsts)), live_keys, places, partitions)
+            yield from self._where_they_are(rows, kinds, (partitions, codes), numbers, before)
+            return
+        before = self._before(rows, live_keys, places, partitions)
+        adds, found = (kinds & 1) == 0, before.found
+        stays = found & (before.codes[before.at] == codes)
+        if self._engine == FIRST_ROW:
+            adds, stays = adds & ~found, np.zeros(len(found), np.bool_)
+        buckets = before.buckets[before.at]
+        for number, partition in enumerate(partitions):
+            new = np.flatnonzero(adds & ~stays & (codes == number))
+            buckets[new] = self._filled(partition, len(new))
+        chosen = np.flatnonzero(adds)
+        if len(chosen):
+            yield PlacedRows(rows.take(pa.array(chosen)), kinds[chosen], buckets[chosen])
+        gone = np.flatnonzero(found & (~adds | ~stays))
+        if self._engine == DEDUPLICATE and len(gone):
+            old = before.at[gone]
+            retracts = self._moved_to(rows.take(pa.array(gone)), old, before.own)
+            deletes = np.full(len(gone), RowKind.DELETE, np.int8)
+            yield PlacedRows(retracts, deletes, before.buckets[old])
+
+    def _where_they_are(
+        self,
+        rows: pa.RecordBatch,
+        kinds: npt.NDArray[np.int8],
+        partitions: tuple[Sequence[bytes], npt.NDArray[np.int64]],
+        numbers: npt.NDArray[np.int64],
+        before: _Before,
+    ) -> Iterator[PlacedRows]:
+        """All rows, at the place of their key; `numbers` tells the keys of rows."""
+        names, codes = partitions
+        found = before.found
+        adding = np.flatnonzero((kinds & 1) == 0)[::-1]
+        home = np.full(len(found), -1)  # the row that says the partition of a new key
+        home[numbers[adding]] = adding  # of several the last that is set, so the first row
+        stay = np.flatnonzero(found[numbers] | (home[numbers] >= 0))
+        if not len(stay):
+            return
+        of_key = np.where(found, before.codes[before.at], codes[home])
+        buckets = before.buckets[before.at]
+        for number, partition in enumerate(names):
+            new = np.flatnonzero(~found & (home >= 0) & (of_key == number))
+            buckets[new] = self._filled(partition, len(new))
+        own = numbers[stay]
+        placed = rows.take(pa.array(stay))
+        if (codes[stay] != of_key[own]).any():
+            at_home = np.where(found[own], stay, home[own])
+            placed = self._moved_to(
+                self._with_partition_of(placed, rows.take(pa.array(at_home))),
+                before.at[own],
+                before.own,
+            )
+        yield PlacedRows(placed, kinds[stay], buckets[own])
+
+    def _before(
+        self,
+        rows: pa.RecordBatch,
+        live_keys: LiveKeys,
+        places: Sequence[Place],
+        partitions: Sequence[bytes],
+    ) -> _Before:
+        """Where the keys of rows are. Requires: no key twice."""
+        before = self._places_of(rows.select(self._keys), live_keys)
+        used, at = np.unique(before, return_inverse=True)
+        own = [places[number] for number in used[used >= 0].tolist()]
+        at -= len(used) - len(own)
+        numbers = {partition: number for number, partition in enumerate(partitions)}
+        return _Before(
+            own,
+            np.where(at < 0, len(own), at),
+            np.array([*(numbers.get(p, -1) for p, _ in own), -1], np.int64),
+            np.array([*(bucket for _, bucket in own), -1], np.int32),
+        )
+
+    def _places_of(self, keys: pa.RecordBatch, live_keys: LiveKeys) -> npt.NDArray[np.int64]:
+        """The number of the place where each key's row is; -1 where it has none."""
+        before = np.full(keys.num_rows, -1, np.int64)
+        wanted = pa.table(keys).append_column(_ROW, pa.array(np.arange(keys.num_rows)))
+        held: list[pa.RecordBatch] = []
+        held_rows = 0
+
+        def join() -> None:
+            found = pa.Table.from_batches(held).join(wanted, keys=self._keys, join_type="inner")
+            at = found.column(_ROW).to_numpy()
+            if (before[at] >= 0).any() or len(np.unique(at)) < len(at):
+                raise self._twice()
+            before[at] = found.column(_PLACE).to_numpy()
+
+        for batch, numbers in live_keys:
+            held.append(batch.append_column(_PLACE, pa.array(numbers, pa.int64())))
+            held_rows += batch.num_rows
+            if held_rows >= max(JOIN_ROWS, keys.num_rows):
+                join()
+                held, held_rows = [], 0
+        if held:
+            join()
+        return before
+
+    def _filled(self, partition: bytes, count: int) -> npt.NDArray[np.int32]:
+        """Buckets for new keys of a partition."""
+        if not count:
+            return np.empty(0, np.int32)
+        counts = self._counts.get(partition)
+        if counts is None:
+            counts = self._counts[partition] = dict(self._live_counts(partition))
+        fill, rest = self._fill, count
+        out: list[npt.NDArray[np.int32]] = []
+        bucket = fill.number
+        while rest:  # over buckets, not rows
+            taken = min(rest, max(0, fill.target_rows - counts.get(bucket, 0)))
+            counts[bucket] = counts.get(bucket, 0) + taken
+            out.append(np.full(taken, bucket, np.int32))
+            rest -= taken
+            bucket += fill.assigners
+        return np.concatenate(out)
+
+    def _with_partition_of(self, rows: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
+        for field in self._partition_fields:
+            at = rows.schema.get_field_index(field.name)
+            rows = rows.set_column(at, rows.schema.field(at), others.column(at))
+        return rows
+
+    def _moved_to(
+        self, rows: pa.RecordBatch, old: npt.NDArray[np.int64], places: Sequence[Place]
+    ) -> pa.RecordBatch:
+        """The rows with the partition columns of other places; past the last, with their own."""
+        values = [self._paths.partition_values(partition) for partition, _ in places]
+        for position, field in enumerate(self._partition_fields):
+            at = rows.schema.get_field_index(field.name)
+            column = storage_to_arrow([value[position] for value in values], field.type)
+            both = pa.concat_arrays([column, rows.column(at)])
+            chosen = np.where(old < len(places), old, len(places) + np.arange(len(old)))
+            rows = rows.set_column(at, rows.schema.field(at), both.take(pa.array(chosen)))
+        return rows
+
+    def _twice(self) -> CorruptError:
+        message = (
+            f"A key of table {self._paths.location} has rows in two places: writers that"
+            " did not know of each other added them. Delete one of them by its partition."
+        )
+        return CorruptError(message, kind="key_twice")

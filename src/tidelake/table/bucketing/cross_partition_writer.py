@@ -1,0 +1,152 @@
+"""Upserts of keys that may move between partitions, in one process.
+
+In a table whose primary key does not hold all partition columns a key has one row in the whole
+table. No index says where; the keys of the live rows do.
+
+1. Rows are kept until the commit. What is more than the budget goes to local disk, in
+   :data:`PARTS` parts by the hash of the key.
+2. As many parts as fit the budget are taken at once.
+3. The keys of the base snapshot's live rows, their columns alone, are read as a stream and say
+   where each row goes (:mod:`tidelake.table.bucketing.cross_partition_assigner`).
+
+The choice holds as long as nobody else adds rows, so the commit is refused if somebody did.
+Memory: rows of the budget, their keys, and keys of the table that are joined at once. Cost: a scan
+of the table's key columns for each time the budget is filled.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelake.codec.bucket import hash_rows
+from tidelake.merge.runs.spill import SpillStack
+from tidelake.store import StoreContext
+from tidelake.table.bucketing.cross_partition_assigner import (
+    KIND_COLUMN,
+    KeyPlaces,
+    LiveKeys,
+    Place,
+    PlacedRows,
+)
+
+__all__ = ["KeyMoves"]
+
+PARTS = 16
+"""Rows that do not fit the budget are split so; a part of its own may be as large as that takes."""
+
+KeysByPlace = Iterable[tuple[bytes, int, pa.RecordBatch]]
+
+
+class KeyMoves:
+    """Takes the rows of one write and places them at its end. Not thread-safe.
+
+    Parameters
+    ----------
+    context : StoreContext
+        The table.
+    budget_bytes : int
+        Memory for rows.
+    live_keys : callable
+        The primary keys of the base snapshot's live rows by partition and bucket, given the keys
+        that are looked for; others may come too.
+    places : KeyPlaces
+        Says where rows go.
+    """
+
+    def __init__(
+        self,
+        context: StoreContext,
+        *,
+        budget_bytes: int,
+        live_keys: Callable[[pa.Table], KeysByPlace],
+        places: KeyPlaces,
+    ) -> None:
+        self._context = context
+        self._budget_bytes = budget_bytes
+        self._live_keys = live_keys
+        self._places = places
+        self._batches: list[pa.RecordBatch] = []
+        self._held_bytes = 0
+        self._parts: list[SpillStack] = []
+        self._part_bytes = np.zeros(PARTS, np.int64)
+
+    def add(self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int8] | None) -> None:
+        """Take rows. Requires: conformed to the table's columns."""
+        if rows.num_rows == 0:
+            return
+        if kinds is None:
+            kinds = np.zeros(rows.num_rows, np.int8)
+        batch = rows.append_column(KIND_COLUMN, pa.array(kinds, pa.int8()))
+        self._batches.append(batch)
+        self._held_bytes += batch.nbytes
+        if self._held_bytes > self._budget_bytes and self._context.spill_dir is not None:
+            self._spill(self._context.spill_dir)
+
+    def placed(self) -> Iterator[PlacedRows]:
+        """Give all rows their places; once."""
+        if self._parts:
+            assert self._context.spill_dir is not None
+            self._spill(self._context.spill_dir)
+        for batches in self._taken():
+            if batches:
+                rows = pa.Table.from_batches(batches)
+                places: list[Place] = []
+                keys = self._numbered(rows.select(self._context.schema.primary_keys), places)
+                yield from self._places.place(rows, keys, places)
+
+    def _numbered(self, keys: pa.Table, places: list[Place]) -> LiveKeys:
+        """Live keys with numbers instead of places, which are added to a list."""
+        numbers: dict[Place, int] = {}
+        for partition, bucket, batch in self._live_keys(keys):
+            place = (partition, bucket)
+            if place not in numbers:
+                numbers[place] = len(places)
+                places.append(place)
+            yield batch, np.full(batch.num_rows, numbers[place])
+
+    def _taken(self) -> Iterator[list[pa.RecordBatch]]:
+        """All rows of some keys at a time, in the order they came in."""
+        if not self._parts:
+            batches, self._batches = self._batches, []
+            yield batches
+            return
+        taken: list[pa.RecordBatch] = []
+        taken_bytes = 0
+        for part, size_bytes in zip(self._parts, self._part_bytes.tolist(), strict=True):
+            if taken and taken_bytes + size_bytes > self._budget_bytes:
+                yield taken
+                taken, taken_bytes = [], 0
+            taken += itertools.chain.from_iterable(part.runs())
+            taken_bytes += size_bytes
+            part.clear()
+        yield taken
+
+    def _spill(self, directory: str) -> None:
+        if not self._parts:
+            uuid = self._context.env.ids.uuid()
+            self._parts = [
+                SpillStack(
+                    directory,
+                    name=f"keys-{uuid}-{number}",
+                    options=self._context.options,
+                    join=itertools.chain.from_iterable,
+                )
+                for number in range(PARTS)
+            ]
+        batches, self._batches, self._held_bytes = self._batches, [], 0
+        if not batches:
+            return
+        table = pa.Table.from_batches(batches)
+        keys = self._context.schema.primary_keys
+        types = [self._context.schema.field(name).type for name in keys]
+        numbers = hash_rows([table.column(name) for name in keys], types) & (PARTS - 1)
+        for number, part in enumerate(self._parts):
+            own = table.filter(pa.array(numbers == number))
+            if own.num_rows:
+                self._part_bytes[number] += own.nbytes
+                part.push(own.to_batches())

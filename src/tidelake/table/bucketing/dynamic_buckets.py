@@ -1,0 +1,152 @@
+"""The buckets of a table that makes them as they are needed (``bucket = -1`` with a primary key).
+
+1. The index of a partition (:mod:`tidelake.table.bucketing.key_hash_index`) is chosen when its
+   first rows come,
+   all from one snapshot; an overwrite begins with an empty one. Its files are read as they are
+   needed: not kept for a few batches, kept for more.
+2. Rows are given their bucket by it, or bring the bucket that another task gave them.
+3. At the commit each bucket with new keys gets a new index file: all of its hashes, the new ones
+   last. The message says which snapshot's index was gone by, so that the commit can tell whether
+   the choice still holds (:mod:`tidelake.commit.conflicts.index_plan`).
+
+Memory: a few MiB, and after some batches 6 bytes for each key of the partitions written to.
+Source: Paimon's ``HashBucketAssigner`` and ``DynamicBucketIndexMaintainer`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelake.commit.conflicts.index_plan import assignment_conflict
+from tidelake.errors import NotFoundError
+from tidelake.metadata.data_file import CommitMessage
+from tidelake.metadata.index.hash_index import HashIndexFile, write_hash_index
+from tidelake.metadata.index_entry import HASH, IndexChange, IndexEntry
+from tidelake.options import Options, declared
+from tidelake.store import StoreContext
+from tidelake.table.bucketing.key_hash_index import BucketIndex, Fill
+
+__all__ = ["DynamicBuckets", "fill_of", "no_index"]
+
+Hashes = npt.NDArray[np.int32]
+
+
+def fill_of(options: Options, *, assigners: int = 1, number: int = 0) -> Fill:
+    """How a table's options spread new keys."""
+    return Fill(
+        target_rows=options.get(declared.DYNAMIC_BUCKET_TARGET_ROW_NUM),
+        buckets_max=options.get(declared.DYNAMIC_BUCKET_MAX_BUCKETS),
+        assigners=assigners,
+        number=number,
+    )
+
+
+def no_index(partition: bytes) -> tuple[Sequence[IndexEntry], int]:
+    """The index files of a partition that is overwritten: it begins anew."""
+    del partition
+    return (), 0
+
+
+class DynamicBuckets:
+    """Gives rows their buckets and keeps the indexes. For one writer; not thread-safe.
+
+    Parameters
+    ----------
+    context : StoreContext
+        The table.
+    entries_of : callable
+        The index files of a partition, and the snapshot that they are of; 0 for the empty table.
+    fill : Fill
+        How new keys are spread.
+    """
+
+    def __init__(
+        self,
+        context: StoreContext,
+        *,
+        entries_of: Callable[[bytes], tuple[Sequence[IndexEntry], int]],
+        fill: Fill,
+    ) -> None:
+        self._context = context
+        self._entries_of = entries_of
+        self._fill = fill
+        self._indexes: dict[bytes, BucketIndex] = {}
+        self._base_ids: dict[bytes, int] = {}
+        uuid = context.env.ids.uuid()
+        self._names = (f"index-{uuid}-{i}" for i in itertools.count())
+
+    def assign(self, partition: bytes, hashes: Hashes) -> npt.NDArray[np.int32]:
+        """The bucket of each of a partition's rows, by the hashes of their keys."""
+        with self._opened(partition) as index:
+            return index.assign(hashes)
+
+    def put(self, partition: bytes, bucket: int, hashes: Hashes) -> None:
+        """Take note of rows that were given their bucket elsewhere."""
+        with self._opened(partition) as index:
+            index.put(bucket, hashes)
+
+    def with_index(self, message: CommitMessage) -> CommitMessage:
+        """The message of a bucket with new rows, with what it did to the bucket's index.
+
+        Writes the bucket's index file if it has new keys.
+
+        Raises
+        ------
+        ConflictError
+            The index file that the writer went by is gone: another commit has put one in its place.
+        """
+        partition, bucket = message.partition, message.bucket
+        if partition not in self._indexes or not message.new_files:
+            return message  # nothing but a compaction
+        index, base_id = self._indexes[partition], self._base_ids[partition]
+        if not index.has_added(bucket):
+            return replace(message, index=IndexChange(base_id))
+        context = self._context
+        with self._opened(partition):
+            hashes = index.hashes(bucket)
+        file = write_hash_index(
+            context.fileio,
+            context.paths,
+            next(self._names),
+            hashes,
+            partition=partition,
+            bucket=bucket,
+        )
+        return replace(message, index=IndexChange(base_id, file, index.known_count(bucket)))
+
+    @contextmanager
+    def _opened(self, partition: bytes) -> Iterator[BucketIndex]:
+        """A partition's index, to look into its files.
+
+        A file that is missing at the first look is damage. One that was there then was replaced by
+        another commit and expired.
+        """
+        first = partition not in self._indexes
+        try:
+            yield self._index(partition)
+        except NotFoundError as error:
+            if first:
+                raise
+            why = f"an index file that it went by is gone ({error.message})"
+            raise assignment_conflict(self._context.paths.location, why) from error
+
+    def _index(self, partition: bytes) -> BucketIndex:
+        index = self._indexes.get(partition)
+        if index is None:
+            context = self._context
+            entries, base_id = self._entries_of(partition)
+            known = {
+                entry.bucket: HashIndexFile(context.fileio, context.paths, entry)
+                for entry in entries
+                if entry.file.index_type == HASH
+            }
+            where = context.paths.partition_path(partition) or context.paths.location
+            index = self._indexes[partition] = BucketIndex(known, self._fill, where=where)
+            self._base_ids[partition] = base_id
+        return index

@@ -1,0 +1,347 @@
+"""Which bucket of a partition a key belongs to, where buckets are made as they are needed.
+
+1. A key is known by the hash of its row; two keys of one hash share a bucket, which is no harm.
+2. A hash that is in the index goes where it is.
+3. A new one goes into the first bucket that is not full (``dynamic-bucket.target-row-num``), else
+   into a new bucket; once there are ``dynamic-bucket.max-buckets`` into one of these, by its hash.
+
+The new hashes of a batch are taken in order of the hash: which rows come with which does not
+matter, only their order between batches. Of several assigners at work each takes the hashes that
+are its own, and fills buckets ``b`` with ``b % assigners == number``.
+
+Where a hash is, is found out in two ways. The first batches are looked for in the index files, a
+mebibyte at a time (:mod:`tidelake.table.bucketing.hash_search`): 3 ns for each key of the
+partition, and no memory that grows with them. A writer that goes on reads all hashes once, which
+costs as much as fifteen such batches, and keeps them in two sorted arrays (6 bytes a key), a large
+one and one of the latest, merged when the latter has grown; a batch of ``n`` rows then costs O(n
+log keys). Source of the rule: Paimon's ``PartitionIndex`` (1.3.1), which takes the last step by
+chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelake.errors import ConflictError, CorruptError, InvalidInputError
+from tidelake.table.bucketing.hash_search import HashSearch
+
+__all__ = ["BUCKETS_MAX", "BucketIndex", "Fill", "StoredHashes"]
+
+BUCKETS_MAX = 32_767
+"""Buckets of one partition, as Paimon numbers them in 16 bits."""
+
+RECENT_MIN = 1 << 16
+"""Latest hashes are merged into the large array when they are more than this and than a quarter."""
+
+SEARCHES_MAX = 4
+"""Batches that are looked for in the files; for the next one all hashes are read and kept."""
+
+BATCH_SHARE = 4
+"""A batch with a hash for so many of the stored ones is worth reading them all at once."""
+
+Hashes = npt.NDArray[np.int32]
+Buckets = npt.NDArray[np.int32]
+
+
+class StoredHashes(Protocol):
+    """The hashes of one bucket, where they are kept."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        ...
+
+    def read(self) -> Hashes:
+        """All of them."""
+        ...
+
+    def chunks(self) -> Iterator[npt.NDArray[np.uint32]]:
+        """The same piece by piece, the bytes of each big-endian whatever the machine's order is."""
+        ...
+
+
+class Fill:
+    """How new keys are spread over buckets.
+
+    Parameters
+    ----------
+    target_rows : int
+        Keys after which a bucket counts as full.
+    buckets_max : int
+        Most buckets of a partition; -1 for :data:`BUCKETS_MAX`.
+    assigners, number : int
+        How many assigners share a partition, and which of them this is.
+    """
+
+    __slots__ = ("assigners", "buckets_max", "number", "target_rows")
+
+    def __init__(
+        self, *, target_rows: int, buckets_max: int = -1, assigners: int = 1, number: int = 0
+    ) -> None:
+        self.target_rows = target_rows
+        self.buckets_max = buckets_max
+        self.assigners = assigners
+        self.number = number
+
+    def own(self, hashes: Hashes) -> Hashes:
+        """Those of some hashes that are this assigner's."""
+        if self.assigners == 1:
+            return hashes
+        return hashes[np.abs(hashes.astype(np.int64)) % self.assigners == self.number]
+
+
+class BucketIndex:
+    """The index of one partition. Not thread-safe.
+
+    Parameters
+    ----------
+    known : mapping of int to StoredHashes
+        The hashes of each bucket; read as they are needed, perhaps more than once.
+    fill : Fill
+        How new keys are spread.
+    where : str
+        The partition, for messages.
+
+    Notes
+    -----
+    That a hash is in two buckets is noticed when it is looked up, or when all hashes are read: the
+    call raises CorruptError (kind ``index_twice``). Writers that knew nothing of each other put its
+    keys into both. Reading the files raises what they raise.
+
+    Examples
+    --------
+    >>> index = BucketIndex({}, Fill(target_rows=3), where="table t")
+    >>> index.assign(np.array([5, 7, 5], np.int32)).tolist()
+    [0, 0, 0]
+    >>> index.assign(np.array([5, 6, 9, 6], np.int32)).tolist()
+    [0, 0, 1, 0]
+    >>> index.hashes(0).tolist()
+    [5, 7, 6]
+    """
+
+    def __init__(self, known: Mapping[int, StoredHashes], fill: Fill, *, where: str) -> None:
+        self._fill = fill
+        self._where = where
+        self._known = dict(known)
+        self._added: dict[int, list[Hashes]] = {}
+        self._counts = {
+            bucket: known[bucket].count
+            for bucket in sorted(known)
+            if bucket % fill.assigners == fill.number
+        }
+        self._used = set(known)
+        self._next = fill.number
+        self._unread = {bucket: stored for bucket, stored in known.items() if stored.count}
+        self._searches = 0
+        self._hashes = np.empty(0, np.int32)
+        self._buckets = np.empty(0, np.int16)
+        self._recent_hashes = np.empty(0, np.int32)
+        self._recent_buckets = np.empty(0, np.int16)
+
+    def assign(self, hashes: Hashes) -> Buckets:
+        """Give each key its bucket; from now on the index knows them all.
+
+        Parameters
+        ----------
+        hashes : int32 array [n]
+            The keys' hashes, in any order, repeated or not.
+
+        Returns
+        -------
+        int32 array [n]
+
+        Raises
+        ------
+        InvalidInputError
+            A key needs a bucket beyond :data:`BUCKETS_MAX`.
+        CorruptError
+            One of them is in two buckets.
+        """
+        distinct = np.sort(hashes)
+        distinct = distinct[
+            np.flatnonzero(np.r_[True, distinct[1:] != distinct[:-1]][: len(distinct)])
+        ]
+        buckets = self._look_up(distinct)
+        new = np.flatnonzero(buckets < 0)
+        if len(new):
+            buckets[new] = self._placed(distinct[new])
+            self._remember(distinct[new], buckets[new])
+        if buckets.min(initial=0) == buckets.max(initial=0):
+            return np.zeros(len(hashes), np.int32)
+        return buckets[np.searchsorted(distinct, hashes)]
+
+    def put(self, bucket: int, hashes: Hashes) -> None:
+        """Take note that keys were given a bucket elsewhere.
+
+        Raises
+        ------
+        ConflictError
+            One of them is in another bucket.
+        """
+        distinct = np.unique(hashes)
+        buckets = self._look_up(distinct)
+        if ((buckets >= 0) & (buckets != bucket)).any():
+            message = (
+                f"Keys of bucket {bucket} of {self._where} are in another bucket too, by the index"
+                " or by rows of this write. Nothing was committed; write again."
+            )
+            raise ConflictError(message, kind="bucket_assignment")
+        new = distinct[buckets < 0]
+        if len(new):
+            self._remember(new, np.full(len(new), bucket, np.int32))
+
+    def known_count(self, bucket: int) -> int:
+        """How many hashes the bucket had at the beginning."""
+        return self._known[bucket].count if bucket in self._known else 0
+
+    def has_added(self, bucket: int) -> bool:
+        """Whether the bucket has new hashes."""
+        return bucket in self._added
+
+    def hashes(self, bucket: int) -> Hashes:
+        """All hashes of a bucket, those from the beginning first."""
+        known = [self._known[bucket].read()] if bucket in self._known else []
+        return np.concatenate([np.empty(0, np.int32), *known, *self._added.get(bucket, ())])
+
+    def _look_up(self, distinct: Hashes) -> Buckets:
+        """The buckets of sorted distinct hashes; -1 for those that are new."""
+        stored_count = sum(stored.count for stored in self._unread.values())
+        if self._unread and (
+            self._searches == SEARCHES_MAX or len(distinct) * BATCH_SHARE > stored_count
+        ):
+            self._read_all()
+        buckets = self._found_here(distinct)
+        rest = np.flatnonzero(buckets < 0)
+        if self._unread and len(rest):
+            self._searches += 1
+            buckets[rest] = self._found_in_files(distinct[rest])
+        return buckets
+
+    def _found_in_files(self, distinct: Hashes) -> Buckets:
+        """The same by the files alone."""
+        buckets = np.full(len(distinct), -1, np.int32)
+        search = HashSearch(distinct)
+        for bucket, stored in self._unread.items():
+            found_count = 0
+            for chunk in stored.chunks():
+                found = search.found_in(chunk)
+                others = buckets[found]
+                if (others >= 0).any():
+                    raise self._twice(int(others.max()), bucket)
+                buckets[found] = bucket
+                found_count += len(found)
+            if found_count != np.count_nonzero(buckets == bucket):
+                raise self._twice(bucket, bucket)
+        return buckets
+
+    def _read_all(self) -> None:
+        """Take all stored hashes up, this assigner's own of them."""
+        count = sum(stored.count for stored in self._unread.values())
+        packed = np.empty(count + len(self._hashes), np.int64)
+        filled = len(self._hashes)
+        packed[:filled] = _packed(self._hashes, self._buckets)
+        for bucket, stored in self._unread.items():
+            hashes = self._fill.own(stored.read())
+            packed[filled : filled + len(hashes)] = _packed(hashes, bucket)
+            filled += len(hashes)
+        self._hashes, self._buckets = _sorted(packed[:filled])
+        twice = np.flatnonzero(self._hashes[1:] == self._hashes[:-1])
+        if len(twice):
+            raise self._twice(int(self._buckets[twice[0]]), int(self._buckets[twice[0] + 1]))
+        self._unread = {}
+
+    def _twice(self, bucket: int, other: int) -> CorruptError:
+        low, high = sorted((bucket, other))
+        message = (
+            f"The hash index of {self._where} has a key in buckets {low} and {high}: jobs that did"
+            " not know of each other wrote to it. Rewrite the partition with mode='overwrite'."
+        )
+        return CorruptError(message, kind="index_twice")
+
+    def _found_here(self, distinct: Hashes) -> Buckets:
+        """The same by the hashes that are held."""
+        buckets = np.full(len(distinct), -1, np.int32)
+        for hashes, own in (
+            (self._hashes, self._buckets),
+            (self._recent_hashes, self._recent_buckets),
+        ):
+            if len(hashes):
+                places = np.minimum(np.searchsorted(hashes, distinct), len(hashes) - 1)
+                found = hashes[places] == distinct
+                buckets[found] = own[places[found]]
+        return buckets
+
+    def _placed(self, new: Hashes) -> Buckets:
+        """Buckets for new hashes, filled one after the other."""
+        buckets: list[Buckets] = []
+        rest = len(new)
+        for bucket, count in self._counts.items():  # over buckets, not rows
+            taken = min(rest, max(0, self._fill.target_rows - count))
+            if taken:
+                buckets.append(np.full(taken, bucket, np.int32))
+                self._counts[bucket] = count + taken
+                rest -= taken
+            if not rest:
+                break
+        while rest and (made := self._new_bucket()) is not None:
+            taken = min(rest, max(1, self._fill.target_rows))
+            buckets.append(np.full(taken, made, np.int32))
+            self._counts[made] = taken
+            rest -= taken
+        if rest:
+            own = np.array(sorted(self._counts) or sorted(self._used), np.int32)
+            over = new[len(new) - rest :].astype(np.int64)
+            buckets.append(own[np.abs(over) % len(own)])
+        return np.concatenate(buckets)
+
+    def _new_bucket(self) -> int | None:
+        """The next number that is free and this assigner's; None where there are enough."""
+        fill = self._fill
+        limit = BUCKETS_MAX if fill.buckets_max == -1 else fill.buckets_max
+        while self._next in self._used:
+            self._next += fill.assigners
+        if self._next >= limit and fill.buckets_max != -1 and self._used:
+            return None
+        if self._next >= limit and fill.buckets_max == -1:
+            message = (
+                f"{self._where} needs more than {BUCKETS_MAX} buckets of {fill.target_rows} keys:"
+                " raise 'dynamic-bucket.target-row-num', or give 'dynamic-bucket.max-buckets'."
+            )
+            raise InvalidInputError(message, kind="too_many_buckets")
+        self._used.add(self._next)
+        return self._next
+
+    def _remember(self, hashes: Hashes, buckets: Buckets) -> None:
+        """Add sorted new hashes."""
+        for bucket in np.unique(buckets).tolist():
+            self._added.setdefault(bucket, []).append(hashes[buckets == bucket])
+            self._used.add(bucket)
+        recent = _packed(self._recent_hashes, self._recent_buckets)
+        recent = np.concatenate([recent, _packed(hashes, buckets)])
+        self._recent_hashes, self._recent_buckets = _sorted(recent)
+        if len(self._recent_hashes) > max(RECENT_MIN, len(self._hashes) // 4):
+            large = _packed(self._hashes, self._buckets)
+            recent = _packed(self._recent_hashes, self._recent_buckets)
+            self._hashes, self._buckets = _sorted(np.concatenate([large, recent]))
+            self._recent_hashes = np.empty(0, np.int32)
+            self._recent_buckets = np.empty(0, np.int16)
+
+
+def _packed(hashes: Hashes, buckets: npt.NDArray[np.integer] | int) -> npt.NDArray[np.int64]:
+    """Hash and bucket as one number, which sorts several times as fast as an order is found."""
+    packed = hashes.astype(np.int64)
+    packed <<= 16
+    packed |= buckets
+    return packed
+
+
+def _sorted(packed: npt.NDArray[np.int64]) -> tuple[Hashes, npt.NDArray[np.int16]]:
+    """Sort in place and take apart."""
+    packed.sort()
+    buckets = packed.astype(np.int16)  # the lower bits; no bucket needs the highest
+    packed >>= 16
+    return packed.astype(np.int32), buckets

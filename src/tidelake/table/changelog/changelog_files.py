@@ -1,0 +1,215 @@
+"""What the snapshots of a range say changed, one after the other, as rows with kinds.
+
+Two sources, both of Paimon's ``incremental-between-scan-mode``:
+
+- **changelog**: the files of each snapshot's changelog manifest list, written by a
+  ``changelog-producer``. They hold what happened to a key, in order.
+- **delta**: the data files that each APPEND snapshot added, with the kinds that rows were written
+  with. Compactions add no rows and are left out.
+
+Overwrites have no changelog and are left out of both, as in Java. Rows come snapshot by snapshot,
+inside it bucket by bucket, and inside a bucket file by file as the writer made them. Nothing is
+merged: a key that was written ten times is there ten times.
+
+Where a snapshot has expired and its changelog is kept (``changelog.*`` of the writer that expires
+them, Java Paimon), its copy in ``changelog/`` tells what the snapshot told.
+
+Source: Paimon's ``IncrementalDeltaStartingScanner`` and ``IncrementalChangelogReadProvider``
+(1.3.1). Memory: a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.format import KIND_FIELD
+from tidelake.merge import MergeSpec
+from tidelake.metadata.data_file import FileKind
+from tidelake.metadata.log.snapshot import CommitKind, Snapshot
+from tidelake.metadata.manifest.entry_table import EntryTable
+from tidelake.metadata.manifest.live_set import changelog_entries, delta_entries
+from tidelake.options import declared
+from tidelake.scan import ReadContext, grouped, read_changes
+from tidelake.scan.pruning.prune import scan_filter
+from tidelake.scan.pruning.prune_entries import in_partitions
+from tidelake.table.changelog.changelog_protocols import ChangePart, change_schema
+from tidelake.table.conversion.inputs import row_kind_names
+from tidelake.table.handle.handle import TableHandle
+from tidelake.types import RowKind
+from tidelake.types.predicate import Predicate
+
+__all__ = [
+    "NO_CHANGELOG",
+    "ChangesMode",
+    "LoggedChanges",
+    "LoggedRows",
+    "changes_mode",
+    "parts_of_rows",
+    "telling_snapshots",
+]
+
+ChangesMode = Literal["diff", "changelog", "delta", "auto"]
+NONE = "none"
+NO_CHANGELOG = "stream_without_changelog"
+"""The kind of the error of a table whose changes nothing tells."""
+
+
+def changes_mode(mode: str, handle: TableHandle) -> Literal["diff", "changelog", "delta"]:
+    """From where changes are read.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such mode.
+    UnsupportedError
+        New rows are asked for one by one, and the table's merge engine combines them.
+    """
+    if mode == "auto":
+        mode = "delta" if handle.options.get(declared.CHANGELOG_PRODUCER) == NONE else "changelog"
+    if mode == "diff":
+        return "diff"
+    if mode == "changelog":
+        return "changelog"
+    if mode != "delta":
+        message = (
+            f"mode='{mode}' is not known: changes of table '{handle.identifier}' are read as"
+            " 'diff', 'changelog', 'delta' or 'auto'."
+        )
+        raise InvalidInputError(message, kind="changes_mode", table=handle.identifier)
+    reason = parts_of_rows(handle)
+    if reason is not None:
+        producer = handle.options.get(declared.CHANGELOG_PRODUCER)
+        remedy = (
+            "Read the net change (mode='diff'), or set 'changelog-producer' to 'lookup' or"
+            " 'full-compaction' for the commits to come."
+            if producer == NONE
+            else "Read the changelog (mode='changelog') or the net change (mode='diff')."
+        )
+        message = f"{reason}. {remedy}"
+        raise UnsupportedError(message, kind=NO_CHANGELOG, table=handle.identifier)
+    return "delta"
+
+
+def parts_of_rows(handle: TableHandle) -> str | None:
+    """Why the rows written to a table do not tell its changes; None where they do."""
+    if not (handle.schema.primary_keys and MergeSpec.of(handle.schema, handle.options).combines):
+        return None
+    is_untold = handle.options.get(declared.CHANGELOG_PRODUCER) == NONE
+    has = "has no changelog, and the" if is_untold else "keeps a changelog, for the"
+    return (
+        f"Table '{handle.identifier}' {has} rows written to a table of merge-engine"
+        f" '{handle.options.get(declared.MERGE_ENGINE)}' are parts of rows: they do not say what a"
+        " key has become"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRows:
+    """Reads the files of a part as they stand. Picklable.
+
+    Parameters
+    ----------
+    context : ReadContext
+        The table.
+    columns : tuple of str
+        The columns wanted.
+    predicate : Predicate, optional
+        Bound; decided for each row on its own.
+    """
+
+    context: ReadContext
+    columns: tuple[str, ...]
+    predicate: Predicate | None
+
+    def read(self, part: ChangePart) -> Iterator[pa.RecordBatch]:
+        """The changes of a part, file by file."""
+        [split] = part
+        schema = change_schema(self)
+        keyed = bool(self.context.schema.primary_keys)
+        for rows in read_changes(
+            self.context, split, columns=self.columns, predicate=self.predicate
+        ):
+            if keyed:
+                kinds = rows.column(KIND_FIELD.name)
+            else:
+                kinds = pa.array(np.full(rows.num_rows, RowKind.INSERT, np.int8))
+            columns = [row_kind_names(kinds), *(rows.column(name) for name in self.columns)]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedChanges:
+    """The changes that the snapshots of a range tell.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    snapshots : tuple of Snapshot
+        Those that tell something; see :func:`telling_snapshots`.
+    of_changelog : bool
+        Whether changelog files are read, or the new data files.
+    rows : LoggedRows
+        What is read of each part.
+    """
+
+    handle: TableHandle
+    snapshots: tuple[Snapshot, ...]
+    of_changelog: bool
+    rows: LoggedRows
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The changes as a stream."""
+        batches = (batch for part in self.parts() for batch in self.rows.read(part))
+        return pa.RecordBatchReader.from_batches(change_schema(self.rows), batches)
+
+    def parts(self) -> Iterator[ChangePart]:
+        """The files that each snapshot tells of, bucket by bucket."""
+        for snapshot in self.snapshots:
+            for bucket in grouped(self._entries(snapshot), snapshot.id):
+                if bucket.bucket >= 0:  # rows that wait for their bucket are nobody's yet
+                    yield (bucket.split(((bucket.files,),), raw=True),)
+
+    def _entries(self, snapshot: Snapshot) -> EntryTable:
+        """The files that a snapshot tells of, in partitions that may satisfy the predicate."""
+        handle, context = self.handle, self.rows.context
+        entries_of = changelog_entries if self.of_changelog else delta_entries
+        entries = entries_of(handle.fileio, handle.paths, snapshot, handle.manifests)
+        entries = entries.take(entries["kind"] == FileKind.ADD)
+        of_partition = scan_filter(context.schema, self.rows.predicate).partition
+        if of_partition is None:
+            return entries
+        return entries.take(in_partitions(context, entries, of_partition))
+
+
+def telling_snapshots(
+    handle: TableHandle, start_id: int, end_id: int, *, of_changelog: bool
+) -> tuple[Snapshot, ...]:
+    """The snapshots after the one, up to and with the other, that tell changes.
+
+    Raises
+    ------
+    NotFoundError
+        One has expired, with its changelog.
+    UnsupportedError
+        A changelog is wanted, and the table writes none and has none.
+    """
+    log = handle.snapshots
+    found = [log.load_told(number) for number in range(start_id + 1, end_id + 1)]
+    if not of_changelog:
+        return tuple(s for s in found if s.commit_kind is CommitKind.APPEND)
+    logged = [s for s in found if s.changelog_manifest_list is not None]
+    if found and not logged and handle.options.get(declared.CHANGELOG_PRODUCER) == NONE:
+        message = (
+            f"Table '{handle.identifier}' has no changelog of snapshots {start_id + 1} to {end_id}:"
+            " its 'changelog-producer' is 'none'. Read the net change (mode='diff') or the rows as"
+            " they were written (mode='delta')."
+        )
+        raise UnsupportedError(message, kind="no_changelog", table=handle.identifier)
+    return tuple(s for s in logged if s.commit_kind is not CommitKind.OVERWRITE)

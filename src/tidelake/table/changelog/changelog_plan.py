@@ -1,0 +1,154 @@
+"""From two moments and a mode to the changes between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidelake.errors import InvalidInputError, NotFoundError, shortened
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.options import declared
+from tidelake.table.changelog.changelog_files import (
+    ChangesMode,
+    LoggedChanges,
+    LoggedRows,
+    changes_mode,
+    telling_snapshots,
+)
+from tidelake.table.changelog.changelog_protocols import PlannedChanges
+from tidelake.table.changelog.net_changes import NetRows, TableChanges
+from tidelake.table.handle.arguments import column_names, whole_number
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.time_travel import Moment
+from tidelake.types.predicate import Predicate, bind, parse_filter
+
+ENDS_COUNT = 2
+
+__all__ = ["changes_between", "moments_between", "planned_changes"]
+
+
+def planned_changes(
+    handle: TableHandle,
+    start: Moment,
+    end: Moment | None,
+    *,
+    columns: Sequence[str] | None,
+    filter: object,
+    mode: ChangesMode,
+) -> PlannedChanges:
+    """Plan what changed, from arguments as users give them.
+
+    See :meth:`tidelake.Table.changes_batches`.
+    """
+    schema = handle.schema
+    parsed = parse_filter(filter)
+    return changes_between(
+        handle,
+        start,
+        end,
+        columns=column_names(columns, schema.field_names, table=handle.identifier),
+        predicate=None if parsed is None else bind(parsed, schema.fields),
+        mode=mode,
+    )
+
+
+def moments_between(handle: TableHandle, text: str) -> tuple[Moment, Moment]:
+    """The two ends that ``incremental-between`` names: ids of snapshots, or tags.
+
+    A tag whose name is a number (Java allows it) is meant before the snapshot of that id, as there.
+
+    Raises
+    ------
+    InvalidInputError
+        The text is not two names with a comma between.
+    """
+    ends = [end.strip() for end in text.split(",")]
+    if len(ends) != ENDS_COUNT or not all(ends):
+        message = (
+            f"Option '{declared.INCREMENTAL_BETWEEN.key}' is '{shortened(text)}': it names two"
+            " snapshots or tags with a comma between, such as '3,7'."
+        )
+        raise InvalidInputError(message, kind="changes_between", table=handle.identifier)
+    tags = handle.tags.names()
+    is_id = [end.isascii() and end.isdecimal() and end not in tags for end in ends]
+    start, end = (int(e) if number else e for e, number in zip(ends, is_id, strict=True))
+    return start, end
+
+
+def changes_between(
+    handle: TableHandle,
+    start: Moment,
+    end: Moment | None,
+    *,
+    columns: tuple[str, ...],
+    predicate: Predicate | None,
+    mode: ChangesMode,
+) -> PlannedChanges:
+    """What changed after `start`, up to and with `end`; see :meth:`tidelake.Table.changes_batches`.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        The columns wanted.
+    predicate : Predicate, optional
+        Bound.
+
+    Raises
+    ------
+    InvalidInputError
+        The range runs backwards, or there is no such mode.
+    """
+    source = changes_mode(mode, handle)
+    for name in columns:
+        handle.schema.field(name)
+    context = handle.read_context()
+    if source == "diff":
+        before = _before(handle, start)
+        after = handle.snapshots.latest() if end is None else handle.time_travel.at(end)
+        _check_forward(handle, _id_of(before), _id_of(after), start, end)
+        return TableChanges(handle, before, after, NetRows(context, columns, predicate))
+    start_id = _told_id(handle, start, is_start=True)
+    end_id = _id_of(handle.snapshots.latest()) if end is None else _told_id(handle, end)
+    _check_forward(handle, start_id, end_id, start, end)
+    of_changelog = source == "changelog"
+    snapshots = telling_snapshots(handle, start_id, end_id, of_changelog=of_changelog)
+    rows = LoggedRows(context, columns, predicate)
+    return LoggedChanges(handle, snapshots, of_changelog, rows)
+
+
+def _check_forward(
+    handle: TableHandle, start_id: int, end_id: int, start: Moment, end: Moment | None
+) -> None:
+    if start_id > end_id:
+        message = (
+            f"Changes of table '{handle.identifier}' run from an older to a newer moment, and"
+            f" {start!r} is newer than {end!r}: swap them."
+        )
+        raise InvalidInputError(message, kind="changes_backwards", table=handle.identifier)
+
+
+def _id_of(snapshot: Snapshot | None) -> int:
+    return 0 if snapshot is None else snapshot.id
+
+
+def _told_id(handle: TableHandle, moment: Moment, *, is_start: bool = False) -> int:
+    """The id that a moment means where changes are read one by one: no state is needed of it.
+
+    So it may be the id of a snapshot that has expired and whose changelog is kept; a range may also
+    start right before the first of these.
+    """
+    number = whole_number(moment)
+    if number is not None and number > 0:
+        told = handle.snapshots.is_told
+        if told(number) or (is_start and told(number + 1)):
+            return number
+    return _id_of(_before(handle, moment) if is_start else handle.time_travel.at(moment))
+
+
+def _before(handle: TableHandle, start: Moment) -> Snapshot | None:
+    """The state at the start: that of a time before the first snapshot of all is the empty one."""
+    try:
+        return handle.time_travel.at(start)
+    except NotFoundError as error:
+        if error.kind != "before_first_snapshot" or handle.snapshots.earliest_id() != 1:
+            raise  # what came before is not known any more
+        return None

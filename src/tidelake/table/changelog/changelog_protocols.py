@@ -1,0 +1,72 @@
+"""What is common to all ways of reading changes: their parts, and the rows of a part.
+
+A range of changes is planned as **parts**, each of which one task can read alone: the files that a
+snapshot adds to one bucket, or files of one bucket before and after. Who reads all parts in their
+order, or any of them on an executor, gets the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+
+from tidelake.scan import ReadContext, Split
+from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
+from tidelake.types import DataField, parse_type
+from tidelake.types.arrow import to_arrow_schema
+
+__all__ = ["ChangePart", "ChangeRows", "PlannedChanges", "change_fields", "change_schema"]
+
+ChangePart: TypeAlias = tuple[Split, ...]
+"""Files that tell changes themselves; or files before, and files after."""
+
+KIND_ID = 2**31 - 5
+"""The id of the column of kinds; Paimon's for ``rowkind``, so it meets no column of a table."""
+
+
+class ChangeRows(Protocol):
+    """What reads parts. Picklable, for executors."""
+
+    @property
+    def context(self) -> ReadContext:
+        """The table."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns wanted beside the kind."""
+        ...
+
+    def read(self, part: ChangePart) -> Iterator[pa.RecordBatch]:
+        """The changes of a part: :func:`change_schema`."""
+        ...
+
+
+class PlannedChanges(Protocol):
+    """The changes of a range, not read yet."""
+
+    @property
+    def rows(self) -> ChangeRows:
+        """What reads each part."""
+        ...
+
+    def parts(self) -> Iterator[ChangePart]:
+        """The parts, in the order of the changes."""
+        ...
+
+    def reader(self) -> pa.RecordBatchReader:
+        """All changes in order, as a stream."""
+        ...
+
+
+def change_fields(context: ReadContext, columns: Sequence[str]) -> tuple[DataField, ...]:
+    """The kind, then the columns."""
+    kind = DataField(KIND_ID, ROW_KIND_COLUMN, parse_type("STRING NOT NULL"))
+    return (kind, *context.fields(tuple(columns)))
+
+
+def change_schema(rows: ChangeRows) -> pa.Schema:
+    """The Arrow schema of changes: ``_row_kind`` first."""
+    return to_arrow_schema(change_fields(rows.context, rows.columns))

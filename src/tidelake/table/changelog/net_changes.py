@@ -1,0 +1,267 @@
+"""What changed between two snapshots, as rows with kinds.
+
+The **net** change of (start, end]: applied to the state at `start` it gives the state at `end`,
+whatever was written, overwritten or compacted in between, and also where snapshots between the two
+have expired.
+
+Primary-key tables, per bucket whose set of files differs:
+
+1. The files of both states are cut into sections together; a section with the same files and
+   deletion vectors in both is left out, for its rows are the same. Each other is a part.
+2. A part is merged for each state, sorted by key, and compared
+   (:func:`tidelake.table.changelog.snapshot_diff.diff_sorted`): ``+I``, ``-D``, and ``-U`` ``+U``
+   pairs.
+
+Append tables, per bucket whose set of files or of deletion vectors differs: where files only came,
+their rows are ``+I``. Where only a vector changed, the rows that it names now are ``-D``. Each such
+file is a part. Where files went too (a compaction moved rows, an overwrite replaced them) the
+bucket is one part, and the rows of both sides are compared as bags. So that memory stays bounded,
+rows are dealt by hash into passes of at most ``PASS_ROWS_MAX`` rows, each of which reads the files
+again.
+
+Memory: a batch per open file; for bags also ``PASS_ROWS_MAX`` rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.codec.bucket import hash_rows
+from tidelake.metadata.data_file import DataFileMeta
+from tidelake.metadata.index.deletion_vector import Positions
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.manifest.lazy_file_list import names_of
+from tidelake.scan import (
+    BucketFiles,
+    ReadContext,
+    Split,
+    deleted_rows,
+    file_sections,
+    read_buckets,
+    read_file,
+    read_split,
+)
+from tidelake.table.changelog.changelog_protocols import ChangePart, change_schema
+from tidelake.table.changelog.snapshot_diff import diff_multiset, diff_sorted
+from tidelake.table.conversion.inputs import row_kind_names
+from tidelake.table.handle.handle import TableHandle
+from tidelake.types import DataType, RowKind
+from tidelake.types.arrow import to_arrow_schema
+from tidelake.types.predicate import Predicate, evaluate
+
+__all__ = ["NetRows", "TableChanges"]
+
+PASS_ROWS_MAX = 4_000_000
+
+Changes = Iterator[tuple[pa.RecordBatch, np.ndarray]]
+
+
+@dataclass(frozen=True, slots=True)
+class NetRows:
+    """Compares the two sides of a part. Picklable.
+
+    Parameters
+    ----------
+    context : ReadContext
+        The table.
+    columns : tuple of str
+        The columns wanted.
+    predicate : Predicate, optional
+        Bound; rows that do not satisfy it are left out, each on its own: an update out of the
+        predicate shows as ``-U`` alone.
+    """
+
+    context: ReadContext
+    columns: tuple[str, ...]
+    predicate: Predicate | None = None
+
+    def read(self, part: ChangePart) -> Iterator[pa.RecordBatch]:
+        """The changes of a part; of a primary-key table in key order."""
+        before, after = part
+        schema = change_schema(self)
+        compare = _keyed_changes if self.context.schema.primary_keys else _bag_changes
+        for rows, kinds in compare(self.context, before, after):
+            if self.predicate is not None:
+                mask = evaluate(self.predicate, rows, self.context.schema.fields)
+                rows, kinds = rows.filter(mask), kinds[np.asarray(mask)]
+            if rows.num_rows:
+                names = row_kind_names(pa.array(kinds))
+                columns = [names, *(rows.column(c) for c in self.columns)]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanges:
+    """The changes of a table between two snapshots.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    start, end : Snapshot or None
+        After `start`, up to and with `end`; None is the empty table before the first snapshot.
+    rows : NetRows
+        What is read of each part.
+    """
+
+    handle: TableHandle
+    start: Snapshot | None
+    end: Snapshot | None
+    rows: NetRows
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The changes as a stream, bucket by bucket."""
+        batches = (batch for part in self.parts() for batch in self.rows.read(part))
+        return pa.RecordBatchReader.from_batches(change_schema(self.rows), batches)
+
+    def parts(self) -> Iterator[ChangePart]:
+        """Files before and after, bucket by bucket, sections in key order."""
+        keyed = bool(self.rows.context.schema.primary_keys)
+        for before, after in self._changed_buckets():
+            if keyed:
+                yield from _keyed_parts(self.rows.context, before, after)
+            else:
+                yield from _bag_parts(before, after)
+
+    def _changed_buckets(self) -> Iterator[tuple[BucketFiles, BucketFiles]]:
+        """Pairs of a bucket before and after, where its files differ."""
+        states = [
+            {
+                (b.partition, b.bucket): b
+                for b in read_buckets(self.rows.context, snapshot, manifests=self.handle.manifests)
+            }
+            if snapshot is not None
+            else {}
+            for snapshot in (self.start, self.end)
+        ]
+        for key in sorted(states[0].keys() | states[1].keys()):
+            before, after = states[0].get(key), states[1].get(key)
+            some = before or after
+            assert some is not None
+            empty = replace(some, files=(), deletions={})
+            before, after = before or empty, after or empty
+            if _identities(before) != _identities(after):
+                yield before, after
+
+
+def _identities(side: BucketFiles | Split) -> set[tuple[str, object]]:
+    """The names of the files, each with where its deletion vector is."""
+    return {(name, side.deletions.get(name)) for name in names_of(side.files).to_pylist()}
+
+
+def _keyed_parts(
+    context: ReadContext, before: BucketFiles, after: BucketFiles
+) -> Iterator[ChangePart]:
+    types = _key_types(context)
+    old = {f.file_name: f for f in before.files}
+    new = {f.file_name: f for f in after.files}
+    same = {name for name, _ in _identities(before) & _identities(after)}
+    for section in file_sections(list({**old, **new}.values()), types):
+        names = [f.file_name for run in section for f in run]
+        if not same.issuperset(names):
+            yield tuple(
+                bucket.split(file_sections([own[n] for n in names if n in own], types), raw=False)
+                for bucket, own in ((before, old), (after, new))
+            )
+
+
+def _key_types(context: ReadContext) -> list[DataType]:
+    schema = context.schema
+    return [schema.field(name).type for name in schema.trimmed_primary_keys]
+
+
+def _keyed_changes(context: ReadContext, before: Split, after: Split) -> Changes:
+    columns = context.schema.field_names
+    old, new = (
+        read_split(context, side, columns=columns, predicate=None) for side in (before, after)
+    )
+    keys = context.schema.trimmed_primary_keys
+    yield from diff_sorted(old, new, key_columns=keys, key_types=_key_types(context))
+
+
+def _bag_parts(before: BucketFiles, after: BucketFiles) -> Iterator[ChangePart]:
+    """One part where rows may have moved, else one for each file."""
+    old = {f.file_name: f for f in before.files}
+    new = {f.file_name: f for f in after.files}
+    same = {name for name, _ in _identities(before) & _identities(after)}
+    names = [name for name in {**old, **new} if name not in same]
+    moved = old.keys() - new.keys() and new.keys() - old.keys()
+    for part in [names] if moved else [[name] for name in names]:
+        yield tuple(
+            bucket.split(((tuple(own[n] for n in part if n in own),),), raw=True)
+            for bucket, own in ((before, old), (after, new))
+        )
+
+
+def _bag_changes(context: ReadContext, before: Split, after: Split) -> Changes:
+    gone, came = before.files, after.files
+    [*marked] = {f.file_name for f in gone} & {f.file_name for f in came}
+    if marked and len(gone) == len(came) == 1:
+        yield from _marked_changes(context, before, after)
+    elif gone and came:  # rows of a marked file may have moved into one that came
+        rows = sum(f.row_count for f in (*gone, *came))
+        passes = -(-rows // PASS_ROWS_MAX)
+        for number in range(passes):
+            yield from _bag_pass(
+                context,
+                _dealt(context, _rows(context, before), number, passes),
+                _dealt(context, _rows(context, after), number, passes),
+            )
+    else:
+        kind = RowKind.INSERT if came else RowKind.DELETE
+        for batch in _rows(context, after if came else before):
+            yield batch, np.full(batch.num_rows, kind, dtype=np.int8)
+
+
+def _marked_changes(context: ReadContext, before: Split, after: Split) -> Changes:
+    """The rows of a file that one of two deletion vectors names and the other does not."""
+    [file] = after.files
+    old, new = (_deleted(context, side, file) for side in (before, after))
+    for positions, kind in (
+        (np.setdiff1d(new, old, assume_unique=True), RowKind.DELETE),
+        (np.setdiff1d(old, new, assume_unique=True), RowKind.INSERT),
+    ):
+        if not len(positions):
+            continue
+        others = np.setdiff1d(np.arange(file.row_count), positions, assume_unique=True)
+        for batch in read_file(context, after, file, context.schema.fields, deleted=others):
+            yield batch, np.full(batch.num_rows, kind, dtype=np.int8)
+
+
+def _deleted(context: ReadContext, side: Split, file: DataFileMeta) -> Positions:
+    positions = deleted_rows(context, side, file)
+    return np.zeros(0, np.int64) if positions is None else positions
+
+
+def _bag_pass(
+    context: ReadContext, gone: Iterator[pa.RecordBatch], came: Iterator[pa.RecordBatch]
+) -> Changes:
+    schema = to_arrow_schema(context.schema.fields)
+    changed, kinds = diff_multiset(
+        pa.Table.from_batches(gone, schema=schema), pa.Table.from_batches(came, schema=schema)
+    )
+    position = 0
+    for batch in changed.to_batches():
+        yield batch, kinds[position : position + batch.num_rows]
+        position += batch.num_rows
+
+
+def _rows(context: ReadContext, side: Split) -> Iterator[pa.RecordBatch]:
+    yield from read_split(context, side, columns=context.schema.field_names, predicate=None)
+
+
+def _dealt(
+    context: ReadContext, batches: Iterator[pa.RecordBatch], number: int, passes: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one pass: equal rows have equal hashes, so they meet in one pass."""
+    if passes == 1:
+        yield from batches
+        return
+    types = [f.type for f in context.schema.fields]
+    for batch in batches:
+        hashes = hash_rows(batch.columns, types).astype(np.int64) % passes
+        yield batch.filter(pa.array(hashes == number))

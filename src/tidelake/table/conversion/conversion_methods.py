@@ -1,0 +1,63 @@
+"""Rows that can be had as Arrow, given as what other libraries hold."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tidelake.table.conversion import _optional
+from tidelake.table.conversion.python_values import pandas_frame
+from tidelake.types import DataField
+
+__all__ = ["Conversions"]
+
+
+class Conversions(abc.ABC):
+    """The readings that follow from ``to_arrow``, alike for tables and system tables."""
+
+    @abc.abstractmethod
+    def to_arrow(self, *args: Any, **scan: Any) -> pa.Table:
+        """The rows as an Arrow table."""
+
+    def to_pandas(self, **scan: Any) -> Any:
+        """The rows as a pandas data frame; arguments as of :meth:`to_arrow`.
+
+        Lists are NumPy arrays, rows and maps dicts, and variants what Python has for their values:
+        dicts, lists, text, numbers. A frame with such columns can be written back.
+
+        Raises
+        ------
+        InvalidInputError
+            A map has a key twice, which no dict has.
+        """
+        _optional.load("pandas", for_what="to_pandas()")
+        rows, fields, table = self._typed_rows(**scan)
+        return pandas_frame(rows, fields, table=table)
+
+    def _typed_rows(self, **scan: Any) -> tuple[pa.Table, Sequence[DataField], str]:
+        """The rows, the columns whose Paimon types are known, and a name."""
+        return self.to_arrow(**scan), (), ""
+
+    def to_polars(self, **scan: Any) -> Any:
+        """The rows as a Polars data frame; arguments as of :meth:`to_arrow`."""
+        polars = _optional.load("polars", for_what="to_polars()")
+        return polars.from_arrow(self.to_arrow(**scan))
+
+    def to_duckdb(self, connection: Any = None, **scan: Any) -> Any:
+        """The rows as a DuckDB relation; other arguments as of :meth:`to_arrow`.
+
+        Parameters
+        ----------
+        connection : duckdb.DuckDBPyConnection, optional
+            Where the relation lives; DuckDB's default connection otherwise.
+        """
+        duckdb = _optional.load("duckdb", for_what="to_duckdb()")
+        rows = self.to_arrow(**scan)
+        return duckdb.from_arrow(rows) if connection is None else connection.from_arrow(rows)
+
+    def head(self, count: int = 10, **scan: Any) -> pa.Table:
+        """The first rows that are found, in no particular order."""
+        return self.to_arrow(limit=count, **scan)

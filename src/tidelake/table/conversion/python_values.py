@@ -1,0 +1,284 @@
+"""Python values on their way into a column, and out of it into other libraries' frames.
+
+Arrow would change some without a word on their way in.
+
+``pyarrow.array(values, type)`` makes 1 of 1.5, a day of a time, an instant of a number, infinity of
+1e300, and reads a time without a zone as UTC. A table takes what it is given or refuses it, so such
+values are found first:
+
+1. The classes of the values are collected; where none of them can be changed, all are kept.
+2. Otherwise each value of such a class is asked, which takes about as long as Arrow's conversion.
+3. Lists, maps and structs are asked about what is inside them; a dict with a key that the struct
+   has not would lose it.
+
+Variants are encoded and decoded here: any JSON-like object is one
+(:mod:`tidelake.types.variant.variant`).
+
+What Arrow refuses itself (text for a number, a number out of range) is left to it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.errors import InvalidInputError, shortened
+from tidelake.types import DataField, DataType, TypeRoot
+from tidelake.types.variant.variant import decode_variant, encode_variant
+
+__all__ = ["changed_value", "pandas_frame", "stored_values"]
+
+FLOAT32_LIMIT = float.fromhex("0x1.ffffffp127")
+"""Half a step above the largest float32: from here on a number is rounded to infinity."""
+
+_NUMBERS = (Real, Decimal)
+
+
+def changed_value(values: Sequence[object], arrow_type: pa.DataType) -> object | None:
+    """Find the first value that a column of this type would hold as another value.
+
+    Parameters
+    ----------
+    values : sequence
+        Plain Python values, numpy scalars, None.
+    arrow_type : pyarrow.DataType
+        The column's type.
+
+    Returns
+    -------
+    object or None
+        None where all are kept; a None among the values always is.
+
+    Examples
+    --------
+    >>> changed_value([1, 2.0, 2.5, None], pa.int64())
+    2.5
+    >>> changed_value([dt.datetime(2024, 3, 1)], pa.date32()) is None
+    True
+    """
+    kinds = pa.types
+    if kinds.is_nested(arrow_type):
+        return _changed_inside(values, arrow_type)
+    if kinds.is_integer(arrow_type):
+        return _first(
+            values, lambda c: issubclass(c, _NUMBERS) and not issubclass(c, Integral), _cut
+        )
+    if kinds.is_float32(arrow_type):
+        return _first(values, lambda c: issubclass(c, float), _becomes_infinite)
+    if kinds.is_date(arrow_type):
+        return _first(values, lambda c: issubclass(c, (*_NUMBERS, dt.datetime)), _has_time)
+    if kinds.is_time(arrow_type):
+        asked = (*_NUMBERS, dt.time) if arrow_type.unit == "ms" else _NUMBERS
+        return _first(values, lambda c: issubclass(c, asked), _has_microseconds)
+    if kinds.is_timestamp(arrow_type):
+        coarse, wants_zone = arrow_type.unit == "ms", arrow_type.tz is not None
+        return _first(
+            values,
+            lambda c: issubclass(c, (*_NUMBERS, dt.datetime)),
+            lambda v: _zone_differs(v, wants_zone) or (coarse and _has_microseconds(v)),
+        )
+    return None
+
+
+def _changed_inside(values: Sequence[object], arrow_type: pa.DataType) -> object | None:
+    given = [v for v in values if v is not None]
+    text = next((v for v in given if isinstance(v, (str, bytes))), None)
+    if text is not None:
+        return text  # Arrow would take it for a list of its characters
+    if pa.types.is_struct(arrow_type):
+        names = {f.name for f in arrow_type}
+        rows = [v for v in given if isinstance(v, Mapping)]
+        lost = next((row for row in rows if not names.issuperset(row)), None)
+        if lost is not None:
+            return lost
+        pairs = [([row.get(f.name) for row in rows], f.type) for f in arrow_type]
+    elif pa.types.is_map(arrow_type):
+        entries = [
+            e for v in given for e in (v.items() if isinstance(v, Mapping) else _elements(v))
+        ]
+        entries = [e for e in entries if isinstance(e, tuple) and len(e) == 2]
+        pairs = [
+            ([key for key, _ in entries], arrow_type.key_type),
+            ([value for _, value in entries], arrow_type.item_type),
+        ]
+    else:
+        pairs = [([e for v in given for e in _elements(v)], arrow_type.value_type)]
+    return next((c for own, t in pairs if (c := changed_value(own, t)) is not None), None)
+
+
+def _elements(value: object) -> Iterable[Any]:
+    """What is in a list; Arrow refuses by itself what is none."""
+    return value if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else ()
+
+
+def stored_values(values: Sequence[object], data_type: DataType) -> Sequence[object]:
+    """Give the values with the variants among and inside them as Arrow stores them.
+
+    Raises
+    ------
+    InvalidInputError
+        An object has no variant.
+    """
+    return [_stored(v, data_type) for v in values] if _has_variant(data_type) else values
+
+
+def _has_variant(data_type: DataType) -> bool:
+    return _has_root(data_type, {TypeRoot.VARIANT})
+
+
+def _stored(value: Any, data_type: DataType) -> object:
+    if value is None or not _has_variant(data_type):
+        return value
+    match data_type.root:
+        case TypeRoot.VARIANT:
+            if _is_encoded(value):
+                return value
+            encoded, metadata = encode_variant(value)
+            return {"value": encoded, "metadata": metadata}
+        case TypeRoot.ARRAY:
+            return [_stored(v, data_type.children[0]) for v in value]
+        case TypeRoot.MAP:
+            pairs = value.items() if isinstance(value, Mapping) else value
+            return [(k, _stored(v, data_type.children[1])) for k, v in pairs]
+    types = {
+        name: t for (_, name), t in zip(data_type.child_fields, data_type.children, strict=True)
+    }
+    return {k: _stored(v, types[k]) if k in types else v for k, v in value.items()}
+
+
+def pandas_frame(rows: pa.Table, fields: Sequence[DataField], *, table: str) -> Any:
+    """Give rows as a pandas frame: maps are dicts, variants what Python has for them.
+
+    Parameters
+    ----------
+    rows : pyarrow.Table
+        The rows.
+    fields : sequence of DataField
+        The columns that are the table's; others are taken as they are.
+    table : str
+        Its name, for messages.
+
+    Raises
+    ------
+    InvalidInputError
+        A map has a key twice, which no dict has.
+    CorruptError
+        A value is no variant.
+
+    Notes
+    -----
+    A map with keys of a nested type stays a list of pairs: a dict cannot have such keys. Variants
+    are decoded one by one, some microseconds each.
+    """
+    own = {f.name: f.type for f in fields}
+    frame = rows.select([n for n in rows.column_names if not _is_made(n, own)]).to_pandas()
+    for place, name in enumerate(rows.column_names):
+        if _is_made(name, own):
+            try:
+                values = [_python_value(v, own[name]) for v in rows.column(name).to_pylist()]
+            except _TwiceError as error:
+                message = (
+                    f"Column '{name}' of table '{table}' has a map with the key"
+                    f" {shortened(repr(error.args[0]))} twice, which no dict has: read it with"
+                    " to_arrow()."
+                )
+                raise InvalidInputError(
+                    message, kind="map_key_twice", table=table, column=name
+                ) from error
+            objects = np.empty(len(values), dtype=object)
+            objects[:] = values
+            frame.insert(place, name, objects)
+    return frame
+
+
+class _TwiceError(Exception):
+    """A map has a key, the argument, twice."""
+
+
+def _is_made(name: str, types: Mapping[str, DataType]) -> bool:
+    """Whether a column's values are made here: variants and maps among or inside them."""
+    return name in types and _has_root(types[name], _MADE)
+
+
+_MADE = frozenset({TypeRoot.VARIANT, TypeRoot.MAP, TypeRoot.MULTISET})
+
+
+def _has_root(data_type: DataType, roots: Collection[TypeRoot]) -> bool:
+    return data_type.root in roots or any(_has_root(c, roots) for c in data_type.children)
+
+
+def _python_value(value: Any, data_type: DataType) -> object:
+    """A value as Arrow gives it in Python, with its maps as dicts and its variants decoded."""
+    if value is None or not _has_root(data_type, _MADE):
+        return value
+    match data_type.root:
+        case TypeRoot.VARIANT:
+            return decode_variant(value["value"], value["metadata"])
+        case TypeRoot.ARRAY:
+            return [_python_value(v, data_type.children[0]) for v in value]
+        case TypeRoot.MAP | TypeRoot.MULTISET:
+            key_type = data_type.children[0]
+            pairs = value
+            if data_type.root is TypeRoot.MAP:
+                pairs = [(k, _python_value(v, data_type.children[1])) for k, v in value]
+            if key_type.is_nested or key_type.root is TypeRoot.VARIANT:
+                return pairs
+            made = dict(pairs)
+            if len(made) < len(pairs):
+                keys = [key for key, _ in pairs]
+                raise _TwiceError(next(key for key in keys if keys.count(key) > 1))
+            return made
+    types = [name for _, name in data_type.child_fields]
+    return {
+        name: _python_value(value[name], child)
+        for name, child in zip(types, data_type.children, strict=True)
+    }
+
+
+def _is_encoded(value: object) -> bool:
+    """Whether a variant comes as it is read from a table; what JSON gives has no bytes."""
+    return (
+        isinstance(value, Mapping)
+        and value.keys() == {"value", "metadata"}
+        and all(isinstance(part, bytes) for part in value.values())
+    )
+
+
+def _first(
+    values: Sequence[object], may_change: Callable[[type], bool], changes: Callable[[object], bool]
+) -> object | None:
+    asked = {c for c in set(map(type, values)) if may_change(c)}
+    if not asked:
+        return None
+    return next((v for v in values if type(v) in asked and v == v and changes(v)), None)
+
+
+# each is asked about values of its classes only; NaN, which stands for null, is not asked about
+
+
+def _cut(value: object) -> bool:
+    # infinity is left to Arrow, which refuses it
+    return math.isfinite(value) and value != int(value)  # type: ignore[arg-type,call-overload]
+
+
+def _becomes_infinite(value: object) -> bool:
+    return FLOAT32_LIMIT <= abs(value) < math.inf  # type: ignore[arg-type]
+
+
+def _has_time(value: object) -> bool:
+    return not isinstance(value, dt.datetime) or value.time() != dt.time()
+
+
+def _has_microseconds(value: object) -> bool:
+    return not isinstance(value, (dt.datetime, dt.time)) or value.microsecond % 1000 != 0
+
+
+def _zone_differs(value: object, wants_zone: bool) -> bool:  # noqa: FBT001 -- a pair, not a switch
+    return not isinstance(value, dt.datetime) or (value.tzinfo is None) is wants_zone

@@ -1,0 +1,174 @@
+"""What the parts of the table layer are handed: where a table is and how it was opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from tidelake.commit import CommitContext, Committer
+from tidelake.errors import NotFoundError
+from tidelake.fileio import FileIO
+from tidelake.metadata.log.schema_log import SchemaLog, check_same_table, dropped
+from tidelake.metadata.log.snapshot import Snapshot, SnapshotLog
+from tidelake.metadata.log.tag import TagLog
+from tidelake.metadata.manifest.manifest_cache import ManifestCache
+from tidelake.metadata.paths import TablePaths
+from tidelake.options import Options, check_supported
+from tidelake.options.column_options import options_for_older_schema
+from tidelake.scan import ReadContext
+from tidelake.store import StoreContext
+from tidelake.table.handle.time_travel import TimeTravel
+from tidelake.telemetry import Env
+from tidelake.types import TableSchema
+
+__all__ = ["TableHandle"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableHandle:
+    """A table as it was opened.
+
+    Parameters
+    ----------
+    identifier : str
+        ``"database.table"``.
+    fileio : FileIO
+        The storage.
+    paths : TablePaths
+        The table's paths.
+    schema : TableSchema
+        The newest schema when it was opened.
+    options : Options
+        The schema's options, with those of this use.
+    env : Env
+        Clock, ids, executor.
+    manifests : ManifestCache
+        Decoded manifests, shared by the tables of a catalog.
+    """
+
+    identifier: str
+    fileio: FileIO
+    paths: TablePaths
+    schema: TableSchema
+    options: Options
+    env: Env
+    manifests: ManifestCache
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # a cache stays where it is; the copy begins with an empty one
+        parts = (self.identifier, self.fileio, self.paths, self.schema, self.options, self.env)
+        return (_unpickled, parts)
+
+    @property
+    def snapshots(self) -> SnapshotLog:
+        """The table's snapshots."""
+        return SnapshotLog(self.fileio, self.paths)
+
+    @property
+    def tags(self) -> TagLog:
+        """The table's tags."""
+        return TagLog(self.fileio, self.paths, table=self.identifier)
+
+    @property
+    def schemas(self) -> SchemaLog:
+        """The table's schemas."""
+        return SchemaLog(self.fileio, self.paths)
+
+    @property
+    def time_travel(self) -> TimeTravel:
+        """Finds snapshots."""
+        return TimeTravel(self.snapshots, self.tags, table=self.identifier)
+
+    def store_context(self) -> StoreContext:
+        """What bucket writers need; each call names a spill directory of its own."""
+        return StoreContext(
+            fileio=self.fileio,
+            paths=self.paths,
+            schema=self.schema,
+            options=self.options,
+            env=self.env,
+            spill_dir=self.env.spill_directory(),
+        )
+
+    def read_context(self, snapshot: Snapshot | None = None) -> ReadContext:
+        """What reading needs.
+
+        Parameters
+        ----------
+        snapshot : Snapshot, optional
+            Read with this snapshot's schema (time travel); by default with the table's.
+
+        Raises
+        ------
+        NotFoundError
+            The snapshot's schema is gone; the table was dropped, and perhaps created anew.
+        """
+        log = self.schemas
+        schemas = {schema_id: log.load(schema_id) for schema_id in log.ids()}
+        if not schemas:
+            raise dropped(self.identifier)
+        if self.schema.id in schemas:
+            check_same_table(schemas[self.schema.id], self.schema, table=self.identifier)
+        else:  # a listing may be old
+            log.check_same(self.schema, table=self.identifier)
+        schema, options = self.schema, self.options
+        if snapshot is not None:
+            if snapshot.schema_id not in schemas:
+                message = (
+                    f"Table '{self.identifier}' has no schema {snapshot.schema_id}, which snapshot"
+                    f" {snapshot.id} was written with; it has {sorted(schemas)}."
+                )
+                raise NotFoundError(message, kind="schema_not_found", table=self.identifier)
+            # its columns are those of then, its options those of now; but names are of then
+            then = schemas[snapshot.schema_id]
+            if then.id != self.schema.id:
+                texts = options_for_older_schema(options.raw, then.options)
+                options = Options.parse(texts, table=self.identifier)
+            schema = replace(then, options=MappingProxyType(dict(options.raw)))
+        check_supported(
+            options,
+            table=self.identifier,
+            has_primary_key=bool(schema.primary_keys),
+            action="read",
+        )
+        return ReadContext(
+            fileio=self.fileio,
+            paths=self.paths,
+            schema=schema,
+            options=options,
+            env=self.env,
+            schemas=schemas,
+        )
+
+    def commit_context(self) -> CommitContext:
+        """What commits need."""
+        return CommitContext(
+            self.fileio,
+            self.paths,
+            schema=self.schema,
+            options=self.options,
+            env=self.env,
+            manifests=self.manifests,
+            table=self.identifier,
+        )
+
+    def committer(self) -> Committer:
+        """What makes writes visible."""
+        return Committer(self.commit_context())
+
+    def with_options(self, options: Options) -> TableHandle:
+        """The same table with other options."""
+        schema = replace(self.schema, options=MappingProxyType(dict(options.raw)))
+        return replace(self, options=options, schema=schema)
+
+
+def _unpickled(
+    identifier: str,
+    fileio: FileIO,
+    paths: TablePaths,
+    schema: TableSchema,
+    options: Options,
+    env: Env,
+) -> TableHandle:
+    cache = ManifestCache(env.memory.manifest_cache_bytes)
+    return TableHandle(identifier, fileio, paths, schema, options, env, cache)

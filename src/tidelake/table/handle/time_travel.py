@@ -1,0 +1,332 @@
+"""From what a user says of a moment (an id, a tag, a time) to the snapshot that is meant.
+
+Source: ``docs/format/reading.md``; Paimon's ``TimeTravelUtil`` (1.3.1). A time means the newest
+snapshot that was committed at or before it.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from tidelake.errors import InvalidInputError, NotFoundError, near_names, shortened
+from tidelake.metadata.log.snapshot import Snapshot, SnapshotLog
+from tidelake.metadata.log.tag import TagLog
+from tidelake.options import Option, Options, declared
+from tidelake.table.handle.arguments import whole_number
+
+__all__ = ["Moment", "Time", "TimeTravel", "option_moment", "timestamp_ms", "zone_of"]
+
+Time = int | str | date | np.datetime64
+"""Milliseconds since the epoch, ISO 8601 text, a datetime, or a date, which means its midnight.
+
+Text may have digits alone: milliseconds, unless there are eight, which are a date. Behind a time a
+zone may be named: ``+08:00``, ``UTC``, ``Asia/Shanghai``.
+"""
+
+Moment = int | str | date | np.datetime64
+"""A snapshot's id, a tag's name, or a time (text that no tag has as its name: ISO 8601)."""
+
+
+_ISO_DATE_DIGITS = 8
+_TIME_AND_ZONE = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)\s*(\S+)")
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d\d))?(?::?(\d\d))?")
+_OFFSET_HOURS_MAX = 18
+
+_OPTION_ARGUMENTS: dict[Option[Any], str] = {
+    declared.SCAN_SNAPSHOT_ID: "snapshot_id",
+    declared.SCAN_TAG_NAME: "tag",
+    declared.SCAN_TIMESTAMP_MILLIS: "timestamp",
+    declared.SCAN_TIMESTAMP: "timestamp",
+}
+"""Options that name a moment, and the argument that each stands for."""
+
+_MODE_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "from-snapshot": ("snapshot_id", "tag"),
+    "from-snapshot-full": ("snapshot_id",),
+    "from-timestamp": ("timestamp",),
+    "latest-full": (),
+    "full": (),
+    "latest": (),
+}
+"""What kinds of moment a ``scan.mode`` begins at; of the empty ones, at the newest snapshot."""
+
+
+def option_moment(options: Options, *, table: str) -> dict[str, object]:
+    """The moment that a table's options name, as the argument of a read; empty for the newest.
+
+    Parameters
+    ----------
+    options : Options
+        ``scan.snapshot-id``, ``scan.tag-name``, ``scan.timestamp-millis``, ``scan.timestamp`` and
+        ``scan.mode`` count.
+    table : str
+        The table, for messages.
+
+    Raises
+    ------
+    InvalidInputError
+        Two options name a moment, or ``scan.mode`` asks for one that none names.
+
+    Examples
+    --------
+    >>> option_moment(Options.parse({"scan.snapshot-id": "3"}), table="db.t")
+    {'snapshot_id': 3}
+    """
+    said = [option for option in _OPTION_ARGUMENTS if options.is_set(option)]
+    if len(said) > 1:
+        raise _two_moments(f"the options {', '.join(option.key for option in said)}", table)
+    given: dict[str, object] = {_OPTION_ARGUMENTS[o]: options.get(o) for o in said}
+    mode = options.get(declared.SCAN_MODE)
+    wanted = _MODE_ARGUMENTS.get(mode)
+    if wanted is None or (not wanted and not given) or set(given) & set(wanted):
+        return given
+    keys = [o.key for o, argument in _OPTION_ARGUMENTS.items() if argument in wanted]
+    if given:
+        said_text = f"and '{said[0].key}' says another moment: unset one of them."
+    else:
+        said_text = "and no option says which moment."
+    need = f" It goes with {' or '.join(keys)}." if keys else ""
+    message = f"Table '{table}': option 'scan.mode' is '{mode}' {said_text}{need}"
+    raise InvalidInputError(message, kind="scan_mode", table=table, option="scan.mode")
+
+
+def _two_moments(what: str, table: str) -> InvalidInputError:
+    message = f"Give one of {what}: each names a moment of table '{table}'."
+    return InvalidInputError(message, kind="two_moments", table=table)
+
+
+def zone_of(text: str) -> tzinfo | None:
+    """The time zone of a name: of a region, or an offset as Spark's settings write it.
+
+    Examples
+    --------
+    >>> zone_of("+08:00"), zone_of("GMT-1"), zone_of("Mars/Olympus")
+    (datetime.timezone(datetime.timedelta(seconds=28800)), \
+datetime.timezone(datetime.timedelta(days=-1, seconds=82800)), None)
+    """
+    if text in {"Z", "z", "UTC", "GMT", "UT"}:
+        return UTC
+    offset = _OFFSET.fullmatch(text)
+    if offset is not None:
+        hours, minutes, seconds = (int(part or 0) for part in offset.groups()[1:])
+        if hours > _OFFSET_HOURS_MAX:
+            return None
+        length = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        return timezone(-length if offset[1] == "-" else length)
+    try:
+        return ZoneInfo(text)
+    except (KeyError, ValueError, OSError):
+        return None
+
+
+def timestamp_ms(value: Time, *, zone: tzinfo = UTC) -> int:
+    """Milliseconds since the epoch of a time.
+
+    Parameters
+    ----------
+    value : int, str, datetime, date or numpy.datetime64
+        Milliseconds, as a number or as text; ISO 8601 text, also with the name of a zone behind; a
+        datetime; or a date, which means its midnight.
+    zone : tzinfo
+        What is meant where the value names no time zone.
+
+    Examples
+    --------
+    >>> timestamp_ms("1970-01-01T00:00:01Z"), timestamp_ms(datetime(1970, 1, 1, 1))
+    (1000, 3600000)
+    >>> timestamp_ms("1970-01-01 08:00:01 Asia/Shanghai"), timestamp_ms("1732270000123")
+    (1000, 1732270000123)
+    """
+    number = whole_number(value)
+    if number is not None:
+        return number
+    if isinstance(value, np.datetime64) and not np.isnat(value):
+        return int(value.astype("datetime64[ms]").astype(np.int64))
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day, tzinfo=zone)
+    if not isinstance(value, (str, datetime)):
+        message = (
+            f"{shortened(repr(value))} is not a time: give a datetime, ISO 8601 text or ms since"
+            " the epoch."
+        )
+        raise InvalidInputError(message, kind="bad_timestamp")
+    if isinstance(value, str):
+        text = value.strip()
+        if text.isascii() and text.isdecimal() and len(text) != _ISO_DATE_DIGITS:
+            return int(text)
+        value = _datetime_of(text)
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=zone)
+    seconds = value - datetime(1970, 1, 1, tzinfo=UTC)
+    return (seconds.days * 86_400 + seconds.seconds) * 1000 + seconds.microseconds // 1000
+
+
+def _datetime_of(text: str) -> datetime:
+    """A time as text, with or without a zone."""
+    refusal = f"'{shortened(text)}' is not a time: write it as 2024-03-01T12:00:00Z."
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        parts = _TIME_AND_ZONE.fullmatch(text)
+        named = None if parts is None else zone_of(parts[2])
+        if parts is None or named is None:
+            raise InvalidInputError(refusal, kind="bad_timestamp") from error
+    try:
+        return datetime.fromisoformat(parts[1]).replace(tzinfo=named)
+    except ValueError as error:
+        raise InvalidInputError(refusal, kind="bad_timestamp") from error
+
+
+class TimeTravel:
+    """Finds snapshots of one table.
+
+    Parameters
+    ----------
+    snapshots : SnapshotLog
+        The table's snapshots.
+    tags : TagLog
+        The table's tags.
+    table : str
+        The table, for messages.
+    """
+
+    def __init__(self, snapshots: SnapshotLog, tags: TagLog, *, table: str) -> None:
+        self._snapshots = snapshots
+        self._tags = tags
+        self._table = table
+
+    def resolve(
+        self,
+        *,
+        snapshot_id: int | None = None,
+        timestamp: Time | None = None,
+        tag: str | None = None,
+        default: Options | None = None,
+    ) -> Snapshot | None:
+        """The snapshot to read; the latest where nothing is said, None where there is none.
+
+        Parameters
+        ----------
+        snapshot_id, timestamp, tag
+            At most one of them.
+        default : Options, optional
+            The table's options, which count where no argument is given: :func:`option_moment`.
+
+        Raises
+        ------
+        InvalidInputError
+            More than one is given, or the options contradict each other.
+        NotFoundError
+            There is no such snapshot or tag (near names are offered), it has expired (the range
+            that is there is named), or the time lies before the first snapshot.
+        """
+        given = {"snapshot_id": snapshot_id, "timestamp": timestamp, "tag": tag}
+        said = [name for name, value in given.items() if value is not None]
+        if len(said) > 1:
+            raise _two_moments(", ".join(said), self._table)
+        if not said and default is not None:
+            asked: dict[str, Any] = option_moment(default, table=self._table)
+            return self.resolve(**asked)
+        if snapshot_id is not None:
+            return self.by_id(snapshot_id)
+        if tag is not None:
+            return self.by_tag(tag)
+        if timestamp is not None:
+            return self.by_time(timestamp)
+        return self._snapshots.latest()
+
+    def at(self, moment: Moment) -> Snapshot | None:
+        """The snapshot of a moment; None for id 0, the empty table before the first snapshot."""
+        if isinstance(moment, str):
+            if _is_time(moment) and moment not in self._tags.names():
+                return self.by_time(moment)
+            return self.by_tag(moment)
+        if isinstance(moment, (date, np.datetime64)):
+            return self.by_time(moment)
+        if whole_number(moment) is None:
+            message = (
+                f"{shortened(repr(moment))} is no moment: give a snapshot id, a tag's name or a"
+                " time."
+            )
+            raise InvalidInputError(message, kind="bad_moment", table=self._table)
+        return None if moment == 0 else self.by_id(moment)
+
+    def by_id(self, snapshot_id: int) -> Snapshot:
+        """The snapshot of that id, from a tag's copy where it has expired."""
+        number = whole_number(snapshot_id)
+        if number is None:
+            shown = shortened(repr(snapshot_id))
+            message = f"snapshot_id must be a whole number, not {shown}."
+            raise InvalidInputError(message, kind="bad_moment", table=self._table)
+        try:
+            return self._snapshots.load(number)
+        except NotFoundError as error:
+            for name in self._tags.names():
+                tagged = self._tags.load(name).snapshot
+                if tagged.id == number:
+                    return tagged
+            raise self._no_snapshot(number) from error
+
+    def by_tag(self, name: str) -> Snapshot:
+        """The snapshot that a tag holds."""
+        names = self._tags.names()
+        if name not in names:
+            listed = shortened(", ".join(names))
+            known = f" The tags are: {listed}." if names else " It has no tags."
+            near = near_names(str(name), names)
+            time = " To name a time, pass it as timestamp=." if _is_time(name) else ""
+            shown = shortened(str(name))
+            message = f"Table '{self._table}' has no tag '{shown}'.{near}{known}{time}"
+            raise NotFoundError(message, kind="tag_not_found", table=self._table, tag=name)
+        return self._tags.load(name).snapshot
+
+    def by_time(self, moment: Time) -> Snapshot:
+        """The newest snapshot committed at or before a time."""
+        at_ms = timestamp_ms(moment)
+        earliest_id = self._snapshots.earliest_id()
+        if earliest_id is None:
+            message = f"Table '{self._table}' has no snapshot yet: nothing was written to it."
+            raise NotFoundError(message, kind="snapshot_not_found", table=self._table)
+        earliest = self._snapshots.load(earliest_id)
+        if at_ms < earliest.time_ms:
+            message = (
+                f"{_text_of(at_ms)} lies before snapshot {earliest_id} of table '{self._table}',"
+                f" the earliest there is, of {_text_of(earliest.time_ms)}. Give a later time."
+            )
+            raise NotFoundError(
+                message, kind="before_first_snapshot", table=self._table, snapshot=earliest_id
+            )
+        return self._snapshots.at_or_before(at_ms)
+
+    def _no_snapshot(self, snapshot_id: int) -> NotFoundError:
+        earliest, latest = self._snapshots.earliest_id(), self._snapshots.latest_id()
+        if earliest is None or latest is None:
+            what = "has no snapshots yet: nothing was written to it."
+        elif snapshot_id < earliest:
+            what = (
+                f"no longer has snapshot {snapshot_id}: it has expired or never was. Snapshots"
+                f" {earliest} to {latest} can be read."
+            )
+        else:
+            what = f"has no snapshot {snapshot_id}. Snapshots {earliest} to {latest} can be read."
+        kind = "snapshot_expired" if earliest and snapshot_id < earliest else "snapshot_not_found"
+        return NotFoundError(
+            f"Table '{self._table}' {what}", kind=kind, table=self._table, snapshot=snapshot_id
+        )
+
+
+def _is_time(text: object) -> bool:
+    try:
+        datetime.fromisoformat(str(text))
+    except ValueError:
+        return False
+    return True
+
+
+def _text_of(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,234 @@
+"""Compaction as a job of its own: which buckets need it, and all of them in one commit.
+
+1. The newest snapshot is looked at. Of the buckets that are asked for, those stay of which the
+   pick policy would take something; that costs metadata only.
+2. Each is compacted by a bucket writer, as a writer of rows does it by the way. What it makes is
+   the same: merged rows, changelogs of lookups and full compactions, deletion vectors.
+3. One COMPACT snapshot shows them all. A bucket in which another commit came first, so that its
+   compaction no longer fits, is left out and counted
+   (:mod:`tidelake.commit.conflicts.file_conflicts`); where that leaves nothing, the job fails
+   (:mod:`tidelake.table.write.compaction_conflict`). With nothing to do there is no snapshot.
+
+Parts (:class:`CompactionPart`) may be compacted anywhere, so Spark gives each to a task. Of an
+append table without buckets a part is one bin of files; all else has one part per bucket.
+
+A writer with ``write-only`` leaves all compactions to this job. Source of what may be asked for:
+Paimon's ``CompactProcedure`` and ``CompactAction`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from tidelake.errors import InvalidInputError, shortened
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.scan import BucketFiles, live_buckets
+from tidelake.scan.pruning.prune import matching_partitions
+from tidelake.table.handle.arguments import whole_number
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.partition_spec import partitions_predicate
+from tidelake.table.write.table_writer import TableWriter
+from tidelake.table.write.write import (
+    CommitIdentity,
+    WriteResult,
+    check_writable,
+    commit_rows,
+    new_writer,
+)
+from tidelake.types.predicate import Predicate, bind, columns_of, parse_filter
+
+__all__ = ["Chosen", "CompactionPart", "CompactionPlan", "compact_table", "plan_compaction"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPart:
+    """A compaction that one writer does.
+
+    Parameters
+    ----------
+    partition : bytes
+        Serialized BinaryRow.
+    bucket : int
+        The bucket.
+    size_bytes : int
+        Of the files to compact.
+    names : frozenset of str, optional
+        The files, where the bucket's compaction has several parts.
+    """
+
+    partition: bytes
+    bucket: int
+    size_bytes: int
+    names: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """What there is to do.
+
+    Parameters
+    ----------
+    parts : tuple of CompactionPart
+        The largest first.
+    snapshot_id : int
+        The snapshot looked at.
+    """
+
+    parts: tuple[CompactionPart, ...]
+    snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The buckets that are asked for, whether they need a compaction or not.
+
+    Parameters
+    ----------
+    partitions : Predicate, optional
+        Bound, on partition columns; all partitions by default.
+    buckets : frozenset of int, optional
+        Numbers of buckets; all by default.
+    """
+
+    partitions: Predicate | None = None
+    buckets: frozenset[int] | None = None
+
+    @classmethod
+    def of(cls, handle: TableHandle, partitions: object, buckets: object) -> Chosen:
+        """Take the arguments of :meth:`tidelake.Table.compact`.
+
+        Raises
+        ------
+        InvalidInputError
+            The partitions are no partitions or name other columns, or the buckets are no numbers of
+            buckets.
+        """
+        return cls(_partitions(handle, partitions), _buckets(handle, buckets))
+
+    def of_partitions(self, handle: TableHandle, partitions: Sequence[bytes]) -> frozenset[bytes]:
+        """Those of some partitions that are asked for."""
+        if self.partitions is None:
+            return frozenset(partitions)
+        fields = [handle.schema.field(name) for name in handle.schema.partition_keys]
+        values = [handle.paths.partition_values(p) for p in partitions]
+        inside = matching_partitions(values, fields, self.partitions)
+        return frozenset(p for p, wanted in zip(partitions, inside, strict=True) if wanted)
+
+    def of_buckets(
+        self, handle: TableHandle, buckets: Sequence[BucketFiles]
+    ) -> Sequence[BucketFiles]:
+        """Those of some buckets that are asked for and are real."""
+        inside = self.of_partitions(handle, sorted({b.partition for b in buckets}))
+        return [
+            b
+            for b in buckets
+            if b.bucket >= 0
+            and b.partition in inside
+            and (self.buckets is None or b.bucket in self.buckets)
+        ]
+
+
+def _partitions(handle: TableHandle, given: object) -> Predicate | None:
+    if given is None:
+        return None
+    is_list = isinstance(given, Sequence) and not isinstance(given, str)
+    tuples = isinstance(given, Sequence) and any(isinstance(part, tuple) for part in given)
+    if isinstance(given, Mapping) or (is_list and not tuples):
+        return partitions_predicate(handle.schema, given, table=handle.identifier)
+    keys = handle.schema.partition_keys
+    parsed = parse_filter(given)
+    assert parsed is not None, "there is a condition"
+    predicate = bind(parsed, handle.schema.fields)
+    others = sorted(columns_of(predicate) - set(keys))
+    if others:
+        known = f"Its partition columns are {', '.join(keys)}." if keys else "It has none."
+        message = (
+            f"partitions= of table '{handle.identifier}' names {', '.join(others)}: files are"
+            f" compacted whole, so only partition columns choose them. {known}"
+        )
+        raise InvalidInputError(message, kind="bad_partition", table=handle.identifier)
+    return predicate
+
+
+def _buckets(handle: TableHandle, given: object) -> frozenset[int] | None:
+    if given is None:
+        return None
+    numbers: list[int | None] = []
+    if isinstance(given, Collection) and not isinstance(given, (str, Mapping)):
+        numbers = [whole_number(n) for n in given]
+    if not numbers or any(n is None or n < 0 for n in numbers):
+        message = (
+            f"buckets={shortened(repr(given))} names no buckets of table '{handle.identifier}':"
+            " give a list of their numbers, from 0 on, as in [0, 3]."
+        )
+        raise InvalidInputError(message, kind="bad_argument", table=handle.identifier)
+    return frozenset(n for n in numbers if n is not None)
+
+
+def plan_compaction(
+    handle: TableHandle, snapshot: Snapshot, writer: TableWriter, chosen: Chosen, *, full: bool
+) -> CompactionPlan:
+    """Find the buckets that need a compaction.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    snapshot : Snapshot
+        What is looked at.
+    writer : TableWriter
+        A new one that begins from that snapshot.
+    chosen : Chosen
+        The buckets that are asked for.
+    full : bool
+        Whether everything is to be put together.
+
+    Raises
+    ------
+    InvalidInputError
+        The table was altered since it was opened.
+
+    Notes
+    -----
+    Cost: about half a millisecond for each bucket.
+    """
+    found = live_buckets(handle.read_context(), snapshot, manifests=handle.manifests)
+    parts: list[CompactionPart] = []
+    for place in chosen.of_buckets(handle, found):
+        files = writer.compaction_parts(place.partition, place.bucket, full=full)
+        parts += [
+            CompactionPart(
+                place.partition,
+                place.bucket,
+                sum(f.file_size_bytes for f in own),
+                frozenset(f.file_name for f in own) if len(files) > 1 else None,
+            )
+            for own in files
+        ]
+    parts.sort(key=lambda p: p.size_bytes, reverse=True)  # stable, so the order is always the same
+    return CompactionPlan(tuple(parts), snapshot.id)
+
+
+def compact_table(handle: TableHandle, chosen: Chosen, *, full: bool) -> WriteResult:
+    """Compact the buckets that need it, in this process; one commit.
+
+    Raises
+    ------
+    ConflictError
+        Other commits took each bucket that was compacted; nothing was changed.
+    """
+    check_writable(handle)
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return WriteResult()
+    writer = new_writer(handle, base_snapshot_id=snapshot.id)
+    try:
+        plan = plan_compaction(handle, snapshot, writer, chosen, full=full)
+        for place in dict.fromkeys((p.partition, p.bucket) for p in plan.parts):
+            writer.compact(*place, full=full)
+    except BaseException:
+        writer.abort()
+        raise
+    identity = CommitIdentity.of(handle, None, None)
+    return commit_rows(handle, writer, identity=identity, only_compacts=True)

@@ -1,0 +1,101 @@
+"""Expiry when it is asked for, and after compactions of tables whose writers leave it to them.
+
+What is removed, and in which order: :mod:`tidelake.commit.expiry`.
+"""
+
+from __future__ import annotations
+
+from tidelake.commit.expiry import (
+    Expired,
+    Retention,
+    expire_changelogs,
+    expire_quietly,
+    expire_snapshots,
+    is_decoupled,
+    retentions,
+)
+from tidelake.errors import InvalidInputError
+from tidelake.options import check_retained, declared
+from tidelake.table.handle.handle import TableHandle
+
+__all__ = ["expire_after_compaction", "expire_changelogs_now", "expire_snapshots_now"]
+
+
+def expire_snapshots_now(
+    handle: TableHandle,
+    *,
+    retain_max: int | None = None,
+    retain_min: int | None = None,
+    older_than_ms: int | None = None,
+    max_deletes: int | None = None,
+    dry_run: bool = False,
+) -> Expired:
+    """Expire snapshots; see :meth:`tidelake.Table.expire_snapshots`."""
+    handle.schemas.check_same(handle.schema, table=handle.identifier)
+    _check_limit(max_deletes, table=handle.identifier)
+    of_snapshots, of_changelogs = retentions(
+        handle.options,
+        now_ms=_now_ms(handle),
+        count_min=retain_min,
+        count_max=retain_max,
+        older_than_ms=older_than_ms,
+        limit=max_deletes,
+    )
+    check_retained(
+        "snapshot", of_snapshots.count_min, of_snapshots.count_max, table=handle.identifier
+    )
+    context = handle.commit_context()
+    keeps_changelogs = is_decoupled(of_snapshots, of_changelogs)
+    expired = expire_snapshots(
+        context, of_snapshots, keeps_changelogs=keeps_changelogs, dry_run=dry_run
+    )
+    if not (keeps_changelogs or dry_run):
+        expire_changelogs(context, of_changelogs)  # those kept while they outlived their snapshots
+    return expired
+
+
+def expire_changelogs_now(
+    handle: TableHandle,
+    *,
+    retain_max: int | None = None,
+    retain_min: int | None = None,
+    older_than_ms: int | None = None,
+    max_deletes: int | None = None,
+    delete_all: bool = False,
+    dry_run: bool = False,
+) -> Expired:
+    """Expire changelogs; see :meth:`tidelake.Table.expire_changelogs`."""
+    handle.schemas.check_same(handle.schema, table=handle.identifier)
+    _check_limit(max_deletes, table=handle.identifier)
+    _, configured = retentions(handle.options, now_ms=_now_ms(handle))
+    retention = Retention(
+        configured.count_min if retain_min is None else retain_min,
+        configured.count_max if retain_max is None else retain_max,
+        configured.older_than_ms if older_than_ms is None else older_than_ms,
+        configured.limit if max_deletes is None else max_deletes,
+    )
+    context = handle.commit_context()
+    if delete_all:
+        return expire_changelogs(context, None, dry_run=dry_run)
+    check_retained("changelog", retention.count_min, retention.count_max, table=handle.identifier)
+    return expire_changelogs(context, retention, dry_run=dry_run)
+
+
+def expire_after_compaction(handle: TableHandle) -> None:
+    """Let expire what the writers of a ``write-only`` table leave to its compaction job."""
+    if not handle.options.get(declared.WRITE_ONLY):
+        return  # its commits do
+    expire_quietly(handle.commit_context())
+
+
+def _now_ms(handle: TableHandle) -> int:
+    """The clock's time; that of the newest snapshot, where the clock is behind it."""
+    newest = handle.snapshots.latest()
+    now_ms = handle.env.clock.now_ms()
+    return now_ms if newest is None else max(now_ms, newest.time_ms)
+
+
+def _check_limit(limit: int | None, *, table: str) -> None:
+    if limit is not None and limit < 1:
+        message = f"Table '{table}': max_deletes is {limit}; give at least 1, or leave it out."
+        raise InvalidInputError(message, kind="retention", table=table)

@@ -1,0 +1,151 @@
+"""Empties a table and removes its history: rows, older snapshots, tags, changelogs, consumers.
+
+1. The table is truncated, unless it is empty. The newest snapshot then is the one that stays.
+2. All that older snapshots and tags name is listed, and what the snapshots from that one on need is
+   taken out of it. Nothing was removed so far.
+3. EARLIEST names the snapshot that stays; then tags go, older snapshots (the oldest first),
+   changelogs that outlived theirs, consumers, and last the files. A crash leaves files that nothing
+   refers to, and snapshots that the next call removes.
+
+A commit that comes meanwhile is safe: it stands on the snapshot that stays, and its files are new.
+A reader of an older snapshot loses its files. Source: Paimon's ``FileStoreTable.purgeFiles``
+(1.3.1), which removes branches too; of a table that has any this is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+
+from tidelake.commit.expiry import kept_for_changelogs
+from tidelake.errors import OutcomeUnknownError, StorageError, UnsupportedError
+from tidelake.metadata.log.consumer import CONSUMER_PREFIX
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.manifest.live_set import live_entries, manifest_files
+from tidelake.metadata.snapshot_files import named_files, state_files
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.rowlevel.delete import truncate
+from tidelake.table.write.write import CommitIdentity
+
+__all__ = ["PurgeResult", "purge_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeResult:
+    """What a purge did.
+
+    Parameters
+    ----------
+    snapshot_id : int, optional
+        The snapshot that is the oldest now; None of a table that had none.
+    removed_snapshot_ids : tuple of int
+        Snapshots that are gone, ascending.
+    removed_tags : tuple of str
+        Tags that are gone, sorted.
+    removed_files : int
+        Data, index and metadata files that are gone.
+    """
+
+    snapshot_id: int | None = None
+    removed_snapshot_ids: tuple[int, ...] = ()
+    removed_tags: tuple[str, ...] = ()
+    removed_files: int = 0
+
+
+def purge_files(handle: TableHandle, *, dry_run: bool = False) -> PurgeResult:
+    """Remove all rows and all history.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    dry_run : bool
+        Whether to say only what would go.
+
+    Raises
+    ------
+    UnsupportedError
+        The table has branches.
+    CorruptError
+        A snapshot, tag or manifest cannot be read; only rows are gone.
+    OutcomeUnknownError
+        The storage failed while history was removed. Call it again.
+    """
+    fileio, paths, log = handle.fileio, handle.paths, handle.snapshots
+    if fileio.list_dir(paths.branch_dir):
+        message = (
+            f"Table '{handle.identifier}' has branches, which share its files: drop them with"
+            " Paimon first."
+        )
+        raise UnsupportedError(message, kind="branches", table=handle.identifier)
+    if dry_run:
+        return _foreseen(handle)
+    truncate(handle, identity=CommitIdentity.of(handle, None, None))
+    stays = log.latest()
+    if stays is None:
+        return PurgeResult()
+    older, tags = _older(handle, stays), _tags(handle)
+    files = _named(handle, [*older, *tags.values()]) - _needed(handle, stays)
+    try:
+        fileio.replace(paths.earliest_hint, str(stays.id).encode())
+        for name in tags:
+            fileio.delete(paths.tag(name))
+        for snapshot in older:
+            fileio.delete(paths.snapshot(snapshot.id))
+        fileio.delete_dir(paths.changelog_dir)
+        for status in fileio.list_dir(paths.consumer_dir):
+            if status.name.startswith(CONSUMER_PREFIX):
+                fileio.delete(f"{paths.consumer_dir}/{status.name}")
+    except StorageError as error:
+        message = (
+            f"The storage failed while the history of table '{handle.identifier}' was removed"
+            f" ({error}). Its rows are gone; purge it again."
+        )
+        raise OutcomeUnknownError(message, kind="purge_unknown", table=handle.identifier) from error
+    for path in sorted(files):
+        with contextlib.suppress(StorageError):  # an orphan harms nobody
+            fileio.delete(path)
+    return PurgeResult(stays.id, tuple(s.id for s in older), tuple(tags), len(files))
+
+
+def _foreseen(handle: TableHandle) -> PurgeResult:
+    """What a purge would do now."""
+    newest = handle.snapshots.latest()
+    if newest is None:
+        return PurgeResult()
+    where = (handle.fileio, handle.paths, newest, handle.manifests)
+    older, tags = _older(handle, newest), _tags(handle)
+    stays_id, needed = newest.id, _needed(handle, newest)
+    if live_entries(
+        *where
+    ).num_rows:  # a truncate takes over manifests and statistics, nothing else
+        older, stays_id = [*older, newest], newest.id + 1
+        needed = {handle.paths.manifest(m.file_name) for m in manifest_files(*where)}
+        if newest.statistics is not None and newest.schema_id == handle.schemas.latest_id():
+            needed.add(handle.paths.statistics(newest.statistics))
+    files = _named(handle, [*older, *tags.values()]) - needed
+    return PurgeResult(stays_id, tuple(s.id for s in older), tuple(tags), len(files))
+
+
+def _older(handle: TableHandle, snapshot: Snapshot) -> list[Snapshot]:
+    return [handle.snapshots.load(i) for i in handle.snapshots.ids() if i < snapshot.id]
+
+
+def _tags(handle: TableHandle) -> dict[str, Snapshot]:
+    return {name: handle.tags.load(name).snapshot for name in handle.tags.names()}
+
+
+def _named(handle: TableHandle, snapshots: list[Snapshot]) -> set[str]:
+    """Files that snapshots and the changelogs that outlived theirs name."""
+    named = {path for snapshot in snapshots for path in named_files(handle, snapshot)}
+    oldest = handle.snapshots.earliest_id()
+    if oldest is not None:
+        named |= kept_for_changelogs(handle.commit_context(), handle.snapshots.load(oldest))
+    return named
+
+
+def _needed(handle: TableHandle, snapshot: Snapshot) -> set[str]:
+    """Files that a snapshot and those after it need."""
+    latest_id = handle.snapshots.latest_id() or snapshot.id
+    later = [handle.snapshots.load(i) for i in range(snapshot.id + 1, latest_id + 1)]
+    return {path for s in (snapshot, *later) for path in state_files(handle, s)}

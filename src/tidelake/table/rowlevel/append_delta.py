@@ -1,0 +1,201 @@
+"""What one task does to rows of an append table: marks old ones, lets files go, writes new ones.
+
+1. Marked rows go into the deletion vectors of their bucket
+   (:mod:`tidelake.store.deletion_vectors`); a file that goes is named, and whatever of it stays has
+   to be written anew.
+2. New rows are written as any others are; nothing is compacted on the way, so that files and
+   vectors of a bucket change once in a commit.
+3. :meth:`RowChanges.prepare_commit` gives one message for each bucket. All of them are one commit,
+   OVERWRITE, that holds only if the files and vectors that were gone by are still those of the
+   table.
+
+Who finds the rows, and where the new ones come from, is the caller's: a delete, an update, or
+whatever else changes rows.
+Several tasks may change one table without buckets if no two mark rows of files whose vectors share
+an index file; :func:`joined_messages` puts their messages together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tidelake.fileio import parent_of
+from tidelake.metadata.data_file import CommitMessage, DataFileMeta
+from tidelake.metadata.index.index_manifest import index_entries
+from tidelake.metadata.index_entry import DELETION_VECTORS, DeletionChange, IndexFile
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.options import declared
+from tidelake.scan import Split
+from tidelake.store import BucketDeletions
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.rowlevel.row_positions import FoundRows
+from tidelake.table.write.table_writer import TableWriter, delete_new_files
+from tidelake.table.write.write import new_writer
+from tidelake.telemetry import ProcessMark
+
+__all__ = ["RowChanges", "deletion_files", "joined_messages"]
+
+Place = tuple[bytes, int]
+
+
+class RowChanges:
+    """Changes to rows of an append table; one per task. Not thread-safe.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    snapshot : Snapshot
+        What the rows were found in.
+    """
+
+    def __init__(self, handle: TableHandle, snapshot: Snapshot) -> None:
+        self._handle = handle
+        self._snapshot = snapshot
+        self._index: dict[Place, tuple[IndexFile, ...]] | None = None
+        self._deletions: dict[Place, BucketDeletions] = {}
+        self._removed: dict[Place, list[DataFileMeta]] = {}
+        self._total_buckets: dict[Place, int] = {}
+        self._writer: TableWriter | None = None
+        self._handed_out: list[CommitMessage] = []
+        self._mark = ProcessMark()
+
+    def mark(self, found: FoundRows) -> int:
+        """Delete found rows by their file's deletion vector; gives how many were there."""
+        place = self._place(found.split)
+        deletions = self._deletions.get(place)
+        if deletions is None:
+            if self._index is None:
+                self._index = deletion_files(self._handle, self._snapshot)
+            deletions = self._deletions[place] = BucketDeletions(
+                self._handle.store_context(),
+                *place,
+                files=self._index.get(place, ()),
+                one_file=found.split.total_buckets > 0,
+            )
+        return deletions.delete(found.file, found.positions)
+
+    def remove(self, split: Split, file: DataFileMeta) -> None:
+        """Let a file go with all its rows. Requires: no row of it is marked."""
+        self._removed.setdefault(self._place(split), []).append(file)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Take new rows, with all columns.
+
+        Raises
+        ------
+        InvalidInputError
+            They do not fit the table.
+        """
+        if self._writer is None:
+            options = {declared.WRITE_ONLY.key: "true"}
+            handle = self._handle.with_options(self._handle.options.updated(options))
+            self._writer = new_writer(
+                handle, base_snapshot_id=self._snapshot.id, fills_defaults=False
+            )
+        self._writer.write(rows)
+
+    def prepare_commit(self) -> list[CommitMessage]:
+        """Write everything out.
+
+        Returns
+        -------
+        list of CommitMessage
+            One for each bucket that changed, in order of (partition, bucket).
+        """
+        written = [] if self._writer is None else self._writer.prepare_commit()
+        messages = {(m.partition, m.bucket): m for m in written}
+        for place, total_buckets in self._total_buckets.items():
+            own = messages.get(place) or CommitMessage(*place, total_buckets)
+            if place in self._removed:
+                own = replace(own, removed_files=tuple(self._removed[place]))
+            if place in self._deletions:
+                change = _written(self._deletions[place])
+                if change is not None:
+                    own = replace(own, deletions=change)
+                    self._handed_out.append(CommitMessage(*place, total_buckets, deletions=change))
+            messages[place] = own
+        prepared = [m for _, m in sorted(messages.items()) if not m.is_empty]
+        paths = self._handle.paths
+        directories = {
+            directory
+            for m in prepared
+            if m.deletions is not None and m.deletions.added
+            for own_directory in [paths.index_dir(m.partition, m.bucket)]
+            for directory in (own_directory, parent_of(own_directory))
+        }
+        for directory in sorted(directories):
+            self._handle.fileio.sync_dir(directory)
+        return prepared
+
+    def close(self) -> None:
+        """Let go of memory and spill files; what was prepared stays."""
+        if self._writer is not None:
+            self._writer.close()
+        self._handed_out.clear()
+
+    def abort(self) -> None:
+        """Give the changes up and delete the new files; a forked child deletes none.
+
+        Requires: no commit of the messages took effect or may have taken effect.
+        """
+        self._handle.env.executor.uninterrupted(self._abort)
+
+    def _abort(self) -> None:
+        if self._writer is not None:
+            self._writer.abort()
+        if self._mark.is_here:
+            delete_new_files(self._handle.fileio, self._handle.paths, self._handed_out)
+        self._handed_out.clear()
+
+    def _place(self, split: Split) -> Place:
+        place = split.partition, split.bucket
+        self._total_buckets[place] = split.total_buckets
+        return place
+
+
+def _written(deletions: BucketDeletions) -> DeletionChange | None:
+    try:
+        return deletions.write()
+    except BaseException:
+        deletions.discard()
+        raise
+
+
+def deletion_files(
+    handle: TableHandle, snapshot: Snapshot
+) -> dict[tuple[bytes, int], tuple[IndexFile, ...]]:
+    """The index files of deletion vectors of a snapshot, by partition and bucket."""
+    index: dict[Place, tuple[IndexFile, ...]] = {}
+    for entry in index_entries(handle.fileio, handle.paths, snapshot, handle.manifests):
+        if entry.file.index_type == DELETION_VECTORS:
+            place = (entry.partition, entry.bucket)
+            index[place] = (*index.get(place, ()), entry.file)
+    return index
+
+
+def joined_messages(messages: Iterable[CommitMessage]) -> Sequence[CommitMessage]:
+    """The messages of several tasks, with one change of deletion vectors for each bucket.
+
+    Requires: no two of them replace the same index file.
+    """
+    kept: list[CommitMessage] = []
+    changes: dict[tuple[bytes, int, int], DeletionChange] = {}
+    for message in messages:
+        if message.deletions is None:
+            kept.append(message)
+            continue
+        place = (message.partition, message.bucket, message.total_buckets)
+        before = changes.get(place, DeletionChange())
+        changes[place] = DeletionChange(
+            (*before.removed, *message.deletions.removed),
+            (*before.added, *message.deletions.added),
+        )
+        rest = replace(message, deletions=None)
+        if not rest.is_empty:
+            kept.append(rest)
+    kept += [CommitMessage(*place, deletions=change) for place, change in changes.items()]
+    return kept

@@ -1,0 +1,321 @@
+"""Deletes rows: by predicate, or by primary key.
+
+1. A predicate on partition columns alone (or one that is always true) drops whole partitions in the
+   metadata, on any table.
+2. On a primary-key table, other predicates read the matching rows of the newest snapshot and write
+   them back as ``-D``.
+3. Of rows that are given only the key columns count: they are written as ``-D`` rows, the other
+   columns null. Where that cannot be (a column is NOT NULL) or would not count (``sequence.field``:
+   a null, or an older value given, loses), the keys' present rows are read and written as ``-D``
+   instead; keys without a row need no delete. Where a delete counts by the sequence of a group, a
+   row without one is refused: its ``-D`` would take columns and leave the row.
+4. On an append table a row has no key to be found by: rows that match are marked where they are, or
+   their files are rewritten without them (:mod:`tidelake.table.rowlevel.append_rewrite`).
+5. Partitions that are named, or the whole table, are dropped by metadata: an overwrite by nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
+from tidelake.merge import MergeSpec, deletes_remove
+from tidelake.merge.spec import AGGREGATION, FIRST_ROW, PARTIAL_UPDATE
+from tidelake.options import declared
+from tidelake.scan import plan_scan
+from tidelake.table.conversion.inputs import record_batches
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.partition_spec import partitions_predicate
+from tidelake.table.read.table_scan import TableScan
+from tidelake.table.rowlevel.append_rewrite import change_rows
+from tidelake.table.write.write import (
+    Batches,
+    CommitIdentity,
+    RowCounts,
+    WriteResult,
+    check_writable,
+    overwrite_partitions,
+    write_batches,
+)
+from tidelake.types import DataField, RowKind
+from tidelake.types.arrow import to_arrow_schema, to_arrow_type
+from tidelake.types.conform import conform
+from tidelake.types.predicate import (
+    In,
+    Predicate,
+    bind,
+    columns_of,
+    conjoin,
+    evaluate,
+    parse_filter,
+)
+from tidelake.types.values import arrow_to_storage
+
+__all__ = [
+    "check_deletes_count",
+    "delete_rows",
+    "drop_partitions",
+    "is_filter",
+    "is_metadata_only",
+    "not_removed",
+    "removing_columns",
+    "truncate",
+]
+
+KEYS_IN_PREDICATE_MAX = 1_000
+"""With more keys than this the scan is pruned by their bounds only by the join itself."""
+
+
+def is_filter(target: object) -> bool:
+    """Whether what is to be deleted is given as a predicate: text, a predicate, or tuples."""
+    if isinstance(target, (str, Predicate)):
+        return True
+    if isinstance(target, tuple) and target and isinstance(target[0], str):
+        return True  # one condition: ("v", ">", 1)
+    return (
+        isinstance(target, Sequence)
+        and len(target) > 0
+        and all(isinstance(part, (tuple, list)) for part in target)
+    )
+
+
+def delete_rows(handle: TableHandle, target: object, *, identity: CommitIdentity) -> WriteResult:
+    """Delete; see :meth:`tidelake.table.Table.delete`."""
+    check_writable(handle)
+    if is_filter(target):
+        predicate = bind(_parsed(target), handle.schema.fields)
+        return _delete_matching(handle, predicate, identity=identity)
+    check_deletes_count(handle)
+    return write_batches(handle, _key_deletes(handle, target), identity=identity)
+
+
+def _parsed(target: object) -> Predicate:
+    predicate = parse_filter(target)
+    assert predicate is not None, "a filter that is given is not empty"
+    return predicate
+
+
+def is_metadata_only(handle: TableHandle, predicate: Predicate) -> bool:
+    """Whether a bound predicate is on partition columns alone, so that no row need be looked at."""
+    return columns_of(predicate) <= frozenset(handle.schema.partition_keys)
+
+
+def check_deletes_count(handle: TableHandle) -> None:
+    """Refuse a table in which a row of kind ``-D`` does not delete.
+
+    Raises
+    ------
+    InvalidInputError
+        Its merge engine, or an option of it, leaves deletes out.
+    UnsupportedError
+        It has no primary key.
+    """
+    if not handle.schema.primary_keys:
+        message = (
+            f"Table '{handle.identifier}' has no primary key, so rows cannot be deleted by keys:"
+            ' delete by a predicate, as in "v > 10".'
+        )
+        raise UnsupportedError(message, kind="delete_append", table=handle.identifier)
+    _check_deletes_remove(handle)
+    if handle.options.get(declared.IGNORE_DELETE):
+        message = (
+            f"Table '{handle.identifier}' has 'ignore-delete' = 'true': a delete would change"
+            " nothing. Remove the option first."
+        )
+        raise InvalidInputError(message, kind="delete_ignored", table=handle.identifier)
+
+
+def _check_deletes_remove(handle: TableHandle) -> None:
+    spec = MergeSpec.of(handle.schema, handle.options)
+    if spec.ignore_delete or deletes_remove(spec):
+        return
+    if spec.engine == FIRST_ROW:
+        message = (
+            f"Table '{handle.identifier}' has the merge engine '{FIRST_ROW}', in which no row is"
+            " ever deleted. Drop whole partitions, or make the table with 'deduplicate'."
+        )
+        raise InvalidInputError(message, kind="no_delete", table=handle.identifier)
+    advice = {
+        PARTIAL_UPDATE: "'partial-update.remove-record-on-delete' = 'true', or name a sequence"
+        " group in 'partial-update.remove-record-on-sequence-group'",
+        AGGREGATION: "'aggregation.remove-record-on-delete' = 'true'; to take single values back,"
+        " write rows with the kind -D",
+    }[spec.engine]
+    message = (
+        f"Table '{handle.identifier}' has the merge engine '{spec.engine}', in which a delete does"
+        f" not remove a row as its options are. Make it with {advice}."
+    )
+    raise InvalidInputError(message, kind="no_delete", table=handle.identifier)
+
+
+def removing_columns(handle: TableHandle) -> tuple[str, ...]:
+    """Columns in one of which a row needs a value for a -D of its own values to remove it.
+
+    Empty where any row can be removed. They are the sequences of groups that remove: one that is
+    null says nothing of its group.
+    """
+    spec = MergeSpec.of(handle.schema, handle.options)
+    return tuple(name for group in spec.groups if group.removes for name in group.columns)
+
+
+def not_removed(handle: TableHandle, key: Mapping[str, object]) -> InvalidInputError:
+    """The error of a row without any of the :func:`removing_columns`."""
+    names = ", ".join(removing_columns(handle))
+    message = (
+        f"A delete from table '{handle.identifier}' would not remove the row of {dict(key)}: it has"
+        f" no value in {names}, and 'partial-update.remove-record-on-sequence-group' lets a delete"
+        " count by that alone. Nothing was written: give the row a value there first."
+    )
+    return InvalidInputError(message, kind="no_delete", table=handle.identifier)
+
+
+def drop_partitions(
+    handle: TableHandle, partitions: object, *, identity: CommitIdentity
+) -> WriteResult:
+    """Drop the files of some partitions; see :meth:`tidelake.table.Table.drop_partitions`."""
+    check_writable(handle)
+    static = partitions_predicate(handle.schema, partitions, table=handle.identifier)
+    return _drop(handle, static, identity=identity)
+
+
+def truncate(handle: TableHandle, *, identity: CommitIdentity) -> WriteResult:
+    """Drop all files; see :meth:`tidelake.table.Table.truncate`."""
+    check_writable(handle)
+    return _drop(handle, None, identity=identity)
+
+
+def _drop(
+    handle: TableHandle, static: Predicate | None, *, identity: CommitIdentity
+) -> WriteResult:
+    whole = handle.options.updated({declared.DYNAMIC_PARTITION_OVERWRITE.key: "false"})
+    return overwrite_partitions(
+        handle.with_options(whole), iter(()), static=static, identity=identity
+    )
+
+
+def _delete_matching(
+    handle: TableHandle, predicate: Predicate, *, identity: CommitIdentity
+) -> WriteResult:
+    if not columns_of(predicate):
+        return _drop(handle, None, identity=identity) if _is_true(predicate) else WriteResult()
+    if is_metadata_only(handle, predicate):
+        return _drop(handle, predicate, identity=identity)
+    if not handle.schema.primary_keys:
+        return change_rows(handle, predicate, identity=identity)
+    check_deletes_count(handle)
+    return write_batches(
+        handle,
+        _as_deletes(handle, _rows(handle, predicate)),
+        identity=identity,
+        counts=lambda found: RowCounts(deleted=found),
+    )
+
+
+def _is_true(predicate: Predicate) -> bool:
+    """What a predicate without columns says of every row."""
+    return bool(evaluate(predicate, pa.record_batch({"": [0]}), ())[0].as_py())
+
+
+def _rows(handle: TableHandle, predicate: Predicate | None) -> Iterator[pa.RecordBatch]:
+    """All columns of the newest snapshot's rows that match; those that wait on level 0 too."""
+    snapshot = handle.snapshots.latest()
+    context = replace(handle.read_context(), is_of_all_rows=True)
+    columns = handle.schema.field_names
+    plan = plan_scan(
+        context,
+        snapshot,
+        manifests=handle.manifests,
+        predicate=predicate,
+    )
+    yield from TableScan(context, plan, columns, predicate).batches()
+
+
+def _as_deletes(handle: TableHandle, rows: Iterator[pa.RecordBatch]) -> Batches:
+    removing = removing_columns(handle)
+    for batch in rows:
+        if removing:
+            _check_removed(handle, batch, removing)
+        yield batch, np.full(batch.num_rows, RowKind.DELETE, dtype=np.int8)
+
+
+def _check_removed(handle: TableHandle, rows: pa.RecordBatch, removing: Sequence[str]) -> None:
+    stays = np.ones(rows.num_rows, np.bool_)
+    for name in removing:
+        stays &= np.asarray(rows.column(name).is_null())
+    if stays.any():
+        keys = rows.select(handle.schema.primary_keys)
+        raise not_removed(handle, keys.slice(int(stays.argmax()), 1).to_pylist()[0])
+
+
+def _key_deletes(handle: TableHandle, keys: object) -> Batches:
+    schema = handle.schema
+    key_fields = [schema.field(name) for name in schema.primary_keys]
+    others = [f for f in schema.fields if f.name not in schema.primary_keys]
+    spec = MergeSpec.of(schema, handle.options)
+    needed = frozenset(spec.sequence_columns).union(*(group.columns for group in spec.groups))
+    present = schema.keys_may_move or any(not f.type.nullable or f.name in needed for f in others)
+    not_keys = frozenset(f.name for f in others)
+    table = handle.identifier
+    for batch in record_batches(keys, schema.fields, table=table, optional=not_keys):
+        own = batch.select([name for name in batch.schema.names if name not in not_keys])
+        _check_keys_given(handle, own.schema.names)
+        rows = conform(own, key_fields, table=table)
+        if present:
+            yield from _as_deletes(handle, _present_rows(handle, rows, key_fields))
+        else:
+            yield from _as_deletes(handle, iter([_with_nulls(rows, schema.fields)]))
+
+
+def _check_keys_given(handle: TableHandle, given: Sequence[str]) -> None:
+    schema = handle.schema
+    keys = schema.primary_keys
+    missing = [name for name in keys if name not in given]
+    unknown = [name for name in given if name not in keys]
+    if unknown:
+        shown = shortened(unknown[0])
+        wrong = f"'{shown}' is no column of the table.{near_names(unknown[0], keys)}"
+    elif missing:
+        wrong = f"'{missing[0]}' is missing."
+    else:
+        return
+    column = (unknown or missing)[0]
+    message = (
+        f"A delete by keys from table '{handle.identifier}' takes rows with the columns of its"
+        f" primary key: {', '.join(keys)}. {wrong} To delete by other"
+        ' columns give a condition, as in table.delete("v > 10").'
+    )
+    kind = "column_unknown" if unknown else "column_missing"
+    raise InvalidInputError(message, kind=kind, table=handle.identifier, column=column)
+
+
+def _with_nulls(rows: pa.RecordBatch, fields: Sequence[DataField]) -> pa.RecordBatch:
+    columns = [
+        rows.column(f.name)
+        if f.name in rows.schema.names
+        else pa.nulls(rows.num_rows, to_arrow_type(f.type))
+        for f in fields
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=to_arrow_schema(fields))
+
+
+def _present_rows(
+    handle: TableHandle, keys: pa.RecordBatch, key_fields: Sequence[DataField]
+) -> Iterator[pa.RecordBatch]:
+    """The newest snapshot's rows of these keys."""
+    parts: list[Predicate] = []
+    for field in key_fields:
+        values = keys.column(field.name).unique()
+        if len(values) <= KEYS_IN_PREDICATE_MAX:
+            parts.append(In(field.name, tuple(arrow_to_storage(values, field.type))))
+    names = [f.name for f in key_fields]
+    wanted = pa.table(keys)
+    for batch in _rows(handle, conjoin(parts)):
+        # Arrow joins no nested columns, so only the keys and the rows' numbers go through
+        rows = pa.array(np.arange(batch.num_rows))
+        numbered = pa.Table.from_batches([batch.select(names).append_column("", rows)])
+        found = numbered.join(wanted, keys=names, join_type="left semi").column("")
+        yield batch.take(found.combine_chunks().sort())

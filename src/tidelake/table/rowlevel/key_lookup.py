@@ -1,0 +1,244 @@
+"""Rows of a primary-key table found by their keys, many at a time.
+
+1. The keys are routed to partitions and buckets, as a write routes rows. Where the table makes its
+   buckets as they are needed, or keys may move, any bucket may hold them.
+2. A plan of these buckets alone, pruned by the keys' bounds (or, of few keys, by the keys), tells
+   which files may hold them.
+3. Each bucket's keys are sorted. Its rows come in the order of their keys, so of every batch the
+   keys between its first and its last row are looked up in it by bisection.
+
+Of the table only the key columns and the columns that are asked for are read. Keys with a null
+match nothing, as in SQL.
+
+Cost: reading these columns of the buckets that keys lie in, and a bisection per key and run of
+batches. Memory: the keys, the rows found, a batch of each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.codec.sorted_keys import SortedKeys
+from tidelake.merge import MergeSpec
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.manifest.manifest_cache import ManifestCache
+from tidelake.options import declared
+from tidelake.scan import ReadContext, plan_scan, read_split
+from tidelake.table.bucketing.router import Router
+from tidelake.types import DataField, DataType, TypeRoot
+from tidelake.types.arrow import to_arrow_schema
+from tidelake.types.predicate import And, Compare, In, Predicate, bind, conjoin
+
+__all__ = ["FoundByKey", "RowsByKey", "is_comparable"]
+
+KEYS_LISTED_MAX = 1_000
+"""So few keys prune files by their values, more of them by their bounds."""
+_ORDINAL = "_ordinal"
+_BOUNDED = frozenset(
+    {
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.VARCHAR,
+        TypeRoot.DATE,
+    }
+)
+_COMPARABLE = _BOUNDED | {TypeRoot.BOOLEAN, TypeRoot.DECIMAL, TypeRoot.VARBINARY}
+_TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+_MICROSECONDS = 6
+
+Places = npt.NDArray[np.intp]
+
+
+def is_comparable(data_type: DataType) -> bool:
+    """Whether two values of a type are one key exactly where SQL says that they are equal.
+
+    Not so for floating point (0.0 and -0.0), nor for CHAR and BINARY, which are filled up, nor for
+    timestamps that are cut when they are stored.
+
+    Examples
+    --------
+    >>> from tidelake.types import parse_type
+    >>> [is_comparable(parse_type(t)) for t in ("BIGINT", "DOUBLE", "TIMESTAMP(3)")]
+    [True, False, False]
+    """
+    if data_type.root in _TIMESTAMPS:
+        return data_type.precision == _MICROSECONDS
+    return data_type.root in _COMPARABLE
+
+
+@dataclass(frozen=True, slots=True)
+class FoundByKey:
+    """What was found of some keys.
+
+    Parameters
+    ----------
+    places : int array [n]
+        Of each key the place of its row among `rows`; -1 where the table has none.
+    rows : RecordBatch
+        The columns asked for of the rows found.
+    """
+
+    places: Places
+    rows: pa.RecordBatch
+
+    @property
+    def is_found(self) -> npt.NDArray[np.bool_]:
+        """Whether each key is there."""
+        return self.places >= 0
+
+    def beside(self, start: int, count: int) -> list[pa.Array]:
+        """The columns asked for beside `count` keys from `start` on; null where none is found."""
+        places = self.places[start : start + count]
+        if not self.rows.num_rows:  # or no columns
+            return [pa.nulls(count, field.type) for field in self.rows.schema]
+        taken = pa.array(places, mask=places < 0)
+        return [column.take(taken) for column in self.rows.columns]
+
+
+class RowsByKey:
+    """Finds rows of one snapshot of a table by their keys.
+
+    Parameters
+    ----------
+    context : ReadContext
+        A primary-key table; one with a fixed number of buckets is all written with that number.
+    snapshot : Snapshot
+        What is looked at.
+    manifests : ManifestCache
+        Decoded manifests.
+    columns : sequence of str
+        The columns wanted of the rows found.
+    predicate : Predicate, optional
+        Bound; rows that do not satisfy it are not found.
+
+    Notes
+    -----
+    Runs on executors. Not thread-safe.
+    """
+
+    def __init__(
+        self,
+        context: ReadContext,
+        snapshot: Snapshot,
+        *,
+        manifests: ManifestCache,
+        columns: Sequence[str],
+        predicate: Predicate | None = None,
+    ) -> None:
+        schema, options = context.schema, context.options
+        self._context = context
+        self._snapshot = snapshot
+        self._manifests = manifests
+        self._columns = tuple(columns)
+        self._predicate = predicate
+        self._keys = context.fields(tuple(schema.primary_keys))
+        self._spec = MergeSpec.of(schema, options)
+        self._router: Router | None = None
+        if options.get(declared.BUCKET) > 0 and not schema.keys_may_move:
+            self._router = Router(
+                [schema.field(name) for name in schema.partition_keys],
+                [schema.field(name) for name in schema.bucket_keys],
+                buckets_count=options.get(declared.BUCKET),
+                function=options.get(declared.BUCKET_FUNCTION_TYPE),
+            )
+
+    def find(self, keys: pa.RecordBatch) -> FoundByKey:
+        """Look keys up.
+
+        Parameters
+        ----------
+        keys : RecordBatch [n]
+            The primary key, in the table's Arrow types; repeated or not, in any order.
+        """
+        whole = np.ones(keys.num_rows, np.bool_)
+        for column in keys.columns:
+            whole &= column.is_valid().to_numpy(zero_copy_only=False)
+        known = np.flatnonzero(whole)
+        places = np.full(keys.num_rows, -1, np.intp)
+        found: list[pa.RecordBatch] = []
+        count = 0
+        for own, rows in self._found(keys, known):
+            places[own] = count + np.arange(len(own))
+            count += len(own)
+            found.append(rows)
+        wanted = self._context.fields(self._columns)
+        return FoundByKey(places, _together(found, to_arrow_schema(wanted)))
+
+    def _found(
+        self, keys: pa.RecordBatch, known: Places
+    ) -> Iterator[tuple[Places, pa.RecordBatch]]:
+        """Places of keys, and their rows one for one, batch by batch."""
+        if not len(known):
+            return
+        rows = keys.take(pa.array(known)) if len(known) < keys.num_rows else keys
+        own = [] if self._predicate is None else [self._predicate]
+        predicate = conjoin([*own, *_bounds(rows, self._keys, self._context.schema.fields)])
+        names = tuple(field.name for field in self._keys)
+        everywhere: SortedKeys | None = None
+        searches: dict[tuple[bytes, int], SortedKeys] = {}
+        if self._router is None:
+            types = [field.type for field in self._keys]
+            everywhere = SortedKeys([rows.column(name) for name in names], types, known)
+        else:
+            names = tuple(self._spec.key_columns)
+            searches = self._searches(self._router, rows.append_column(_ORDINAL, pa.array(known)))
+        plan = plan_scan(
+            self._context,
+            self._snapshot,
+            manifests=self._manifests,
+            predicate=predicate,
+            places=None if everywhere is not None else searches.keys(),
+        )
+        columns = tuple(dict.fromkeys((*names, *self._columns)))
+        for split in plan.splits:
+            search = everywhere or searches[split.partition, split.bucket]
+            for batch in read_split(self._context, split, columns=columns, predicate=predicate):
+                sought, positions = search.found_in([batch.column(name) for name in names])
+                if len(sought):
+                    yield sought, batch.select(list(self._columns)).take(pa.array(positions))
+
+    def _searches(
+        self, router: Router, rows: pa.RecordBatch
+    ) -> dict[tuple[bytes, int], SortedKeys]:
+        """The keys to look for in each bucket."""
+        return {
+            (piece.partition, piece.bucket): SortedKeys(
+                [piece.rows.column(name) for name in self._spec.key_columns],
+                self._spec.key_types,
+                piece.rows.column(_ORDINAL).to_numpy(),
+            )
+            for piece in router.route(rows, None)
+        }
+
+
+def _bounds(
+    rows: pa.RecordBatch, keys: Sequence[DataField], fields: Sequence[DataField]
+) -> Iterator[Predicate]:
+    """What is known of the rows that keys may be those of."""
+    for field in keys:
+        if field.type.root not in _BOUNDED:
+            continue
+        column = rows.column(field.name)
+        if rows.num_rows <= KEYS_LISTED_MAX:
+            yield bind(In(field.name, tuple(sorted(column.unique().to_pylist()))), fields)
+            continue
+        bounds = pc.min_max(column)
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        yield bind(And((Compare(">=", field.name, low), Compare("<=", field.name, high))), fields)
+
+
+def _together(found: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """The rows in one batch; of no rows one with these columns."""
+    if not found or not len(schema):
+        return pa.RecordBatch.from_pylist([], schema=schema)
+    table = pa.Table.from_batches(found).combine_chunks()
+    (batch,) = table.to_batches()
+    return batch

@@ -1,0 +1,390 @@
+"""Updates rows: gives some columns of the rows that match new values, in one commit.
+
+An upsert of some columns is the same for rows that are found by their keys
+(:func:`upsert_columns`); rows of new keys are inserted in the same commit.
+
+1. An append table: :mod:`tidelake.table.rowlevel.append_rewrite`.
+2. A primary-key table: the rows of the newest snapshot that match are read, computed, and written
+   back whole with the kind ``+U``; the merge does the rest. Where another commit wrote to their
+   keys meanwhile, its values would be lost, so that is a conflict, and all is done again on the
+   newest snapshot.
+3. The merge engine must show a row that is written as it is. ``deduplicate`` does, and
+   ``partial-update`` for most rows; ``aggregation`` would add the new values to the old, and
+   ``first-row`` keeps the old. Source of this rule: Paimon's ``RowLevelOp`` (1.3.1) for Spark.
+4. Even so a row may lose: a ``sequence.field`` that is set to an older value, a null that
+   ``partial-update`` takes for "not given", a column of a sequence group whose sequence is null, a
+   column that a group aggregates. Such an update is refused: each batch of rows is merged with the
+   rows that it was made from, and must come out as it went in. Paimon lets them pass, without
+   effect.
+
+Of a table with the postpone bucket, rows that wait there may be newer than those that are read, so
+they have to be compacted first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.codec.row_codes import rows_differ
+from tidelake.codec.sorted_keys import SortedKeys
+from tidelake.commit.conflicts.concurrent_changes import EMPTY_TABLE
+from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
+from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
+from tidelake.merge import MergeSpec, merge_buffer
+from tidelake.merge.spec import AGGREGATION, DEDUPLICATE, PARTIAL_UPDATE
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.paths import POSTPONE_BUCKET
+from tidelake.options import declared
+from tidelake.scan import live_buckets, plan_scan
+from tidelake.table.conversion.inputs import record_batches
+from tidelake.table.handle.arguments import column_names
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.read.table_scan import TableScan
+from tidelake.table.rowlevel.append_rewrite import change_rows, done_again
+from tidelake.table.rowlevel.assignments import Assignments
+from tidelake.table.rowlevel.key_lookup import FoundByKey, RowsByKey
+from tidelake.table.write.write import (
+    CommitIdentity,
+    RowCounts,
+    WriteResult,
+    check_writable,
+    commit_rows,
+    new_writer,
+    replay_of,
+)
+from tidelake.types import DataField, RowKind
+from tidelake.types.arrow import to_arrow_schema, to_arrow_type
+from tidelake.types.conform import conform
+from tidelake.types.default_value import default_scalars, filled_in
+from tidelake.types.predicate import Always, Predicate, bind, parse_filter
+
+__all__ = ["ShownRows", "check_none_wait", "check_updatable", "update_rows", "upsert_columns"]
+
+
+def update_rows(
+    handle: TableHandle, values: object, where: object, *, identity: CommitIdentity
+) -> WriteResult:
+    """Update; see :meth:`tidelake.table.Table.update`."""
+    check_writable(handle)
+    check_updatable(handle)
+    assignments = Assignments.of(handle, values)
+    given = parse_filter(where)
+    predicate = Always(value=True) if given is None else bind(given, handle.schema.fields)
+    if not handle.schema.primary_keys:
+        return change_rows(handle, predicate, assignments, identity=identity)
+    if (done := replay_of(handle, identity)) is not None:
+        return done
+    return done_again(
+        handle, identity, lambda: _update_keyed(handle, predicate, assignments, identity)
+    )
+
+
+def check_updatable(handle: TableHandle) -> None:
+    """Refuse a table whose merge engine does not show what is written.
+
+    Raises
+    ------
+    UnsupportedError
+        It is no engine that updates rows.
+    """
+    engine = handle.options.get(declared.MERGE_ENGINE)
+    if not handle.schema.primary_keys or engine in {DEDUPLICATE, PARTIAL_UPDATE}:
+        return
+    reason = (
+        "which would aggregate the new values with the old: write rows that say the difference"
+        if engine == AGGREGATION
+        else "which keeps the row of a key that came first: no update would show"
+    )
+    message = f"Table '{handle.identifier}' has the merge engine '{engine}', {reason}."
+    raise UnsupportedError(message, kind="update_engine", table=handle.identifier)
+
+
+def check_none_wait(handle: TableHandle, snapshot: Snapshot) -> None:
+    """Refuse a table of which rows wait in the postpone bucket.
+
+    Raises
+    ------
+    UnsupportedError
+        Some do.
+    """
+    if handle.options.get(declared.BUCKET) != POSTPONE_BUCKET:
+        return
+    buckets = live_buckets(handle.read_context(), snapshot, manifests=handle.manifests)
+    if any(place.bucket == POSTPONE_BUCKET for place in buckets):
+        message = (
+            f"Rows wait in the postpone bucket of table '{handle.identifier}', and an update made"
+            " from older rows of their keys would hide them: compact() first."
+        )
+        raise UnsupportedError(message, kind="update_postponed", table=handle.identifier)
+
+
+class ShownRows:
+    """Sees that new rows of a primary-key table are what a merge shows of them. Picklable.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    columns : collection of str
+        The columns that are set.
+    """
+
+    def __init__(self, handle: TableHandle, columns: Collection[str]) -> None:
+        schema = handle.schema
+        spec = MergeSpec.of(schema, handle.options)
+        keys = schema.primary_keys  # rows of several partitions may come together
+        self._table = handle.identifier
+        self._spec = replace(
+            spec, key_columns=keys, key_types=tuple(schema.field(k).type for k in keys)
+        )
+        self.may_be_lost = spec.engine == PARTIAL_UPDATE or not frozenset(
+            spec.sequence_columns
+        ).isdisjoint(columns)
+        """Whether there is anything to see."""
+
+    def check(self, before: pa.RecordBatch, after: pa.RecordBatch) -> None:
+        """Refuse rows that would be lost, in whole or in part.
+
+        Requires: rows of different keys; each new row at the place of the old one.
+
+        Raises
+        ------
+        InvalidInputError
+            Some would.
+        """
+        if not self.may_be_lost:
+            return
+        old = _versioned(before.cast(after.schema), 0, RowKind.INSERT)
+        new = _versioned(after, 1, RowKind.UPDATE_AFTER)
+        wanted = _merged([new], self._spec, after)
+        shown = _merged([old, new], self._spec, after)
+        differ = rows_differ(wanted, shown)
+        if not differ.any():
+            return
+        first = int(np.flatnonzero(differ)[0])
+        columns = [
+            name
+            for name in after.schema.names
+            if rows_differ(wanted.select([name]), shown.select([name])).any()
+        ]
+        key = {name: wanted.column(name)[first].as_py() for name in self._spec.key_columns}
+        message = (
+            f"An update of table '{self._table}' would not show in {int(differ.sum())} rows, as of"
+            f" {key}, in the columns {', '.join(columns)}: {self._reason()} Nothing was changed."
+        )
+        raise InvalidInputError(message, kind="update_lost", table=self._table)
+
+    def _reason(self) -> str:
+        if self._spec.engine == PARTIAL_UPDATE:
+            return (
+                "the merge engine 'partial-update' takes a null for a value that is not given,"
+                " aggregates where a column has a function, and takes a sequence group's columns"
+                " only with a sequence that is there and not older."
+            )
+        return (
+            f"their sequence ({', '.join(self._spec.sequence_columns)}) would be older than it is,"
+            " and the older row of a key loses."
+        )
+
+
+def _versioned(rows: pa.RecordBatch, number: int, kind: RowKind) -> pa.RecordBatch:
+    count = rows.num_rows
+    numbers = pa.array(np.full(count, number, np.int64))
+    kinds = pa.array(np.full(count, kind, np.int8))
+    return pa.RecordBatch.from_arrays(
+        [*rows.columns, numbers, kinds], [*rows.schema.names, SEQUENCE_FIELD.name, KIND_FIELD.name]
+    )
+
+
+def _merged(batches: list[pa.RecordBatch], spec: MergeSpec, like: pa.RecordBatch) -> pa.RecordBatch:
+    """Merged rows in key order, with the columns of `like`."""
+    merged = merge_buffer(batches, spec).select(like.schema.names)
+    return merged.combine_chunks().to_batches()[0]
+
+
+def _update_keyed(
+    handle: TableHandle, predicate: Predicate, assignments: Assignments, identity: CommitIdentity
+) -> WriteResult:
+    handle.schemas.check_same(handle.schema, table=handle.identifier)
+    snapshot = handle.snapshots.latest()
+    if snapshot is None:
+        return WriteResult()
+    check_none_wait(handle, snapshot)
+    # rows that wait in level 0 are committed: an update of older ones would hide them
+    context = replace(handle.read_context(), is_of_all_rows=True)
+    plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=predicate)
+    scan = TableScan(context, plan, handle.schema.field_names, predicate)
+    shown = ShownRows(handle, assignments.columns)
+    writer = new_writer(
+        handle, user=identity.user, base_snapshot_id=snapshot.id, fills_defaults=False
+    )
+    try:
+        for batch in scan.batches():
+            if batch.num_rows:
+                new = assignments(batch)
+                shown.check(batch, new)
+                writer.write(new, np.full(new.num_rows, RowKind.UPDATE_AFTER, np.int8))
+    except BaseException:
+        writer.abort()
+        raise
+    counts = RowCounts(updated=writer.rows_count)
+    return commit_rows(handle, writer, identity=identity, made_from=snapshot, counts=counts)
+
+
+def upsert_columns(
+    handle: TableHandle, data: object, columns: Sequence[str], *, identity: CommitIdentity
+) -> WriteResult:
+    """Upsert some columns; see :meth:`tidelake.table.Table.upsert`.
+
+    Costs a read of the rows of the keys given; memory: the rows given, and the old ones.
+    """
+    check_writable(handle)
+    chosen = _chosen_columns(handle, columns)
+    given = _rows_of_columns(handle, data, chosen)
+    if identity.is_committed(handle):
+        return WriteResult(already_committed=True)
+    if not given.num_rows:
+        return WriteResult()
+    return done_again(handle, identity, lambda: _upsert_once(handle, given, chosen, identity))
+
+
+def _chosen_columns(handle: TableHandle, columns: Sequence[str]) -> tuple[DataField, ...]:
+    """The columns to set, in the table's order."""
+    schema, table = handle.schema, handle.identifier
+    engine = handle.options.get(declared.MERGE_ENGINE)
+    if engine != DEDUPLICATE:
+        message = (
+            f"Table '{table}' has the merge engine '{engine}', and columns= is for 'deduplicate',"
+            " which replaces whole rows: write all columns, with None where nothing is to come."
+        )
+        raise UnsupportedError(message, kind="upsert_columns", table=table)
+    names = column_names(columns, schema.field_names, table=table)
+    for name in names:
+        if name not in schema.field_names:
+            message = (
+                f"columns= names '{shortened(name)}', which table '{table}' has not."
+                f"{near_names(name, schema.field_names)} Its columns are:"
+                f" {', '.join(schema.field_names)}."
+            )
+            raise InvalidInputError(message, kind="column_unknown", table=table, column=name)
+    keys = schema.primary_keys
+    chosen = tuple(f for f in schema.fields if f.name in names and f.name not in keys)
+    if not chosen:
+        message = f"columns= names no column of table '{table}' beside its key: name some."
+        raise InvalidInputError(message, kind="bad_argument", table=table)
+    return chosen
+
+
+def _rows_of_columns(
+    handle: TableHandle, data: object, chosen: Sequence[DataField]
+) -> pa.RecordBatch:
+    """The keys and the columns to set, as they are stored; other columns are left out."""
+    schema, table = handle.schema, handle.identifier
+    keys = list(schema.primary_keys)
+    wanted = [schema.field(name) for name in keys] + list(chosen)
+    names = {f.name for f in wanted}
+    others = [f.name for f in schema.fields if f.name not in names]
+    defaults = default_scalars(wanted, zone=handle.env.zone)
+    # a column to set is given, whether it has a default or not
+    required = [replace(f, default_value=None) for f in wanted]
+    read = [*required, *(schema.field(name) for name in others)]
+    parts: list[pa.RecordBatch] = []
+    count = 0
+    for batch in record_batches(data, read, table=table, optional=others):
+        kept = [name for name in batch.schema.names if name not in others]
+        rows = conform(batch.select(kept), required, table=table, first_row=count)
+        parts.append(filled_in(rows, defaults))
+        count += batch.num_rows
+    if not count:
+        return pa.RecordBatch.from_pylist([], schema=to_arrow_schema(wanted))
+    (given,) = pa.Table.from_batches(parts).combine_chunks().to_batches()
+    types = [schema.field(name).type for name in keys]
+    repeated = SortedKeys([given.column(name) for name in keys], types).repeated()
+    if repeated is not None:
+        key = given.select(keys).slice(repeated, 1).to_pylist()[0]
+        message = (
+            f"The rows for table '{table}' have {shortened(str(key))} more than once, and columns="
+            " does not say which of them is the last: give each key once."
+        )
+        raise InvalidInputError(message, kind="key_twice", table=table)
+    return given
+
+
+def _upsert_once(
+    handle: TableHandle,
+    given: pa.RecordBatch,
+    chosen: Sequence[DataField],
+    identity: CommitIdentity,
+) -> WriteResult:
+    handle.schemas.check_same(handle.schema, table=handle.identifier)
+    snapshot = handle.snapshots.latest()
+    changed, added = None, given
+    if snapshot is not None:
+        check_none_wait(handle, snapshot)
+        finder = RowsByKey(
+            replace(handle.read_context(), is_of_all_rows=True),
+            snapshot,
+            manifests=handle.manifests,
+            columns=handle.schema.field_names,
+        )
+        found = finder.find(given.select(list(handle.schema.primary_keys)))
+        added = given.filter(pa.array(~found.is_found))
+        if found.rows.num_rows:
+            changed = _with_columns(found, given, chosen)
+            ShownRows(handle, [f.name for f in chosen]).check(found.rows, changed)
+    new = _new_rows(handle, added)
+    base_id = 0 if snapshot is None else snapshot.id
+    writer = new_writer(handle, user=identity.user, base_snapshot_id=base_id, fills_defaults=False)
+    try:
+        for rows, kind in ((changed, RowKind.UPDATE_AFTER), (new, RowKind.INSERT)):
+            if rows is not None:
+                writer.write(rows, np.full(rows.num_rows, kind, np.int8))
+    except BaseException:
+        writer.abort()
+        raise
+    made_from = snapshot or EMPTY_TABLE
+    counts = RowCounts(inserted=added.num_rows, updated=given.num_rows - added.num_rows)
+    return commit_rows(handle, writer, identity=identity, made_from=made_from, counts=counts)
+
+
+def _with_columns(
+    found: FoundByKey, given: pa.RecordBatch, chosen: Sequence[DataField]
+) -> pa.RecordBatch:
+    """The rows found, with the columns that were given for their keys."""
+    known = np.flatnonzero(found.is_found)
+    order = np.empty(len(known), np.intp)
+    order[found.places[known]] = known
+    new = given.take(pa.array(order))
+    names = {f.name for f in chosen}
+    old = found.rows
+    columns = [(new if name in names else old).column(name) for name in old.schema.names]
+    return pa.RecordBatch.from_arrays(columns, schema=old.schema)
+
+
+def _new_rows(handle: TableHandle, given: pa.RecordBatch) -> pa.RecordBatch | None:
+    """Whole rows of keys that are new: other columns have their default, or are null."""
+    schema, table = handle.schema, handle.identifier
+    if not given.num_rows:
+        return None
+    defaults = default_scalars(schema.fields, zone=handle.env.zone)
+    columns = []
+    for place, field in enumerate(schema.fields):
+        if field.name in given.schema.names:
+            columns.append(given.column(field.name))
+        elif place in defaults:
+            columns.append(pa.repeat(defaults[place], given.num_rows))
+        elif field.type.nullable:
+            columns.append(pa.nulls(given.num_rows, to_arrow_type(field.type)))
+        else:
+            key = given.select(list(schema.primary_keys)).slice(0, 1).to_pylist()[0]
+            message = (
+                f"{given.num_rows} keys are new in table '{table}', as {shortened(str(key))}, and"
+                f" its column '{field.name}' is NOT NULL without a default: give it too, in"
+                " columns= and in the rows."
+            )
+            raise InvalidInputError(message, kind="null_value", table=table, column=field.name)
+    return pa.RecordBatch.from_arrays(columns, schema=to_arrow_schema(schema.fields))

@@ -1,0 +1,174 @@
+"""Alters a table: publishes the next schema, once, whoever else alters it at the same time.
+
+1. The newest schema is read and the changes are applied to it
+   (:mod:`tidelake.table.schema.evolution`); what is not allowed is refused, and nothing is written.
+2. The outcome is put under the next number if, and only if, it is not there. Who loses reads the
+   winner's schema and applies its changes to that one: both land, or the second is told why not.
+   It is put into the directory that was there before the table was seen to be the one that was
+   opened: one that is dropped does not come back by it, and one created anew does not get it.
+3. If the storage does not say whether it was put, the same is put again: one of the two wins, and
+   the file says whose it is. What cannot be told is an
+   :class:`~tidelake.errors.OutcomeUnknownError`: nothing was lost, and it may be there.
+
+Snapshots and data files stay as they are; a writer with an older schema goes on, and its files say
+which one. Source: Paimon's ``SchemaManager.commitChanges`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from tidelake.errors import (
+    ConflictError,
+    NotFoundError,
+    OutcomeUnknownError,
+    StorageError,
+    StorageRefusedError,
+)
+from tidelake.fileio import OpenDirectory
+from tidelake.metadata.log.schema_log import dropped
+from tidelake.options import Options, check_write_mode, declared
+from tidelake.table.handle.arguments import check_location
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.schema.evolution import evolved_schema
+from tidelake.types import TableSchema
+from tidelake.types.schema_change import AddColumn, DropColumn, SchemaChange
+
+__all__ = ["alter_table", "with_newest_schema"]
+
+TRIES_MAX = 100
+"""Schemas that others may publish while one is being made."""
+PUT_TRIES = 3
+"""Puts of one schema, if the storage fails; at most one of them takes effect."""
+RETRY_WAIT_MS = 10
+
+
+def alter_table(handle: TableHandle, changes: Sequence[SchemaChange]) -> TableHandle:
+    """Change a table's schema.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table, perhaps opened with an older schema.
+    changes : sequence of SchemaChange
+        In order; all of them or none.
+
+    Returns
+    -------
+    TableHandle
+        The table with the new schema, and the options of this use as they were.
+
+    Raises
+    ------
+    NotFoundError, AlreadyExistsError, InvalidInputError, UnsupportedError
+        A change is not allowed; nothing was written.
+    ConflictError
+        Others altered the table again and again.
+    StorageError
+        The storage refused; nothing was written.
+    OutcomeUnknownError
+        The storage failed while the schema was published.
+    """
+    try:
+        place = handle.fileio.open_dir(handle.paths.schema_dir)
+    except NotFoundError as error:
+        raise dropped(handle.identifier) from error
+    with place:
+        return _altered(handle, place, changes)
+
+
+def _altered(
+    handle: TableHandle, place: OpenDirectory, changes: Sequence[SchemaChange]
+) -> TableHandle:
+    log = handle.schemas
+    opened = log.check_same(handle.schema, table=handle.identifier)
+    for _ in range(TRIES_MAX):
+        latest = log.latest()
+        if latest is None:
+            raise dropped(handle.identifier)
+        new = evolved_schema(
+            latest,
+            changes,
+            table=handle.identifier,
+            has_snapshots=handle.snapshots.latest_id() is not None,
+            time_ms=handle.env.clock.now_ms(),
+        )
+        if (
+            all(map(_may_do_nothing, changes))
+            and replace(new, id=latest.id, time_ms=latest.time_ms) == latest
+        ):
+            return with_newest_schema(handle)
+        parsed = Options.parse(new.options, table=handle.identifier)
+        check_location(parsed, handle.paths.location, table=handle.identifier)
+        if new.options.get(declared.WRITE_MODE.key) != latest.options.get(declared.WRITE_MODE.key):
+            check_write_mode(
+                parsed, table=handle.identifier, has_primary_key=bool(new.primary_keys)
+            )
+        if _published(handle, place, new):
+            return _with_schema(handle, opened, new)
+    message = (
+        f"Table '{handle.identifier}' was altered {TRIES_MAX} times by others while it was to be"
+        " altered here: try again."
+    )
+    raise ConflictError(message, kind="alter_lost", table=handle.identifier)
+
+
+def _may_do_nothing(change: SchemaChange) -> bool:
+    """Whether a change says that the table may be as it makes it already."""
+    if isinstance(change, AddColumn):
+        return change.if_exists == "ignore"
+    return isinstance(change, DropColumn) and change.if_missing == "ignore"
+
+
+def with_newest_schema(handle: TableHandle) -> TableHandle:
+    """The table as it was altered since it was opened; options of this use stay so.
+
+    Raises
+    ------
+    NotFoundError
+        It was dropped.
+    """
+    opened = handle.schemas.check_same(handle.schema, table=handle.identifier)
+    latest = handle.schemas.latest()
+    if latest is None:
+        raise dropped(handle.identifier)
+    return handle if latest.id == handle.schema.id else _with_schema(handle, opened, latest)
+
+
+def _published(handle: TableHandle, place: OpenDirectory, new: TableSchema) -> bool:
+    """Put the schema; False where another has its number."""
+    failure: StorageError | None = None
+    for _ in range(PUT_TRIES):
+        try:
+            if handle.schemas.create(new, within=place):
+                return True
+            # taken: by ourselves, where an earlier try took effect and only its answer was lost
+            return failure is not None and handle.schemas.load(new.id) == new
+        except NotFoundError as error:
+            raise dropped(handle.identifier) from error
+        except StorageRefusedError:
+            if failure is None:
+                raise
+        except StorageError as error:
+            failure = error
+            handle.env.clock.sleep_ms(RETRY_WAIT_MS)
+    message = (
+        f"It could not be told whether schema {new.id} of table '{handle.identifier}' was"
+        " published: open the table again, look at its columns, and alter it again if they are the"
+        " old ones."
+    )
+    raise OutcomeUnknownError(
+        message, kind="alter_unknown", table=handle.identifier, schema=new.id
+    ) from failure
+
+
+def _with_schema(handle: TableHandle, opened: TableSchema, new: TableSchema) -> TableHandle:
+    """The table with another schema; options set or unset for this use stay so."""
+    given = handle.options.raw
+    options = {k: v for k, v in new.options.items() if k in given or k not in opened.options}
+    options |= {k: v for k, v in given.items() if opened.options.get(k) != v}
+    parsed = Options.parse(options, table=handle.identifier)
+    schema = replace(new, options=MappingProxyType(options))
+    return replace(handle, schema=schema, options=parsed)

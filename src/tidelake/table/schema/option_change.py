@@ -1,0 +1,75 @@
+"""What ALTER may do to a table's options.
+
+Source: Paimon's ``SchemaManager`` (1.3.1): ``checkAlterTableOption``, ``checkResetTableOption``.
+"""
+
+from __future__ import annotations
+
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.metadata.paths import POSTPONE_BUCKET
+from tidelake.options import declared
+from tidelake.options.bucket_mode import DYNAMIC
+from tidelake.options.declared.registry import BY_KEY
+
+__all__ = ["check_option_change"]
+
+# fixed for one use, where files of both kinds would meet; for all later uses they may change
+ALTERABLE = frozenset(
+    {
+        declared.BUCKET.key,  # by rules of its own
+        declared.FIELDS_DEFAULT_AGGREGATE_FUNCTION.key,
+        declared.SEQUENCE_FIELD.key,
+        declared.SEQUENCE_FIELD_SORT_ORDER.key,
+    }
+)
+
+
+def check_option_change(key: str, old: str | None, new: str | None, *, table: str) -> None:
+    """Refuse to change an option that is fixed once a table was written to.
+
+    Parameters
+    ----------
+    key : str
+        The option.
+    old, new : str or None
+        Its text before and after; None where it is not set.
+    table : str
+        The table's name, for messages.
+
+    Raises
+    ------
+    UnsupportedError
+        The option is fixed.
+    """
+    if old == new:
+        return
+    option = BY_KEY.get(key)
+    if option is None:
+        return
+    if not option.mutable and key not in ALTERABLE:
+        message = (
+            f"Option '{key}' of table '{table}' says how its files are laid out or merged and is"
+            " fixed since the table was first written to: make a new table with it."
+        )
+        raise UnsupportedError(message, kind="option_fixed", table=table, option=key)
+    if key == declared.BUCKET.key:
+        _check_buckets(old, new, table)
+
+
+def _check_buckets(old: str | None, new: str | None, table: str) -> None:
+    before = declared.BUCKET.default if old is None else int(old)
+    why = ""
+    if new is None:
+        why = "cannot be removed from a table that was written to"
+    elif not new.lstrip("-").isdecimal():
+        message = f"Option 'bucket' of table '{table}' is a number, not '{new}'."
+        raise InvalidInputError(message, kind="option_value", table=table, option="bucket")
+    elif before == DYNAMIC:
+        why = "cannot be changed where it is -1, for files have no fixed buckets"
+    elif before == POSTPONE_BUCKET:
+        why = "cannot be changed where it is -2: each partition has a number of its own"
+    elif int(new) == DYNAMIC:
+        why = "cannot become -1, for files lie in fixed buckets"
+    if why:
+        message = f"Option 'bucket' of table '{table}' {why}: make a new table."
+        raise UnsupportedError(message, kind="option_fixed", table=table, option="bucket")

@@ -1,0 +1,366 @@
+"""A table's rows seen another way: ``$audit_log``, ``$binlog`` and ``$ro``.
+
+- ``$audit_log``: a column ``rowkind`` (``+I``, ``-U``, ``+U``, ``-D``), then the table's columns.
+  Its rows are those of the state, with the kind each was written with; a delete is there as long as
+  no compaction into the last level has dropped it. Its changes are those of the table.
+- ``$binlog``: the same with each column as an array: of the one value, or for an update of the
+  value before and the value after, in one row of kind ``+U``.
+- ``$ro``, read-optimised: of a primary-key table only the files of the last level, which need no
+  merge: quick, and as old as the last full compaction. Of an append table all files.
+
+Source: Paimon's ``AuditLogTable``, ``BinlogTable`` and ``ReadOptimizedTable`` (1.3.1). A half of an
+update that stands alone is not put together with the next row, as Java does.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.errors import NotFoundError, near_names
+from tidelake.options import levels_count
+from tidelake.scan import ReadContext, ScanPlan, Split, plan_scan, read_split
+from tidelake.table.changelog.changelog_files import ChangesMode
+from tidelake.table.changelog.changelog_plan import changes_between
+from tidelake.table.conversion.inputs import row_kind_names
+from tidelake.table.handle.arguments import column_names, row_limit
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.time_travel import Moment, Time, option_moment
+from tidelake.table.system.system_table import AUDIT_LOG, BINLOG, READ_OPTIMIZED, MetadataTable
+from tidelake.types import DataField, DataType, RowKind, TypeRoot, parse_type
+from tidelake.types.arrow import to_arrow_schema
+from tidelake.types.predicate import (
+    Predicate,
+    bind,
+    columns_of,
+    conjoin,
+    conjuncts,
+    evaluate,
+    parse_filter,
+)
+
+__all__ = ["AUDIT_LOG", "ROW_VIEWS", "RowView", "ViewRows", "ViewScan"]
+
+ROW_VIEWS = frozenset({AUDIT_LOG, BINLOG, READ_OPTIMIZED})
+
+ROW_KIND = DataField(2**31 - 5, "rowkind", parse_type("STRING"))
+"""The column of kinds; its name and its id are Paimon's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewRows:
+    """How rows become rows of a view. Picklable.
+
+    Parameters
+    ----------
+    context : ReadContext
+        The table, with the columns of the moment that is read.
+    view : str
+        Which of :data:`ROW_VIEWS`.
+    columns : tuple of str
+        The view's columns wanted.
+    below : Predicate, optional
+        Bound; on the table's columns alone.
+    above : Predicate, optional
+        Bound; all else that is asked of a row of the view.
+    """
+
+    context: ReadContext
+    view: str
+    columns: tuple[str, ...]
+    below: Predicate | None
+    above: Predicate | None
+
+    @classmethod
+    def of(
+        cls, handle: TableHandle, context: ReadContext, view: str, columns: object, wanted: object
+    ) -> ViewRows:
+        """Take columns and a filter as users give them.
+
+        Raises
+        ------
+        NotFoundError
+            The view has no such column.
+        InvalidInputError
+            The filter is wrong.
+        """
+        identifier = f"{handle.identifier}${view}"
+        fields = view_fields(context, view)
+        known = [f.name for f in fields]
+        names = column_names(columns, known, table=identifier)  # type: ignore[arg-type]
+        for name in names:
+            if name not in known:
+                message = (
+                    f"'{identifier}' has no column '{name}'.{near_names(name, known)} Its columns"
+                    f" are {', '.join(known)}."
+                )
+                raise NotFoundError(message, kind="column_not_found", column=name)
+        parsed = parse_filter(wanted)
+        parts = () if parsed is None else conjuncts(bind(parsed, fields))
+        own = [view == BINLOG or ROW_KIND.name in columns_of(part) for part in parts]
+        below = conjoin(part for part, is_own in zip(parts, own, strict=True) if not is_own)
+        above = conjoin(part for part, is_own in zip(parts, own, strict=True) if is_own)
+        return cls(context, view, names, below, above)
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns wanted."""
+        by_name = {f.name: f for f in view_fields(self.context, self.view)}
+        return tuple(by_name[name] for name in self.columns)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The rows' Arrow schema."""
+        return to_arrow_schema(self.fields)
+
+    @property
+    def table_columns(self) -> tuple[str, ...]:
+        """The table's columns that are needed, those that only the filter looks at last."""
+        looked_at = frozenset() if self.above is None else columns_of(self.above)
+        names = dict.fromkeys((*self.columns, *sorted(looked_at)))
+        names.pop(ROW_KIND.name, None)
+        return tuple(names)
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The rows of a split of the state."""
+        names, keyed = self.table_columns, bool(self.context.schema.primary_keys)
+        if self.view == READ_OPTIMIZED:
+            yield from read_split(self.context, split, columns=names, predicate=self.below)
+            return
+        for rows in read_split(
+            self.context, split, columns=names, predicate=self.below, keep_kinds=keyed
+        ):
+            kinds = pa.array(np.full(rows.num_rows, RowKind.INSERT, np.int8))
+            if keyed:
+                kinds = rows.column(rows.num_columns - 1)
+            yield self._viewed(row_kind_names(kinds), rows.columns[: len(names)])
+
+    def follow(self, changes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The view's rows of changes: batches of the kind, then :attr:`table_columns`."""
+        if self.view != BINLOG:
+            for batch in changes:
+                yield self._viewed(batch.column(0), batch.columns[1:])
+            return
+        left: pa.RecordBatch | None = None  # a -U whose +U may come with the next batch
+        for batch in changes:
+            rows = batch
+            if left is not None:
+                both = pa.Table.from_batches([left, batch]).combine_chunks()
+                [rows] = both.to_batches()
+            whole = rows.num_rows - (rows.column(0)[-1].as_py() == str(RowKind.UPDATE_BEFORE))
+            left = rows.slice(whole) if whole < rows.num_rows else None
+            if whole:
+                yield self._packed(rows.slice(0, whole))
+        if left is not None:
+            yield self._packed(left)
+
+    def _packed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Put each -U together with the +U behind it."""
+        kinds = np.asarray(rows.column(0).to_pylist(), dtype=object)
+        first = np.ones(rows.num_rows, np.bool_)
+        pair = (kinds[:-1] == str(RowKind.UPDATE_BEFORE)) & (kinds[1:] == str(RowKind.UPDATE_AFTER))
+        first[1:] = ~pair
+        starts = np.flatnonzero(first)
+        offsets = np.r_[starts, rows.num_rows].astype(np.int32)
+        last = pa.array(offsets[1:].astype(np.int64) - 1)
+        return self._viewed(rows.column(0).take(last), rows.columns[1:], offsets)
+
+    def _viewed(
+        self,
+        kinds: pa.Array,
+        columns: Sequence[pa.Array],
+        offsets: np.ndarray | None = None,
+    ) -> pa.RecordBatch:
+        """Rows of the view from the table's columns."""
+        if self.view == BINLOG:
+            if offsets is None:
+                offsets = np.arange(len(kinds) + 1, dtype=np.int32)
+            bounds = pa.array(offsets, pa.int32())
+            types = to_arrow_schema(view_fields(self.context, BINLOG))
+            columns = [
+                pa.ListArray.from_arrays(bounds, column, type=types.field(name).type)
+                for name, column in zip(self.table_columns, columns, strict=True)
+            ]
+        by_name = dict(zip((ROW_KIND.name, *self.table_columns), (kinds, *columns), strict=True))
+        view = {f.name: f for f in view_fields(self.context, self.view)}
+        fields = [view[name] for name in by_name]
+        rows = pa.RecordBatch.from_arrays(list(by_name.values()), schema=to_arrow_schema(fields))
+        if self.above is not None:
+            rows = rows.filter(evaluate(self.above, rows, fields))
+        return rows.select(list(self.columns))
+
+
+@dataclass(frozen=True, slots=True)
+class ViewScan:
+    """A planned read of a view.
+
+    Parameters
+    ----------
+    rows : ViewRows
+        What is read of each split.
+    plan : ScanPlan
+        The splits.
+    limit : int, optional
+        The most rows wanted.
+    """
+
+    rows: ViewRows
+    plan: ScanPlan
+    limit: int | None = None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, split by split."""
+        left = self.limit
+        for split in self.plan.splits:
+            for batch in self.rows.read(split):
+                if left is not None and batch.num_rows >= left:
+                    yield batch.slice(0, left)
+                    return
+                left = None if left is None else left - batch.num_rows
+                yield batch
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream."""
+        return pa.RecordBatchReader.from_batches(self.rows.schema, self.batches())
+
+
+class RowView(MetadataTable):
+    """One view of a table's rows; it is read anew at every call.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    name : str
+        The part of the name behind ``$``.
+    """
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        assert self.name in ROW_VIEWS, self.name
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return to_arrow_schema(view_fields(self.handle.read_context(), self.name))
+
+    def __repr__(self) -> str:
+        return f"View {self.identifier} of {', '.join(self.schema.names)}"
+
+    def _repr_html_(self) -> str:
+        return (
+            f"<b>{html.escape(self.identifier)}</b> of {html.escape(', '.join(self.schema.names))}"
+        )
+
+    def _typed_rows(self, **scan: Any) -> tuple[pa.Table, Sequence[DataField], str]:
+        return self.to_arrow(**scan), self.handle.schema.fields, self.identifier
+
+    def scan(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: object = None,
+        limit: int | None = None,
+        snapshot_id: int | None = None,
+        timestamp: Time | None = None,
+        tag: str | None = None,
+    ) -> ViewScan:
+        """Plan a read; arguments as of :meth:`tidelake.Table.scan`.
+
+        ``$binlog`` is filtered by ``rowkind`` alone.
+        """
+        handle = self.handle
+        limit = row_limit(limit, table=self.identifier)
+        snapshot = handle.time_travel.resolve(
+            snapshot_id=snapshot_id, timestamp=timestamp, tag=tag, default=handle.options
+        )
+        asked = not (snapshot_id is None and timestamp is None and tag is None)
+        travels = asked or bool(option_moment(handle.options, table=handle.identifier))
+        context = handle.read_context(snapshot if travels else None)
+        rows = ViewRows.of(handle, context, self.name, columns, filter)
+        last = self.name == READ_OPTIMIZED and bool(context.schema.primary_keys)
+        plan = plan_scan(
+            context,
+            snapshot,
+            manifests=handle.manifests,
+            predicate=rows.below,
+            level=levels_count(context.options) - 1 if last else None,
+        )
+        return ViewScan(rows, plan, limit)
+
+    def to_arrow(self, **scan: Any) -> pa.Table:
+        """The rows as an Arrow table; arguments as of :meth:`scan`."""
+        return self.scan(**scan).reader().read_all()
+
+    def to_batches(self, **scan: Any) -> pa.RecordBatchReader:
+        """The rows as a stream of batches; arguments as of :meth:`scan`."""
+        return self.scan(**scan).reader()
+
+    def count(self, **scan: Any) -> int:
+        """Number of rows; arguments as of :meth:`scan`."""
+        return sum(batch.num_rows for batch in self.scan(**scan).batches())
+
+    def changes(
+        self,
+        start: Moment,
+        end: Moment | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: object = None,
+        mode: ChangesMode = "auto",
+    ) -> pa.Table:
+        """What changed after `start`, up to and with `end`; see :meth:`changes_batches`."""
+        return self.changes_batches(
+            start, end, columns=columns, filter=filter, mode=mode
+        ).read_all()
+
+    def changes_batches(
+        self,
+        start: Moment,
+        end: Moment | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: object = None,
+        mode: ChangesMode = "auto",
+    ) -> pa.RecordBatchReader:
+        """The change after `start`, up to and with `end`, as a stream.
+
+        Parameters
+        ----------
+        start, end, filter, mode
+            As of :meth:`tidelake.Table.changes_batches`; but by default each snapshot tells what it
+            changed. The filter may name ``rowkind``; that of ``$binlog`` names nothing else.
+        columns : sequence of str, optional
+            The view's columns wanted.
+
+        Raises
+        ------
+        UnsupportedError
+            The view has no changes: ``$ro``.
+        """
+        if self.name == READ_OPTIMIZED:
+            self._only_read()
+        rows = ViewRows.of(self.handle, self.handle.read_context(), self.name, columns, filter)
+        changes = changes_between(
+            self.handle, start, end, columns=rows.table_columns, predicate=rows.below, mode=mode
+        )
+        return pa.RecordBatchReader.from_batches(rows.schema, rows.follow(changes.reader()))
+
+
+def view_fields(context: ReadContext, view: str) -> tuple[DataField, ...]:
+    """The columns of a view."""
+    fields = context.schema.fields
+    if view == READ_OPTIMIZED:
+        return fields
+    if view == BINLOG:
+        fields = tuple(
+            DataField(f.id, f.name, DataType(TypeRoot.ARRAY, children=(f.type.as_nullable(),)))
+            for f in fields
+        )
+    return (ROW_KIND, *fields)

@@ -1,0 +1,323 @@
+"""A table's metadata as small tables: ``cat.table("db.t$snapshots")``.
+
+Names and columns are those of Paimon's system tables (1.3.1): ``$snapshots``, ``$schemas``,
+``$options``, ``$tags``, ``$branches``, ``$consumers``, ``$aggregation_fields``
+(:mod:`tidelake.table.system.log_tables`), ``$files``, ``$partitions``, ``$buckets``, ``$manifests``
+(:mod:`tidelake.table.system.file_tables`), ``$table_indexes``, ``$statistics``
+(:mod:`tidelake.table.system.index_tables`); and of 2.1: ``$file_indexes``
+(:mod:`tidelake.table.system.file_index_table`). Those that show a table's rows are in
+:mod:`tidelake.table.system.row_views`. Times of commits are in UTC.
+"""
+
+from __future__ import annotations
+
+import abc
+import html
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
+
+import pyarrow as pa
+
+from tidelake.errors import (
+    InvalidInputError,
+    NotFoundError,
+    TidelakeError,
+    UnsupportedError,
+    near_names,
+    shortened,
+)
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.table.conversion.conversion_methods import Conversions
+from tidelake.table.handle.arguments import column_names, row_limit
+from tidelake.table.handle.display import History
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.time_travel import Time
+from tidelake.table.system.file_index_table import FILE_INDEXES, file_indexes_table
+from tidelake.table.system.file_tables import (
+    BUCKETS,
+    FILES,
+    MANIFESTS,
+    PARTITIONS,
+    buckets_table,
+    files_table,
+    manifests_table,
+    partitions_table,
+)
+from tidelake.table.system.index_tables import (
+    STATISTICS,
+    TABLE_INDEXES,
+    statistics_table,
+    table_indexes_table,
+)
+from tidelake.table.system.log_tables import (
+    AGGREGATION_FIELDS,
+    BRANCHES,
+    CONSUMERS,
+    OPTIONS,
+    SCHEMAS,
+    SNAPSHOTS,
+    TAGS,
+    aggregation_fields_table,
+    branches_table,
+    consumers_table,
+    options_table,
+    schemas_table,
+    snapshots_table,
+    tags_table,
+)
+from tidelake.types.arrow import fields_from_arrow
+from tidelake.types.predicate import bind, evaluate, parse_filter
+
+__all__ = [
+    "AUDIT_LOG",
+    "BINLOG",
+    "READ_OPTIMIZED",
+    "SYSTEM_TABLES",
+    "SYSTEM_TABLE_NAMES",
+    "MetadataTable",
+    "SystemTable",
+]
+
+AUDIT_LOG, BINLOG, READ_OPTIMIZED = "audit_log", "binlog", "ro"
+
+SHOWN_MAX = 20
+"""Rows that a terminal shows."""
+CELL_WIDTH_MAX = 40
+
+LATER_TABLES = frozenset({"file_key_ranges", "row_tracking"})
+"""System tables of Paimon that this version does not give."""
+
+OF_ONE_SNAPSHOT = frozenset(
+    {"files", "file_indexes", "partitions", "buckets", "manifests", "statistics", "table_indexes"}
+)
+"""System tables that show one snapshot; the others are the same whatever moment is read."""
+
+TableOf = Callable[[TableHandle, Snapshot | None], pa.Table]
+
+SYSTEM_TABLES: Mapping[str, tuple[pa.Schema, TableOf]] = {
+    "snapshots": (SNAPSHOTS, lambda handle, _: snapshots_table(handle)),
+    "files": (FILES, files_table),
+    "file_indexes": (FILE_INDEXES, file_indexes_table),
+    "schemas": (SCHEMAS, lambda handle, _: schemas_table(handle)),
+    "options": (OPTIONS, lambda handle, _: options_table(handle)),
+    "tags": (TAGS, lambda handle, _: tags_table(handle)),
+    "partitions": (PARTITIONS, partitions_table),
+    "buckets": (BUCKETS, buckets_table),
+    "manifests": (MANIFESTS, manifests_table),
+    "branches": (BRANCHES, lambda handle, _: branches_table(handle)),
+    "consumers": (CONSUMERS, lambda handle, _: consumers_table(handle)),
+    "aggregation_fields": (
+        AGGREGATION_FIELDS,
+        lambda handle, _: aggregation_fields_table(handle),
+    ),
+    "statistics": (STATISTICS, statistics_table),
+    "table_indexes": (TABLE_INDEXES, table_indexes_table),
+}
+"""Those made of metadata."""
+
+SYSTEM_TABLE_NAMES = (*SYSTEM_TABLES, AUDIT_LOG, BINLOG, READ_OPTIMIZED)
+"""All, with those that show the table's own rows."""
+
+
+class SystemTable(Conversions, abc.ABC):
+    """A small table made of metadata; it is read anew at every call."""
+
+    __slots__ = ()
+
+    @property
+    @abc.abstractmethod
+    def identifier(self) -> str:
+        """``"database.table$name"``, or ``"sys.name"``."""
+
+    @property
+    @abc.abstractmethod
+    def schema(self) -> pa.Schema:
+        """The columns."""
+
+    @abc.abstractmethod
+    def _read(self, snapshot_id: int | None, timestamp: Time | None, tag: str | None) -> pa.Table:
+        """All rows and columns, of a moment."""
+
+    def to_arrow(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: object = None,
+        limit: int | None = None,
+        snapshot_id: int | None = None,
+        timestamp: Time | None = None,
+        tag: str | None = None,
+    ) -> pa.Table:
+        """The rows as an Arrow table.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            The columns wanted, in order; all by default.
+        filter : str, Predicate or list of tuples, optional
+            The rows wanted, as of :meth:`tidelake.Table.scan`.
+        limit : int, optional
+            The most rows wanted.
+        snapshot_id, timestamp, tag
+            At most one, of system tables that show one moment (``$files``, ``$file_indexes``,
+            ``$partitions``, ``$buckets``, ``$manifests``, ``$table_indexes``, ``$statistics``):
+            the moment to show, the newest snapshot by default.
+
+        Raises
+        ------
+        NotFoundError
+            No such column, snapshot or tag; near names are told.
+        InvalidInputError
+            The filter, the limit or the moment is wrong.
+        """
+        schema = self.schema
+        limit = row_limit(limit, table=self.identifier)
+        names = column_names(columns, schema.names, table=self.identifier)
+        for name in names:
+            if name not in schema.names:
+                message = (
+                    f"'{self.identifier}' has no column '{name}'.{near_names(name, schema.names)}"
+                    f" Its columns are {', '.join(schema.names)}."
+                )
+                raise NotFoundError(message, kind="column_not_found", column=name)
+        flat = [f for f in schema if not pa.types.is_nested(f.type)]
+        fields = fields_from_arrow(pa.schema(flat))
+        parsed = parse_filter(filter)
+        predicate = None if parsed is None else bind(parsed, fields)
+        table = self._read(snapshot_id, timestamp, tag)
+        if predicate is not None:
+            table = pa.Table.from_batches(
+                [
+                    b.filter(evaluate(predicate, b.select([f.name for f in flat]), fields))
+                    for b in table.to_batches()
+                ],
+                schema=schema,
+            )
+        return table.select(names).slice(0, limit)
+
+    def _check_no_moment(
+        self, snapshot_id: int | None, timestamp: Time | None, tag: str | None
+    ) -> None:
+        if not (snapshot_id is None and timestamp is None and tag is None):
+            message = (
+                f"'{self.identifier}' is not of one moment: leave snapshot_id, timestamp and tag"
+                f" out. Of one moment are {', '.join(sorted(OF_ONE_SNAPSHOT))}."
+            )
+            raise InvalidInputError(message, kind="system_table", name=self.identifier)
+
+    def _only_read(self, *args: object, **more: object) -> NoReturn:
+        """Refuse what only a table of rows can."""
+        del args, more
+        message = (
+            f"'{self.identifier}' is a system table, made of metadata whenever it is read: it has"
+            " to_arrow(), to_batches(), to_pandas(), to_polars(), to_duckdb(), head() and count()."
+            f" For all else open '{self.identifier.partition('$')[0]}'."
+        )
+        raise UnsupportedError(message, kind="system_table", name=self.identifier)
+
+    write = writer = upsert = update = delete = compact = _only_read
+    create_tag = delete_tag = _only_read
+    compact_manifests = drop_partitions = truncate = rescale_bucket = _only_read
+    replace_tag = rename_tag = rollback_to = analyze = purge_files = _only_read
+    plan = explain = copy = with_options = _only_read
+    scan: ClassVar[Callable[..., Any]] = _only_read
+    changes: ClassVar[Callable[..., Any]] = _only_read
+    changes_batches: ClassVar[Callable[..., Any]] = _only_read
+
+    def to_batches(self, **scan: Any) -> pa.RecordBatchReader:
+        """The rows as a stream of batches; arguments as of :meth:`to_arrow`."""
+        return self.to_arrow(**scan).to_reader()
+
+    def count(self, **scan: Any) -> int:
+        """Number of rows; arguments as of :meth:`to_arrow`."""
+        return self.to_arrow(**scan).num_rows
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows, for everything that speaks Arrow."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        try:
+            table = self.to_arrow()
+        except TidelakeError as error:  # what cannot be read still shows
+            return f"System table {self.identifier}: cannot be read: {error}"
+        rows = "1 row" if table.num_rows == 1 else f"{table.num_rows:,} rows"
+        lines = [f"System table {self.identifier}, {rows}"]
+        cells = [table.column_names]
+        cells += [[_cell(v) for v in row.values()] for row in table.slice(0, SHOWN_MAX).to_pylist()]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines += [
+            "  " + "  ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)).rstrip()
+            for row in cells
+        ]
+        if table.num_rows > SHOWN_MAX:
+            lines.append(f"  and {table.num_rows - SHOWN_MAX:,} more (see to_arrow())")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        try:
+            table = self.to_arrow()
+        except TidelakeError as error:
+            return (
+                f"<b>{html.escape(self.identifier)}</b>: cannot be read: {html.escape(str(error))}"
+            )
+        return History(self.identifier, table)._repr_html_()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MetadataTable(SystemTable):
+    """One system table of a table.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    name : str
+        The part of the name behind ``$``.
+    """
+
+    handle: TableHandle
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.name in LATER_TABLES or self.name.startswith("branch_"):
+            message = (
+                f"'{self.identifier}' is not covered by this version; there are:"
+                f" {', '.join(SYSTEM_TABLE_NAMES)}."
+            )
+            raise UnsupportedError(message, kind="system_table", name=self.name)
+        if self.name not in SYSTEM_TABLES:
+            message = (
+                f"There is no system table '{self.name}' of '{self.handle.identifier}'."
+                f"{near_names(self.name, SYSTEM_TABLE_NAMES)} There are:"
+                f" {', '.join(SYSTEM_TABLE_NAMES)}."
+            )
+            raise NotFoundError(message, kind="system_table_not_found", name=self.name)
+
+    @property
+    def identifier(self) -> str:
+        """``"database.table$name"``."""
+        return f"{self.handle.identifier}${self.name}"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return SYSTEM_TABLES[self.name][0]
+
+    def _read(self, snapshot_id: int | None, timestamp: Time | None, tag: str | None) -> pa.Table:
+        snapshot: Snapshot | None = None
+        if self.name in OF_ONE_SNAPSHOT:
+            snapshot = self.handle.time_travel.resolve(
+                snapshot_id=snapshot_id,
+                timestamp=timestamp,
+                tag=tag,
+                default=self.handle.options,
+            )
+        else:
+            self._check_no_moment(snapshot_id, timestamp, tag)
+        return SYSTEM_TABLES[self.name][1](self.handle, snapshot)
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else shortened(str(value), CELL_WIDTH_MAX)

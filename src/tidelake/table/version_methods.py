@@ -1,0 +1,442 @@
+"""The ways to name versions of a table, to go back to them and to let them go, as methods."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from tidelake.commit.expiry import Expired
+from tidelake.errors import InvalidInputError, NotFoundError, shortened
+from tidelake.fileio.name import validate_name
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.log.tag import Tag
+from tidelake.options import declared, parse_value
+from tidelake.table.handle.arguments import whole_number
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.time_travel import Moment, Time, timestamp_ms
+from tidelake.table.jobs.expiry import expire_changelogs_now, expire_snapshots_now
+from tidelake.table.jobs.purge import PurgeResult, purge_files
+from tidelake.table.jobs.rollback import RollbackResult, roll_back
+from tidelake.table.jobs.tag_deletion import delete_tag
+
+__all__ = ["Retention", "TagInfo", "Versions"]
+
+Retention = str | int | timedelta
+"""How long a tag is kept: ``"1 d"``, milliseconds, or a timedelta."""
+
+
+@dataclass(frozen=True, slots=True)
+class TagInfo:
+    """A tag: the name of a snapshot that stays readable.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    snapshot_id : int
+        The snapshot.
+    commit_time : datetime
+        When the snapshot was committed, in UTC.
+    record_count : int or None
+        Stored rows of the snapshot.
+    create_time : datetime or None
+        When the tag was made, on the clock of who made it, whose zone is not known; only tags that
+        are kept for a time say it.
+    time_retained : timedelta or None
+        How long it is kept; for ever where None.
+    """
+
+    name: str
+    snapshot_id: int
+    commit_time: datetime
+    record_count: int | None
+    create_time: datetime | None
+    time_retained: timedelta | None
+
+    @classmethod
+    def of(cls, tag: Tag) -> TagInfo:
+        """What there is to say of a stored tag."""
+        made_ms, kept_ms = tag.create_time_ms, tag.time_retained_ms
+        return cls(
+            tag.name,
+            tag.snapshot.id,
+            _EPOCH + timedelta(milliseconds=tag.snapshot.time_ms),
+            tag.snapshot.total_record_count,
+            None
+            if made_ms is None
+            else _EPOCH.replace(tzinfo=None) + timedelta(milliseconds=made_ms),
+            None if kept_ms is None else timedelta(milliseconds=kept_ms),
+        )
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Versions(abc.ABC):
+    """Tags, rollback, expiry and purge."""
+
+    @property
+    @abc.abstractmethod
+    def handle(self) -> TableHandle:
+        """The table."""
+
+    def create_tag(
+        self,
+        name: str,
+        *,
+        snapshot_id: int | None = None,
+        timestamp: Time | None = None,
+        time_retained: Retention | None = None,
+    ) -> None:
+        """Name a snapshot, by default the newest, so that it stays readable.
+
+        Parameters
+        ----------
+        name : str
+            The tag's name, with a letter in it.
+        snapshot_id, timestamp
+            At most one: which snapshot. One that has expired is taken from another tag of it.
+        time_retained : str, int or timedelta, optional
+            How long Paimon keeps the tag: ``"1 d"``, milliseconds or a timedelta; by default as
+            ``tag.default-time-retained`` says, which is for ever.
+
+        Raises
+        ------
+        AlreadyExistsError
+            There is a tag of that name.
+        NotFoundError
+            There is no such snapshot.
+        """
+        validate_name(name, "tag")
+        if name.isdecimal():
+            message = f"'{name}' would look like a snapshot id: a tag's name needs a letter."
+            raise InvalidInputError(message, kind="bad_name", name=name, what="tag")
+        handle = self.handle
+        retained_ms = _retained_ms(time_retained, handle.identifier)
+        if retained_ms is None:
+            retained_ms = handle.options.get(declared.TAG_DEFAULT_TIME_RETAINED)
+        snapshot = self._to_tag(snapshot_id, timestamp)
+        with handle.fileio.open_dir(handle.paths.tag_dir, make=True) as place:
+            # held first and looked at then: a table created anew gets no tag of the one before
+            handle.schemas.check_same(handle.schema, table=handle.identifier)
+            handle.tags.create(
+                name,
+                snapshot,
+                time_retained_ms=retained_ms,
+                clock=handle.env.clock,
+                within=place,
+            )
+        if not self._is_kept(snapshot, name):
+            handle.tags.delete(name)
+            raise _expired(handle, snapshot, name)
+
+    def replace_tag(
+        self,
+        name: str,
+        *,
+        snapshot_id: int | None = None,
+        timestamp: Time | None = None,
+        time_retained: Retention | None = None,
+    ) -> None:
+        """Let a tag name another snapshot; without `time_retained` it is kept for ever.
+
+        Files that only the tag kept are orphans then, as in Java. Arguments as of
+        :meth:`create_tag`.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such tag or snapshot.
+        """
+        handle = self.handle
+        handle.time_travel.by_tag(name)  # refuses an unknown tag with near names
+        retained_ms = _retained_ms(time_retained, handle.identifier)
+        snapshot = self._to_tag(snapshot_id, timestamp)
+        before = handle.fileio.read_bytes(handle.paths.tag(name))
+        handle.tags.replace(name, snapshot, time_retained_ms=retained_ms, clock=handle.env.clock)
+        if not self._is_kept(snapshot, name):
+            handle.fileio.replace(handle.paths.tag(name), before)
+            raise _expired(handle, snapshot, name)
+
+    def list_tags(self) -> list[TagInfo]:
+        """The table's tags by name, each with its snapshot and times; one small file is read each.
+
+        Examples
+        --------
+        >>> import tempfile, tidelake, pyarrow as pa
+        >>> catalog = tidelake.open(tempfile.mkdtemp())
+        >>> table = catalog.create_table("db.t", pa.schema({"k": pa.int64()}))
+        >>> _ = table.write([{"k": 1}])
+        >>> table.create_tag("v1")
+        >>> [(tag.name, tag.snapshot_id) for tag in table.list_tags()]
+        [('v1', 1)]
+        """
+        found: list[TagInfo] = []
+        for name in self.handle.tags.names():
+            with contextlib.suppress(NotFoundError):  # it was deleted just now
+                found.append(TagInfo.of(self.handle.tags.load(name)))
+        return found
+
+    def rename_tag(self, name: str, new_name: str) -> None:
+        """Give a tag another name.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such tag.
+        AlreadyExistsError
+            There is a tag of the new name.
+        """
+        self.handle.time_travel.by_tag(name)  # refuses an unknown tag with near names
+        self.handle.tags.rename(name, new_name)
+
+    def delete_tag(self, name: str) -> None:
+        """Remove a tag. Where its snapshot has expired, files that only it kept are deleted.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such tag; near names are offered.
+        """
+        delete_tag(self.handle, name)
+
+    def rollback_to(
+        self,
+        moment: Moment | None = None,
+        *,
+        snapshot_id: int | None = None,
+        timestamp: Time | None = None,
+        tag: str | None = None,
+        dry_run: bool = False,
+    ) -> RollbackResult:
+        """Go back to an older snapshot; what came after it is gone. This cannot be undone.
+
+        Later snapshots and the tags of later snapshots are removed; the data files of what they
+        added become orphans. The schema stays as it is. Stop writers first: one that commits in
+        the meantime either is rolled back too, or commits on top.
+
+        Parameters
+        ----------
+        moment : int, str, datetime or date, optional
+            A snapshot id, a tag, or a time.
+        snapshot_id, timestamp, tag
+            The same, said which; give one. A time means the newest snapshot at or before it.
+        dry_run : bool
+            Whether to say only what would go.
+
+        Returns
+        -------
+        RollbackResult
+            ``previous_snapshot_id``, ``snapshot_id``, ``removed_snapshot_ids``, ``removed_tags``.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such snapshot or tag.
+        InvalidInputError
+            Not exactly one is said, or the target is of a history that was rolled back.
+        """
+        handle = self.handle
+        travel = handle.time_travel
+        given = [x for x in (moment, snapshot_id, timestamp, tag) if x is not None]
+        if len(given) != 1:
+            message = (
+                f"Say where to roll table '{handle.identifier}' back to: one snapshot id, tag or"
+                f" time, not {len(given)}."
+            )
+            raise InvalidInputError(message, kind="rollback_target", table=handle.identifier)
+        if moment is not None:
+            target = travel.at(moment)
+        else:
+            target = travel.resolve(snapshot_id=snapshot_id, timestamp=timestamp, tag=tag)
+        if target is None:
+            message = (
+                f"Table '{handle.identifier}' cannot go back to before its first snapshot: use"
+                " truncate()."
+            )
+            raise InvalidInputError(message, kind="rollback_target", table=handle.identifier)
+        return roll_back(handle, target, dry_run=dry_run)
+
+    def expire_snapshots(
+        self,
+        *,
+        retain_max: int | None = None,
+        retain_min: int | None = None,
+        older_than: Time | None = None,
+        max_deletes: int | None = None,
+        dry_run: bool = False,
+    ) -> Expired:
+        """Remove the oldest snapshots, with the files that only they need.
+
+        Every commit does it as the options say, unless the table is ``write-only``; this is for
+        other numbers, or to do it now. Tags, branches and consumers keep what they need. A reader
+        of a snapshot that goes loses its files.
+
+        Parameters
+        ----------
+        retain_max : int, optional
+            Kept at most, whatever their age; by default ``snapshot.num-retained.max``.
+        retain_min : int, optional
+            Kept at least; by default ``snapshot.num-retained.min``, which is 10.
+        older_than : int, str, datetime or date, optional
+            What was followed by another snapshot before this time may go; by default what
+            ``snapshot.time-retained`` does not keep: an hour ago.
+        max_deletes : int, optional
+            How many go at a time, the oldest first; by default ``snapshot.expire.limit``, 50.
+        dry_run : bool
+            Whether to say only what would go.
+
+        Returns
+        -------
+        Expired
+            ``ids`` of the snapshots, and the number of ``removed_files``.
+
+        Raises
+        ------
+        InvalidInputError
+            Less would be kept at most than at least, or nothing.
+        CorruptError
+            Something that says what is needed cannot be read; it is named. What was found before
+            it is gone.
+
+        Examples
+        --------
+        >>> import tempfile, tidelake, pyarrow as pa
+        >>> catalog = tidelake.open(tempfile.mkdtemp())
+        >>> table = catalog.create_table("db.t", pa.schema({"k": pa.int64()}))
+        >>> for k in range(5):
+        ...     _ = table.write([{"k": k}])
+        >>> table.expire_snapshots(retain_max=2, retain_min=1).ids
+        (1, 2, 3)
+        """
+        return expire_snapshots_now(
+            self.handle,
+            retain_max=retain_max,
+            retain_min=retain_min,
+            older_than_ms=None if older_than is None else timestamp_ms(older_than),
+            max_deletes=max_deletes,
+            dry_run=dry_run,
+        )
+
+    def expire_changelogs(
+        self,
+        *,
+        retain_max: int | None = None,
+        retain_min: int | None = None,
+        older_than: Time | None = None,
+        max_deletes: int | None = None,
+        delete_all: bool = False,
+        dry_run: bool = False,
+    ) -> Expired:
+        """Remove the oldest of the changelogs that outlived their snapshots, with their files.
+
+        Every commit does it as ``changelog.*`` says, unless the table is ``write-only``. Changelogs
+        of snapshots that are there go with them.
+
+        Parameters
+        ----------
+        retain_max, retain_min : int, optional
+            Kept at most and at least, those of snapshots that are there counted; by default
+            ``changelog.num-retained.max`` and ``.min``.
+        older_than : int, str, datetime or date, optional
+            What was followed by another snapshot before this time may go; by default what
+            ``changelog.time-retained`` does not keep.
+        max_deletes : int, optional
+            As in :meth:`expire_snapshots`.
+        delete_all : bool
+            Whether all of them go, whatever the other arguments say.
+        dry_run : bool
+            Whether to say only what would go.
+
+        Returns
+        -------
+        Expired
+            ``ids`` of the snapshots whose changelogs are gone, and the number of ``removed_files``.
+
+        Raises
+        ------
+        InvalidInputError, CorruptError
+            As of :meth:`expire_snapshots`.
+        """
+        return expire_changelogs_now(
+            self.handle,
+            retain_max=retain_max,
+            retain_min=retain_min,
+            older_than_ms=None if older_than is None else timestamp_ms(older_than),
+            max_deletes=max_deletes,
+            delete_all=delete_all,
+            dry_run=dry_run,
+        )
+
+    def purge_files(self, *, dry_run: bool = False) -> PurgeResult:
+        """Remove all rows and all history: snapshots, tags, changelogs. This cannot be undone.
+
+        The schema and the newest snapshot, which is empty then, stay. Readers of older snapshots
+        lose their files; a commit that comes meanwhile does not.
+
+        Parameters
+        ----------
+        dry_run : bool
+            Whether to say only what would go.
+
+        Returns
+        -------
+        PurgeResult
+            ``snapshot_id``, ``removed_snapshot_ids``, ``removed_tags``, ``removed_files``.
+
+        Raises
+        ------
+        UnsupportedError
+            The table has branches.
+        """
+        return purge_files(self.handle, dry_run=dry_run)
+
+    def _is_kept(self, snapshot: Snapshot, name: str) -> bool:
+        """Whether a snapshot is there after a tag of it was made, or another tag is of it.
+
+        An expiry removes the snapshot's file before it looks for tags, and then the others: a tag
+        that finds the file is found.
+        """
+        handle = self.handle
+        if handle.fileio.exists(handle.paths.snapshot(snapshot.id)):
+            return True
+        others = [handle.tags.load(other) for other in handle.tags.names() if other != name]
+        return any(other.snapshot.id == snapshot.id for other in others)
+
+    def _to_tag(self, snapshot_id: int | None, timestamp: Time | None) -> Snapshot:
+        handle = self.handle
+        snapshot = handle.time_travel.resolve(snapshot_id=snapshot_id, timestamp=timestamp)
+        if snapshot is None:
+            message = f"Table '{handle.identifier}' has no snapshot to tag: write to it first."
+            raise InvalidInputError(message, kind="nothing_to_tag", table=handle.identifier)
+        return snapshot
+
+
+def _retained_ms(given: object, table: str) -> int | None:
+    if given is None:
+        return None
+    number = whole_number(given)
+    if isinstance(given, timedelta):
+        number = given // timedelta(milliseconds=1)
+    if isinstance(given, str):
+        try:
+            number = whole_number(parse_value(declared.TAG_DEFAULT_TIME_RETAINED, given))
+        except ValueError:
+            number = None
+    if number is None or number < 0:
+        message = (
+            f"time_retained is {shortened(repr(given))} but must be a duration such as '1 d' or"
+            " '12 h', milliseconds, or a timedelta."
+        )
+        raise InvalidInputError(message, kind="time_retained", table=table)
+    return number
+
+
+def _expired(handle: TableHandle, snapshot: Snapshot, name: str) -> NotFoundError:
+    message = (
+        f"Snapshot {snapshot.id} of table '{handle.identifier}' expired while tag '{name}' was"
+        " made: tag a newer one."
+    )
+    return NotFoundError(message, kind="snapshot_not_found", table=handle.identifier)

@@ -1,0 +1,519 @@
+"""Writes rows into a table's buckets: conform, route, and one store writer per bucket.
+
+1. A batch is conformed to the schema (order, types, nulls) and routed
+   (:mod:`tidelake.table.bucketing.router`).
+2. The first rows of a bucket open its store writer, which is given the bucket's live files (the LSM
+   store needs them for sequence numbers and compaction).
+3. All writers share one memory budget, ``write-buffer-size``. When it is used up, the writers that
+   hold most give theirs up first: they spill to local disk or, where that is switched off, flush a
+   data file. A write into hundreds of buckets so stays inside the budget.
+4. :meth:`TableWriter.prepare_commit` flushes everything, then makes the new files' names durable,
+   each directory once; its messages go to a committer.
+
+Nothing is visible before the commit. After :meth:`TableWriter.abort` the files are gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.errors import ClosedError, InvalidInputError, StorageError
+from tidelake.fileio import FileIO, parent_of
+from tidelake.merge import batch_parts
+from tidelake.metadata.data_file import CommitMessage, DataFileMeta
+from tidelake.metadata.index_entry import IndexChange, IndexFile
+from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
+from tidelake.options import declared, write_buffer_bytes
+from tidelake.store import (
+    AppendBucketWriter,
+    LsmBucketWriter,
+    MemoryBudget,
+    PostponeBucketWriter,
+    StoreContext,
+)
+from tidelake.table.bucketing.cross_partition_writer import KeyMoves
+from tidelake.table.bucketing.dynamic_buckets import DynamicBuckets
+from tidelake.table.bucketing.router import Router
+from tidelake.table.write.row_kind_filter import KindRules
+from tidelake.telemetry import ProcessMark
+from tidelake.types.conform import conform
+from tidelake.types.default_value import default_scalars, filled_in
+
+__all__ = ["BucketState", "TableWriter", "delete_new_files"]
+
+BucketWriter = LsmBucketWriter | AppendBucketWriter | PostponeBucketWriter
+
+
+@dataclass(frozen=True, slots=True)
+class BucketState:
+    """What is in a bucket before the write.
+
+    Parameters
+    ----------
+    files : tuple of DataFileMeta
+        Its live files; none for an overwrite.
+    partition_buckets : int or None
+        The number of buckets that the partition's live files were written with; None where it
+        has none.
+    snapshot_id : int or None
+        The snapshot looked at, 0 for the empty table; the same for all buckets of a writer. None
+        for an overwrite.
+    vectors : tuple of IndexFile
+        The bucket's index files of deletion vectors.
+    """
+
+    files: tuple[DataFileMeta, ...] = ()
+    partition_buckets: int | None = None
+    snapshot_id: int | None = None
+    vectors: tuple[IndexFile, ...] = ()
+
+
+Place = tuple[bytes, int]
+"""Partition and bucket."""
+
+
+@dataclass(frozen=True, slots=True)
+class FullCompactions:
+    """Buckets that a commit compacts fully, see :mod:`tidelake.table.write.delta_commits_trigger`.
+
+    Parameters
+    ----------
+    due : frozenset of (partition, bucket)
+        Those whose rows have waited long enough.
+    what_is_written : bool
+        Whether every bucket that rows are written to is one of them.
+    where_written_only : bool
+        Whether buckets are left out that this writer has no rows of.
+    """
+
+    due: frozenset[Place]
+    what_is_written: bool = False
+    where_written_only: bool = False
+
+
+class TableWriter:
+    """Writes rows of one table; one per task. Not thread-safe.
+
+    Parameters
+    ----------
+    context : StoreContext
+        The table.
+    table : str
+        Its name, for messages.
+    state_of : callable
+        Gives the state of a bucket, by partition and bucket.
+    check_partition : callable, optional
+        Called once for each new partition; raises where rows may not go there.
+    dynamic : DynamicBuckets, optional
+        Gives the buckets where the table makes them as they are needed.
+    moves : KeyMoves, optional
+        Gives partitions and buckets where keys may move between partitions.
+    fills_defaults : bool
+        Whether nulls become their columns' defaults; not in rows that were there before.
+    """
+
+    def __init__(
+        self,
+        context: StoreContext,
+        *,
+        table: str,
+        state_of: Callable[[bytes, int], BucketState],
+        check_partition: Callable[[bytes], None] | None = None,
+        dynamic: DynamicBuckets | None = None,
+        moves: KeyMoves | None = None,
+        fills_defaults: bool = True,
+    ) -> None:
+        schema, options = context.schema, context.options
+        self._context = context
+        self._table = table
+        self._state_of = state_of
+        self._check_partition = check_partition
+        self._buckets_count = options.get(declared.BUCKET)
+        self._budget = MemoryBudget(write_buffer_bytes(options, context.env.memory))
+        self._dynamic = dynamic
+        self._moves = moves
+        hashed = self._buckets_count > 0 or dynamic is not None
+        self._router = Router(
+            [schema.field(name) for name in schema.partition_keys],
+            [schema.field(name) for name in schema.bucket_keys] if hashed else [],
+            buckets_count=self._buckets_count,
+            function=options.get(declared.BUCKET_FUNCTION_TYPE),
+            dynamic=dynamic,
+        )
+        self._kind_rules = KindRules(schema, options, table=table)
+        filled = schema.fields if fills_defaults else ()
+        self._defaults = default_scalars(filled, zone=context.env.zone)
+        self._writers: dict[tuple[bytes, int], BucketWriter] = {}
+        self._held: dict[tuple[bytes, int], int] = {}
+        self._held_bytes = 0
+        self._known_partitions: set[bytes] = set()
+        self._altered: set[tuple[bytes, int]] = set()
+        self._states: dict[tuple[bytes, int], BucketState] = {}
+        self._handed_out: list[CommitMessage] = []
+        self._closed = False
+        self._mark = ProcessMark()
+        self.full_compactions: FullCompactions | None = None
+        """What is compacted fully when messages are prepared."""
+        self.rows_count = 0
+        """Rows taken so far."""
+        self.base_snapshot_id: int | None = None
+        """The snapshot that the first bucket was opened on; None before, and for an overwrite."""
+
+    def write(
+        self,
+        batch: pa.RecordBatch | pa.Table,
+        kinds: np.ndarray | None = None,
+        *,
+        buckets: np.ndarray | None = None,
+        first_row: int | None = None,
+    ) -> None:
+        """Take rows.
+
+        Parameters
+        ----------
+        batch : RecordBatch or Table
+            The table's columns in any order, of their types or safely castable to them.
+        kinds : ndarray of int8, optional
+            One kind per row; by default what the column ``rowkind.field`` says, or inserts.
+        buckets : ndarray of int32, optional
+            The rows' dynamic buckets, where another task gave them; and, where keys may move,
+            their partitions.
+        first_row : int, optional
+            Which row of the caller's data the first one is, for messages.
+
+        Raises
+        ------
+        InvalidInputError
+            A column is missing, unknown or of another type, a key is null, rows of an append table
+            are not inserts, or rows retract and the table's merge engine cannot take them.
+        """
+        self._check_open()
+        if not isinstance(batch, (pa.RecordBatch, pa.Table)):
+            message = (
+                f"An object of type {type(batch).__name__} does not hold rows for a writer of table"
+                f" '{self._table}': give an Arrow table or record batch."
+            )
+            raise InvalidInputError(message, kind="not_rows", table=self._table)
+        schema = self._context.schema
+        rows = conform(batch, schema.fields, table=self._table, first_row=first_row)
+        if self._moves is None or buckets is None:
+            # rows that another task placed are whole: a delete's null partition is what it says
+            rows = filled_in(rows, self._defaults)
+        kinds = self._kind_rules.kinds_of(rows, kinds)
+        position = 0
+        for part in self._parts(rows):
+            end = position + part.num_rows
+            own = None if kinds is None else kinds[position:end]
+            if self._moves is not None and buckets is None:
+                self._moves.add(*self._stored(part, own))
+            else:
+                own_buckets = None if buckets is None else buckets[position:end]
+                self._write_conformed(part, own, own_buckets)
+            position = end
+        self.rows_count += rows.num_rows
+
+    def _parts(self, rows: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:
+        """The rows as batches, cut where the copy that routing makes would be large."""
+        memory = self._context.env.memory
+        for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
+            if memory.is_limited:
+                yield from batch_parts(batch, bytes_max=memory.batch_bytes)
+            else:
+                yield batch
+
+    def _stored(
+        self, batch: pa.RecordBatch, kinds: np.ndarray | None
+    ) -> tuple[pa.RecordBatch, np.ndarray | None]:
+        """The rows that the table's options do not leave out."""
+        if kinds is None or (stays := self._kind_rules.stored(kinds)) is None:
+            return batch, kinds
+        return batch.filter(pa.array(stays)), kinds[stays]
+
+    def _write_conformed(
+        self, batch: pa.RecordBatch, kinds: np.ndarray | None, buckets: np.ndarray | None
+    ) -> None:
+        if kinds is not None and (stays := self._kind_rules.stored(kinds)) is not None:
+            batch, kinds = batch.filter(pa.array(stays)), kinds[stays]
+            buckets = None if buckets is None else buckets[stays]
+        for piece in self._router.route(batch, kinds, given=buckets):
+            key = (piece.partition, piece.bucket)
+            writer = self._writers.get(key)
+            if writer is None:
+                writer = self._writers[key] = self._open(piece.partition, piece.bucket)
+            writer.write(piece.rows, piece.kinds)
+            self._account(key, writer)
+            if self._held_bytes > self._budget.limit_bytes:
+                for full in self._budget.victims(self._held):
+                    self._writers[full].spill()
+                    self._account(full, self._writers[full])
+
+    def _account(self, key: tuple[bytes, int], writer: BucketWriter) -> None:
+        held = writer.buffered_bytes
+        self._held_bytes += held - self._held.get(key, 0)
+        self._held[key] = held
+
+    def _open(self, partition: bytes, bucket: int, *, adds_rows: bool = True) -> BucketWriter:
+        context = self._context
+        if partition not in self._known_partitions:
+            if self._check_partition is not None:
+                self._check_partition(partition)
+            self._known_partitions.add(partition)
+        state = self._states[partition, bucket] = self._state_of(partition, bucket)
+        self.base_snapshot_id = state.snapshot_id
+        known = state.partition_buckets
+        if adds_rows and known is not None and known != self._buckets_count:
+            place = context.paths.partition_path(partition) or "the table"
+            message = (
+                f"Table '{self._table}': {place} was written with {known} buckets and option"
+                f" 'bucket' is now {self._buckets_count}. Rewrite it with rescale_bucket() or with"
+                f" mode='overwrite', or set 'bucket' back to {known}."
+            )
+            raise InvalidInputError(message, kind="buckets_changed", table=self._table)
+        if self._is_altered(state):
+            # rows of these columns may be added, but what is there must not be written anew
+            write_only = context.options.updated({declared.WRITE_ONLY.key: "true"})
+            context = replace(context, options=write_only)
+            self._altered.add((partition, bucket))
+        total_buckets = self._buckets_count if known is None else known
+        if not context.schema.primary_keys:
+            return AppendBucketWriter(
+                context,
+                partition,
+                bucket,
+                total_buckets=total_buckets,
+                live_files=state.files,
+                vectors=state.vectors,
+            )
+        if bucket == POSTPONE_BUCKET:
+            return PostponeBucketWriter(
+                context,
+                partition,
+                bucket,
+                total_buckets=total_buckets,
+                live_files=state.files,
+            )
+        return LsmBucketWriter(
+            context,
+            partition,
+            bucket,
+            total_buckets=total_buckets,
+            live_files=state.files,
+            vectors=state.vectors,
+        )
+
+    def _is_altered(self, state: BucketState) -> bool:
+        """Whether files have a newer schema, so perhaps columns that a compaction here would drop.
+
+        Another engine altered the table after it was opened here.
+        """
+        return any(file.schema_id > self._context.schema.id for file in state.files)
+
+    def compaction_parts(
+        self, partition: bytes, bucket: int, *, full: bool
+    ) -> tuple[tuple[DataFileMeta, ...], ...]:
+        """The files that a compaction of a bucket would take; none where it has nothing to do.
+
+        Several parts may be compacted by several writers, see :meth:`compact`. Nothing is written,
+        and nothing of the bucket is held on to.
+
+        Raises
+        ------
+        InvalidInputError
+            The table was altered since it was opened.
+        """
+        self._check_open()
+        writer = self._open(partition, bucket, adds_rows=False)
+        self._check_not_altered(partition, bucket)
+        parts = writer.compaction_parts(full=full)
+        writer.close()
+        return parts
+
+    def compact(
+        self,
+        partition: bytes,
+        bucket: int,
+        *,
+        full: bool,
+        names: Collection[str] | None = None,
+    ) -> None:
+        """Compact one bucket; its files are part of the next messages.
+
+        Parameters
+        ----------
+        partition, bucket
+            The bucket.
+        full : bool
+            Whether all that can be is put together.
+        names : collection of str, optional
+            Only the files of these names: one of several :meth:`compaction_parts`.
+
+        Raises
+        ------
+        InvalidInputError
+            The table was altered since it was opened.
+        """
+        self._check_open()
+        writer = self._writers.get((partition, bucket))
+        if writer is None:
+            # of a partition that waits to be rescaled the buckets are as good as any
+            writer = self._open(partition, bucket, adds_rows=False)
+            self._writers[partition, bucket] = writer
+        self._check_not_altered(partition, bucket)
+        if names is None:
+            writer.compact(full)
+            return
+        assert isinstance(writer, AppendBucketWriter), "other buckets have one part"
+        writer.compact_part(names)
+
+    def _check_not_altered(self, partition: bytes, bucket: int) -> None:
+        if (partition, bucket) in self._altered:
+            message = (
+                f"Table '{self._table}' was altered by another writer since it was opened, and a"
+                " compaction would drop its new columns: open it again."
+            )
+            raise InvalidInputError(message, kind="table_altered", table=self._table)
+
+    def prepare_commit(self) -> list[CommitMessage]:
+        """Flush all buckets.
+
+        Returns
+        -------
+        list of CommitMessage
+            Of the buckets that changed, in order of (partition, bucket).
+
+        Raises
+        ------
+        ClosedError
+            The writer was closed, or this is a forked child of the process that opened it.
+        """
+        self._check_open()
+        if self._moves is not None:
+            for placed in self._moves.placed():
+                self._write_conformed(placed.rows, placed.kinds, placed.buckets)
+        if self.full_compactions is not None:
+            self._compact_fully(self.full_compactions)
+        keys = sorted(self._writers)
+        messages = list(self._context.env.executor.map(self._prepared, keys))
+        for key in keys:
+            self._account(key, self._writers[key])
+        if self._dynamic is not None:
+            messages = [self._with_index(self._dynamic, message) for message in messages]
+        if self._moves is not None and self.base_snapshot_id is not None:
+            base = IndexChange(self.base_snapshot_id)
+            messages = [replace(m, index=base) if m.new_files else m for m in messages]
+        changed = [m for m in messages if not m.is_empty]
+        directories = sorted({d for m in changed for d in self._new_names(m)})
+        for _ in self._context.env.executor.map(self._context.fileio.sync_dir, directories):
+            pass
+        return changed
+
+    def _prepared(self, place: Place) -> CommitMessage:
+        """The message of a bucket, noted at once: another bucket may fail, and this one's not."""
+        message = self._writers[place].prepare_commit()
+        self._handed_out.append(message)
+        return message
+
+    def _compact_fully(self, compactions: FullCompactions) -> None:
+        written = set(self._writers)
+        chosen = set(compactions.due)
+        if compactions.where_written_only:
+            chosen &= written
+        if compactions.what_is_written:
+            chosen |= written
+        for place in sorted(chosen):
+            writer = self._writers.get(place)
+            if writer is None:
+                writer = self._writers[place] = self._open(*place, adds_rows=False)
+            if place not in self._altered:
+                writer.compact(full=True)
+
+    def _with_index(self, dynamic: DynamicBuckets, message: CommitMessage) -> CommitMessage:
+        """The message with the bucket's index, which is given up with it."""
+        whole = dynamic.with_index(message)
+        if whole.index is not None and whole.index.file is not None:
+            self._handed_out.append(
+                CommitMessage(whole.partition, whole.bucket, whole.total_buckets, index=whole.index)
+            )
+        return whole
+
+    def _new_names(self, message: CommitMessage) -> Iterator[str]:
+        """The directories in which a name may be new: files', and what came into being with them.
+
+        Where a bucket or a partition has files that were committed, its directory was made durable
+        then, whoever made it. Another writer may have made it just now and not be so far yet.
+        """
+        paths, state = self._context.paths, self._states[message.partition, message.bucket]
+        directory = paths.bucket_dir(message.partition, message.bucket)
+        if message.made_files:
+            yield directory
+        new_hashes = message.index is not None and message.index.file is not None
+        if new_hashes or (message.deletions is not None and message.deletions.added):
+            index_directory = paths.index_dir(message.partition, message.bucket)
+            yield index_directory
+            yield parent_of(index_directory)
+        if not state.files:
+            directory = parent_of(directory)
+            yield directory
+        if state.partition_buckets is None:
+            while len(directory) > len(paths.location):
+                directory = parent_of(directory)
+                yield directory
+
+    def close(self) -> None:
+        """Let go of memory and spill files; what was prepared stays, whatever is called then."""
+        self._let_go()
+        self._handed_out.clear()
+
+    def _check_open(self) -> None:
+        self._mark.check(f"This writer of table '{self._table}'")
+        if self._closed:
+            message = f"The writer of table '{self._table}' is closed; open a new one."
+            raise ClosedError(message, kind="writer")
+
+    def _let_go(self) -> None:
+        self._closed = True
+        with contextlib.ExitStack() as all_of_them:  # an error of one keeps nobody from the rest
+            if self._context.spill_dir is not None and self._mark.is_here:
+                all_of_them.callback(shutil.rmtree, self._context.spill_dir, ignore_errors=True)
+            while self._writers:
+                all_of_them.callback(self._writers.popitem()[1].close)
+
+    def abort(self) -> None:
+        """Give the write up and delete its files; nothing happens after :meth:`close`.
+
+        Nothing of it is written after this returns. A forked child deletes nothing: the files are
+        its parent's. Interrupts that arrive meanwhile are raised at the end.
+
+        Requires: no commit of its messages took effect or may have taken effect.
+        """
+        self._context.env.executor.uninterrupted(self._abort)
+
+    def _abort(self) -> None:
+        self._let_go()
+        if self._mark.is_here:
+            delete_new_files(self._context.fileio, self._context.paths, self._handed_out)
+        self._handed_out.clear()
+
+
+def delete_new_files(fileio: FileIO, paths: TablePaths, messages: Iterable[CommitMessage]) -> None:
+    """Delete the files that some messages brought. One that cannot be stays: an orphan is no harm.
+
+    Requires: no commit of the messages took effect or may have taken effect.
+    """
+    for message in messages:
+        names = {name for f in message.made_files for name in (f.file_name, *f.extra_files)}
+        for name in sorted(names):
+            with contextlib.suppress(StorageError):
+                fileio.delete(paths.data_file(message.partition, message.bucket, name))
+        indexes = () if message.deletions is None else message.deletions.added
+        if message.index is not None and message.index.file is not None:
+            indexes += (message.index.file,)
+        for index in indexes:
+            with contextlib.suppress(StorageError):
+                fileio.delete(paths.index_file(message.partition, message.bucket, index.file_name))

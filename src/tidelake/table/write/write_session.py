@@ -1,0 +1,157 @@
+"""Rows given little by little, committed once: ``with table.writer() as out: out.write(rows)``.
+
+1. Opening checks options and commit identity; nothing is written yet.
+2. Each ``write`` hands rows to one :class:`~tidelake.table.write.table_writer.TableWriter`, whose
+   memory is
+   bounded by ``write-buffer-size``.
+3. A clean end of the ``with`` block commits; an exception gives everything up, and nothing becomes
+   visible. So does a ``write`` that fails, even where its exception is caught inside the block.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from tidelake.errors import ClosedError
+from tidelake.table.conversion.inputs import record_batches, with_row_kinds
+from tidelake.table.handle.display import facts_html
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.write.table_writer import TableWriter
+from tidelake.table.write.write import (
+    CommitIdentity,
+    WriteResult,
+    check_writable,
+    commit_rows,
+    new_writer,
+    replay_of,
+)
+from tidelake.telemetry import ProcessMark
+
+__all__ = ["WriteSession"]
+
+
+class WriteSession:
+    """One commit in the making; see :meth:`tidelake.Table.writer`. For one thread and process.
+
+    A forked child that has a copy of it cannot write or commit; whatever it does with the copy, the
+    parent's rows stay.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    identity : CommitIdentity
+        Who commits.
+    """
+
+    def __init__(self, handle: TableHandle, *, identity: CommitIdentity) -> None:
+        check_writable(handle)
+        self._handle = handle
+        self._identity = identity
+        self._replay = replay_of(handle, identity)
+        self._writer: TableWriter | None = new_writer(handle, user=identity.user)
+        self._result: WriteResult | None = None
+        self._failed = False
+        self._mark = ProcessMark()
+
+    @property
+    def result(self) -> WriteResult | None:
+        """What the commit did; None before it and after an abort."""
+        return self._result
+
+    def __repr__(self) -> str:
+        return f"Writer of table {self._handle.identifier}: {self._state()}"
+
+    def _repr_html_(self) -> str:
+        return facts_html(f"Writer of {self._handle.identifier}", [("state", self._state())])
+
+    def _state(self) -> str:
+        if self._result is not None:
+            ids = ", ".join(map(str, self._result.snapshot_ids))
+            made = f"snapshot {ids}" if ids else "nothing to write"
+            return f"committed, {_rows_text(self._result.rows)}, {made}"
+        if self._writer is None:
+            return "given up"
+        return f"open, {_rows_text(self._writer.rows_count)} taken"
+
+    def write(self, data: object, *, row_kinds: object | None = None) -> None:
+        """Take rows; arguments as of :meth:`tidelake.Table.write`.
+
+        Raises
+        ------
+        InvalidInputError
+            Columns, types, nulls or kinds are wrong; the whole commit is given up.
+        ClosedError
+            It was committed or given up before, or was opened before a fork (kind ``forked``):
+            two processes would commit the same files.
+        """
+        writer = self._open_writer()
+        if self._replay is not None:
+            return
+        table = self._handle.identifier
+        batches = record_batches(data, self._handle.schema.fields, table=table)
+        before = writer.rows_count
+        try:
+            for batch, kinds in with_row_kinds(batches, row_kinds, table=table):
+                writer.write(batch, kinds, first_row=writer.rows_count - before)
+        except BaseException:
+            self.abort()
+            self._failed = True
+            raise
+
+    def commit(self) -> WriteResult:
+        """Make the rows visible; the end of a ``with`` block does it.
+
+        Raises
+        ------
+        ClosedError
+            As of :meth:`write`.
+        ConflictError, OutcomeUnknownError
+            As of :meth:`tidelake.Table.write`.
+        """
+        writer = self._open_writer()
+        self._writer = None
+        if self._replay is not None:
+            writer.abort()
+            self._result = self._replay
+        else:
+            self._result = commit_rows(self._handle, writer, identity=self._identity)
+        return self._result
+
+    def abort(self) -> None:
+        """Give the rows up and delete their files; nothing happens after a commit.
+
+        In a forked child no file is deleted: they are the parent's.
+        """
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.abort()
+
+    def _open_writer(self) -> TableWriter:
+        self._mark.check(f"This writer of table '{self._handle.identifier}'")
+        if self._writer is None:
+            message = (
+                f"This writer of table '{self._handle.identifier}' was committed or given up: open"
+                " a new one with writer()."
+            )
+            raise ClosedError(message, kind="writer", table=self._handle.identifier)
+        return self._writer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.abort()
+        elif self._writer is not None or self._failed:  # else it was ended inside the block
+            self.commit()
+
+
+def _rows_text(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"

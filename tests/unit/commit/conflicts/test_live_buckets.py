@@ -1,0 +1,50 @@
+"""The live files of some partitions and buckets."""
+
+import dataclasses
+
+from unit.commit.commit_world import (
+    EMPTY_ROW,
+    A,
+    World,
+    message,
+    partition,
+    partitioned_world,
+)
+
+from tidelake.metadata import ManifestCache, Snapshot
+from tidelake.metadata.manifest.live_set import manifest_files
+from tidelake.metadata.manifest.manifest_list import write_manifest_list
+
+
+def test_live_files_can_be_asked_for_by_partition_and_bucket():
+    world = partitioned_world()
+    committer = world.committer(2)
+    committer.commit([message("a1", place=(A, 1))], user="u", identifier=2)
+    newest = world.log.latest()
+
+    def names(**k):  # fmt: skip
+        return set(committer.live_files(newest, **k)["file_name"].to_pylist())
+
+    assert names() == {"a0", "a1", "b0", "c0"}
+    assert names(partition=A) == {"a0", "a1"}
+    assert names(bucket=1) == {"a1"}
+    assert names(partition=A, bucket=0) == {"a0"}
+    assert names(partition=partition("zzz")) == set()
+
+
+def test_manifests_that_do_not_say_their_buckets_are_read():
+    world = World()
+    world.committer(1).commit([message("a", place=(EMPTY_ROW, 1))], user="u", identifier=1)
+    snapshot = world.log.latest()
+    listed = manifest_files(world.fileio, world.paths, snapshot, ManifestCache(1 << 20))
+    names = ("min_bucket", "max_bucket", "min_level", "max_level")
+    old = [dataclasses.replace(m, **dict.fromkeys(names)) for m in listed]
+    name, size = write_manifest_list(world.fileio, world.paths, "manifest-list-old-0", old)
+    document = snapshot.to_document() | {
+        "id": 2,
+        "deltaManifestList": name,
+        "deltaManifestListSize": size,
+    }
+    world.log.publish(Snapshot.from_document(document, path="x"))
+    found = world.committer(2).live_files(world.log.latest(), bucket=1)
+    assert found["file_name"].to_pylist() == ["a"]

@@ -1,0 +1,97 @@
+"""What was decoded stays decoded, within its bound."""
+
+import threading
+
+import pytest
+from unit.metadata.made import (
+    added,
+    written,
+)
+
+from tidelake.errors import CorruptError, NotFoundError
+from tidelake.fileio import FaultyFileIO, MemoryFileIO
+from tidelake.metadata import (
+    EntryTable,
+    ManifestCache,
+    ManifestFile,
+)
+from tidelake.metadata.manifest.manifest_cache import TABLE_BYTES
+
+
+def test_a_manifest_is_decoded_once():
+    fileio, path, file = written()
+    counting = FaultyFileIO(fileio)
+    cache = ManifestCache(1 << 20)
+    assert cache.entries(counting, path) is cache.entries(counting, path, expected=file)
+    assert len(counting.trace) == 1
+    assert cache.nbytes > 0
+
+
+def test_the_cache_throws_out_what_was_not_used_longest():
+    table = EntryTable.of([added()])
+    size_bytes = table.nbytes + TABLE_BYTES
+    cache = ManifestCache(size_bytes * 2)
+    for name in ("a", "b"):
+        cache.keep(name, table)
+    empty = MemoryFileIO()
+    cache.entries(empty, "a")
+    cache.keep("c", table)
+    assert cache.entries(empty, "a") is table
+    assert cache.entries(empty, "c") is table
+    with pytest.raises(NotFoundError):
+        cache.entries(empty, "/b")
+    assert cache.nbytes == size_bytes * 2
+
+
+def test_what_is_larger_than_the_cache_is_not_kept():
+    fileio, path, _ = written()
+    cache = ManifestCache(10)
+    assert cache.entries(fileio, path).num_rows == 3
+    assert cache.nbytes == 0
+
+
+def test_keeping_the_same_manifest_again_counts_it_once():
+    table = EntryTable.of([added()])
+    cache = ManifestCache(1 << 20)
+    for _ in range(3):
+        cache.keep("a", table)
+    assert cache.nbytes == table.nbytes + TABLE_BYTES
+
+
+def test_what_is_removed_is_forgotten():
+    table = EntryTable.of([added()])
+    cache = ManifestCache(1 << 20)
+    for name in ("/a", "/b"):
+        cache.keep(name, table)
+    cache.forget(["/a", "/never"])
+    assert cache.nbytes == table.nbytes + TABLE_BYTES
+    with pytest.raises(NotFoundError):
+        cache.entries(MemoryFileIO(), "/a")
+    assert cache.entries(MemoryFileIO(), "/b") is table
+
+
+def test_threads_share_a_cache():
+    fileio, path, _ = written(50)
+    cache = ManifestCache(1 << 20)
+    rows, barrier = [], threading.Barrier(8)
+
+    def work():
+        barrier.wait()
+        rows.extend(cache.entries(fileio, path).num_rows for _ in range(50))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert rows == [50] * 400
+    assert cache.nbytes == cache.entries(fileio, path).nbytes + TABLE_BYTES
+
+
+def test_a_manifest_that_is_not_what_its_list_says_is_refused():
+    fileio, path, file = written()
+    for wrong in ("file_size_bytes", "added_count", "deleted_count"):
+        values = {n: getattr(file, n) for n in file.__dataclass_fields__}
+        values[wrong] += 1
+        with pytest.raises(CorruptError, match="manifest/m"):
+            ManifestCache(0).entries(fileio, path, expected=ManifestFile(**values))

@@ -1,0 +1,144 @@
+import pytest
+
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.sql.syntax.hint import check_hints
+from tidelake.sql.syntax.tokens import Kind, at, fault, plain_text, split_statements, words_of
+
+
+def texts(text):
+    return [word.text for word in words_of(text)]
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        "/*+ OPTIONS('a'='b') */",
+        "/*+OPTIONS('a'='b')*/",
+        "/*+  options ( 'a' = 'b' )  */",
+        "/*+\n OPTIONS('a'='b')\n*/",
+        "/*+ OPTIONS('a'='b)*/') */",
+    ],
+)
+def test_a_hint_becomes_a_clause_and_nothing_moves(hint):
+    text = f"SELECT * FROM t {hint} x\nWHERE y"
+    plain = plain_text(text)
+    assert len(plain) == len(text)
+    assert plain.index("WHERE") == text.index("WHERE")
+    assert [i for i, c in enumerate(plain) if c == "\n"] == [
+        i for i, c in enumerate(text) if c == "\n"
+    ]
+    assert texts(text)[4:6] == ["WITH", "("]
+    assert words_of(text)[-2].text == "WHERE"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT '/*+ OPTIONS(1) */' FROM t",
+        'SELECT "/*+ OPTIONS(1) */" FROM t',
+        "SELECT `/*+ OPTIONS(1) */` FROM t",
+        "SELECT 1 -- /*+ OPTIONS(1) */\nFROM t",
+        "SELECT /*+ BROADCAST(t) */ 1 FROM t",
+    ],
+)
+def test_what_only_looks_like_a_hint_stays(text):
+    assert plain_text(text) == text
+
+
+def test_a_system_tables_name_is_one_word():
+    assert texts("SELECT * FROM db.t$files") == ["SELECT", "*", "FROM", "db", ".", "t$files"]
+    assert texts("t $ files") == ["t", "$", "files"]
+
+
+def test_a_doubled_quote_stands_for_itself():
+    words = words_of("'it''s' 'a' 'b' \"x\"\"y\"")
+    assert [w.text for w in words] == ["it's", "a", "b", 'x"y']
+    assert all(w.kind is Kind.STRING for w in words)
+
+
+def test_words_that_sqlglot_takes_for_one_are_apart():
+    assert texts("PRIMARY  KEY (a) NOT ENFORCED") == [
+        "PRIMARY",
+        "KEY",
+        "(",
+        "a",
+        ")",
+        "NOT",
+        "ENFORCED",
+    ]
+    assert texts("CALL sys.compact('t')") == ["CALL", "sys", ".", "compact", "(", "t", ")"]
+
+
+def test_each_word_knows_its_place():
+    text = "CREATE TABLE `a b` (\n  x INT\n)"
+    for word in words_of(text):
+        written = text[word.start : word.end]
+        assert written.strip("`") == word.text
+
+
+def test_statements_are_cut_at_semicolons_outside_strings():
+    statements = split_statements(words_of("USE a; SELECT ';'; ; -- nothing;\n USE b;"))
+    assert [[w.text for w in s] for s in statements] == [
+        ["USE", "a"],
+        ["SELECT", ";"],
+        ["USE", "b"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "column"),
+    [
+        ("SELECT 'abc", "This string has no end", 8),
+        ("SELECT 'a', 'it''s", "This string has no end", 13),
+        ("SELECT `abc", "This name has no end", 8),
+        ("SELECT /* abc", "This comment has no end", 8),
+    ],
+)
+def test_what_has_no_end_is_shown(text, what, column):
+    with pytest.raises(InvalidInputError, match=f"{what}.*line 1, column {column}:") as raised:
+        words_of(text)
+    assert raised.value.kind == "sql_syntax"
+
+
+def test_the_caret_stands_under_the_word_in_a_long_line():
+    text = "x" * 300 + " HERE " + "y" * 300
+    shown = at(text, text.index("HERE")).split("\n")
+    assert shown[0] == "line 1, column 302:"
+    assert shown[1][shown[2].index("^") :].startswith("HERE")
+    assert len(shown[1]) <= 122
+
+
+def test_a_fault_has_kind_and_context():
+    error = fault("SELECT x", 7, "No.", kind="some_kind", column="x")
+    assert (error.kind, error.context) == ("some_kind", {"column": "x"})
+    assert str(error) == "No. At line 1, column 8:\n  SELECT x\n         ^"
+
+
+@pytest.mark.parametrize(
+    ("hint", "error", "message"),
+    [
+        ("OPTION('a' = 'b')", InvalidInputError, r"no hint 'OPTION'\. Did you mean 'OPTIONS'"),
+        ("BROADCASTT(t)", InvalidInputError, r"no hint 'BROADCASTT'\. Did you mean 'BROADCAST'"),
+        ("COALESCE(1), OPTION('a'='b')", InvalidInputError, r"no hint 'OPTION'"),
+        ("OPTIONS('a' = 'b'), COALESCE(1)", InvalidInputError, r"behind a table, alone"),
+        ("LOOKUP('table' = 'x')", UnsupportedError, r"hint of Flink"),
+    ],
+)
+def test_a_hint_that_nobody_knows_is_refused_where_it_stands(hint, error, message):
+    text = f"SELECT * FROM t /*+ {hint} */ WHERE '/*+ OPTION() */' = a -- /*+ OPTION() */"
+    with pytest.raises(error, match=message) as raised:
+        check_hints(text)
+    assert "line 1, column 2" in str(raised.value) or "line 1, column 3" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        "BROADCAST(a, b)",
+        "repartition(3, k), Coalesce(2)",
+        "REBALANCE MERGE(t)",
+        "REPARTITION_BY_RANGE(2, f(date(x), '(OPTION'))",
+    ],
+)
+def test_hints_of_spark_pass(hint):
+    check_hints(f"SELECT /*+ {hint} */ * FROM t /*+ OPTIONS('a' = 'OPTION(') */")

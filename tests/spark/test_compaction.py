@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from tidelake.commit import Committer
 from tidelake.errors import ConflictError, InvalidInputError, UnsupportedError
 from tidelake.fileio import LocalFileIO
-from tidelake.spark.write.write_frame import compaction
+from tidelake.spark.write import compaction
 from tidelake.table import WriteResult
 
 KEYED = {"primary_keys": ["p", "k"], "partition_keys": ["p"]}

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidelake.spark.read.scan_frame import native_split, replaced_rows
+from tidelake.spark.read import native_split, replaced_rows
 from tidelake.store.lsm import keyed_file
 from tidelake.types import DataField, parse_type
 

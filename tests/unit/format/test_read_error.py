@@ -11,7 +11,7 @@ from tidelake.errors import CorruptError, NotEnoughMemoryError, StorageError, Ti
 from tidelake.fileio import MemoryFileIO
 from tidelake.format import data_file
 from tidelake.format.read_error import reading
-from tidelake.metadata.avro.avro import avro
+from tidelake.metadata.avro import avro
 from tidelake.telemetry import Env
 
 PATH = "/w/db.db/t/bucket-0/data-1.parquet"

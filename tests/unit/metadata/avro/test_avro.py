@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from unit.metadata.made import UNHURRIED
 
 from tidelake.errors import CorruptError, UnsupportedError
+from tidelake.metadata.avro import avro
 from tidelake.metadata.avro.avro import (
     ContainerWriter,
-    avro,
     decode_container,
     decode_parts,
     encode_container,

@@ -12,10 +12,12 @@ from unit.metadata.made import UNHURRIED, added, deleted, fixture_tables, partit
 
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.metadata import SimpleStats
-from tidelake.metadata.avro.avro import ContainerWriter, avro
+from tidelake.metadata.avro import avro
+from tidelake.metadata.avro.avro import ContainerWriter
 from tidelake.metadata.avro.avro_columns import decode_columns
+from tidelake.metadata.manifest import manifest
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.metadata.manifest.manifest import decode_manifest, manifest
+from tidelake.metadata.manifest.manifest import decode_manifest
 from tidelake.metadata.manifest.manifest_schema import ENTRY_SCHEMA, ENTRY_SCHEMA_2X
 
 LONGS = st.integers(-(2**63), 2**63 - 1) | st.integers(-200, 200)

@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from tidelake.errors import ConflictError, InvalidInputError, StorageError
+from tidelake.spark.write import attempt_guard
 from tidelake.spark.write.attempt_guard import (
     ATTEMPT_COLUMN,
     BUCKET_COLUMN,
@@ -18,7 +19,6 @@ from tidelake.spark.write.attempt_guard import (
     with_notes,
 )
 from tidelake.spark.write.clustering import TASK_COLUMN
-from tidelake.spark.write.write_frame import attempt_guard
 
 EMPTY = pa.schema([("k", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
 

@@ -8,8 +8,8 @@ import pytest
 
 import tidelake
 from tidelake.errors import UnsupportedError
+from tidelake.spark.write import cross_partition_assigner
 from tidelake.spark.write.cross_partition_assigner import KeyStream
-from tidelake.spark.write.write_frame import cross_partition_assigner
 
 
 @pytest.fixture

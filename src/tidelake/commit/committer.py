@@ -67,6 +67,7 @@ from tidelake.commit.publisher import IndexRule, Publisher, Request
 from tidelake.commit.turns import Turns, in_turns
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.fileio.name import validate_name
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage, FileKind
 from tidelake.metadata.index.hash_index import read_hash_index
 from tidelake.metadata.index.index_manifest import index_entries
@@ -159,7 +160,7 @@ class Committer:
                 " Leave kind= out, and it follows from them."
             )
             raise InvalidInputError(message, kind="commit_kind", table=context.table)
-        interleaved: tuple[tuple[bytes, int], ...] = ()
+        interleaved: tuple[BucketId, ...] = ()
         history = KeptHistory(context, new_files, seen_id=base_snapshot_id)
         old_rows = None if made_from is None else KeptRows(context, new_files, made_from)
 
@@ -368,7 +369,7 @@ class Committer:
         last = last_commit(self._context.log, user, self._context.env.executor)
         return [i for i in identifiers if last is None or i > last.commit_identifier]
 
-    def uncompacted_places(self, user: str, identifier: int) -> list[tuple[bytes, int]]:
+    def uncompacted_places(self, user: str, identifier: int) -> list[BucketId]:
         """Where the user's newest commit added files to level 0 that it did not compact.
 
         Returns
@@ -385,7 +386,7 @@ class Committer:
             return []
         delta = context.delta(last)
         new = (delta["kind"] == FileKind.ADD) & (delta["level"] == 0) & (delta["bucket"] >= 0)
-        return sorted({(e.partition, e.bucket) for e in delta.take(new).to_entries()})
+        return sorted({e.bucket_id for e in delta.take(new).to_entries()})
 
     def _run(
         self,
@@ -511,7 +512,7 @@ class Committer:
         context = self._context
         if not deletions:
             return
-        live: dict[tuple[bytes, int], set[str]] = {}
+        live: dict[BucketId, set[str]] = {}
         if base is not None:
             partitions = frozenset(p.partition for p in deletions)
             buckets = frozenset(p.bucket for p in deletions)
@@ -522,9 +523,10 @@ class Committer:
                 files["file_name"].to_pylist(),
                 strict=True,
             ):
-                live.setdefault((files.partitions[partition_id], bucket), set()).add(name)
+                place = BucketId(files.partitions[partition_id], bucket)
+                live.setdefault(place, set()).add(name)
         for placed in deletions:
-            names = live.get((placed.partition, placed.bucket), set())
+            names = live.get(placed.bucket_id, set())
             check_deletions(placed, before, names, table=context.table)
 
     def _publisher(self, own: OwnCommits, list_names: set[str]) -> Publisher:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tidelake.errors import InvalidInputError, TidelakeError
+from tidelake.metadata.bucket_id import BucketId, InBucket
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileKind, ManifestEntry
 from tidelake.metadata.index_entry import DeletionChange
 from tidelake.metadata.log.snapshot import Snapshot
@@ -63,7 +64,7 @@ class Committed:
 
     snapshots: tuple[Snapshot, ...] = ()
     gave_way: tuple[TidelakeError, ...] = ()
-    interleaved: tuple[tuple[bytes, int], ...] = ()
+    interleaved: tuple[BucketId, ...] = ()
     replayed: bool = False
 
     def __iter__(self) -> Iterator[Snapshot]:
@@ -95,7 +96,7 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
-class Compaction:
+class Compaction(InBucket):
     """One bucket's compaction.
 
     Parameters
@@ -129,11 +130,6 @@ class Compaction:
         """Names of the files that are not there any more: one that was only lifted still is."""
         return frozenset(f.file_name for f in self.before) - {f.file_name for f in self.after}
 
-    @property
-    def place(self) -> tuple[bytes, int]:
-        """Partition and bucket."""
-        return self.partition, self.bucket
-
     def removed_entries(self) -> list[ManifestEntry]:
         """DELETE entries of what is replaced."""
         return [self._entry(FileKind.DELETE, file) for file in self.before]
@@ -164,13 +160,13 @@ def check_messages(messages: Sequence[CommitMessage], *, table: str) -> None:
     deleting: set[object] = set()
     for message in messages:
         if message.deletions is not None:
-            if (message.partition, message.bucket) in deleting:
+            if message.bucket_id in deleting:
                 text = (
                     f"Commit to table '{table}': two writers changed the deletion vectors of bucket"
                     f" {message.bucket}, each without the other's. Give a bucket to one writer."
                 )
                 raise InvalidInputError(text, kind="message_twice", table=table)
-            deleting.add((message.partition, message.bucket))
+            deleting.add(message.bucket_id)
         for name in _LISTS:
             for file in getattr(message, name):
                 identity = (name, message.partition, message.bucket, file.level, file.file_name)
@@ -215,11 +211,11 @@ def _entries(kind: FileKind, files: Iterable[tuple[CommitMessage, DataFileMeta]]
 
 def compactions(messages: Sequence[CommitMessage]) -> tuple[Compaction, ...]:
     """The compactions, one per bucket; several messages of a bucket are one."""
-    by_place: dict[tuple[bytes, int], Compaction] = {}
+    by_place: dict[BucketId, Compaction] = {}
     for m in messages:
         if not m.has_compaction:
             continue
-        known = by_place.get((m.partition, m.bucket))
+        known = by_place.get(m.bucket_id)
         before = (*known.before, *m.compact_before) if known else m.compact_before
         after = (*known.after, *m.compact_after) if known else m.compact_after
         changelog = (*known.changelog, *m.compact_changelog) if known else m.compact_changelog
@@ -227,7 +223,7 @@ def compactions(messages: Sequence[CommitMessage]) -> tuple[Compaction, ...]:
         seen = known.seen if known else ()
         if m.compact_seen is not None:
             seen = (*seen, m.compact_seen)
-        by_place[m.partition, m.bucket] = Compaction(
+        by_place[m.bucket_id] = Compaction(
             m.partition, m.bucket, m.total_buckets, before, after, changelog, deletions, seen
         )
     return tuple(map(_without_steps, by_place.values()))

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from tidelake.errors import StorageError
 from tidelake.fileio import FileIO
 from tidelake.metadata.avro.avro import CODECS
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.index.hash_index import write_hash_index
 from tidelake.metadata.index.index_manifest import write_index_manifest
 from tidelake.metadata.index_entry import IndexEntry, IndexFile
@@ -86,9 +87,7 @@ class NewMetadata:
         """Write the list of the state before this commit; its name and size."""
         return self._list(files, self._attempt)
 
-    def write_index_file(
-        self, place: tuple[bytes, int], hashes: npt.NDArray[np.int32]
-    ) -> IndexFile:
+    def write_index_file(self, place: BucketId, hashes: npt.NDArray[np.int32]) -> IndexFile:
         """Write the union of what this commit and others added to a bucket's hash index."""
         name = next(self._index_names)
         partition, bucket = place

@@ -10,28 +10,21 @@ import enum
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NewType
 
+from tidelake.metadata.bucket_id import InBucket
 from tidelake.metadata.index_entry import DeletionChange, IndexChange
 
 __all__ = [
     "EMPTY_ROW",
     "EMPTY_STATS",
-    "Bucket",
     "CommitMessage",
     "DataFileMeta",
     "FileKind",
     "FileSource",
     "ManifestEntry",
-    "SchemaId",
     "SimpleStats",
-    "SnapshotId",
     "levels_digest",
 ]
-
-SnapshotId = NewType("SnapshotId", int)
-SchemaId = NewType("SchemaId", int)
-Bucket = NewType("Bucket", int)
 
 EMPTY_ROW = bytes(12)
 """Serialized BinaryRow of no fields: arity 0 as 4 bytes big-endian, then 8 header bytes."""
@@ -116,7 +109,7 @@ def levels_digest(files: Iterable[DataFileMeta], vectors: Iterable[str] = ()) ->
 
 
 @dataclass(frozen=True, slots=True)
-class ManifestEntry:
+class ManifestEntry(InBucket):
     """One change of the table's set of files."""
 
     kind: FileKind
@@ -142,7 +135,7 @@ class ManifestEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitMessage:
+class CommitMessage(InBucket):
     """What one writer did to one bucket: the part of a commit that travels to the driver."""
 
     partition: bytes

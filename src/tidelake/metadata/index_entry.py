@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tidelake.metadata.bucket_id import InBucket
+
 __all__ = [
     "DELETION_VECTORS",
     "HASH",
@@ -55,7 +57,7 @@ class IndexFile:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexEntry:
+class IndexEntry(InBucket):
     """An index file and the bucket it belongs to."""
 
     partition: bytes

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from tidelake.codec.binary_row import decode_row
 from tidelake.merge.runs.sections import KeyRange, key_rank, meets_any, sections_of
+from tidelake.metadata.bucket_id import InBucket
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.metadata.manifest.entry_table import EntryTable
@@ -50,7 +51,7 @@ Matches = Callable[[DataFileMeta], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class BucketFiles:
+class BucketFiles(InBucket):
     """The files of one bucket at one snapshot.
 
     Parameters

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from tidelake.merge import MergeSpec
 from tidelake.merge.spec import DEDUPLICATE
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.metadata.log.snapshot import Snapshot
@@ -150,7 +151,7 @@ def plan_scan(
     limit: int | None = None,
     mode: Literal["all", "delta"] = "all",
     level: int | None = None,
-    places: Collection[tuple[bytes, int]] | None = None,
+    places: Collection[BucketId] | None = None,
 ) -> ScanPlan:
     """Plan a read.
 
@@ -200,7 +201,7 @@ def _plan(
     *,
     mode: str,
     level: int | None,
-    places: Collection[tuple[bytes, int]] | None,
+    places: Collection[BucketId] | None,
 ) -> ScanPlan:
     parts = scan_filter(context.schema, predicate)
     tally = Tally()
@@ -271,7 +272,7 @@ def _live(
     return found.in_order(order_of(found, by_writing=not context.schema.primary_keys))
 
 
-def _in_places(entries: EntryTable, places: Collection[tuple[bytes, int]]) -> NDArray[np.bool_]:
+def _in_places(entries: EntryTable, places: Collection[BucketId]) -> NDArray[np.bool_]:
     """Which entries lie in some partitions and buckets."""
     buckets_of: dict[int, list[int]] = {}
     for partition, bucket in places:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from tidelake.metadata.bucket_id import InBucket
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.metadata.manifest.lazy_file_list import rows_of, sizes_of
@@ -24,7 +25,7 @@ Section: TypeAlias = tuple[Run, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class Split(InBucket):
     """What one task reads.
 
     Parameters

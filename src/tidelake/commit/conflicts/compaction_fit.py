@@ -17,14 +17,13 @@ from tidelake.commit.conflicts.live_buckets import live_in
 from tidelake.commit.context import CommitContext
 from tidelake.commit.delta import Compaction, Delta
 from tidelake.errors import ConflictError, TidelakeError
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage, FileKind, ManifestEntry
 from tidelake.metadata.index.index_manifest import index_entries
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 
 __all__ = ["Fitting", "fitting_compactions", "is_of_messages"]
-
-Place = tuple[bytes, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +79,11 @@ def fitting_compactions(
     changelog: list[ManifestEntry] = []
     deletions: list[PlacedDeletions] = []
     for compaction in todo:
-        own = live.get(compaction.place, [])
+        own = live.get(compaction.bucket_id, [])
         names = {entry.file.file_name for entry in own}
         names |= {file.file_name for file in compaction.after}
-        placed = PlacedDeletions(*compaction.place, compaction.deletions, compaction.gone)
-        vectors = vector_names(index, *compaction.place)
+        placed = PlacedDeletions(*compaction.bucket_id, compaction.deletions, compaction.gone)
+        vectors = vector_names(index, *compaction.bucket_id)
         try:
             check_compaction(compaction, own, key_types=types, table=context.table, vectors=vectors)
             check_deletions(placed, index, names, table=context.table)
@@ -103,15 +102,15 @@ def fitting_compactions(
 
 def _live_by_place(
     context: CommitContext, todo: Sequence[Compaction], base: Snapshot | None
-) -> dict[Place, list[ManifestEntry]]:
+) -> dict[BucketId, list[ManifestEntry]]:
     if base is None:
         return {}
     partitions = frozenset(c.partition for c in todo)
     buckets = frozenset(c.bucket for c in todo)
     live = live_in(context, base, partitions=partitions, buckets=buckets)
-    by_place: dict[Place, list[ManifestEntry]] = {}
+    by_place: dict[BucketId, list[ManifestEntry]] = {}
     for entry in live.to_entries():
-        by_place.setdefault((entry.partition, entry.bucket), []).append(entry)
+        by_place.setdefault(entry.bucket_id, []).append(entry)
     return by_place
 
 

@@ -27,6 +27,7 @@ from tidelake.commit.conflicts.live_buckets import live_in
 from tidelake.commit.context import CommitContext
 from tidelake.errors import ConflictError, NotFoundError
 from tidelake.merge.spec import FIRST_ROW
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
@@ -51,8 +52,6 @@ SNAPSHOTS_MAX = 100
 """Snapshots since the writers began that are looked through one by one."""
 READ_SNAPSHOTS_MAX = 1_000
 """Snapshots since rows were read whose keys are compared; after more it is done again."""
-
-Place = tuple[bytes, int]
 
 
 class KeptHistory:
@@ -187,7 +186,7 @@ def interleaved_places(
     base: Snapshot | None,
     *,
     seen_id: int | None,
-) -> tuple[Place, ...]:
+) -> tuple[BucketId, ...]:
     """Buckets to which others added rows, no older than ours, since the writers began.
 
     Parameters
@@ -205,7 +204,7 @@ def interleaved_places(
     if not context.schema.primary_keys:
         return ()
     first = max(seen_id, base.id - SNAPSHOTS_MAX) + 1
-    theirs: dict[Place, int] = {}
+    theirs: dict[BucketId, int] = {}
     for snapshot_id in range(first, base.id + 1):
         try:
             snapshot = context.log.load(snapshot_id)
@@ -348,10 +347,10 @@ def _live_counts(context: CommitContext, snapshot: Snapshot) -> dict[bytes, list
     return live_bucket_counts(tables)
 
 
-def _sequences(table: EntryTable) -> dict[Place, tuple[int, int]]:
+def _sequences(table: EntryTable) -> dict[BucketId, tuple[int, int]]:
     """Smallest and largest sequence number of the added rows of each bucket."""
     table = table.take(table["kind"] == FileKind.ADD)
-    ranges: dict[Place, tuple[int, int]] = {}
+    ranges: dict[BucketId, tuple[int, int]] = {}
     for partition, bucket, low, high in zip(
         table["partition_id"].tolist(),
         table["bucket"].tolist(),
@@ -359,7 +358,7 @@ def _sequences(table: EntryTable) -> dict[Place, tuple[int, int]]:
         table["max_sequence_number"].tolist(),
         strict=True,
     ):
-        place = (table.partitions[partition], bucket)
+        place = BucketId(table.partitions[partition], bucket)
         known = ranges.get(place, (low, high))
         ranges[place] = (min(low, known[0]), max(high, known[1]))
     return ranges

@@ -23,6 +23,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tidelake.errors import ConflictError, InvalidInputError
+from tidelake.metadata.bucket_id import InBucket
 from tidelake.metadata.index_entry import DELETION_VECTORS, DeletionChange, IndexEntry
 
 __all__ = [
@@ -38,7 +39,7 @@ DELETIONS_CHANGED = "deletions_changed"
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedDeletions:
+class PlacedDeletions(InBucket):
     """What a commit does to the vectors of one bucket.
 
     Parameters
@@ -86,12 +87,8 @@ def check_deletions(
     InvalidInputError
         It would lose vectors of files that stay.
     """
-    place, change = (placed.partition, placed.bucket), placed.change
-    own = [
-        e.file
-        for e in before
-        if e.file.index_type == DELETION_VECTORS and (e.partition, e.bucket) == place
-    ]
+    place, change = placed.bucket_id, placed.change
+    own = [e.file for e in before if e.file.index_type == DELETION_VECTORS and e.bucket_id == place]
     vectors = {file.file_name: [name for name, *_ in file.ranges or ()] for file in own}
     for name in change.removed:
         if name not in vectors:
@@ -125,7 +122,7 @@ def vector_names(entries: Sequence[IndexEntry], partition: bytes, bucket: int) -
     return frozenset(
         e.file.file_name
         for e in entries
-        if e.file.index_type == DELETION_VECTORS and (e.partition, e.bucket) == (partition, bucket)
+        if e.file.index_type == DELETION_VECTORS and e.bucket_id == (partition, bucket)
     )
 
 

@@ -23,13 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelake.errors import ConflictError, InvalidInputError, NotFoundError
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.index_entry import HASH, IndexChange, IndexEntry, IndexFile
 
 __all__ = ["IndexPlan", "assignment_conflict"]
 
 Hashes = npt.NDArray[np.int32]
-Place = tuple[bytes, int]
 Entries = Sequence[IndexEntry]
 
 
@@ -56,11 +56,11 @@ class IndexPlan:
         read: Callable[[IndexEntry], Hashes],
         table: str,
     ) -> None:
-        self._changes: dict[Place, IndexChange] = {}
+        self._changes: dict[BucketId, IndexChange] = {}
         for message in messages:
             if message.index is None:
                 continue
-            place = (message.partition, message.bucket)
+            place = message.bucket_id
             if place in self._changes:
                 text = (
                     f"Commit to table '{table}': two writers filled dynamic bucket {place[1]}, each"
@@ -81,7 +81,7 @@ class IndexPlan:
         self,
         before: Entries,
         base_id: int,
-        write: Callable[[Place, Hashes], IndexFile],
+        write: Callable[[BucketId, Hashes], IndexFile],
     ) -> Entries | None:
         """The index files after rows were added.
 
@@ -123,9 +123,9 @@ class IndexPlan:
     def _rebased(
         self,
         seen_id: int,
-        now: dict[Place, IndexEntry],
-        write: Callable[[Place, Hashes], IndexFile],
-    ) -> dict[Place, IndexFile]:
+        now: dict[BucketId, IndexEntry],
+        write: Callable[[BucketId, Hashes], IndexFile],
+    ) -> dict[BucketId, IndexFile]:
         """What the writers that went by an older snapshot add to the index of now."""
         try:
             seen = _by_place(self._entries_of(seen_id)) if seen_id else {}
@@ -134,7 +134,7 @@ class IndexPlan:
                 self._table, f"snapshot {seen_id}, which it began from, has expired"
             ) from error
         changes = {p: c for p, c in self._changes.items() if c.base_snapshot_id == seen_id}
-        files: dict[Place, IndexFile] = {}
+        files: dict[BucketId, IndexFile] = {}
         for partition in sorted({p for p, _ in changes}):
             altered = [
                 place
@@ -148,21 +148,21 @@ class IndexPlan:
 
     def _checked(
         self,
-        own: dict[Place, IndexChange],
-        altered: Sequence[Place],
-        seen: dict[Place, IndexEntry],
-        now: dict[Place, IndexEntry],
-        write: Callable[[Place, Hashes], IndexFile],
-    ) -> dict[Place, IndexFile]:
+        own: dict[BucketId, IndexChange],
+        altered: Sequence[BucketId],
+        seen: dict[BucketId, IndexEntry],
+        now: dict[BucketId, IndexEntry],
+        write: Callable[[BucketId, Hashes], IndexFile],
+    ) -> dict[BucketId, IndexFile]:
         """Of one partition: the union of both sides' keys, if no key is in two buckets."""
-        theirs: dict[Place, Hashes] = {}
+        theirs: dict[BucketId, Hashes] = {}
         for place in altered:
             if place not in now:
                 raise assignment_conflict(self._table, "its partition was overwritten meanwhile")
             theirs[place] = self._read(now[place])
             if place in seen and not np.isin(self._read_seen(seen[place]), theirs[place]).all():
                 raise assignment_conflict(self._table, "its partition was overwritten meanwhile")
-        files: dict[Place, IndexFile] = {}
+        files: dict[BucketId, IndexFile] = {}
         for place, change in own.items():
             if change.file is None:
                 continue
@@ -187,7 +187,7 @@ class IndexPlan:
             why = f"index file '{entry.file.file_name}', which it went by, has expired"
             raise assignment_conflict(self._table, why) from error
 
-    def _added(self, place: Place, change: IndexChange) -> Hashes:
+    def _added(self, place: BucketId, change: IndexChange) -> Hashes:
         assert change.file is not None
         return self._read(IndexEntry(*place, change.file))[change.known_count :]
 
@@ -201,19 +201,19 @@ def assignment_conflict(table: str, why: str) -> ConflictError:
     return ConflictError(message, kind="bucket_assignment", table=table)
 
 
-def _by_place(entries: Iterable[IndexEntry]) -> dict[Place, IndexEntry]:
-    return {(e.partition, e.bucket): e for e in entries if e.file.index_type == HASH}
+def _by_place(entries: Iterable[IndexEntry]) -> dict[BucketId, IndexEntry]:
+    return {e.bucket_id: e for e in entries if e.file.index_type == HASH}
 
 
-def _name(entries: dict[Place, IndexEntry], place: Place) -> str | None:
+def _name(entries: dict[BucketId, IndexEntry], place: BucketId) -> str | None:
     return entries[place].file.file_name if place in entries else None
 
 
-def _replaced(entries: Entries, files: dict[Place, IndexFile]) -> Entries:
+def _replaced(entries: Entries, files: dict[BucketId, IndexFile]) -> Entries:
     """The entries with some buckets' files new, each at its place; buckets that are new last."""
     rest = dict(files)
     out = [
-        IndexEntry(e.partition, e.bucket, rest.pop((e.partition, e.bucket), e.file))
+        IndexEntry(e.partition, e.bucket, rest.pop(e.bucket_id, e.file))
         if e.file.index_type == HASH
         else e
         for e in entries

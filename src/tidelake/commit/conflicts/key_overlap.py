@@ -29,6 +29,7 @@ from tidelake.codec.sorted_keys import SortedKeys
 from tidelake.commit.conflicts.file_conflicts import key_range
 from tidelake.commit.context import CommitContext
 from tidelake.errors import NotFoundError
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import ManifestEntry
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.log.snapshot import CommitKind
@@ -48,8 +49,7 @@ BYTES_READ_MAX = 256 << 20
 OWN_KEYS_BYTES_MAX = 64 << 20
 """Keys of our own files that are kept for the next attempt; others are read again."""
 
-Place = tuple[bytes, int]
-_EVERYWHERE: Place = (b"", 0)
+_EVERYWHERE = BucketId(b"", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class KeyOverlap:
         self._across = across
         self._fields = tuple(map(context.schema.field, context.schema.trimmed_primary_keys))
         self._types = [field.type for field in self._fields]
-        self._own: dict[Place, list[ManifestEntry]] | None = None
+        self._own: dict[BucketId, list[ManifestEntry]] | None = None
         self._kept: dict[str, list[pa.RecordBatch]] = {}
         self._kept_bytes = 0
         self._schemas = {context.schema.id: context.schema}
@@ -130,17 +130,17 @@ class KeyOverlap:
         except NotFoundError:
             return None
 
-    def _by_place(self, table: EntryTable) -> dict[Place, list[ManifestEntry]]:
+    def _by_place(self, table: EntryTable) -> dict[BucketId, list[ManifestEntry]]:
         """The files that entries add or remove, by where a key of theirs is."""
-        found: dict[Place, list[ManifestEntry]] = {}
+        found: dict[BucketId, list[ManifestEntry]] = {}
         for entry in table.to_entries():
             found.setdefault(self._place(entry), []).append(entry)
         return found
 
-    def _place(self, entry: ManifestEntry) -> Place:
-        return _EVERYWHERE if self._across else (entry.partition, entry.bucket)
+    def _place(self, entry: ManifestEntry) -> BucketId:
+        return _EVERYWHERE if self._across else entry.bucket_id
 
-    def _own_at(self, place: Place) -> Sequence[ManifestEntry]:
+    def _own_at(self, place: BucketId) -> Sequence[ManifestEntry]:
         if self._own is None:
             self._own = self._by_place(self._new_files)
         return self._own.get(place, ())
@@ -179,7 +179,7 @@ class KeyOverlap:
             keys = list(self._context.env.executor.map(self._keys, found))
         except NotFoundError:
             return f"files of snapshot {found[0].snapshot_id}, or of a later one, have expired"
-        by_place: dict[Place, list[_Theirs]] = {}
+        by_place: dict[BucketId, list[_Theirs]] = {}
         for theirs, own in zip(found, keys, strict=True):
             by_place.setdefault(self._place(theirs.entry), []).append(replace(theirs, keys=own))
         hits = [self._first_hit(self._own_at(place), all_of) for place, all_of in by_place.items()]

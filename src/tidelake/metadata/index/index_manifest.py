@@ -19,6 +19,7 @@ from typing import Any
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.metadata.avro.avro import decode_container, encode_container, is_own
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.index_entry import HASH, IndexEntry, IndexFile
 from tidelake.metadata.log.snapshot import Snapshot
@@ -137,16 +138,16 @@ def decode_index_manifest(data: bytes, *, path: str) -> tuple[IndexEntry, ...]:
 
 def _check(entries: Iterable[IndexEntry]) -> None:
     """Refuse what no writer makes, before anything follows from it."""
-    buckets: set[tuple[bytes, int]] = set()
+    buckets: set[BucketId] = set()
     for entry in entries:
         file = entry.file
         if file.file_size_bytes < 0 or file.row_count < 0:
             raise ValueError(f"index file '{file.file_name}' has a negative size")
         if file.index_type != HASH:
             continue
-        if (entry.partition, entry.bucket) in buckets:
+        if entry.bucket_id in buckets:
             raise ValueError(f"bucket {entry.bucket} has two hash index files")
-        buckets.add((entry.partition, entry.bucket))
+        buckets.add(entry.bucket_id)
 
 
 def _record(entry: IndexEntry, *, with_2x: bool) -> dict[str, Any]:

@@ -260,7 +260,7 @@ def _file_shares(splits: Sequence[Split], *, marks: bool) -> list[FileShare]:
         for file in split.files:
             alone = split.part((((file,),),))
             where = split.deletions.get(file.file_name)
-            owner: object = (split.partition, split.bucket)
+            owner: object = split.bucket_id
             if split.total_buckets <= 0:
                 owner = where.path if marks and where is not None else file.file_name
             together.setdefault(owner, []).append(alone)

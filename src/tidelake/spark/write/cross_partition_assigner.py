@@ -31,6 +31,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from tidelake.merge import rows_by_arrival
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.options import declared
 from tidelake.scan import ReadContext, plan_scan, split_from_bytes, split_to_bytes
 from tidelake.spark.expression.expression import mapped, quoted
@@ -43,7 +44,6 @@ from tidelake.spark.write.write_task import in_task
 from tidelake.table.bucketing.cross_partition_assigner import (
     KIND_COLUMN,
     KeyPlaces,
-    Place,
     PlacedRows,
 )
 from tidelake.table.bucketing.dynamic_buckets import fill_of
@@ -94,9 +94,9 @@ def moved_rows(
     snapshot = handle.snapshots.load(base_snapshot_id) if base_snapshot_id else None
     context = replace(handle.read_context(), is_of_all_rows=True)
     plan = plan_scan(context, snapshot, manifests=handle.manifests)
-    numbers: dict[Place, int] = {}
+    numbers: dict[BucketId, int] = {}
     for split in plan.splits:
-        numbers.setdefault((split.partition, split.bucket), len(numbers))
+        numbers.setdefault(split.bucket_id, len(numbers))
     places = tuple(numbers)
 
     keys = handle.schema.primary_keys
@@ -114,7 +114,7 @@ def moved_rows(
     )
     if plan.splits:
         blobs = [
-            [(numbers[s.partition, s.bucket], split_to_bytes(s)) for s in own]
+            [(numbers[s.bucket_id], split_to_bytes(s)) for s in own]
             for own in packed_splits(spark, context, plan.splits)
         ]
         live = _live_keys(spark, context, keys, blobs, live_schema)
@@ -195,7 +195,7 @@ class MovesTask:
     """
 
     handle: TableHandle
-    places: tuple[Place, ...]
+    places: tuple[BucketId, ...]
     assigners: int
     base_snapshot_id: int | None
     takes_rows: bool
@@ -205,7 +205,7 @@ class MovesTask:
         cls,
         handle: TableHandle,
         *,
-        places: tuple[Place, ...],
+        places: tuple[BucketId, ...],
         assigners: int,
         base_snapshot_id: int | None,
         takes_rows: bool,

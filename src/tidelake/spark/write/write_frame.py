@@ -212,7 +212,7 @@ def _write_once(
         return replace(counts, deleted=None).of(result)
     result = counts.of(result)
     if result.compactions_dropped:
-        places = [(m.partition, m.bucket) for m in answer.messages if m.compact_before]
+        places = [m.bucket_id for m in answer.messages if m.compact_before]
         result = compacted_again(handle, result, places)
     return _with_due_compactions(handle, result)
 
@@ -364,7 +364,7 @@ def clustered(handle: TableHandle, frame: DataFrame, tasks: int | None) -> DataF
 def _check_one_task_per_bucket(handle: TableHandle, messages: Sequence[CommitMessage]) -> None:
     if not handle.schema.primary_keys:
         return
-    written = [(m.partition, m.bucket) for m in messages if m.bucket != POSTPONE_BUCKET]
+    written = [m.bucket_id for m in messages if m.bucket != POSTPONE_BUCKET]
     assert len(set(written)) == len(written), (
         f"two tasks wrote one bucket of table '{handle.identifier}': the bucket expression and the"
         " kernel's bucket function disagree"

@@ -32,6 +32,7 @@ from tidelake.codec.row_codes import row_codes
 from tidelake.errors import CorruptError
 from tidelake.merge import rows_by_arrival
 from tidelake.merge.spec import AGGREGATION, DEDUPLICATE, FIRST_ROW, PARTIAL_UPDATE
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.paths import TablePaths
 from tidelake.table.bucketing.key_hash_index import Fill
 from tidelake.table.bucketing.router import Router
@@ -42,7 +43,6 @@ __all__ = [
     "KIND_COLUMN",
     "KeyPlaces",
     "LiveKeys",
-    "Place",
     "PlacedRows",
 ]
 
@@ -52,8 +52,6 @@ JOIN_ROWS = 1 << 18
 KIND_COLUMN = "_tidelake_kind"
 _ROW, _PLACE = "_tidelake_row", "_tidelake_place"
 
-Place = tuple[bytes, int]
-"""Partition and bucket."""
 LiveKeys = Iterable[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]
 """Primary keys of live rows, and the number of each one's place."""
 
@@ -83,7 +81,7 @@ class _Before:
         Each place's bucket.
     """
 
-    own: list[Place]
+    own: list[BucketId]
     at: npt.NDArray[np.int64]
     codes: npt.NDArray[np.int64]
     buckets: npt.NDArray[np.int32]
@@ -130,7 +128,7 @@ class KeyPlaces:
         self._counts: dict[bytes, dict[int, int]] = {}
 
     def place(
-        self, table: pa.Table, live_keys: LiveKeys, places: Sequence[Place]
+        self, table: pa.Table, live_keys: LiveKeys, places: Sequence[BucketId]
     ) -> Iterator[PlacedRows]:
         """Place all rows of some keys.
 
@@ -217,7 +215,7 @@ class KeyPlaces:
         self,
         rows: pa.RecordBatch,
         live_keys: LiveKeys,
-        places: Sequence[Place],
+        places: Sequence[BucketId],
         partitions: Sequence[bytes],
     ) -> _Before:
         """Where the keys of rows are. Requires: no key twice."""
@@ -282,7 +280,7 @@ class KeyPlaces:
         return rows
 
     def _moved_to(
-        self, rows: pa.RecordBatch, old: npt.NDArray[np.int64], places: Sequence[Place]
+        self, rows: pa.RecordBatch, old: npt.NDArray[np.int64], places: Sequence[BucketId]
     ) -> pa.RecordBatch:
         """The rows with the partition columns of other places; past the last, with their own."""
         values = [self._paths.partition_values(partition) for partition, _ in places]

@@ -25,12 +25,12 @@ import pyarrow as pa
 
 from tidelake.codec.bucket import hash_rows
 from tidelake.merge.runs.spill import SpillStack
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.store import StoreContext
 from tidelake.table.bucketing.cross_partition_assigner import (
     KIND_COLUMN,
     KeyPlaces,
     LiveKeys,
-    Place,
     PlacedRows,
 )
 
@@ -95,15 +95,15 @@ class KeyMoves:
         for batches in self._taken():
             if batches:
                 rows = pa.Table.from_batches(batches)
-                places: list[Place] = []
+                places: list[BucketId] = []
                 keys = self._numbered(rows.select(self._context.schema.primary_keys), places)
                 yield from self._places.place(rows, keys, places)
 
-    def _numbered(self, keys: pa.Table, places: list[Place]) -> LiveKeys:
+    def _numbered(self, keys: pa.Table, places: list[BucketId]) -> LiveKeys:
         """Live keys with numbers instead of places, which are added to a list."""
-        numbers: dict[Place, int] = {}
+        numbers: dict[BucketId, int] = {}
         for partition, bucket, batch in self._live_keys(keys):
-            place = (partition, bucket)
+            place = BucketId(partition, bucket)
             if place not in numbers:
                 numbers[place] = len(places)
                 places.append(place)

@@ -101,7 +101,7 @@ class DynamicBuckets:
         ConflictError
             The index file that the writer went by is gone: another commit has put one in its place.
         """
-        partition, bucket = message.partition, message.bucket
+        partition, bucket = message.bucket_id
         if partition not in self._indexes or not message.new_files:
             return message  # nothing but a compaction
         index, base_id = self._indexes[partition], self._base_ids[partition]

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from tidelake.codec.arrow_memory import take_rows
 from tidelake.codec.binary_row import serialize_row
 from tidelake.codec.bucket import buckets_of, hash_rows
+from tidelake.metadata.bucket_id import InBucket
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.table.bucketing.dynamic_buckets import DynamicBuckets
 from tidelake.types import DataField
@@ -29,7 +30,7 @@ __all__ = ["BucketRows", "Router"]
 
 
 @dataclass(frozen=True, slots=True)
-class BucketRows:
+class BucketRows(InBucket):
     """The rows of one batch that belong to one bucket, in the order of the batch."""
 
     partition: bytes

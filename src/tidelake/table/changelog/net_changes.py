@@ -131,7 +131,7 @@ class TableChanges:
         """Pairs of a bucket before and after, where its files differ."""
         states = [
             {
-                (b.partition, b.bucket): b
+                b.bucket_id: b
                 for b in read_buckets(self.rows.context, snapshot, manifests=self.handle.manifests)
             }
             if snapshot is not None

@@ -22,6 +22,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidelake.errors import InvalidInputError, shortened
+from tidelake.metadata.bucket_id import InBucket
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.scan import BucketFiles, live_buckets
 from tidelake.scan.pruning.prune import matching_partitions
@@ -42,7 +43,7 @@ __all__ = ["Chosen", "CompactionPart", "CompactionPlan", "compact_table", "plan_
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionPart:
+class CompactionPart(InBucket):
     """A compaction that one writer does.
 
     Parameters
@@ -225,7 +226,7 @@ def compact_table(handle: TableHandle, chosen: Chosen, *, full: bool) -> WriteRe
     writer = new_writer(handle, base_snapshot_id=snapshot.id)
     try:
         plan = plan_compaction(handle, snapshot, writer, chosen, full=full)
-        for place in dict.fromkeys((p.partition, p.bucket) for p in plan.parts):
+        for place in dict.fromkeys(p.bucket_id for p in plan.parts):
             writer.compact(*place, full=full)
     except BaseException:
         writer.abort()

@@ -32,6 +32,7 @@ from tidelake.errors import (
     UnsupportedError,
 )
 from tidelake.format import KIND_FIELD, kv_fields, read_batches
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
 from tidelake.metadata.paths import POSTPONE_BUCKET
@@ -180,7 +181,7 @@ def _move(
         for partition in partitions:
             for batch, kinds in postponed_rows(context, partition.partition, partition.waiting):
                 writer.write(batch, kinds)
-        places = [(p.partition, bucket) for p in partitions for bucket in p.buckets]
+        places = [BucketId(p.partition, bucket) for p in partitions for bucket in p.buckets]
         if full:  # with them the buckets that rows begin just now
             writer.full_compactions = FullCompactions(frozenset(places), what_is_written=True)
         else:

@@ -23,6 +23,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tidelake.fileio import parent_of
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.metadata.index.index_manifest import index_entries
 from tidelake.metadata.index_entry import DELETION_VECTORS, DeletionChange, IndexFile
@@ -37,8 +38,6 @@ from tidelake.table.write.write import new_writer
 from tidelake.telemetry import ProcessMark
 
 __all__ = ["RowChanges", "deletion_files", "joined_messages"]
-
-Place = tuple[bytes, int]
 
 
 class RowChanges:
@@ -55,10 +54,10 @@ class RowChanges:
     def __init__(self, handle: TableHandle, snapshot: Snapshot) -> None:
         self._handle = handle
         self._snapshot = snapshot
-        self._index: dict[Place, tuple[IndexFile, ...]] | None = None
-        self._deletions: dict[Place, BucketDeletions] = {}
-        self._removed: dict[Place, list[DataFileMeta]] = {}
-        self._total_buckets: dict[Place, int] = {}
+        self._index: dict[BucketId, tuple[IndexFile, ...]] | None = None
+        self._deletions: dict[BucketId, BucketDeletions] = {}
+        self._removed: dict[BucketId, list[DataFileMeta]] = {}
+        self._total_buckets: dict[BucketId, int] = {}
         self._writer: TableWriter | None = None
         self._handed_out: list[CommitMessage] = []
         self._mark = ProcessMark()
@@ -107,7 +106,7 @@ class RowChanges:
             One for each bucket that changed, in order of (partition, bucket).
         """
         written = [] if self._writer is None else self._writer.prepare_commit()
-        messages = {(m.partition, m.bucket): m for m in written}
+        messages = {m.bucket_id: m for m in written}
         for place, total_buckets in self._total_buckets.items():
             own = messages.get(place) or CommitMessage(*place, total_buckets)
             if place in self._removed:
@@ -151,8 +150,8 @@ class RowChanges:
             delete_new_files(self._handle.fileio, self._handle.paths, self._handed_out)
         self._handed_out.clear()
 
-    def _place(self, split: Split) -> Place:
-        place = split.partition, split.bucket
+    def _place(self, split: Split) -> BucketId:
+        place = split.bucket_id
         self._total_buckets[place] = split.total_buckets
         return place
 
@@ -167,12 +166,12 @@ def _written(deletions: BucketDeletions) -> DeletionChange | None:
 
 def deletion_files(
     handle: TableHandle, snapshot: Snapshot
-) -> dict[tuple[bytes, int], tuple[IndexFile, ...]]:
+) -> dict[BucketId, tuple[IndexFile, ...]]:
     """The index files of deletion vectors of a snapshot, by partition and bucket."""
-    index: dict[Place, tuple[IndexFile, ...]] = {}
+    index: dict[BucketId, tuple[IndexFile, ...]] = {}
     for entry in index_entries(handle.fileio, handle.paths, snapshot, handle.manifests):
         if entry.file.index_type == DELETION_VECTORS:
-            place = (entry.partition, entry.bucket)
+            place = entry.bucket_id
             index[place] = (*index.get(place, ()), entry.file)
     return index
 

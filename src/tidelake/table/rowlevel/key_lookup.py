@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from tidelake.codec.sorted_keys import SortedKeys
 from tidelake.merge import MergeSpec
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.options import declared
@@ -183,7 +184,7 @@ class RowsByKey:
         predicate = conjoin([*own, *_bounds(rows, self._keys, self._context.schema.fields)])
         names = tuple(field.name for field in self._keys)
         everywhere: SortedKeys | None = None
-        searches: dict[tuple[bytes, int], SortedKeys] = {}
+        searches: dict[BucketId, SortedKeys] = {}
         if self._router is None:
             types = [field.type for field in self._keys]
             everywhere = SortedKeys([rows.column(name) for name in names], types, known)
@@ -199,18 +200,16 @@ class RowsByKey:
         )
         columns = tuple(dict.fromkeys((*names, *self._columns)))
         for split in plan.splits:
-            search = everywhere or searches[split.partition, split.bucket]
+            search = everywhere or searches[split.bucket_id]
             for batch in read_split(self._context, split, columns=columns, predicate=predicate):
                 sought, positions = search.found_in([batch.column(name) for name in names])
                 if len(sought):
                     yield sought, batch.select(list(self._columns)).take(pa.array(positions))
 
-    def _searches(
-        self, router: Router, rows: pa.RecordBatch
-    ) -> dict[tuple[bytes, int], SortedKeys]:
+    def _searches(self, router: Router, rows: pa.RecordBatch) -> dict[BucketId, SortedKeys]:
         """The keys to look for in each bucket."""
         return {
-            (piece.partition, piece.bucket): SortedKeys(
+            piece.bucket_id: SortedKeys(
                 [piece.rows.column(name) for name in self._spec.key_columns],
                 self._spec.key_types,
                 piece.rows.column(_ORDINAL).to_numpy(),

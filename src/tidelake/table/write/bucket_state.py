@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.index_manifest import index_entries
 from tidelake.metadata.index_entry import DELETION_VECTORS, IndexEntry, IndexFile
@@ -60,10 +61,10 @@ class LiveState:
         self._entries: Sequence[EntryTable] = ()
         self._snapshot: Snapshot | None = None
         self._index: Sequence[IndexEntry] = ()
-        self._vectors: dict[tuple[bytes, int], tuple[IndexFile, ...]] = {}
+        self._vectors: dict[BucketId, tuple[IndexFile, ...]] = {}
         self._look_ups = 0
         self._folded = False
-        self._states: dict[tuple[bytes, int], BucketState] | None = None
+        self._states: dict[BucketId, BucketState] | None = None
         self._partition_buckets: dict[bytes, int] = {}
 
     def __call__(self, partition: bytes, bucket: int) -> BucketState:
@@ -78,14 +79,14 @@ class LiveState:
         if self._look_ups > FOLDED_LOOK_UPS_MAX and self._states is None:
             self._states = self._all_states()
         if self._states:
-            found = self._states.get((partition, bucket))
+            found = self._states.get(BucketId(partition, bucket))
             return found or BucketState(
                 (), self._partition_buckets.get(partition), self._snapshot_id
             )
         own = self._live(partition, bucket)
         some = own if own.num_rows else self._live(partition, None)
         buckets = int(some["total_buckets"][0]) if some.num_rows else None
-        vectors = self._vectors.get((partition, bucket), ())
+        vectors = self._vectors.get(BucketId(partition, bucket), ())
         return BucketState(tuple(own.files()), buckets, self._snapshot_id, vectors)
 
     @property
@@ -117,18 +118,18 @@ class LiveState:
         assert self._snapshot_id is not None
         return [e for e in self._index if e.partition == partition], self._snapshot_id
 
-    def _all_states(self) -> dict[tuple[bytes, int], BucketState]:
+    def _all_states(self) -> dict[BucketId, BucketState]:
         """The buckets that have files; none where the table has too many to be made objects."""
         (table,) = self._entries
         fitting = self._handle.env.memory.manifest_cache_bytes // OBJECT_BYTES
         if table.num_rows > min(OBJECTS_MAX, fitting):
             return {}
-        files: dict[tuple[bytes, int], list[DataFileMeta]] = {}
-        buckets: dict[tuple[bytes, int], int] = {}
+        files: dict[BucketId, list[DataFileMeta]] = {}
+        buckets: dict[BucketId, int] = {}
         for entry in table.to_entries():  # a Python loop over files, 5 us each
             if entry.bucket == POSTPONE_BUCKET:
                 continue  # its files have no part in a real bucket
-            place = (entry.partition, entry.bucket)
+            place = entry.bucket_id
             files.setdefault(place, []).append(entry.file)
             buckets.setdefault(place, entry.total_buckets)
             self._partition_buckets.setdefault(entry.partition, entry.total_buckets)
@@ -154,7 +155,7 @@ class LiveState:
         self._index = index_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
         for entry in self._index:
             if entry.file.index_type == DELETION_VECTORS:
-                place = entry.partition, entry.bucket
+                place = entry.bucket_id
                 self._vectors[place] = (*self._vectors.get(place, ()), entry.file)
         self._where = f"snapshot {snapshot.id} of {handle.paths.location}"
         self._snapshot_id = snapshot.id

@@ -20,12 +20,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from tidelake.errors import NotFoundError
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.live_set import live_entries
 from tidelake.options import declared, levels_count
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.write.table_writer import FullCompactions, Place
+from tidelake.table.write.table_writer import FullCompactions
 
 __all__ = ["full_compactions"]
 
@@ -45,7 +46,7 @@ def full_compactions(handle: TableHandle, *, committed: bool = False) -> FullCom
     now = handle.snapshots.latest()
     counted = commits - 1 if committed else max(0, commits - 2)
     then = None if now is None else _state_before(handle, now, counted)
-    due: frozenset[Place] = frozenset()
+    due: frozenset[BucketId] = frozenset()
     if now is not None and then is not None:
         try:
             due = _due(handle, then, now)
@@ -74,7 +75,7 @@ def _state_before(handle: TableHandle, now: Snapshot, commits: int) -> Snapshot 
     return None if oldest == 1 else snapshot
 
 
-def _due(handle: TableHandle, then: Snapshot, now: Snapshot) -> frozenset[Place]:
+def _due(handle: TableHandle, then: Snapshot, now: Snapshot) -> frozenset[BucketId]:
     last = levels_count(handle.options) - 1
     live = _live(handle, now)
     waiting = set(_places(live, live["level"] < last))
@@ -91,11 +92,11 @@ def _live(handle: TableHandle, snapshot: Snapshot) -> EntryTable:
     return live_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
 
 
-def _places(entries: EntryTable, mask: np.ndarray) -> Iterator[Place]:
+def _places(entries: EntryTable, mask: np.ndarray) -> Iterator[BucketId]:
     """The real buckets of some entries."""
     real = mask & (entries["bucket"] >= 0)
     numbers = np.unique(
         np.stack([entries["partition_id"][real], entries["bucket"][real]]), axis=1
     ).T.tolist()
     for partition_id, bucket in numbers:
-        yield entries.partitions[partition_id], bucket
+        yield BucketId(entries.partitions[partition_id], bucket)

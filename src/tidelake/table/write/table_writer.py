@@ -26,6 +26,7 @@ import pyarrow as pa
 from tidelake.errors import ClosedError, InvalidInputError, StorageError
 from tidelake.fileio import FileIO, parent_of
 from tidelake.merge import batch_parts
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.metadata.index_entry import IndexChange, IndexFile
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
@@ -74,10 +75,6 @@ class BucketState:
     vectors: tuple[IndexFile, ...] = ()
 
 
-Place = tuple[bytes, int]
-"""Partition and bucket."""
-
-
 @dataclass(frozen=True, slots=True)
 class FullCompactions:
     """Buckets that a commit compacts fully, see :mod:`tidelake.table.write.delta_commits_trigger`.
@@ -92,7 +89,7 @@ class FullCompactions:
         Whether buckets are left out that this writer has no rows of.
     """
 
-    due: frozenset[Place]
+    due: frozenset[BucketId]
     what_is_written: bool = False
     where_written_only: bool = False
 
@@ -149,12 +146,12 @@ class TableWriter:
         self._kind_rules = KindRules(schema, options, table=table)
         filled = schema.fields if fills_defaults else ()
         self._defaults = default_scalars(filled, zone=context.env.zone)
-        self._writers: dict[tuple[bytes, int], BucketWriter] = {}
-        self._held: dict[tuple[bytes, int], int] = {}
+        self._writers: dict[BucketId, BucketWriter] = {}
+        self._held: dict[BucketId, int] = {}
         self._held_bytes = 0
         self._known_partitions: set[bytes] = set()
-        self._altered: set[tuple[bytes, int]] = set()
-        self._states: dict[tuple[bytes, int], BucketState] = {}
+        self._altered: set[BucketId] = set()
+        self._states: dict[BucketId, BucketState] = {}
         self._handed_out: list[CommitMessage] = []
         self._closed = False
         self._mark = ProcessMark()
@@ -242,7 +239,7 @@ class TableWriter:
             batch, kinds = batch.filter(pa.array(stays)), kinds[stays]
             buckets = None if buckets is None else buckets[stays]
         for piece in self._router.route(batch, kinds, given=buckets):
-            key = (piece.partition, piece.bucket)
+            key = piece.bucket_id
             writer = self._writers.get(key)
             if writer is None:
                 writer = self._writers[key] = self._open(piece.partition, piece.bucket)
@@ -253,7 +250,7 @@ class TableWriter:
                     self._writers[full].spill()
                     self._account(full, self._writers[full])
 
-    def _account(self, key: tuple[bytes, int], writer: BucketWriter) -> None:
+    def _account(self, key: BucketId, writer: BucketWriter) -> None:
         held = writer.buffered_bytes
         self._held_bytes += held - self._held.get(key, 0)
         self._held[key] = held
@@ -264,7 +261,7 @@ class TableWriter:
             if self._check_partition is not None:
                 self._check_partition(partition)
             self._known_partitions.add(partition)
-        state = self._states[partition, bucket] = self._state_of(partition, bucket)
+        state = self._states[BucketId(partition, bucket)] = self._state_of(partition, bucket)
         self.base_snapshot_id = state.snapshot_id
         known = state.partition_buckets
         if adds_rows and known is not None and known != self._buckets_count:
@@ -279,7 +276,7 @@ class TableWriter:
             # rows of these columns may be added, but what is there must not be written anew
             write_only = context.options.updated({declared.WRITE_ONLY.key: "true"})
             context = replace(context, options=write_only)
-            self._altered.add((partition, bucket))
+            self._altered.add(BucketId(partition, bucket))
         total_buckets = self._buckets_count if known is None else known
         if not context.schema.primary_keys:
             return AppendBucketWriter(
@@ -359,11 +356,12 @@ class TableWriter:
             The table was altered since it was opened.
         """
         self._check_open()
-        writer = self._writers.get((partition, bucket))
+        key = BucketId(partition, bucket)
+        writer = self._writers.get(key)
         if writer is None:
             # of a partition that waits to be rescaled the buckets are as good as any
             writer = self._open(partition, bucket, adds_rows=False)
-            self._writers[partition, bucket] = writer
+            self._writers[key] = writer
         self._check_not_altered(partition, bucket)
         if names is None:
             writer.compact(full)
@@ -413,7 +411,7 @@ class TableWriter:
             pass
         return changed
 
-    def _prepared(self, place: Place) -> CommitMessage:
+    def _prepared(self, place: BucketId) -> CommitMessage:
         """The message of a bucket, noted at once: another bucket may fail, and this one's not."""
         message = self._writers[place].prepare_commit()
         self._handed_out.append(message)
@@ -448,7 +446,7 @@ class TableWriter:
         Where a bucket or a partition has files that were committed, its directory was made durable
         then, whoever made it. Another writer may have made it just now and not be so far yet.
         """
-        paths, state = self._context.paths, self._states[message.partition, message.bucket]
+        paths, state = self._context.paths, self._states[message.bucket_id]
         directory = paths.bucket_dir(message.partition, message.bucket)
         if message.made_files:
             yield directory

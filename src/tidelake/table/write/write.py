@@ -37,6 +37,7 @@ from tidelake.format import check_file_formats
 from tidelake.format.file_index import check_file_indexes
 from tidelake.merge import MergeSpec
 from tidelake.merge.spec import LOOKUP
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, Snapshot
 from tidelake.metadata.paths import POSTPONE_BUCKET
@@ -342,10 +343,10 @@ def commit_rows(
             writer.abort()
             raise
 
-    places: list[tuple[bytes, int]] = []
+    places: list[BucketId] = []
 
     def publish(messages: Sequence[CommitMessage]) -> Committed:
-        places.extend((m.partition, m.bucket) for m in messages if m.compact_before)
+        places.extend(m.bucket_id for m in messages if m.compact_before)
         committed: Committed = handle.committer().commit(
             messages,
             user=identity.user,
@@ -379,7 +380,7 @@ def replay_of(handle: TableHandle, identity: CommitIdentity) -> WriteResult | No
 
 
 def compacted_again(
-    handle: TableHandle, written: WriteResult, places: Collection[tuple[bytes, int]]
+    handle: TableHandle, written: WriteResult, places: Collection[BucketId]
 ) -> WriteResult:
     """Compact buckets whose compaction a commit could not make, if the table looks keys up.
 
@@ -404,7 +405,7 @@ def compacted_again(
     return written
 
 
-def _compacted(handle: TableHandle, places: Collection[tuple[bytes, int]]) -> WriteResult:
+def _compacted(handle: TableHandle, places: Collection[BucketId]) -> WriteResult:
     writer = new_writer(handle)
     try:
         for place in places:

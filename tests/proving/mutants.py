@@ -227,7 +227,7 @@ def _travels_to_latest(original):
 
 
 def _skips_level_0(_):
-    return property(lambda self: self.keys_stand_alone and not self.is_of_all_rows)
+    return property(lambda self: self.keys_stand_alone and not self.all_rows)
 
 
 def _skips_last_step(original):

@@ -1,4 +1,4 @@
-"""What reading one table needs, as a value that travels to executors."""
+"""What reading one table needs. The value travels to executors."""
 
 from __future__ import annotations
 
@@ -6,54 +6,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidelake.errors import CorruptError
-from tidelake.fileio import FileIO
 from tidelake.merge import SpillFiles
 from tidelake.merge.spec import FIRST_ROW
-from tidelake.metadata.paths import TablePaths
-from tidelake.options import Options, declared
-from tidelake.telemetry import Env
+from tidelake.metadata.table_state import TableState
+from tidelake.options import declared
 from tidelake.types import DataField, TableSchema
 
 __all__ = ["ReadContext"]
 
 
 @dataclass(frozen=True, slots=True)
-class ReadContext:
-    """Where a table's files are and how they are to be understood. Picklable.
+class ReadContext(TableState):
+    """A table, with the schema that its rows are read with. Picklable.
 
     Parameters
     ----------
-    fileio : FileIO
-        The storage.
-    paths : TablePaths
-        The table's paths.
-    schema : TableSchema
-        The schema that the rows are read with.
-    options : Options
-        The table's options.
-    env : Env
-        Clock, ids, executor.
     schemas : mapping of int to TableSchema
         All schemas of the table, by id: files may have been written with older ones.
-    is_of_all_rows : bool
-        Whether rows of level 0 are read too where the table's reads leave them out: who writes
-        rows anew must not lose them.
+    all_rows : bool
+        Read level 0 even where the table's reads leave it out: a job that rewrites rows must not
+        lose them.
     """
 
-    fileio: FileIO
-    paths: TablePaths
-    schema: TableSchema
-    options: Options
-    env: Env
     schemas: Mapping[int, TableSchema]
-    is_of_all_rows: bool = False
+    all_rows: bool = False
 
     @property
     def keys_stand_alone(self) -> bool:
-        """Whether above level 0 a key is live in one file only.
+        """Whether each key above level 0 is live in one file only.
 
-        So it is where a compaction of level 0 finds the older row of a key and marks it in a
-        deletion vector, or keeps the first row. Such files are merged with level 0 alone.
+        A compaction of level 0 then marks the older row of a key in a deletion vector, or keeps
+        the first row. Files above level 0 are merged with level 0, never with each other.
         """
         options = self.options
         return bool(self.schema.primary_keys) and (
@@ -63,13 +46,14 @@ class ReadContext:
 
     @property
     def skips_level_0(self) -> bool:
-        """Whether a read leaves out what is not compacted yet.
+        """Whether a read leaves out level 0, the rows that are not compacted yet.
 
-        Only where ``deletion-vectors.merge-on-read`` says so: a commit may then be seen in halves.
+        Only with ``deletion-vectors.merge-on-read`` = ``false``: a read may then see a part of a
+        commit.
         """
         return (
             self.keys_stand_alone
-            and not self.is_of_all_rows
+            and not self.all_rows
             and self.options.get(declared.DELETION_VECTORS_MERGE_ON_READ) is False
         )
 

@@ -4,44 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidelake.fileio import FileIO
 from tidelake.merge import SpillFiles
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.log.schema_log import SchemaLog
-from tidelake.metadata.paths import TablePaths
-from tidelake.options import Options
-from tidelake.telemetry import Env
-from tidelake.types import DataField, TableSchema
+from tidelake.metadata.table_state import TableState
+from tidelake.types import DataField
 
 __all__ = ["StoreContext"]
 
 
 @dataclass(frozen=True, slots=True)
-class StoreContext:
+class StoreContext(TableState):
     """One table as its writers see it. Picklable if its parts are.
 
     Parameters
     ----------
-    fileio : FileIO
-        The table's storage.
-    paths : TablePaths
-        Where its files are.
-    schema : TableSchema
-        The schema to write with.
-    options : Options
-        Its options.
-    env : Env
-        Clock and names.
     spill_dir : str or None
         A local directory for rows that do not fit the memory budget, made at the first use; None
         where there is none, then full buffers become data files.
     """
 
-    fileio: FileIO
-    paths: TablePaths
-    schema: TableSchema
-    options: Options
-    env: Env
     spill_dir: str | None = None
 
     def spill_files(self) -> SpillFiles:

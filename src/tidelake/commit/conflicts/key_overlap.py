@@ -226,14 +226,8 @@ class KeyOverlap:
     def _read(self, entry: ManifestEntry) -> Iterator[pa.RecordBatch]:
         """The key columns of a file, without empty batches."""
         context = self._context
-        reading = ReadContext(
-            context.fileio,
-            context.paths,
-            schema=context.schema,
-            options=context.options,
-            env=context.env,
-            schemas=self._schemas,
-        )
+        table = (context.fileio, context.paths, context.schema, context.options, context.env)
+        reading = ReadContext(*table, schemas=self._schemas)
         split = Split(0, entry.partition, entry.bucket, entry.total_buckets, (), raw=True)
         for batch in read_file(reading, split, entry.file, self._fields):
             if batch.num_rows:

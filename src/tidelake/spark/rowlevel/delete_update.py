@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 
@@ -279,7 +279,7 @@ def _rows_of(
     predicate: Predicate | None,
 ) -> DataFrame:
     """All columns of a primary-key table's rows that match; those that wait on level 0 too."""
-    context = replace(handle.read_context(), is_of_all_rows=True)
+    context = handle.read_context(all_rows=True)
     plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=predicate)
     scan = TableScan(context, plan, handle.schema.field_names, predicate)
     return frame_of(spark, scan, table=handle.identifier)

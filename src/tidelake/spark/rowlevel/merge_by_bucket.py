@@ -24,7 +24,7 @@ for every so many bytes of source rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -298,7 +298,7 @@ class _LookUp:
         """Rows of the source in, pairs out."""
         handle = in_task(self.handle)
         rows = RowsByKey(
-            replace(handle.read_context(), is_of_all_rows=True),
+            handle.read_context(all_rows=True),
             self.snapshot,
             manifests=handle.manifests,
             columns=self.columns,

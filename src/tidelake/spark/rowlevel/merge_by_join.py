@@ -25,7 +25,7 @@ condition may meet a row several times.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -218,7 +218,7 @@ class _Attempt:
         columns = self._columns_read()
         if shown.may_be_lost and merge.updates:
             columns = handle.schema.field_names
-        context = replace(handle.read_context(), is_of_all_rows=True)
+        context = handle.read_context(all_rows=True)
         plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=facts.predicate)
         scan = TableScan(context, plan, columns, facts.predicate)
         target = frame_of(self.spark, scan, table=handle.identifier)

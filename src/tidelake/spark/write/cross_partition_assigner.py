@@ -92,7 +92,7 @@ def moved_rows(
     count = tasks or tasks_count(frame)
     assigners = assigners_of(handle.options, count)
     snapshot = handle.snapshots.load(base_snapshot_id) if base_snapshot_id else None
-    context = replace(handle.read_context(), is_of_all_rows=True)
+    context = handle.read_context(all_rows=True)
     plan = plan_scan(context, snapshot, manifests=handle.manifests)
     numbers: dict[BucketId, int] = {}
     for split in plan.splits:

@@ -9,10 +9,11 @@ from tidelake.commit import CommitContext, Committer
 from tidelake.errors import NotFoundError
 from tidelake.fileio import FileIO
 from tidelake.metadata.log.schema_log import SchemaLog, check_same_table, dropped
-from tidelake.metadata.log.snapshot import Snapshot, SnapshotLog
+from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.log.tag import TagLog
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.table_state import TableState
 from tidelake.options import Options, check_supported
 from tidelake.options.column_options import options_for_older_schema
 from tidelake.scan import ReadContext
@@ -25,44 +26,27 @@ __all__ = ["TableHandle"]
 
 
 @dataclass(frozen=True, slots=True)
-class TableHandle:
-    """A table as it was opened.
+class TableHandle(TableState):
+    """A table as it was opened, with the newest schema of that time.
 
     Parameters
     ----------
     identifier : str
         ``"database.table"``.
-    fileio : FileIO
-        The storage.
-    paths : TablePaths
-        The table's paths.
-    schema : TableSchema
-        The newest schema when it was opened.
-    options : Options
-        The schema's options, with those of this use.
-    env : Env
-        Clock, ids, executor.
     manifests : ManifestCache
         Decoded manifests, shared by the tables of a catalog.
     """
 
     identifier: str
-    fileio: FileIO
-    paths: TablePaths
-    schema: TableSchema
-    options: Options
-    env: Env
     manifests: ManifestCache
 
     def __reduce__(self) -> tuple[object, ...]:
         # a cache stays where it is; the copy begins with an empty one
-        parts = (self.identifier, self.fileio, self.paths, self.schema, self.options, self.env)
-        return (_unpickled, parts)
+        return (_unpickled, (*self._state, self.identifier))
 
     @property
-    def snapshots(self) -> SnapshotLog:
-        """The table's snapshots."""
-        return SnapshotLog(self.fileio, self.paths)
+    def _state(self) -> tuple[FileIO, TablePaths, TableSchema, Options, Env]:
+        return (self.fileio, self.paths, self.schema, self.options, self.env)
 
     @property
     def tags(self) -> TagLog:
@@ -81,22 +65,19 @@ class TableHandle:
 
     def store_context(self) -> StoreContext:
         """What bucket writers need; each call names a spill directory of its own."""
-        return StoreContext(
-            fileio=self.fileio,
-            paths=self.paths,
-            schema=self.schema,
-            options=self.options,
-            env=self.env,
-            spill_dir=self.env.spill_directory(),
-        )
+        return StoreContext(*self._state, spill_dir=self.env.spill_directory())
 
-    def read_context(self, snapshot: Snapshot | None = None) -> ReadContext:
+    def read_context(
+        self, snapshot: Snapshot | None = None, *, all_rows: bool = False
+    ) -> ReadContext:
         """What reading needs.
 
         Parameters
         ----------
         snapshot : Snapshot, optional
             Read with this snapshot's schema (time travel); by default with the table's.
+        all_rows : bool
+            Read level 0 even where the table's reads leave it out.
 
         Raises
         ------
@@ -119,12 +100,12 @@ class TableHandle:
                     f" {snapshot.id} was written with; it has {sorted(schemas)}."
                 )
                 raise NotFoundError(message, kind="schema_not_found", table=self.identifier)
-            # its columns are those of then, its options those of now; but names are of then
-            then = schemas[snapshot.schema_id]
-            if then.id != self.schema.id:
-                texts = options_for_older_schema(options.raw, then.options)
+            # columns of the snapshot's schema, options of today that name columns as it does
+            schema = schemas[snapshot.schema_id]
+            if schema.id != self.schema.id:
+                texts = options_for_older_schema(options.raw, schema.options)
                 options = Options.parse(texts, table=self.identifier)
-            schema = replace(then, options=MappingProxyType(dict(options.raw)))
+            schema = replace(schema, options=MappingProxyType(dict(options.raw)))
         check_supported(
             options,
             table=self.identifier,
@@ -132,25 +113,12 @@ class TableHandle:
             action="read",
         )
         return ReadContext(
-            fileio=self.fileio,
-            paths=self.paths,
-            schema=schema,
-            options=options,
-            env=self.env,
-            schemas=schemas,
+            self.fileio, self.paths, schema, options, self.env, schemas=schemas, all_rows=all_rows
         )
 
     def commit_context(self) -> CommitContext:
         """What commits need."""
-        return CommitContext(
-            self.fileio,
-            self.paths,
-            schema=self.schema,
-            options=self.options,
-            env=self.env,
-            manifests=self.manifests,
-            table=self.identifier,
-        )
+        return CommitContext(*self._state, manifests=self.manifests, table=self.identifier)
 
     def committer(self) -> Committer:
         """What makes writes visible."""
@@ -163,12 +131,12 @@ class TableHandle:
 
 
 def _unpickled(
-    identifier: str,
     fileio: FileIO,
     paths: TablePaths,
     schema: TableSchema,
     options: Options,
     env: Env,
+    identifier: str,
 ) -> TableHandle:
     cache = ManifestCache(env.memory.manifest_cache_bytes)
-    return TableHandle(identifier, fileio, paths, schema, options, env, cache)
+    return TableHandle(fileio, paths, schema, options, env, identifier, cache)

@@ -18,7 +18,7 @@ the user's; that nothing is lost to another writer is its ``commit.strict-mode``
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def _rewrite(handle: TableHandle, partition: bytes) -> PartitionRewrite:
     static = None
     if handle.schema.partition_keys:
         static = exact_partition(handle.schema, handle.paths.partition_values(partition))
-    context = replace(handle.read_context(), is_of_all_rows=True)
+    context = handle.read_context(all_rows=True)
     plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=static)
     assert snapshot is not None, "a partition that is there is in a snapshot"
     scan = TableScan(context, plan, handle.schema.field_names, static)

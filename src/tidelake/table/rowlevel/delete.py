@@ -17,7 +17,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -223,7 +222,7 @@ def _is_true(predicate: Predicate) -> bool:
 def _rows(handle: TableHandle, predicate: Predicate | None) -> Iterator[pa.RecordBatch]:
     """All columns of the newest snapshot's rows that match; those that wait on level 0 too."""
     snapshot = handle.snapshots.latest()
-    context = replace(handle.read_context(), is_of_all_rows=True)
+    context = handle.read_context(all_rows=True)
     columns = handle.schema.field_names
     plan = plan_scan(
         context,

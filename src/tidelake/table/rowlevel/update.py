@@ -215,7 +215,7 @@ def _update_keyed(
         return WriteResult()
     check_none_wait(handle, snapshot)
     # rows that wait in level 0 are committed: an update of older ones would hide them
-    context = replace(handle.read_context(), is_of_all_rows=True)
+    context = handle.read_context(all_rows=True)
     plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=predicate)
     scan = TableScan(context, plan, handle.schema.field_names, predicate)
     shown = ShownRows(handle, assignments.columns)
@@ -326,7 +326,7 @@ def _upsert_once(
     if snapshot is not None:
         check_none_wait(handle, snapshot)
         finder = RowsByKey(
-            replace(handle.read_context(), is_of_all_rows=True),
+            handle.read_context(all_rows=True),
             snapshot,
             manifests=handle.manifests,
             columns=handle.schema.field_names,

@@ -637,7 +637,7 @@ def live_keys(
     """
     if live is None:
         return
-    context = replace(handle.read_context(), is_of_all_rows=True)
+    context = handle.read_context(all_rows=True)
     names = handle.schema.primary_keys
     parts: list[Predicate] = []
     for name in handle.schema.trimmed_primary_keys:

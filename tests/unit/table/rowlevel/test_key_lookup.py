@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -60,7 +59,7 @@ def finder(table, columns, predicate=None):
     handle = table.handle
     found = parse_filter(predicate)
     return RowsByKey(
-        replace(handle.read_context(), is_of_all_rows=True),
+        handle.read_context(all_rows=True),
         handle.snapshots.latest(),
         manifests=handle.manifests,
         columns=columns,

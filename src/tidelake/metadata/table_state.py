@@ -1,0 +1,44 @@
+"""One table as it was opened: the five values that reading, writing and committing share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidelake.fileio import FileIO
+from tidelake.metadata.log.snapshot import SnapshotLog
+from tidelake.metadata.paths import TablePaths
+from tidelake.options import Options
+from tidelake.telemetry import Env
+from tidelake.types import TableSchema
+
+__all__ = ["TableState"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """Where a table is and how it was opened. What each layer needs beside it, it adds.
+
+    Parameters
+    ----------
+    fileio : FileIO
+        The storage.
+    paths : TablePaths
+        The table's paths.
+    schema : TableSchema
+        The schema that it was opened with.
+    options : Options
+        The schema's options, with those of this use.
+    env : Env
+        Clock, randomness, ids, executor.
+    """
+
+    fileio: FileIO
+    paths: TablePaths
+    schema: TableSchema
+    options: Options
+    env: Env
+
+    @property
+    def snapshots(self) -> SnapshotLog:
+        """The table's snapshots."""
+        return SnapshotLog(self.fileio, self.paths)

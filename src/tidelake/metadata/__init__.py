@@ -14,6 +14,7 @@ from tidelake.metadata.data_file import (
 )
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot, SnapshotLog
+from tidelake.metadata.log.statistics import ColumnStatistics, TableStatistics
 from tidelake.metadata.log.tag import Tag, TagLog
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.live_set import delta_entries, live_entries, manifest_files
@@ -23,6 +24,7 @@ from tidelake.metadata.paths import TablePaths
 
 __all__ = [
     "BATCH_IDENTIFIER",
+    "ColumnStatistics",
     "CommitKind",
     "CommitMessage",
     "DataFileMeta",
@@ -37,6 +39,7 @@ __all__ = [
     "Snapshot",
     "SnapshotLog",
     "TablePaths",
+    "TableStatistics",
     "Tag",
     "TagLog",
     "delta_entries",

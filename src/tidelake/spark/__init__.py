@@ -7,5 +7,6 @@ format or of a merge stands here.
 from tidelake.spark.lake import Lake, attach
 from tidelake.spark.sessions.session import session
 from tidelake.spark.source.data_source import TidelakeSource
+from tidelake.spark.sql.merge_builder import MergeBuilder
 
-__all__ = ["Lake", "TidelakeSource", "attach", "session"]
+__all__ = ["Lake", "MergeBuilder", "TidelakeSource", "attach", "session"]

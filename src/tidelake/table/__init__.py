@@ -5,21 +5,27 @@ the rooms is a contract of import-linter; pyspark may not enter.
 """
 
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.jobs.purge import PurgeResult
+from tidelake.table.jobs.rollback import RollbackResult
 from tidelake.table.read.table_scan import TableScan
 from tidelake.table.system.row_views import RowView
 from tidelake.table.system.system_table import SystemTable
 from tidelake.table.table import Table
+from tidelake.table.version_methods import TagInfo
 from tidelake.table.write.table_writer import TableWriter
 from tidelake.table.write.write import WriteResult
 from tidelake.table.write.write_session import WriteSession
 
 __all__ = [
+    "PurgeResult",
+    "RollbackResult",
     "RowView",
     "SystemTable",
     "Table",
     "TableHandle",
     "TableScan",
     "TableWriter",
+    "TagInfo",
     "WriteResult",
     "WriteSession",
 ]

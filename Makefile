@@ -116,7 +116,7 @@ sim-compaction: setup ## compaction policies over made-up commits: levels, write
 
 ##@ Speed
 .PHONY: bench bench-small memory-small
-bench: setup ## the benchmarks at full size, as paired ratios, into docs/benchmarks.md
+bench: setup ## the benchmarks at full size, as paired ratios, into docs/internals/benchmarks-record.md
 	$(BIN)/python bench/run.py --size full --write
 
 bench-small: setup ## the kernel's, engines', indexes' and planning's benchmarks at small size: asserts the answers

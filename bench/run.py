@@ -3,7 +3,7 @@
 Usage: python bench/run.py [QUESTION ...] [--size small|full|huge] [--write]
 
 Only `scale` has the size huge. With --write the figures are kept in bench/figures.json, those of
-questions that were not asked as they were, and docs/benchmarks.md shows them.
+questions that were not asked as they were, and docs/internals/benchmarks-record.md shows them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 FIGURES = HERE / "figures.json"
-PAGE = HERE.parent / "docs" / "benchmarks.md"
+PAGE = HERE.parent / "docs" / "internals" / "benchmarks-record.md"
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 QUESTIONS = {
     "kernel": kernel.lines,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cli_page import cli_page
+from errors_page import errors_page
 from sql_page import sql_page
 
 from tidelake.maintenance import PROCEDURES, REFUSED, Parameter, Procedure
@@ -138,6 +139,7 @@ def _parameter_row(parameter: Parameter) -> tuple[str, ...]:
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "cli.md": cli_page,
+    "errors.md": errors_page,
     "options.md": options_page,
     "procedures.md": procedures_page,
     "sql-and-paimon.md": sql_page,

@@ -7,7 +7,7 @@ Usage: python scripts/reliability.py
 `sim` and `concurrent` take one seed with --seed (an exact replay) or a range by size, which begins
 at --from (to go on where an earlier run stopped: seeds know nothing of each other) and from which
 --minutes cuts off what is not done then; `soak` runs for --minutes if they are given. Figures are
-printed as one JSON line per check, so that they can be put into docs/reliability.md.
+printed as one JSON line per check, so that they can be put into docs/internals/proof.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A streaming lakehouse in Python on Spark, on Apache Paimon's own file format.
+"""A lakehouse in Python on Spark, in Apache Paimon's own file format.
 
 >>> import tempfile, pyarrow as pa, tidelake
 >>> catalog = tidelake.open(tempfile.mkdtemp())

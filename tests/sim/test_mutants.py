@@ -7,7 +7,7 @@ import pytest
 from proving import mutants
 from sizes import SIZE
 
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+PAGE = Path(__file__).parents[2] / "docs" / "internals" / "proof.md"
 
 
 @pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda m: m.name)

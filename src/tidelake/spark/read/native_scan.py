@@ -11,7 +11,7 @@
 3. The predicate is applied again by Spark, which pushes it into the row groups.
 
 Files have all their columns inside, those of the partition too; Spark's partition discovery does
-not run on explicit files with an explicit schema. Measured: `docs/spark.md`.
+not run on explicit files with an explicit schema. Measured: `docs/internals/on-spark.md`.
 """
 
 from __future__ import annotations

@@ -270,7 +270,7 @@ def test_the_figures_in_the_documents_are_true():
         f" ({wide} of 64 bits), {same} with `row-deduplicate`, {leaves} `write-only`;"
         f" {refused} of all {len(CELLS)} are refused"
     )
-    page = Path(__file__).parents[4] / "docs" / "reliability.md"
+    page = Path(__file__).parents[4] / "docs" / "internals" / "proof.md"
     assert said in page.read_text(encoding="utf-8")
 
 

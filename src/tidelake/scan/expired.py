@@ -1,4 +1,4 @@
-"""Says that a snapshot expired while it was read, where one of its files is gone."""
+"""The error of a read whose snapshot expired meanwhile: one of its files is missing."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from tidelake.errors import NotFoundError
 from tidelake.metadata.log.tag import TagLog
 from tidelake.scan.context import ReadContext
 
-__all__ = ["SNAPSHOT_EXPIRED", "told_if_expired"]
+__all__ = ["SNAPSHOT_EXPIRED", "names_expiry"]
 
 SNAPSHOT_EXPIRED = "snapshot_expired"
-"""The error's kind; whoever wants the newest snapshot may look for it again."""
+"""The kind of the error. A read of the newest snapshot is planned again for the next one."""
 
 
 @contextmanager
-def told_if_expired(context: ReadContext, snapshot_id: int) -> Iterator[None]:
-    """Turn the error for a file that is missing into one that says why, if expiry is why.
+def names_expiry(context: ReadContext, snapshot_id: int) -> Iterator[None]:
+    """Turn the error of a missing file into one that names the snapshot, if that has expired.
 
     Raises
     ------
     NotFoundError
-        A file is missing; of the kind :data:`SNAPSHOT_EXPIRED` where its snapshot is gone too.
+        A file is missing. The kind is :data:`SNAPSHOT_EXPIRED` if its snapshot is missing too.
     """
     try:
         yield
     except NotFoundError as error:
-        if error.kind != "file_not_found" or _is_kept(context, snapshot_id):
+        if error.kind != "file_not_found" or _still_has_files(context, snapshot_id):
             raise
         message = (
             f"Snapshot {snapshot_id} of table {context.paths.location} expired while it was read:"
@@ -37,8 +37,8 @@ def told_if_expired(context: ReadContext, snapshot_id: int) -> Iterator[None]:
         raise NotFoundError(message, kind=SNAPSHOT_EXPIRED, snapshot=snapshot_id) from error
 
 
-def _is_kept(context: ReadContext, snapshot_id: int) -> bool:
-    """Whether a snapshot is there, or its changelog or a tag of it: then the file was lost."""
+def _still_has_files(context: ReadContext, snapshot_id: int) -> bool:
+    """Whether the snapshot, its changelog or a tag of it is there: then the file was lost."""
     fileio, paths = context.fileio, context.paths
     if fileio.exists(paths.snapshot(snapshot_id)) or fileio.exists(paths.changelog(snapshot_id)):
         return True

@@ -44,7 +44,7 @@ from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.options import declared
 from tidelake.scan.context import ReadContext
 from tidelake.scan.deletions import live_deletions
-from tidelake.scan.expired import told_if_expired
+from tidelake.scan.expired import names_expiry
 from tidelake.scan.generate import (
     BucketFiles,
     PackRule,
@@ -186,62 +186,46 @@ def plan_scan(
     """
     if snapshot is None:
         return ScanPlan(None)
-    with told_if_expired(context, snapshot.id):
-        return _plan(
-            context, snapshot, manifests, predicate, limit, mode=mode, level=level, places=places
+    with names_expiry(context, snapshot.id):
+        parts = scan_filter(context.schema, predicate)
+        tally = Tally()
+        manifests_total = manifests_pruned = 0
+        if mode == "delta":
+            entries = delta_entries(context.fileio, context.paths, snapshot, manifests)
+            entries = entries.take(entries["kind"] == FileKind.ADD)
+            if parts.partition is not None:
+                entries = entries.take(in_partitions(context, entries, parts.partition))
+        else:
+            listed = manifest_files(context.fileio, context.paths, snapshot, manifests)
+            opened = [m for m in listed if manifest_may_hold(context, m, parts.partition)]
+            check_plan_fits(context, opened)
+            manifests_total, manifests_pruned = len(listed), len(listed) - len(opened)
+            entries = _live(context, snapshot, opened, parts.partition, manifests, tally)
+        if level is not None:
+            entries = entries.take(entries["level"] == level)
+        if places is not None:
+            entries = entries.take(_in_places(entries, places))
+        chosen = in_buckets_named(context, entries, parts, tally)
+        if mode == "delta":
+            splits = [_delta_split(context, bucket) for bucket in grouped(chosen, snapshot.id)]
+        else:
+            deletions = live_deletions(context, snapshot, manifests=manifests)
+            splits = _splits(context, chosen, snapshot.id, parts, tally, deletions)
+        exact = parts.rest is None
+        splits.sort(key=lambda s: not s.raw)
+        if limit is not None and exact and mode == "all":
+            splits = _limited(splits, limit, tally)
+        return ScanPlan(
+            snapshot_id=snapshot.id,
+            splits=tuple(splits),
+            files_total=entries.num_rows + tally.other_partitions_files,
+            bytes_total=int(entries["file_size_bytes"].sum()) + tally.other_partitions_bytes,
+            pruned_files=PrunedFiles(tally.pruned),
+            manifests_total=manifests_total,
+            manifests_pruned=manifests_pruned,
+            raw_rows_exact=exact,
+            unused_indexes=tally.unused_indexes,
         )
-
-
-def _plan(
-    context: ReadContext,
-    snapshot: Snapshot,
-    manifests: ManifestCache,
-    predicate: Predicate | None,
-    limit: int | None,
-    *,
-    mode: str,
-    level: int | None,
-    places: Collection[BucketId] | None,
-) -> ScanPlan:
-    parts = scan_filter(context.schema, predicate)
-    tally = Tally()
-    manifests_total = manifests_pruned = 0
-    if mode == "delta":
-        entries = delta_entries(context.fileio, context.paths, snapshot, manifests)
-        entries = entries.take(entries["kind"] == FileKind.ADD)
-        if parts.partition is not None:
-            entries = entries.take(in_partitions(context, entries, parts.partition))
-    else:
-        listed = manifest_files(context.fileio, context.paths, snapshot, manifests)
-        opened = [m for m in listed if manifest_may_hold(context, m, parts.partition)]
-        check_plan_fits(context, opened)
-        manifests_total, manifests_pruned = len(listed), len(listed) - len(opened)
-        entries = _live(context, snapshot, opened, parts.partition, manifests, tally)
-    if level is not None:
-        entries = entries.take(entries["level"] == level)
-    if places is not None:
-        entries = entries.take(_in_places(entries, places))
-    chosen = in_buckets_named(context, entries, parts, tally)
-    if mode == "delta":
-        splits = [_delta_split(context, bucket) for bucket in grouped(chosen, snapshot.id)]
-    else:
-        deletions = live_deletions(context, snapshot, manifests=manifests)
-        splits = _splits(context, chosen, snapshot.id, parts, tally, deletions)
-    exact = parts.rest is None
-    splits.sort(key=lambda s: not s.raw)
-    if limit is not None and exact and mode == "all":
-        splits = _limited(splits, limit, tally)
-    return ScanPlan(
-        snapshot_id=snapshot.id,
-        splits=tuple(splits),
-        files_total=entries.num_rows + tally.other_partitions_files,
-        bytes_total=int(entries["file_size_bytes"].sum()) + tally.other_partitions_bytes,
-        pruned_files=PrunedFiles(tally.pruned),
-        manifests_total=manifests_total,
-        manifests_pruned=manifests_pruned,
-        raw_rows_exact=exact,
-        unused_indexes=tally.unused_indexes,
-    )
 
 
 def _live(

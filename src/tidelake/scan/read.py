@@ -36,7 +36,7 @@ from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.deletion_file import read_deletions
 from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.scan.context import ReadContext
-from tidelake.scan.expired import told_if_expired
+from tidelake.scan.expired import names_expiry
 from tidelake.scan.pruning.prune import scan_filter
 from tidelake.scan.split import Run, Section, Split
 from tidelake.scan.system_columns import KnownColumns, known_system_columns
@@ -88,32 +88,21 @@ def read_split(
     -----
     Runs on executors. Thread-safe: no state is shared.
     """
-    with told_if_expired(context, split.snapshot_id):
-        yield from _rows(context, split, tuple(columns), predicate, keep_kinds=keep_kinds)
-
-
-def _rows(
-    context: ReadContext,
-    split: Split,
-    columns: tuple[str, ...],
-    predicate: Predicate | None,
-    *,
-    keep_kinds: bool,
-) -> Iterator[pa.RecordBatch]:
-    wanted = context.fields(columns)
-    if split.raw and not keep_kinds:
-        for file in split.files:
-            yield from _read_raw(context, split, file, wanted, predicate)
-        return
-    sections = split.sections
-    if split.raw:  # its files may lie on several levels; each is a run
-        sections = tuple((((file,),)) for file in split.files)
-    for section in sections:
-        for batch in _read_section(
-            context, split, section, wanted, predicate, keep_kinds=keep_kinds
-        ):
-            if batch.num_rows:
-                yield batch
+    wanted = context.fields(tuple(columns))
+    with names_expiry(context, split.snapshot_id):
+        if split.raw and not keep_kinds:
+            for file in split.files:
+                yield from _read_raw(context, split, file, wanted, predicate)
+            return
+        sections = split.sections
+        if split.raw:  # its files may lie on several levels; each is a run
+            sections = tuple(((file,),) for file in split.files)
+        for section in sections:
+            for batch in _read_section(
+                context, split, section, wanted, predicate, keep_kinds=keep_kinds
+            ):
+                if batch.num_rows:
+                    yield batch
 
 
 def read_changes(
@@ -143,7 +132,7 @@ def read_changes(
     fields = context.fields(tuple(columns))
     if context.schema.primary_keys:
         fields = (*fields, KIND_FIELD)
-    with told_if_expired(context, split.snapshot_id):
+    with names_expiry(context, split.snapshot_id):
         for file in split.files:
             yield from _read_raw(context, split, file, fields, predicate)
 
@@ -155,10 +144,8 @@ def _read_raw(
     wanted: tuple[DataField, ...],
     predicate: Predicate | None,
 ) -> Iterator[pa.RecordBatch]:
-    batch_bytes = context.env.memory.batch_bytes
-    for batch in _file_batches(context, split, file, wanted, predicate, batch_bytes=batch_bytes):
-        if batch.num_rows:
-            yield batch
+    deleted = deleted_rows(context, split, file)
+    return read_file(context, split, file, wanted, predicate=predicate, deleted=deleted)
 
 
 def _read_section(
@@ -184,8 +171,14 @@ def _read_section(
         def batches(batch_bytes: int) -> Iterator[pa.RecordBatch]:
             for file in run:
                 columns = KnownColumns(known, file)
-                for batch in _file_batches(
-                    context, split, file, fields, parts.below_merge, batch_bytes=batch_bytes
+                for batch in read_file(
+                    context,
+                    split,
+                    file,
+                    fields,
+                    predicate=parts.below_merge,
+                    deleted=deleted_rows(context, split, file),
+                    batch_bytes=batch_bytes,
                 ):
                     yield columns.added_to(batch)
 
@@ -215,26 +208,6 @@ def _read_section(
             mask = evaluate(parts.above_merge, batch.select([f.name for f in tested]), tested)
             rows = batch.filter(mask)
         yield rows.select(names)
-
-
-def _file_batches(
-    context: ReadContext,
-    split: Split,
-    file: DataFileMeta,
-    fields: Sequence[DataField],
-    predicate: Predicate | None,
-    *,
-    batch_bytes: int,
-) -> Iterator[pa.RecordBatch]:
-    return read_file(
-        context,
-        split,
-        file,
-        fields,
-        predicate=predicate,
-        deleted=deleted_rows(context, split, file),
-        batch_bytes=batch_bytes,
-    )
 
 
 def read_file(

@@ -12,18 +12,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelake.errors import NotFoundError, UnsupportedError
+from tidelake.errors import UnsupportedError
 from tidelake.fileio import FileIO
-from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.log.statistics import TableStatistics
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.options import Options, check_one_use, declared
-from tidelake.scan import SNAPSHOT_EXPIRED, ScanPlan, plan_scan
+from tidelake.scan import ScanPlan
 from tidelake.table.alter_methods import Alterations
 from tidelake.table.changelog.changelog_files import ChangesMode
 from tidelake.table.changelog.changelog_plan import planned_changes
 from tidelake.table.conversion.conversion_methods import Conversions
-from tidelake.table.handle.arguments import check_dict, check_location, column_names, row_limit
+from tidelake.table.handle.arguments import check_dict, check_location, row_limit
 from tidelake.table.handle.display import History, describe, describe_html
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.partition_spec import partitions_predicate
@@ -34,7 +33,8 @@ from tidelake.table.jobs.expiry import expire_after_compaction
 from tidelake.table.jobs.postpone_compaction import compact_postponed
 from tidelake.table.jobs.rescale import rescale_table, with_buckets
 from tidelake.table.read.explain import ScanExplanation
-from tidelake.table.read.table_scan import TableScan
+from tidelake.table.read.scan_request import ScanRequest
+from tidelake.table.read.table_scan import TableScan, scan_table
 from tidelake.table.row_methods import Modifications
 from tidelake.table.rowlevel.delete import drop_partitions, truncate
 from tidelake.table.rowlevel.update import upsert_columns
@@ -46,13 +46,9 @@ from tidelake.table.write.write import CommitIdentity, WriteResult, check_writab
 from tidelake.table.write.write_session import WriteSession
 from tidelake.types import DataField, TableSchema
 from tidelake.types.arrow import to_arrow_schema
-from tidelake.types.predicate import bind, parse_filter
 from tidelake.types.schema_change import SchemaChange
 
 __all__ = ["Table"]
-
-PLAN_TRIES = 3
-"""The newest snapshot may expire while it is planned, where the next one comes at once."""
 
 
 class Table(Conversions, Alterations, Modifications, Versions):
@@ -476,59 +472,8 @@ class Table(Conversions, Alterations, Modifications, Versions):
         InvalidInputError
             The filter or an argument is wrong.
         """
-        table = self if options is None else self.with_options(options)
-        return table._scan(columns, filter, limit, snapshot_id, timestamp, tag)[0]
-
-    def _scan(
-        self,
-        columns: Sequence[str] | None,
-        row_filter: object,
-        limit: int | None,
-        snapshot_id: int | None,
-        timestamp: Time | None,
-        tag: str | None,
-    ) -> tuple[TableScan, Snapshot | None]:
-        asked = not (snapshot_id is None and timestamp is None and tag is None)
-        travels = asked or bool(option_moment(self.options, table=self.identifier))
-        for _ in range(0 if travels else PLAN_TRIES - 1):
-            try:
-                return self._planned(columns, row_filter, limit, None, None, None, travels=False)
-            except NotFoundError as error:
-                if error.kind != SNAPSHOT_EXPIRED:
-                    raise  # else another became the newest, and that one expired already
-        return self._planned(
-            columns, row_filter, limit, snapshot_id, timestamp, tag, travels=travels
-        )
-
-    def _planned(
-        self,
-        columns: Sequence[str] | None,
-        row_filter: object,
-        limit: int | None,
-        snapshot_id: int | None,
-        timestamp: Time | None,
-        tag: str | None,
-        *,
-        travels: bool,
-    ) -> tuple[TableScan, Snapshot | None]:
-        limit = row_limit(limit, table=self.identifier)
-        snapshot = self._handle.time_travel.resolve(
-            snapshot_id=snapshot_id, timestamp=timestamp, tag=tag, default=self._handle.options
-        )
-        context = self._handle.read_context(snapshot if travels else None)
-        fields = context.schema.fields
-        names = column_names(columns, context.schema.field_names, table=self.identifier)
-        context.fields(names)  # refuses unknown columns
-        parsed = parse_filter(row_filter)
-        predicate = None if parsed is None else bind(parsed, fields)
-        plan = plan_scan(
-            context,
-            snapshot,
-            manifests=self._handle.manifests,
-            predicate=predicate,
-            limit=limit,
-        )
-        return TableScan(context, plan, names, predicate, limit), snapshot
+        request = ScanRequest(columns, filter, limit, snapshot_id, timestamp, tag)
+        return scan_table(self._for_call(options), request)
 
     def plan(self, **scan: Any) -> ScanPlan:
         """The splits of a read; arguments as of :meth:`scan`."""
@@ -544,10 +489,10 @@ class Table(Conversions, Alterations, Modifications, Versions):
 
     def _typed_rows(self, **scan: Any) -> tuple[pa.Table, Sequence[DataField], str]:
         planned = self.scan(**scan)
-        return planned.table(), planned.context.fields(planned.columns), self.identifier
+        return planned.table(), planned.rows.fields, self.identifier
 
     def count(self, **scan: Any) -> int:
-        """Number of rows; metadata tells it where it can. Arguments as of :meth:`scan`."""
+        """Number of rows; metadata gives it where it can. Arguments as of :meth:`scan`."""
         limit = row_limit(scan.pop("limit", None), table=self.identifier)
         total = self.scan(**scan).count()
         return total if limit is None else min(limit, total)
@@ -564,11 +509,11 @@ class Table(Conversions, Alterations, Modifications, Versions):
         options: Mapping[str, object] | None = None,
     ) -> ScanExplanation:
         """What a read would do; arguments as of :meth:`scan`. Nothing but metadata is read."""
-        table = self if options is None else self.with_options(options)
-        scan, snapshot = table._scan(columns, filter, limit, snapshot_id, timestamp, tag)
+        request = ScanRequest(columns, filter, limit, snapshot_id, timestamp, tag)
+        scan = scan_table(self._for_call(options), request)
         return ScanExplanation(
             table=self.identifier,
-            snapshot=snapshot,
+            snapshot=scan.snapshot,
             plan=scan.plan,
             columns=scan.columns,
             filter_text="none" if filter is None else str(filter),

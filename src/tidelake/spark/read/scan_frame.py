@@ -17,7 +17,6 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Protocol, TypeVar
 
@@ -31,7 +30,6 @@ from tidelake.scan import (
     ReadContext,
     Split,
     check_located,
-    read_split,
     split_from_bytes,
     split_to_bytes,
 )
@@ -41,13 +39,12 @@ from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.read.native_scan import native_frame
 from tidelake.spark.read.native_split import Halves, part
 from tidelake.spark.sessions.session import parallelism
-from tidelake.table.read.table_scan import TableScan
+from tidelake.table.read.table_scan import SplitRows, TableScan
 from tidelake.table.system.row_views import ViewScan
 from tidelake.types import DataField
-from tidelake.types.predicate import Predicate, columns_of
+from tidelake.types.predicate import columns_of
 
 __all__ = [
-    "SplitTask",
     "Weighed",
     "frame_of",
     "located_frame_of",
@@ -65,34 +62,6 @@ ROWS_PER_BATCH = 16_384
 """Rows that cross to the JVM at a time: a batch that fits the cache is read 10 % faster."""
 
 
-@dataclass(frozen=True, slots=True)
-class SplitTask:
-    """What one task needs beside its splits. Picklable.
-
-    Parameters
-    ----------
-    context : ReadContext
-        The table.
-    columns : tuple of str
-        The columns wanted.
-    predicate : Predicate, optional
-        Bound; all rows satisfy it.
-    """
-
-    context: ReadContext
-    columns: tuple[str, ...]
-    predicate: Predicate | None
-
-    @property
-    def fields(self) -> tuple[DataField, ...]:
-        """The columns wanted."""
-        return self.context.fields(self.columns)
-
-    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """The rows of a split."""
-        return read_split(self.context, split, columns=self.columns, predicate=self.predicate)
-
-
 class Weighed(Protocol):
     """What tasks are made of."""
 
@@ -103,24 +72,6 @@ class Weighed(Protocol):
 
 
 W = TypeVar("W", bound=Weighed)
-
-
-class RowsOfSplits(Protocol):
-    """What reads splits on executors: a table's rows, or those of a view of it. Picklable."""
-
-    @property
-    def context(self) -> ReadContext:
-        """The table."""
-        ...
-
-    @property
-    def fields(self) -> tuple[DataField, ...]:
-        """The columns wanted."""
-        ...
-
-    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """The rows of a split."""
-        ...
 
 
 def frame_of(spark: SparkSession, scan: TableScan, *, table: str, exact: bool = True) -> DataFrame:
@@ -173,7 +124,7 @@ def frame_of(spark: SparkSession, scan: TableScan, *, table: str, exact: bool = 
     if len(needed) > len(wanted):
         frames = [frame.select(*(quoted(c) for c in scan.columns)) for frame in frames]
     if halves.merged:
-        task = SplitTask(scan.context, scan.columns, scan.predicate)
+        task = scan.rows
         frames.append(_merged(spark, task, halves.merged, schema))
     if not frames:
         return spark.createDataFrame([], schema)
@@ -224,7 +175,7 @@ def view_frame_of(spark: SparkSession, scan: ViewScan, *, table: str) -> DataFra
 
 
 def _merged(
-    spark: SparkSession, task: RowsOfSplits, splits: Sequence[Split], schema: StructType
+    spark: SparkSession, task: SplitRows, splits: Sequence[Split], schema: StructType
 ) -> DataFrame:
     """Rows of splits that the kernel reads on the executors."""
     packed = packed_splits(spark, task.context, splits)
@@ -253,7 +204,7 @@ def _tasks_asked(spark: SparkSession, options: Options) -> int | None:
 
 
 def read_task(
-    task: RowsOfSplits, blobs: Sequence[Sequence[bytes]]
+    task: SplitRows, blobs: Sequence[Sequence[bytes]]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Give the function that runs on executors: numbers of tasks in, their rows out."""
 
@@ -270,7 +221,7 @@ def read_task(
 
 
 def split_batches(
-    task: RowsOfSplits, split: Split, fields: Sequence[DataField]
+    task: SplitRows, split: Split, fields: Sequence[DataField]
 ) -> Iterator[pa.RecordBatch]:
     """Rows of one split in Spark's Arrow types."""
     return spark_batches(task.read(split), fields)

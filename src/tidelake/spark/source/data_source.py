@@ -49,7 +49,7 @@ from tidelake.scan import split_from_bytes, split_to_bytes
 from tidelake.spark.expression.filter import from_spark_filters
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.changes_frame import ChangeTask, PartBytes
-from tidelake.spark.read.scan_frame import SplitTask, split_batches
+from tidelake.spark.read.scan_frame import split_batches
 from tidelake.spark.source.source_options import Place, ReadOptions, WriteOptions
 from tidelake.spark.write.write_frame import publish
 from tidelake.spark.write.write_task import WriteTask, write_batches
@@ -59,7 +59,7 @@ from tidelake.table.changelog.changelog_plan import moments_between, planned_cha
 from tidelake.table.changelog.changelog_protocols import PlannedChanges
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.read.table_scan import TableScan
+from tidelake.table.read.table_scan import TableRows, TableScan
 from tidelake.table.write.write import CommitIdentity, check_writable
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate, conjoin, parse_filter
@@ -180,7 +180,7 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
         self._columns = schema.names
         self._filters: list[Filter] = []
         self._scan: TableScan | None = None
-        self._task: SplitTask | None = None
+        self._task: TableRows | None = None
 
     @property
     def pushFilters(self) -> FilterTaker:
@@ -197,12 +197,11 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
             self._scan = _scan(table, self._options, self._filters, columns=self._columns)
         return self._scan
 
-    def __getstate__(self) -> SplitTask:
+    def __getstate__(self) -> TableRows:
         # Spark ships the reader before it asks for the partitions, so the plan is made here
-        scan = self._planned()
-        return SplitTask(scan.context, scan.columns, scan.predicate)
+        return self._planned().rows
 
-    def __setstate__(self, task: SplitTask) -> None:
+    def __setstate__(self, task: TableRows) -> None:
         self._task = task
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:

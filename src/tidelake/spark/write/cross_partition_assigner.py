@@ -36,7 +36,7 @@ from tidelake.options import declared
 from tidelake.scan import ReadContext, plan_scan, split_from_bytes, split_to_bytes
 from tidelake.spark.expression.expression import mapped, quoted
 from tidelake.spark.expression.types import spark_arrow_schema, spark_schema, to_spark_arrow
-from tidelake.spark.read.scan_frame import SplitTask, packed_splits, split_batches
+from tidelake.spark.read.scan_frame import packed_splits, split_batches
 from tidelake.spark.write.attempt_guard import OWN_FIELDS, with_notes
 from tidelake.spark.write.clustering import TASK_COLUMN, key_hash, tasks_count
 from tidelake.spark.write.dynamic_bucket_assigner import assigners_of, clustered_by_bucket
@@ -49,6 +49,7 @@ from tidelake.table.bucketing.cross_partition_assigner import (
 from tidelake.table.bucketing.dynamic_buckets import fill_of
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN, with_row_kinds
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.read.table_scan import TableRows
 from tidelake.table.write.bucket_state import LiveState
 from tidelake.table.write.row_kind_filter import KindRules
 from tidelake.table.write.write import partial_overwrite_error
@@ -157,12 +158,12 @@ def _live_keys(
     schema: st.StructType,
 ) -> DataFrame:
     """The keys of all live rows, each with the number of its place."""
-    read = _read_keys(SplitTask(context, tuple(keys), None), blobs)
+    read = _read_keys(TableRows(context, tuple(keys)), blobs)
     return spark.range(0, len(blobs), 1, len(blobs)).mapInArrow(read, schema)
 
 
 def _read_keys(
-    task: SplitTask, blobs: Sequence[Sequence[tuple[int, bytes]]]
+    task: TableRows, blobs: Sequence[Sequence[tuple[int, bytes]]]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         fields = task.fields

@@ -1,21 +1,97 @@
-"""One read of a table: what was planned, and the rows of it as a stream.
+"""One read of a table: the plan, and its rows as a stream.
 
-Rows come split by split. A limit stops the stream; batches are cut to it.
+Rows come split by split. A limit stops the stream; the last batch is cut to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import pyarrow as pa
 
-from tidelake.scan import ReadContext, ScanPlan, Split, read_split
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.scan import ReadContext, ScanPlan, Split, plan_scan, read_split
+from tidelake.table.handle.arguments import column_names, row_limit
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.read.scan_request import ScanRequest
 from tidelake.telemetry import ProcessMark, check_wanted
+from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema
-from tidelake.types.predicate import Predicate
+from tidelake.types.predicate import Predicate, bind, parse_filter
 
-__all__ = ["TableScan"]
+__all__ = ["SplitRows", "TableRows", "TableScan", "scan_table", "stream"]
+
+
+class SplitRows(Protocol):
+    """Reads splits: a table's rows, or those of a view of it. Picklable, for executors."""
+
+    @property
+    def context(self) -> ReadContext:
+        """The table."""
+        ...
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns wanted."""
+        ...
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The rows of a split."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """Reads a table's rows, split by split. Picklable.
+
+    Parameters
+    ----------
+    context : ReadContext
+        The table.
+    columns : tuple of str
+        The columns wanted.
+    predicate : Predicate, optional
+        Bound; all rows satisfy it.
+    """
+
+    context: ReadContext
+    columns: tuple[str, ...]
+    predicate: Predicate | None = None
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns wanted."""
+        return self.context.fields(self.columns)
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The rows of a split."""
+        return read_split(self.context, split, columns=self.columns, predicate=self.predicate)
+
+
+def stream(rows: SplitRows, splits: Sequence[Split], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """The rows of splits one after the other, at most `limit` of them.
+
+    Raises
+    ------
+    ClosedError
+        This is a forked child, and the parent began to read: both would move in one open file.
+    """
+    mark, left = ProcessMark(), limit
+    if left == 0:
+        return
+    for split in splits:
+        for batch in rows.read(split):
+            check_wanted()
+            if left is None:
+                yield batch
+            else:
+                yield batch.slice(0, left)
+                left -= min(left, batch.num_rows)
+                if left == 0:
+                    return
+            mark.check(f"This reader of {rows.context.paths.location}")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -34,6 +110,8 @@ class TableScan:
         Bound; all rows satisfy it.
     limit : int, optional
         The most rows wanted.
+    snapshot : Snapshot, optional
+        What is read.
     """
 
     context: ReadContext
@@ -41,6 +119,7 @@ class TableScan:
     columns: tuple[str, ...]
     predicate: Predicate | None = None
     limit: int | None = None
+    snapshot: Snapshot | None = None
 
     def __repr__(self) -> str:
         wanted = "" if self.limit is None else f", at most {self.limit} rows"
@@ -51,9 +130,14 @@ class TableScan:
         )
 
     @property
+    def rows(self) -> TableRows:
+        """What reads the splits."""
+        return TableRows(self.context, self.columns, self.predicate)
+
+    @property
     def schema(self) -> pa.Schema:
         """The rows' Arrow schema."""
-        return to_arrow_schema(self.context.fields(self.columns))
+        return to_arrow_schema(self.rows.fields)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, split by split.
@@ -63,19 +147,7 @@ class TableScan:
         ClosedError
             This is a forked child, and the parent began to read: both would move in one open file.
         """
-        mark, left = ProcessMark(), self.limit
-        if left == 0:
-            return
-        for split in self.plan.splits:
-            for batch in self._read(split):
-                if left is None:
-                    yield batch
-                else:
-                    yield batch.slice(0, left)
-                    left -= min(left, batch.num_rows)
-                    if left == 0:
-                        return
-                mark.check(f"This reader of {self.context.paths.location}")
+        return stream(self.rows, self.plan.splits, self.limit)
 
     def reader(self) -> pa.RecordBatchReader:
         """The rows as a reader; files are opened as the reader advances."""
@@ -89,9 +161,9 @@ class TableScan:
         return pa.Table.from_batches([b for part in parts for b in part], schema=self.schema)
 
     def count(self) -> int:
-        """Number of rows; of raw splits without a row predicate the metadata tells it.
+        """Number of rows; metadata gives it for raw splits without a predicate on rows.
 
-        What their deletion vectors name is counted there too, by all but the oldest writers.
+        That holds with deletion vectors too, but for those of the oldest writers.
         """
         exact = self.plan.raw_rows_exact
         total = 0
@@ -109,8 +181,24 @@ class TableScan:
         return sum(batch.num_rows for batch in replace(self, columns=())._read(split))
 
     def _read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        for batch in read_split(
-            self.context, split, columns=self.columns, predicate=self.predicate
-        ):
+        for batch in self.rows.read(split):
             check_wanted()
             yield batch
+
+
+def scan_table(handle: TableHandle, request: ScanRequest) -> TableScan:
+    """Plan a read of a table; see :meth:`tidelake.Table.scan`."""
+    limit = row_limit(request.limit, table=handle.identifier)
+
+    def plan(context: ReadContext, snapshot: Snapshot | None) -> TableScan:
+        fields = context.schema.fields
+        names = column_names(request.columns, context.schema.field_names, table=handle.identifier)
+        context.fields(names)  # refuses unknown columns
+        parsed = parse_filter(request.filter)
+        predicate = None if parsed is None else bind(parsed, fields)
+        planned = plan_scan(
+            context, snapshot, manifests=handle.manifests, predicate=predicate, limit=limit
+        )
+        return TableScan(context, planned, names, predicate, limit, snapshot)
+
+    return request.planned(handle, plan)

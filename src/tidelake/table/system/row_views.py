@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import NotFoundError, near_names
+from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import levels_count
 from tidelake.scan import ReadContext, ScanPlan, Split, plan_scan, read_split
 from tidelake.table.changelog.changelog_files import ChangesMode
@@ -30,7 +31,9 @@ from tidelake.table.changelog.changelog_plan import changes_between
 from tidelake.table.conversion.inputs import row_kind_names
 from tidelake.table.handle.arguments import column_names, row_limit
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.handle.time_travel import Moment, Time, option_moment
+from tidelake.table.handle.time_travel import Moment, Time
+from tidelake.table.read.scan_request import ScanRequest
+from tidelake.table.read.table_scan import stream
 from tidelake.table.system.system_table import AUDIT_LOG, BINLOG, READ_OPTIMIZED, MetadataTable
 from tidelake.types import DataField, DataType, RowKind, TypeRoot, parse_type
 from tidelake.types.arrow import to_arrow_schema
@@ -215,14 +218,7 @@ class ViewScan:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, split by split."""
-        left = self.limit
-        for split in self.plan.splits:
-            for batch in self.rows.read(split):
-                if left is not None and batch.num_rows >= left:
-                    yield batch.slice(0, left)
-                    return
-                left = None if left is None else left - batch.num_rows
-                yield batch
+        return stream(self.rows, self.plan.splits, self.limit)
 
     def reader(self) -> pa.RecordBatchReader:
         """The rows as a stream."""
@@ -277,22 +273,21 @@ class RowView(MetadataTable):
         """
         handle = self.handle
         limit = row_limit(limit, table=self.identifier)
-        snapshot = handle.time_travel.resolve(
-            snapshot_id=snapshot_id, timestamp=timestamp, tag=tag, default=handle.options
-        )
-        asked = not (snapshot_id is None and timestamp is None and tag is None)
-        travels = asked or bool(option_moment(handle.options, table=handle.identifier))
-        context = handle.read_context(snapshot if travels else None)
-        rows = ViewRows.of(handle, context, self.name, columns, filter)
-        last = self.name == READ_OPTIMIZED and bool(context.schema.primary_keys)
-        plan = plan_scan(
-            context,
-            snapshot,
-            manifests=handle.manifests,
-            predicate=rows.below,
-            level=levels_count(context.options) - 1 if last else None,
-        )
-        return ViewScan(rows, plan, limit)
+
+        def plan(context: ReadContext, snapshot: Snapshot | None) -> ViewScan:
+            rows = ViewRows.of(handle, context, self.name, columns, filter)
+            last = self.name == READ_OPTIMIZED and bool(context.schema.primary_keys)
+            planned = plan_scan(
+                context,
+                snapshot,
+                manifests=handle.manifests,
+                predicate=rows.below,
+                level=levels_count(context.options) - 1 if last else None,
+            )
+            return ViewScan(rows, planned, limit)
+
+        request = ScanRequest(columns, filter, limit, snapshot_id, timestamp, tag)
+        return request.planned(handle, plan)
 
     def to_arrow(self, **scan: Any) -> pa.Table:
         """The rows as an Arrow table; arguments as of :meth:`scan`."""

@@ -7,6 +7,7 @@ import pytest
 
 import tidelake
 from tidelake import NotFoundError, UnsupportedError
+from tidelake.table.handle.time_travel import TimeTravel
 
 SCHEMA = pa.schema(
     [pa.field("k", pa.int64(), nullable=False), ("v", pa.int64()), ("l", pa.list_(pa.int32()))]
@@ -147,3 +148,26 @@ def test_views_of_an_append_table_are_its_rows(make):
 
 def test_a_view_shows_what_it_is_without_being_read(table):
     assert repr(table.system_table("audit_log")) == "View db.t$audit_log of rowkind, k, v, l"
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [("", [(7,)]), ("$audit_log", [("+I", 7)]), ("$binlog", [("+I", [7])]), ("$ro", [])],
+)
+def test_a_read_plans_again_where_the_newest_snapshot_expires_meanwhile(
+    table, tmp_path, monkeypatch, name, rows
+):
+    resolve, planned = TimeTravel.resolve, []
+
+    def resolve_and_expire(self, **asked):
+        planned.append(resolve(self, **asked))
+        if len(planned) == 1:
+            table.write([{"k": 7, "v": 70, "l": []}], mode="overwrite")
+            table.expire_snapshots(retain_min=1, retain_max=1)
+        return planned[-1]
+
+    monkeypatch.setattr(TimeTravel, "resolve", resolve_and_expire)
+    opened = tidelake.open(tmp_path).table(f"db.t{name}")  # no manifest is decoded yet
+    columns = ["rowkind", "k"] if rows and len(rows[0]) > 1 else ["k"]
+    assert rows_of(opened.to_arrow(columns=columns)) == rows
+    assert (planned[0].id, planned[-1].id) == (2, 3)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tidelake.codec.roaring import decode, encode_one
+from tidelake.codec.roaring import union
 from tidelake.errors import CorruptError, InvalidInputError
 from tidelake.merge.layout import Action, Actions, Layout
 
@@ -49,11 +49,10 @@ def bitmap_union(layout: Layout, actions: Actions, column: pa.Array, *, name: st
 
 def _united(bitmaps: list[bytes], name: str) -> bytes:
     try:
-        numbers = np.unique(np.concatenate([decode(bitmap)[0] for bitmap in bitmaps]))
+        return union(bitmaps)
     except CorruptError as error:
         message = (
             f"Column '{name}' is aggregated by 'rbm32', and a value is no roaring bitmap:"
             f" {error.message} Write bitmaps in the portable format of RoaringBitmap."
         )
         raise InvalidInputError(message, kind="aggregate_value", column=name) from error
-    return encode_one(numbers)

@@ -192,7 +192,7 @@ def check_changelog(table) -> None:
     state: dict = {}
     log = table.handle.snapshots
     newest = table.latest_snapshot_id or 0
-    told = [number for number in range(1, newest + 1) if log.is_told(number)]
+    told = [number for number in range(1, newest + 1) if log.is_kept(number)]
     if told != list(range(newest - len(told) + 1, newest + 1)):
         raise FaultViolation(f"the changelogs there are, {told}, have gaps before {newest}")
     if told and told[0] > 1:
@@ -208,7 +208,7 @@ def check_changelog(table) -> None:
         else:
             state = replay(state, changes)
         if producer == "lookup" and not (
-            log.load_told(snapshot_id).commit_kind == "COMPACT"
+            log.load_or_changelog(snapshot_id).commit_kind == "COMPACT"
             and _all_looked_up(table, snapshot_id)
         ):
             continue

@@ -68,7 +68,7 @@ def test_causes_of_ours_are_left_out_and_stay_with_the_error(table, shell):
     assert shown.__context__ is None
     assert caught.value.__cause__ is not None
     assert modules(frames) == [__name__]
-    assert "tidelake.metadata.log.snapshot" in modules(caught.value.__cause__.__traceback__)
+    assert "tidelake.metadata.log.snapshot_log" in modules(caught.value.__cause__.__traceback__)
 
 
 def test_functions_of_the_caller_that_we_call_are_shown(table, shell):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidelake.metadata.log.snapshot import Snapshot, SnapshotLog
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.live_set import delta_entries
 from tidelake.metadata.manifest.manifest_cache import ManifestCache

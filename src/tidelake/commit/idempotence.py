@@ -18,7 +18,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot, SnapshotLog
+from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
+from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.telemetry import Executor
 
 __all__ = ["OwnCommits", "last_commit"]

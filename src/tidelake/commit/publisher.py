@@ -74,7 +74,8 @@ from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.index.index_manifest import index_entries
 from tidelake.metadata.index_entry import DELETION_VECTORS, HASH, IndexEntry
 from tidelake.metadata.log.schema_log import SchemaLog, dropped
-from tidelake.metadata.log.snapshot import CommitKind, Snapshot, SnapshotLog
+from tidelake.metadata.log.snapshot import CommitKind, Snapshot
+from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.metadata.manifest.live_set import live_entries, manifest_files
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.manifest.manifest_list import ManifestFile

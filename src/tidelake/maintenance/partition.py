@@ -10,7 +10,7 @@ from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.maintenance.answers import DONE, MESSAGE
 from tidelake.maintenance.partition_text import partitions_of
 from tidelake.maintenance.procedure import Call, ParameterType, Procedure, required
-from tidelake.metadata.log.snapshot import parse_json
+from tidelake.metadata.log.json_file import parse_json
 from tidelake.options import declared
 from tidelake.types.values import to_storage
 

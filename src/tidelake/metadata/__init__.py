@@ -13,7 +13,8 @@ from tidelake.metadata.data_file import (
     SimpleStats,
 )
 from tidelake.metadata.log.schema_log import SchemaLog
-from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot, SnapshotLog
+from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
+from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.metadata.log.statistics import ColumnStatistics, TableStatistics
 from tidelake.metadata.log.tag import Tag, TagLog
 from tidelake.metadata.manifest.entry_table import EntryTable

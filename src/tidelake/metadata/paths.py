@@ -25,7 +25,7 @@ from tidelake.metadata.partition_name import escape_name, partition_text
 from tidelake.options import Options, declared
 from tidelake.types import DataType, TableSchema
 
-__all__ = ["POSTPONE_BUCKET", "TablePaths"]
+__all__ = ["POSTPONE_BUCKET", "TablePaths", "numbered"]
 
 NAME_BYTES_MAX = 255
 POSTPONE_BUCKET = -2
@@ -257,3 +257,15 @@ def _plain_name(name: str) -> str:
         )
         raise CorruptError(message, kind="file_name", file=name[:NAME_BYTES_MAX])
     return name
+
+
+def numbered(name: str, prefix: str) -> int | None:
+    """The number in a name like ``snapshot-12``; None for other names.
+
+    Examples
+    --------
+    >>> numbered("snapshot-12", "snapshot-"), numbered(".snapshot-12.tmp", "snapshot-")
+    (12, None)
+    """
+    digits = name.removeprefix(prefix)
+    return int(digits) if digits != name and digits.isascii() and digits.isdigit() else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidelake.fileio import FileIO
-from tidelake.metadata.log.snapshot import SnapshotLog
+from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options
 from tidelake.telemetry import Env

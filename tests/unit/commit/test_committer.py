@@ -14,6 +14,7 @@ from unit.commit.commit_world import (
     keyed,
     message,
 )
+from unit.metadata.made import publish
 
 from tidelake.errors import (
     ConflictError,
@@ -420,7 +421,7 @@ def test_watermark_statistics_and_row_ids_are_taken_over():
         "nextRowId": 40,
         "properties": {"once": "1"},
     }
-    assert world.log.publish(Snapshot.from_document(document, path="x"))
+    assert publish(world.log, Snapshot.from_document(document, path="x"))
     (third,) = world.committer(2).commit([message("b")], user="u", identifier=2)
     assert (third.watermark, third.statistics, third.next_row_id) == (17, "stat-1", 40)
     assert third.properties is None
@@ -451,7 +452,7 @@ def test_a_base_without_a_record_count_is_counted():
     world = World()
     (first,) = world.committer(1).commit([message("a")], user="u", identifier=1)
     document = first.to_document() | {"id": 2, "totalRecordCount": None}
-    world.log.publish(Snapshot.from_document(document, path="x"))
+    publish(world.log, Snapshot.from_document(document, path="x"))
     document = {k: v for k, v in document.items() if k != "totalRecordCount"}
     (third,) = world.committer(2).commit([message("b", place=(EMPTY_ROW, 1))], user="v")
     assert third.total_record_count == 20
@@ -493,7 +494,7 @@ def test_a_table_with_deletion_vectors_is_refused():
     write_index_manifest(world.fileio, world.paths, "index-manifest-1", entries)
     (first,) = world.committer(1).commit([message("a")], user="u", identifier=1)
     document = first.to_document() | {"id": 2, "indexManifest": "index-manifest-1"}
-    world.log.publish(Snapshot.from_document(document, path="x"))
+    publish(world.log, Snapshot.from_document(document, path="x"))
     before = world.manifest_files()
     with pytest.raises(UnsupportedError, match="DELETION_VECTORS"):
         world.committer(2).commit([message("b")], user="u", identifier=2)

@@ -7,12 +7,14 @@ from hypothesis import HealthCheck, settings
 from tidelake.codec.binary_row import serialize_row
 from tidelake.fileio import LocalFileIO, MemoryFileIO
 from tidelake.metadata import (
+    CommitKind,
     DataFileMeta,
     EntryTable,
     FileKind,
     ManifestEntry,
     SchemaLog,
     SimpleStats,
+    Snapshot,
     SnapshotLog,
     TablePaths,
 )
@@ -99,3 +101,31 @@ def written(count=3):
     fileio = MemoryFileIO()
     file = write_manifest(fileio, PATHS, "m", [added(f"f{i}") for i in range(count)], schema_id=0)
     return fileio, PATHS.manifest("m"), file
+
+
+def snapshot(snapshot_id=1, **changes):
+    fields = {
+        "id": snapshot_id,
+        "schema_id": 0,
+        "base_manifest_list": "manifest-list-0c5fb3f6-7d1c-4f0e-9f1d-1f7f3c5b8a01-0",
+        "delta_manifest_list": "manifest-list-0c5fb3f6-7d1c-4f0e-9f1d-1f7f3c5b8a01-1",
+        "commit_user": "loader",
+        "commit_identifier": 7,
+        "commit_kind": CommitKind.APPEND,
+        "time_ms": 1_700_000_000_000 + snapshot_id * 1000,
+        "base_manifest_list_size_bytes": 884,
+        "delta_manifest_list_size_bytes": 1042,
+        "total_record_count": 4,
+        "delta_record_count": 4,
+        "changelog_record_count": 0,
+        "next_row_id": 0,
+    }
+    return Snapshot(**(fields | changes))
+
+
+def publish(log, made):
+    """Put a snapshot and move the hints, as a commit does; False if its id is taken."""
+    if not log.put(made):
+        return False
+    log.write_hints(made.id)
+    return True

@@ -162,7 +162,7 @@ class _Expiry:
         data = self.holders.keep_data(removed_by(context, changelog), number)
         metadata = set(manifests_and_lists(context, changelog, is_dying=True))
         try:
-            after = context.log.load_told(number + 1)
+            after = context.log.load_or_changelog(number + 1)
             metadata.difference_update(metadata_files(context, after, is_dying=True))
         except NotFoundError:
             pass

@@ -35,6 +35,6 @@ def held_id(context: CommitContext) -> int | None:
 def time_of(context: CommitContext, snapshot_id: int) -> int | None:
     """When a snapshot, or one whose changelog is kept, was committed; None where it is gone."""
     try:
-        return context.log.load_told(snapshot_id).time_ms
+        return context.log.load_or_changelog(snapshot_id).time_ms
     except NotFoundError:
         return None

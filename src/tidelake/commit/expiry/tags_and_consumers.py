@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 from tidelake.commit.context import CommitContext
 from tidelake.commit.expiry.referenced_files import metadata_files
 from tidelake.errors import NotFoundError, StorageError
-from tidelake.metadata.log.snapshot import Snapshot, numbered
+from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.log.tag import Tag, TagLog
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.live_set import live_entries
+from tidelake.metadata.paths import numbered
 
 __all__ = ["Holders"]
 

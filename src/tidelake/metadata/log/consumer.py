@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tidelake.errors import CorruptError, NotFoundError
 from tidelake.fileio import FileIO
-from tidelake.metadata.log.snapshot import parse_json
+from tidelake.metadata.log.json_file import parse_json
 from tidelake.metadata.paths import TablePaths
 
 __all__ = ["CONSUMER_PREFIX", "next_snapshot_ids"]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from tidelake.errors import CorruptError, NotFoundError, StorageError
 from tidelake.fileio import FileIO, OpenDirectory
-from tidelake.metadata.log.snapshot import HINT_BYTES_MAX, Snapshot, numbered
-from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.log.snapshot_log import HINT_BYTES_MAX
+from tidelake.metadata.paths import TablePaths, numbered
 
 __all__ = ["CHANGELOG_PREFIX", "KeptChangelogs"]
 

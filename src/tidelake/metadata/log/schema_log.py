@@ -13,8 +13,7 @@ from collections.abc import Iterable
 
 from tidelake.errors import CorruptError, NotFoundError
 from tidelake.fileio import FileIO, OpenDirectory
-from tidelake.metadata.log.snapshot import numbered
-from tidelake.metadata.paths import TablePaths
+from tidelake.metadata.paths import TablePaths, numbered
 from tidelake.types import TableSchema
 
 __all__ = ["SchemaLog", "check_same_table", "dropped"]

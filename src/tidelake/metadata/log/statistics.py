@@ -14,7 +14,7 @@ from typing import Any
 
 from tidelake.errors import CorruptError
 from tidelake.fileio import FileIO
-from tidelake.metadata.log.snapshot import parse_json
+from tidelake.metadata.log.json_file import parse_json
 from tidelake.metadata.paths import TablePaths
 
 __all__ = ["ColumnStatistics", "TableStatistics", "java_json", "read_statistics"]

@@ -24,7 +24,8 @@ from tidelake.errors import (
 )
 from tidelake.fileio import FileIO, OpenDirectory
 from tidelake.fileio.name import validate_name
-from tidelake.metadata.log.snapshot import Snapshot, parse_json
+from tidelake.metadata.log.json_file import parse_json
+from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import Clock
 from tidelake.types.json_checksum import with_checksum

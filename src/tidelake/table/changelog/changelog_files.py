@@ -201,7 +201,7 @@ def telling_snapshots(
         A changelog is wanted, and the table writes none and has none.
     """
     log = handle.snapshots
-    found = [log.load_told(number) for number in range(start_id + 1, end_id + 1)]
+    found = [log.load_or_changelog(number) for number in range(start_id + 1, end_id + 1)]
     if not of_changelog:
         return tuple(s for s in found if s.commit_kind is CommitKind.APPEND)
     logged = [s for s in found if s.changelog_manifest_list is not None]

@@ -138,7 +138,7 @@ def _told_id(handle: TableHandle, moment: Moment, *, is_start: bool = False) -> 
     """
     number = whole_number(moment)
     if number is not None and number > 0:
-        told = handle.snapshots.is_told
+        told = handle.snapshots.is_kept
         if told(number) or (is_start and told(number + 1)):
             return number
     return _id_of(_before(handle, moment) if is_start else handle.time_travel.at(moment))

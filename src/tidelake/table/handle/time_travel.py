@@ -14,7 +14,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from tidelake.errors import InvalidInputError, NotFoundError, near_names, shortened
-from tidelake.metadata.log.snapshot import Snapshot, SnapshotLog
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.metadata.log.tag import TagLog
 from tidelake.options import Option, Options, declared
 from tidelake.table.handle.arguments import whole_number

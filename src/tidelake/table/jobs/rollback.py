@@ -39,7 +39,8 @@ from tidelake.errors import (
 )
 from tidelake.fileio import OpenDirectory
 from tidelake.metadata.log.schema_log import dropped
-from tidelake.metadata.log.snapshot import Snapshot, numbered
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.paths import numbered
 from tidelake.table.handle.handle import TableHandle
 
 __all__ = ["RollbackResult", "roll_back"]

@@ -10,6 +10,7 @@ from unit.commit.commit_world import (
     partition,
     partitioned_world,
 )
+from unit.metadata.made import publish
 
 from tidelake.metadata import ManifestCache, Snapshot
 from tidelake.metadata.manifest.live_set import manifest_files
@@ -45,6 +46,6 @@ def test_manifests_that_do_not_say_their_buckets_are_read():
         "deltaManifestList": name,
         "deltaManifestListSize": size,
     }
-    world.log.publish(Snapshot.from_document(document, path="x"))
+    publish(world.log, Snapshot.from_document(document, path="x"))
     found = world.committer(2).live_files(world.log.latest(), bucket=1)
     assert found["file_name"].to_pylist() == ["a"]

@@ -27,7 +27,7 @@ from tidelake.metadata.index.deletion_vector import (
 )
 from tidelake.metadata.index.index_manifest import read_index_manifest
 from tidelake.metadata.index_entry import DELETION_VECTORS, HASH, IndexEntry, IndexFile
-from tidelake.metadata.log.snapshot import SnapshotLog
+from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.metadata.manifest.live_set import live_entries
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 

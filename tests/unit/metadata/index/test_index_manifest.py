@@ -23,7 +23,7 @@ from tidelake.metadata.index.index_manifest import (
     write_index_manifest,
 )
 from tidelake.metadata.index_entry import DELETION_VECTORS, HASH, IndexEntry, IndexFile
-from tidelake.metadata.log.snapshot import SnapshotLog
+from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.types import parse_type
 
 GOLDEN = Path(__file__).parents[3] / "golden"

@@ -1,0 +1,406 @@
+"""The snapshots of a table: which ones there are, the newest and the oldest, and the hints.
+
+1. Ids begin at 1 and have no gaps between the oldest that is kept and the newest. A snapshot file
+   is created by put-if-absent and never changed.
+2. The files LATEST and EARLIEST hold an id as text. They save a listing and never decide. A reader
+   believes LATEST if its snapshot is there and the next one is not, EARLIEST if its snapshot is
+   there. A hint that is missing, behind, ahead or garbage costs a listing.
+3. A listing may be old (object stores): the ids after the largest one found are tried.
+4. A hint is written after its snapshot, by a slow writer perhaps long after, when others may have
+   rolled the table back. So the writer of LATEST checks that the snapshot still exists; if it does
+   not, the hint names the newest that does. A rollback moves the hint before it removes snapshots
+   and once more after it, so the last of the two always mends it. The next commit or rollback mends
+   a hint that a killed process left ahead. Java's readers believe a hint that is ahead, so this
+   matters to them. The first commit makes EARLIEST, over nothing, because others may have moved it
+   already; an expiry moves it.
+
+A hint does not reveal that the newest snapshot was lost (deleted by hand, or missing in a copy of
+the files): the snapshots that are left are the table, and the next commit takes the id. A hint that
+is ahead is no error, because each slow writer beside a rollback makes one. A power loss makes none:
+the snapshot's name is durable before the hint is written.
+
+Source: ``docs/format/snapshot.md``; Paimon's ``SnapshotManager`` (1.3.1).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+from collections.abc import Iterator
+
+from tidelake.errors import CorruptError, NotFoundError, StorageError
+from tidelake.fileio import FileIO, OpenDirectory
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.paths import TablePaths, numbered
+from tidelake.telemetry import Executor
+
+__all__ = ["SnapshotLog"]
+
+HINT_BYTES_MAX = 32
+PROBES_MAX = 10_000
+"""Ids tried one by one after an old listing, before the storage is called inconsistent."""
+HINT_PROBES_MAX = 32
+"""Ids tried one by one after the hint, before the directory is listed."""
+HINT_TRIES = 3
+"""Times that a hint is written whose snapshot is missing when it is checked."""
+READ_BATCH_MAX = 64
+"""Snapshot files that are read at once where many are searched."""
+LATEST_TRIES = 3
+"""The newest snapshot may be rolled back between finding and reading it."""
+
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
+"""A name that every JSON writer spells alike."""
+
+
+class SnapshotLog:
+    """The snapshots of one table.
+
+    Parameters
+    ----------
+    fileio : FileIO
+        The storage.
+    paths : TablePaths
+        The table's paths.
+    """
+
+    def __init__(self, fileio: FileIO, paths: TablePaths) -> None:
+        self._fileio = fileio
+        self._paths = paths
+
+    def latest_id(self) -> int | None:
+        """Id of the newest snapshot; None where there is none."""
+        return self._newest(self._hint(self._paths.latest_hint))
+
+    def _newest(self, hint: int | None) -> int | None:
+        if hint is not None and self._exists(hint):
+            # ids have no gaps; where others commit the hint is a few behind, and a look at each
+            # costs less than a listing of all
+            for newest in range(hint, hint + HINT_PROBES_MAX):
+                if not self._exists(newest + 1):
+                    return newest
+        newest = max(self._listed(), default=0)
+        oldest = self._hint(self._paths.earliest_hint) if newest == 0 else None
+        for known in (hint, oldest):  # a listing may even be empty for a moment
+            if known is not None and known > newest and self._exists(known):
+                newest = known
+        for _ in range(PROBES_MAX):
+            if not self._exists(newest + 1):
+                return newest or None
+            newest += 1
+        message = (
+            f"The listing of {self._paths.snapshot_dir} lacks more than {PROBES_MAX} snapshots that"
+            " are there: the storage is inconsistent. Try again."
+        )
+        raise StorageError(message, kind="stale_listing", path=self._paths.snapshot_dir)
+
+    def earliest_id(self) -> int | None:
+        """Id of the oldest snapshot that is kept; None where there is none."""
+        hint = self._hint(self._paths.earliest_hint)
+        if hint is not None and self._exists(hint):
+            return hint
+        ids = self._listed()
+        if ids:
+            return ids[0]
+        latest = self.latest_id()  # the listing may be old
+        return None if latest is None else self._oldest_before(latest)
+
+    def ids(self) -> list[int]:
+        """Ids of the snapshot files, ascending.
+
+        Raises
+        ------
+        CorruptError
+            One between the others is missing; it is named.
+        """
+        ids = self._listed()
+        for before, after in itertools.pairwise(ids):
+            # asked once more: snapshots may expire, or be rolled back, while they are listed
+            gap = before + 1
+            if gap != after and all(map(self._exists, (before, after))) and not self._exists(gap):
+                raise self._gap(gap, before, after)
+        return ids
+
+    def _listed(self) -> list[int]:
+        names = (status.name for status in self._fileio.list_dir(self._paths.snapshot_dir))
+        return sorted(i for name in names if (i := numbered(name, "snapshot-")) is not None)
+
+    def load(self, snapshot_id: int) -> Snapshot:
+        """Read one snapshot.
+
+        Raises
+        ------
+        NotFoundError
+            It has expired or never was; the ids that are there are named.
+        CorruptError
+            Its file is damaged.
+        """
+        path = self._paths.snapshot(snapshot_id)
+        try:
+            data = self._fileio.read_bytes(path)
+        except NotFoundError as error:
+            raise self._missing(snapshot_id) from error
+        return self._checked(Snapshot.from_json(data, path=path), snapshot_id, path)
+
+    def load_or_changelog(self, snapshot_id: int) -> Snapshot:
+        """Read one snapshot, or its long-lived changelog if it has expired.
+
+        A long-lived changelog gives the changes of the snapshot and not its state.
+
+        Raises
+        ------
+        NotFoundError
+            There is neither.
+        CorruptError
+            The file is damaged.
+        """
+        for path in (self._paths.snapshot(snapshot_id), self._paths.changelog(snapshot_id)):
+            try:
+                data = self._fileio.read_bytes(path)
+            except NotFoundError:
+                continue
+            return self._checked(Snapshot.from_json(data, path=path), snapshot_id, path)
+        raise self._missing(snapshot_id)
+
+    def is_kept(self, snapshot_id: int) -> bool:
+        """Whether a snapshot, or the long-lived changelog of an expired one, is there."""
+        changelog = self._paths.changelog(snapshot_id)
+        return self._exists(snapshot_id) or self._fileio.exists(changelog)
+
+    def _checked(self, snapshot: Snapshot, snapshot_id: int, path: str) -> Snapshot:
+        if snapshot.id != snapshot_id:
+            message = (
+                f"Snapshot file {path} says it is snapshot {snapshot.id}: it was put there. Restore"
+                " the right one from a backup."
+            )
+            raise CorruptError(message, kind="snapshot_file", path=path)
+        return snapshot
+
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot; None on a table without any."""
+        for tries in range(LATEST_TRIES):
+            latest_id = self.latest_id()
+            if latest_id is None:
+                return None
+            try:
+                return self.load(latest_id)
+            except NotFoundError:
+                if tries == LATEST_TRIES - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def of_user(
+        self, user: str, *, before: int, down_to: int, executor: Executor
+    ) -> Iterator[Snapshot]:
+        """The snapshots that one user committed, newest first, as far back as they are kept.
+
+        Parameters
+        ----------
+        user : str
+            Commit user.
+        before, down_to : int
+            Ids: below the one, from the other on.
+        executor : Executor
+            Reads several files at once.
+
+        Notes
+        -----
+        A file that does not hold the user's name is read and not parsed: 20 us each on a local
+        disk. Files are read in batches, one by one at first: who looks for a recent commit reads
+        few.
+        """
+        needle = user.encode() if _PLAIN_NAME.fullmatch(user) else b""
+
+        def read(snapshot_id: int) -> Snapshot | bool:
+            """The snapshot; True if it is another user's, False if there is none."""
+            path = self._paths.snapshot(snapshot_id)
+            try:
+                data = self._fileio.read_bytes(path)
+            except NotFoundError:
+                return False
+            if _is_another_s(data, needle):
+                return True
+            snapshot = self._checked(Snapshot.from_json(data, path=path), snapshot_id, path)
+            return snapshot if snapshot.commit_user == user else True
+
+        count = 1
+        newest = before - 1
+        while newest >= down_to:
+            oldest = max(down_to, newest - count + 1)
+            for found in executor.map(read, range(newest, oldest - 1, -1)):
+                if found is False:
+                    return  # the rest has expired
+                if isinstance(found, Snapshot):
+                    yield found
+            newest, count = oldest - 1, min(2 * count, READ_BATCH_MAX)
+
+    def at_or_before(self, timestamp_ms: int) -> Snapshot:
+        """The newest snapshot committed at or before a time.
+
+        Parameters
+        ----------
+        timestamp_ms : int
+            Ms since the epoch.
+
+        Raises
+        ------
+        NotFoundError
+            The time lies before the oldest snapshot that is kept.
+
+        Notes
+        -----
+        Reads O(log n) snapshots: their times do not fall.
+        """
+        latest, earliest = self.latest(), self.earliest_id()
+        if latest is None or earliest is None:
+            message = f"Table {self._paths.location} has no snapshot yet."
+            raise NotFoundError(message, kind="snapshot_not_found", timestamp_ms=timestamp_ms)
+        if latest.time_ms <= timestamp_ms:
+            return latest
+        low, high = earliest, latest.id
+        found: Snapshot | None = None
+        oldest = latest
+        while low < high:
+            middle = (low + high) // 2
+            try:
+                snapshot = self.load(middle)
+            except NotFoundError:
+                low = middle + 1  # it expired meanwhile
+                continue
+            if snapshot.time_ms <= timestamp_ms:
+                found, low = snapshot, middle + 1
+            else:
+                oldest, high = snapshot, middle
+        if found is None:
+            message = (
+                f"Table {self._paths.location} has no snapshot from {timestamp_ms} ms or before:"
+                f" its oldest is {oldest.id}, of {oldest.time_ms} ms."
+            )
+            raise NotFoundError(message, kind="snapshot_not_found", timestamp_ms=timestamp_ms)
+        return found
+
+    def open_dir(self) -> OpenDirectory:
+        """Hold the directory of the snapshots, which is made where the table has none yet.
+
+        Raises
+        ------
+        NotFoundError
+            There is no table.
+        """
+        return self._fileio.open_dir(self._paths.snapshot_dir, make=True)
+
+    def put(self, snapshot: Snapshot, *, within: OpenDirectory | None = None) -> bool:
+        """Create a snapshot's file; False if its id is taken.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            The snapshot.
+        within : OpenDirectory, optional
+            Of :meth:`open_dir`: it goes into that directory or nowhere.
+
+        Raises
+        ------
+        NotFoundError
+            That directory was removed.
+        StorageRefusedError
+            The storage refused; the snapshot is not there.
+        StorageError
+            The storage failed: the snapshot may or may not be there.
+        """
+        path, data = self._paths.snapshot(snapshot.id), snapshot.to_json().encode()
+        return self._fileio.put_if_absent(path, data, **_within(within))
+
+    def write_hints(self, snapshot_id: int, *, within: OpenDirectory | None = None) -> None:
+        """Say in LATEST (and, with the first, in EARLIEST) that this is the newest snapshot.
+
+        Hints are best effort: where writing one fails, readers find the snapshot by themselves.
+
+        Parameters
+        ----------
+        snapshot_id : int
+            The snapshot that was just made, or that the table was rolled back to.
+        within : OpenDirectory, optional
+            Where it was put.
+        """
+        with contextlib.suppress(StorageError, NotFoundError):
+            self._write_latest(snapshot_id, within)
+        if snapshot_id == 1:
+            # others may have come far, and have moved it, since the first snapshot was there
+            with contextlib.suppress(StorageError, NotFoundError):
+                self._fileio.put_if_absent(self._paths.earliest_hint, b"1", **_within(within))
+
+    def _write_latest(self, snapshot_id: int, within: OpenDirectory | None) -> None:
+        """Write LATEST; or the newest snapshot that exists, if this one does not any more."""
+        hint = self._paths.latest_hint
+        for _ in range(HINT_TRIES):
+            self._fileio.replace(hint, str(snapshot_id).encode(), **_within(within))
+            if self._fileio.exists(self._paths.snapshot(snapshot_id), **_within(within)):
+                return
+            newest = self._newest(None)
+            if newest is None:
+                break
+            snapshot_id = newest
+        # none is there, or they come and go: no hint is better than one that is ahead
+        self._fileio.delete(hint, **_within(within))
+
+    def mend_earliest(self, *, within: OpenDirectory | None = None) -> None:
+        """Let EARLIEST name the oldest snapshot, if the one that it names is missing."""
+        hint = self._hint(self._paths.earliest_hint)
+        if hint is None or self._exists(hint):
+            return
+        oldest = self.earliest_id()
+        with contextlib.suppress(StorageError, NotFoundError):
+            if oldest is not None:
+                text = str(oldest).encode()
+                self._fileio.replace(self._paths.earliest_hint, text, **_within(within))
+
+    def _exists(self, snapshot_id: int) -> bool:
+        return self._fileio.exists(self._paths.snapshot(snapshot_id))
+
+    def _oldest_before(self, snapshot_id: int) -> int:
+        for _ in range(PROBES_MAX):
+            if not self._exists(snapshot_id - 1):
+                break
+            snapshot_id -= 1
+        return snapshot_id
+
+    def _hint(self, path: str) -> int | None:
+        try:
+            text = self._fileio.read_bytes(path)[:HINT_BYTES_MAX].strip()
+        except (NotFoundError, StorageError, CorruptError):
+            return None
+        return int(text) if text.isdigit() and int(text) > 0 else None
+
+    def _gap(self, snapshot_id: int, before: int, after: int) -> CorruptError:
+        path = self._paths.snapshot(snapshot_id)
+        message = (
+            f"Snapshot file {path} is gone, between snapshots {before} and {after} which are there."
+            " Restore it from a backup; the newest snapshot can be read and written without it."
+        )
+        return CorruptError(message, kind="snapshot_gone", path=path)
+
+    def _missing(self, snapshot_id: int) -> NotFoundError:
+        earliest, latest = self.earliest_id(), self.latest_id()
+        if earliest is None or latest is None:
+            rest = "it has no snapshots yet."
+        elif snapshot_id < earliest:
+            rest = f"it has expired. Snapshots {earliest} to {latest} can be read."
+        else:
+            rest = f"snapshots {earliest} to {latest} can be read."
+        message = f"Table {self._paths.location} has no snapshot {snapshot_id}: {rest}"
+        return NotFoundError(message, kind="snapshot_not_found", snapshot=snapshot_id)
+
+
+def _within(directory: OpenDirectory | None) -> dict[str, OpenDirectory]:
+    """The keyword of a call that may go into a directory that is held."""
+    return {} if directory is None else {"within": directory}
+
+
+def _is_another_s(data: bytes, user: bytes) -> bool:
+    """Whether a snapshot file certainly names another user. What looks damaged is to be parsed."""
+    text = data.strip()
+    is_whole = text.startswith(b"{") and text.endswith(b"}") and b'"commitUser"' in text
+    # escaped characters may spell the name otherwise
+    return is_whole and user not in text and b"\\" not in text

@@ -158,8 +158,9 @@ changelog: setup ## can the changelog be put together from changes/
 docs-gen: setup ## write the generated pages
 	$(BIN)/python scripts/gen_docs.py
 
-docs-check: setup ## are the generated pages up to date
+docs-check: setup ## are the generated pages up to date, and lines, sentences and cells short enough
 	$(BIN)/python scripts/gen_docs.py --check
+	$(BIN)/python scripts/prose.py
 
 docs: setup ## build the documentation into site/, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

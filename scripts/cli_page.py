@@ -41,14 +41,17 @@ $ tidelake sql -f nightly.sql --echo --timing
 ## When Spark starts
 
 Spark starts when a statement first needs it, and says so on the standard error. Without it run:
-`SHOW`, `DESCRIBE`, `CREATE`, `ALTER`, `DROP` and all else that changes no rows, `CALL` (a
-compaction works in this process then, on the executors where Spark runs), and queries of one table
-or [system table](system-tables.md): its columns or `count(*)`, a `WHERE` that compares them with
-literals, `LIMIT`. So does `INSERT INTO t [(columns)] VALUES` of plain literals: numbers, strings
-without a backslash, `TRUE`, `NULL`, `DATE`, `TIMESTAMP`, `TIMESTAMP_NTZ` and `TIMESTAMP_LTZ '...'`,
-and `CAST` of them, that their columns hold to the last digit; the same rows, types and refusals as
-on Spark. Once Spark runs it answers all queries, and inserts. `--no-spark` refuses what needs it,
-and `pip install 'tidelake[cli]'` is enough then.
+
+- `SHOW`, `DESCRIBE`, `CREATE`, `ALTER`, `DROP` and all else that changes no rows;
+- `CALL`: a compaction works in this process then, on the executors where Spark runs;
+- queries of one table or [system table](system-tables.md): its columns or `count(*)`, a `WHERE`
+  that compares them with literals, `LIMIT`;
+- `INSERT INTO t [(columns)] VALUES` of plain literals that their columns hold to the last digit:
+  numbers, strings without a backslash, `TRUE`, `NULL`, `DATE`, `TIMESTAMP`, `TIMESTAMP_NTZ` and
+  `TIMESTAMP_LTZ '...'`, and `CAST` of them.
+
+Rows, types and refusals are the same as on Spark. Once Spark runs it answers all queries, and
+inserts. `--no-spark` refuses what needs it, and `pip install 'tidelake[cli]'` is enough then.
 
 Settings of Spark are given by `--conf`, or by `SET 'key' = 'value'`. What Spark logs is not shown;
 a failure's reason is.

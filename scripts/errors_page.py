@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from prose import wrapped
+
 SRC = Path(__file__).resolve().parents[1] / "src"
-WIDTH = 140
 MESSAGE_WORDS_MAX = 60
 
 HEAD = """\
@@ -95,8 +95,10 @@ def errors_page() -> str:
     parts = [HEAD]
     for name, meaning in CLASSES.items():
         own = {kind: message for (owner, kind), message in found.items() if owner == name}
-        parts += [f"## {name}", "", _wrapped(meaning), ""]
-        parts += [_wrapped(f"- `{kind}`: {message}", "  ") for kind, message in sorted(own.items())]
+        parts += [f"## {name}", "", wrapped(meaning), ""]
+        parts += [
+            wrapped(f"- `{kind}`: {message}", indent="  ") for kind, message in sorted(own.items())
+        ]
         parts += [""]
     return "\n".join(parts).rstrip() + "\n"
 
@@ -249,9 +251,3 @@ def _name(node: ast.expr) -> str:
 
 def _is_text(value: ast.expr | None) -> bool:
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
-
-
-def _wrapped(text: str, indent: str = "") -> str:
-    return textwrap.fill(
-        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )

@@ -14,6 +14,7 @@ from typing import Any
 
 from cli_page import cli_page
 from errors_page import errors_page
+from prose import wrapped
 from sql_page import sql_page
 
 from tidelake.maintenance import PROCEDURES, REFUSED, Parameter, Procedure
@@ -60,21 +61,18 @@ def options_page() -> str:
     """The page of all options."""
     parts = [OPTIONS_HEAD]
     for title, options in THEMES.items():
-        rows = [_option_row(option) for option in options]
-        parts.append(_table(title, ("Option", "Type", "Default", "Support", "What it does"), rows))
-    rows = [(p.title, _support(p.coverage), p.description) for p in PATTERNS]
-    parts.append(_table("Families of keys", ("Keys", "Support", "What they do"), rows))
-    rows = [
+        parts.append(_terms(title, [_option_term(option) for option in options]))
+    families = [(p.title, f"{_support(p.coverage)}. {p.description}") for p in PATTERNS]
+    parts.append(_terms("Families of keys", families))
+    later = [
         (
-            f"`{_plain(later.regex)}`",
-            f"`{later.neutral}`" if later.neutral else "unset",
-            f"refused on {_actions(later.actions)}: {later.reason}",
+            f"`{_plain(option.regex)}`",
+            f"{f'neutral is `{option.neutral}`' if option.neutral else 'unset'};"
+            f" refused on {_actions(option.actions)}: {option.reason}.",
         )
-        for later in LATER_OPTIONS
+        for option in LATER_OPTIONS
     ]
-    parts.append(
-        _table("Options of Paimon 2 that are refused", ("Keys", "Neutral", "Support"), rows)
-    )
+    parts.append(_terms("Options of Paimon 2 that are refused", later))
     return "\n".join(parts)
 
 
@@ -125,7 +123,7 @@ def _procedure_part(procedure: Procedure) -> str:
     table = _table(procedure.name, ("Parameter", "Type", "What it says"), rows)
     title, rest = table.split("\n", 1)
     example = f"```sql\nCALL sys.{procedure.example}\n```"
-    return f"{title}\n\n{procedure.description}\n\n{example}\n{rest}\nAnswers {columns}.\n"
+    return f"{title}\n\n{wrapped(procedure.description)}\n\n{example}\n{rest}\nAnswers {columns}.\n"
 
 
 ANSWER_TYPES = {"bool": "BOOLEAN", "int64": "BIGINT", "string": "STRING", "int32": "INT"}
@@ -146,7 +144,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
 }
 
 
-def _option_row(option: Option[Any]) -> tuple[str, ...]:
+def _option_term(option: Option[Any]) -> tuple[str, str]:
     kind = " / ".join(option.choices) if option.choices else KIND_NAMES[option.kind]
     if option.default is None or option.default in ("", {}):
         default = "unset"
@@ -158,7 +156,8 @@ def _option_row(option: Option[Any]) -> tuple[str, ...]:
         description += f" Older names: {older}."
     if not option.mutable:
         description += " Fixed once the table has data."
-    return (f"`{option.key}`", kind, default, _support(option.coverage), description)
+    support = _support(option.coverage)
+    return (f"`{option.key}`", f"{kind}, default {default}. {support}. {description}")
 
 
 def _support(coverage: Coverage) -> str:
@@ -180,6 +179,16 @@ def _actions(actions: frozenset[Any]) -> str:
 
 def _plain(regex: str) -> str:
     return regex.replace("\\", "")
+
+
+def _terms(title: str, terms: list[tuple[str, str]]) -> str:
+    """A list of terms, each with its text below it, wrapped."""
+    parts = [f"## {title}", ""]
+    for term, text in terms:
+        marked = text if "`" in text else text.replace("<", "&lt;").replace(">", "&gt;")
+        shown = term if "`" in term else term.replace("<", "&lt;").replace(">", "&gt;")
+        parts += [shown, wrapped(marked, first=":   ", indent="    "), ""]
+    return "\n".join(parts)
 
 
 def _table(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from interop.sql_differences import REASONS  # noqa: E402  (the path comes first)
 from interop.sql_scripts import scripts  # noqa: E402
 from paimon_statements import pages  # noqa: E402
+from prose import wrapped  # noqa: E402
 
 HEAD = """\
 # SQL beside Java Paimon
@@ -47,8 +48,6 @@ DIFFERENCES = """
 What differs, and in how many statements of the scripts; a test looks whether it still does. "Java"
 is Java Paimon 2.1 on Spark 4.1, whose catalog also keeps the name of its user, as option `owner`.
 
-| | Statements | |
-| --- | --- | --- |
 """
 
 
@@ -74,7 +73,8 @@ def sql_page() -> str:
     table = [_row((f"`{s.name}`", len(s.steps), s.about)) for s in found]
     named = [step.differs for script in found for step in script.steps if step.differs]
     differences = [
-        _row((f"`{name}`", named.count(name), reason)) for name, reason in REASONS.items()
+        wrapped(f"- `{name}` ({named.count(name)}): {reason}", indent="  ")
+        for name, reason in REASONS.items()
     ]
     parts = [HEAD, *(f"{line}\n" for line in lines), compared, *(f"{line}\n" for line in table)]
     parts += [DIFFERENCES, *(f"{line}\n" for line in differences)]

@@ -104,7 +104,7 @@ class Committer:
         properties: Mapping[str, str] | None = None,
         base_snapshot_id: int | None = None,
         all_or_nothing: bool = False,
-        made_from: Snapshot | EmptyTable | None = None,
+        read_snapshot: Snapshot | EmptyTable | None = None,
     ) -> Committed:
         """Make the messages' files visible.
 
@@ -124,7 +124,7 @@ class Committer:
             The snapshot that the writers began from; 0 for the empty table.
         all_or_nothing : bool
             Whether the compactions hang together, so that no one may give way alone.
-        made_from : Snapshot or EmptyTable, optional
+        read_snapshot : Snapshot or EmptyTable, optional
             Of a primary-key table: the new rows were made from those of their keys in this
             snapshot, so that what others wrote to these keys since would be lost.
 
@@ -162,7 +162,7 @@ class Committer:
             raise InvalidInputError(message, kind="commit_kind", table=context.table)
         interleaved: tuple[BucketId, ...] = ()
         history = KeptHistory(context, new_files, seen_id=base_snapshot_id)
-        old_rows = None if made_from is None else KeptRows(context, new_files, made_from)
+        old_rows = None if read_snapshot is None else KeptRows(context, new_files, read_snapshot)
 
         def plan(base: Snapshot | None) -> Delta:
             nonlocal interleaved
@@ -185,7 +185,7 @@ class Committer:
         data_kind = CommitKind.OVERWRITE if changes_rows else CommitKind.APPEND
         done = run(data_kind, plan, self._index_rule(messages))
         self._expire(done.snapshots)
-        return Committed(done.snapshots, done.gave_way, interleaved, done.replayed)
+        return Committed(done.snapshots, done.dropped_compactions, interleaved, done.replayed)
 
     def overwrite(
         self,
@@ -196,7 +196,7 @@ class Committer:
         partitions: Predicate | str | None = None,
         properties: Mapping[str, str] | None = None,
         base_snapshot_id: int | None = None,
-        made_from: Snapshot | None = None,
+        read_snapshot: Snapshot | None = None,
     ) -> Committed:
         """Replace what is in some partitions by the messages' files.
 
@@ -207,7 +207,7 @@ class Committer:
             the whole table.
         messages, user, identifier, properties, base_snapshot_id
             As in :meth:`commit`.
-        made_from : Snapshot, optional
+        read_snapshot : Snapshot, optional
             The new files were made from these partitions' rows in this snapshot: what others wrote
             there since would be lost.
 
@@ -216,7 +216,7 @@ class Committer:
         InvalidInputError
             A new file lies in a partition that is not overwritten.
         ConflictError
-            The partitions hold other files, or other rows of them, than in `made_from`; nothing
+            The partitions hold other files, or other rows of them, than in `read_snapshot`; nothing
             became visible.
 
         Notes
@@ -233,8 +233,8 @@ class Committer:
         if partitions == DYNAMIC and chosen is not None and not new_files.num_rows:
             return Committed()
         seen = None
-        if made_from is not None:
-            seen = rows_in(context, made_from, replaced_files(context, made_from, chosen))
+        if read_snapshot is not None:
+            seen = rows_in(context, read_snapshot, replaced_files(context, read_snapshot, chosen))
 
         def plan(base: Snapshot | None) -> Delta:
             if base is None:
@@ -369,7 +369,7 @@ class Committer:
         last = last_commit(self._context.log, user, self._context.env.executor)
         return [i for i in identifiers if last is None or i > last.commit_identifier]
 
-    def uncompacted_places(self, user: str, identifier: int) -> list[BucketId]:
+    def uncompacted_buckets(self, user: str, identifier: int) -> list[BucketId]:
         """Where the user's newest commit added files to level 0 that it did not compact.
 
         Returns

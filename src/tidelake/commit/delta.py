@@ -50,7 +50,7 @@ class Committed:
     ----------
     snapshots : tuple of Snapshot
         Those it made, or, where it had been committed before, those made then.
-    gave_way : tuple of TidelakeError
+    dropped_compactions : tuple of TidelakeError
         One per compaction that did not happen: its input is no longer live, or the storage failed
         after the data had been committed. The data is safe; the result of these compactions must be
         forgotten, so a writer goes on with the newest snapshot's files.
@@ -63,7 +63,7 @@ class Committed:
     """
 
     snapshots: tuple[Snapshot, ...] = ()
-    gave_way: tuple[TidelakeError, ...] = ()
+    dropped_compactions: tuple[TidelakeError, ...] = ()
     interleaved: tuple[BucketId, ...] = ()
     replayed: bool = False
 

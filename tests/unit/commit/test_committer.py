@@ -41,7 +41,7 @@ def test_a_first_commit_makes_snapshot_1_and_both_hints():
     assert (snapshot.id, snapshot.schema_id, snapshot.commit_kind) == (1, 0, CommitKind.APPEND)
     assert (snapshot.commit_user, snapshot.commit_identifier) == ("u", 7)
     assert (snapshot.total_record_count, snapshot.delta_record_count) == (20, 20)
-    assert not done.gave_way
+    assert not done.dropped_compactions
     assert not done.replayed
     assert world.log.load(1) == snapshot
     assert world.names() == {"a", "b"}

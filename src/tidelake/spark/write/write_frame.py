@@ -268,7 +268,7 @@ def publish(
         user=identity.user,
         identifier=identity.identifier,
         base_snapshot_id=base_snapshot_id,
-        made_from=made_from,
+        read_snapshot=made_from,
     )
 
 
@@ -283,7 +283,7 @@ def result_of(committed: Committed, answer: TaskAnswer) -> WriteResult:
         files=len(files),
         bytes=sum(f.file_size_bytes for f in files),
         already_committed=committed.replayed,
-        compactions_dropped=len(committed.gave_way),
+        compactions_dropped=len(committed.dropped_compactions),
         buckets_interleaved=len(committed.interleaved),
     )
 

@@ -21,8 +21,9 @@ def check_not_overtaken(identifier: str, committed: Committed) -> None:
     ConflictError
         Other commits took every bucket; no snapshot was made.
     """
-    if committed.gave_way and not committed.snapshots:
-        raise overtaken(identifier, len(committed.gave_way), outcome="Nothing was changed.")
+    dropped = committed.dropped_compactions
+    if dropped and not committed.snapshots:
+        raise overtaken(identifier, len(dropped), outcome="Nothing was changed.")
 
 
 def overtaken(identifier: str, buckets_count: int, *, outcome: str) -> ConflictError:

@@ -352,7 +352,7 @@ def commit_rows(
             user=identity.user,
             identifier=identity.identifier,
             base_snapshot_id=writer.base_snapshot_id,
-            made_from=made_from,
+            read_snapshot=made_from,
         )
         if only_compacts:
             check_not_overtaken(handle.identifier, committed)
@@ -375,7 +375,7 @@ def replay_of(handle: TableHandle, identity: CommitIdentity) -> WriteResult | No
     done = WriteResult(already_committed=True)
     if not _looks_up(handle):
         return done
-    places = handle.committer().uncompacted_places(identity.user, identity.identifier)
+    places = handle.committer().uncompacted_buckets(identity.user, identity.identifier)
     return replace(compacted_again(handle, done, places), compactions_dropped=0)
 
 
@@ -464,7 +464,7 @@ def overwrite_partitions(
                 user=identity.user,
                 identifier=identity.identifier,
                 partitions=partitions,
-                made_from=made_from,
+                read_snapshot=made_from,
             ),
         ),
     )
@@ -540,7 +540,7 @@ def _commit(
         rows=writer.rows_count,
         files=len(files),
         bytes=sum(f.file_size_bytes for f in files),
-        compactions_dropped=len(committed.gave_way),
+        compactions_dropped=len(committed.dropped_compactions),
         buckets_interleaved=len(committed.interleaved),
     )
 

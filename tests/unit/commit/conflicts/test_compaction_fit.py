@@ -28,7 +28,7 @@ def test_a_compaction_of_files_that_are_gone_gives_way_and_the_data_stays():
         identifier=2,
     )
     assert [s.commit_kind for s in done] == [CommitKind.APPEND]
-    (error,) = done.gave_way
+    (error,) = done.dropped_compactions
     assert isinstance(error, ConflictError)
     assert "'old' is not live now" in str(error)
     assert world.live() == {(EMPTY_ROW, 0, 5): {"theirs"}, (EMPTY_ROW, 0, 0): {"new"}}
@@ -53,7 +53,7 @@ def test_only_the_bucket_in_conflict_gives_way():
         ],
         user="d",
     )
-    assert [e.context["bucket"] for e in done.gave_way] == [0]
+    assert [e.context["bucket"] for e in done.dropped_compactions] == [0]
     assert world.names() == {"theirs", "mine1"}
 
 
@@ -61,7 +61,7 @@ def test_a_compaction_alone_that_gives_way_commits_nothing_and_says_so():
     world = World()
     done = world.committer().commit([message(before=[keyed("x", (1, 2))])], user="u")
     assert not done.snapshots
-    assert len(done.gave_way) == 1
+    assert len(done.dropped_compactions) == 1
     assert world.log.ids() == []
 
 
@@ -78,7 +78,7 @@ def test_a_race_between_two_compactions_has_one_winner():
     done = world.committer(fileio=Racing(world, 1, rival)).commit(
         [message(before=[old], after=[keyed("mine", (1, 5), level=5)])], user="d"
     )
-    assert len(done.gave_way) == 1
+    assert len(done.dropped_compactions) == 1
     assert world.names() == {"theirs"}
     assert world.manifest_files() == world.referenced_manifest_files()
 
@@ -99,7 +99,7 @@ def test_once_the_data_is_committed_a_failing_compaction_is_no_error():
         done = world.committer(fileio=fileio).commit(both, user="u", identifier=1)
         assert done.snapshots[0].commit_kind is CommitKind.APPEND
         assert world.log.load(1) == done.snapshots[0]
-        failed += bool(done.gave_way)
+        failed += bool(done.dropped_compactions)
         assert world.names() in ({"new"}, {"out"})
     assert failed > 3
 

@@ -108,7 +108,7 @@ def _two_jobs(table, first, second, *, deletes=()):
 def test_a_compaction_does_not_settle_a_tie_with_a_file_it_did_not_see():
     table = new_table(1)
     done = _two_jobs(table, [1], [1, 2, 3])
-    assert [e.kind for e in done.gave_way] == ["compaction_gave_way"]
+    assert [e.kind for e in done.dropped_compactions] == ["compaction_gave_way"]
     seen = rows_of(table)
     assert seen.keys() == {1, 2, 3}
     table.compact(full=True)
@@ -119,7 +119,7 @@ def test_a_compaction_does_not_forget_a_delete_that_a_file_it_did_not_see_is_sub
     table = new_table(1)
     table.write(batch([1, 9], "base"))
     done = _two_jobs(table, [1], [1, 5, 6], deletes=[1])
-    assert [e.kind for e in done.gave_way] == ["compaction_gave_way"]
+    assert [e.kind for e in done.dropped_compactions] == ["compaction_gave_way"]
     seen = rows_of(table)
     assert {5, 6, 9} <= seen.keys()
     table.compact(full=True)

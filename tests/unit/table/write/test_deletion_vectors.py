@@ -584,7 +584,7 @@ def test_a_repeated_commit_makes_up_for_its_compaction(make, engine):
     with appended_only():
         table.write(rows(range(5, 15), 2), **identity)
     before, start = state(table), table.latest_snapshot_id
-    with mock.patch.object(Committer, "uncompacted_places", return_value=[]):
+    with mock.patch.object(Committer, "uncompacted_buckets", return_value=[]):
         assert table.write(rows(range(5, 15), 2), **identity).snapshot_ids == ()
     done = table.write(rows(range(5, 15), 2), **identity)
     assert (done.already_committed, done.rows, len(done.snapshot_ids)) == (True, 0, 1)

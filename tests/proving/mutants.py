@@ -22,14 +22,13 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 
-import tidelake.commit.committer as committer
-import tidelake.commit.conflicts.compaction_fit as compacted
-import tidelake.commit.conflicts.concurrent_changes as since_seen
+import tidelake.commit.conflicts.compaction_fit as compaction_fit
 import tidelake.commit.conflicts.file_conflicts as conflict
-import tidelake.commit.conflicts.index_plan as index_plan
+import tidelake.commit.conflicts.index_conflicts as index_conflicts
 import tidelake.commit.conflicts.key_overlap as key_overlap
 import tidelake.commit.expiry.snapshots as expiry
-import tidelake.commit.idempotence as own_commits
+import tidelake.commit.idempotence as idempotence
+import tidelake.commit.plans as plans
 import tidelake.commit.publisher as publish
 import tidelake.merge.column_rules as column_rules
 import tidelake.merge.engines.aggregation as aggregation
@@ -275,7 +274,7 @@ def _without_deletes(original):
 
 
 def _indexes_are_not_compared(_):
-    return lambda self, seen_id, now, write: {}
+    return lambda self, read_id, now: {}
 
 
 def _index_is_forgotten(original):
@@ -354,7 +353,7 @@ _PLANTED = (
     (
         "the index of another writer is passed over",
         "check_dynamic_writers_of_one_base",
-        (index_plan.IndexPlan, "_rebased", _indexes_are_not_compared),
+        (index_conflicts.HashIndexChanges, "_rebased", _indexes_are_not_compared),
     ),
     (
         "new buckets come into no index",
@@ -376,7 +375,7 @@ _PLANTED = (
         "check_two_lookups",
         (conflict, "_check_looked_up", _passed_over),
     ),
-    ("no duplicate check", "check_zombie", (own_commits.OwnCommits, "find", _never_ours)),
+    ("no duplicate check", "check_zombie", (idempotence.DuplicateCheck, "find", _never_ours)),
     (
         "a base counts as the same by its number alone",
         "check_base_of_another_history",
@@ -490,12 +489,12 @@ _PLANTED = (
     (
         "the deletion vectors of another commit are passed over",
         "check_deletion_vectors",
-        (compacted, "check_deletions", _passed_over),
+        (compaction_fit, "check_deletions", _passed_over),
     ),
     (
         "an update looks at no commit since its rows were read",
         "check_two_updates",
-        (since_seen.KeptRows, "check", _passed_over),
+        (plans, "check_rows_unchanged", _passed_over),
     ),
     (
         "an update compares its keys with the first commit since alone",
@@ -509,7 +508,7 @@ _PLANTED = (
     (
         "a rewrite looks at no commit since its files were read",
         "check_two_updates",
-        (committer, "check_deletions", _passed_over),
+        (plans, "check_deletions", _passed_over),
     ),
     (
         "reads leave out what is not compacted",

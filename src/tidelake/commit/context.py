@@ -1,14 +1,22 @@
-"""What a commit has at hand: one table's storage, options and decoded manifests."""
+"""One table as its committer uses it: storage, schema, options and decoded manifests."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
+from tidelake.metadata.index.hash_index import read_hash_index
+from tidelake.metadata.index.index_manifest import index_entries
+from tidelake.metadata.index_entry import IndexEntry
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.live_set import delta_entries
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
+from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.metadata.table_state import TableState
 
 __all__ = ["CommitContext"]
@@ -16,7 +24,7 @@ __all__ = ["CommitContext"]
 
 @dataclass(frozen=True, slots=True)
 class CommitContext(TableState):
-    """One table as its committer sees it.
+    """One table as its committer uses it.
 
     A commit is refused where another table has been created at the path since this one was opened.
 
@@ -39,3 +47,20 @@ class CommitContext(TableState):
     def delta(self, snapshot: Snapshot) -> EntryTable:
         """The entries that a snapshot added itself, ADD and DELETE."""
         return delta_entries(self.fileio, self.paths, snapshot, self.manifests)
+
+    def manifest_entries(self, manifest: ManifestFile) -> EntryTable:
+        """The entries of a manifest."""
+        path = self.paths.manifest(manifest.file_name)
+        return self.manifests.entries(self.fileio, path, expected=manifest)
+
+    def index_entries(self, snapshot: Snapshot | None) -> Sequence[IndexEntry]:
+        """The index files of a snapshot; empty for the empty table."""
+        return index_entries(self.fileio, self.paths, snapshot, self.manifests)
+
+    def index_entries_of(self, snapshot_id: int) -> Sequence[IndexEntry]:
+        """The index files of a snapshot, by its id."""
+        return self.index_entries(self.log.load(snapshot_id))
+
+    def hashes(self, entry: IndexEntry) -> npt.NDArray[np.int32]:
+        """The hashes in an index file of a dynamic bucket."""
+        return read_hash_index(self.fileio, self.paths, entry)

@@ -1,27 +1,35 @@
-"""What a commit is made of: the messages of the writers, taken apart into entries. Pure.
+"""What a commit changes, as values: data files, index files, compactions. Pure.
 
 A commit makes up to two snapshots. The first adds the new files; the second replaces compacted
-files by their result. They are apart so that a compaction can give way without the data (and so
-that a reader of changes can leave it out). Source: Paimon's ``FileStoreCommitImpl.commit`` (1.3.1).
+files by their result. They are separate so that a compaction can be dropped without the data, and
+so that a reader of changes can leave it out. Source: Paimon's ``FileStoreCommitImpl.commit``
+(1.3.1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
 
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.metadata.bucket_id import BucketId, InBucket
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileKind, ManifestEntry
-from tidelake.metadata.index_entry import DeletionChange
+from tidelake.metadata.index_entry import HASH, DeletionChange, IndexEntry, IndexFile
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.paths import POSTPONE_BUCKET
 
 __all__ = [
+    "BucketDeletions",
     "Committed",
     "Compaction",
     "Delta",
+    "HashIndexes",
+    "Hashes",
+    "IndexDelta",
     "added_entries",
     "check_messages",
     "compactions",
@@ -41,6 +49,10 @@ _LISTS = (
 
 NO_DELETIONS = DeletionChange()
 
+Hashes = npt.NDArray[np.int32]
+HashIndexes = dict[BucketId, IndexFile | Hashes]
+"""New hash indexes of dynamic buckets: a file, or hashes that have to be written."""
+
 
 @dataclass(frozen=True, slots=True)
 class Committed:
@@ -51,15 +63,15 @@ class Committed:
     snapshots : tuple of Snapshot
         Those it made, or, where it had been committed before, those made then.
     dropped_compactions : tuple of TidelakeError
-        One per compaction that did not happen: its input is no longer live, or the storage failed
-        after the data had been committed. The data is safe; the result of these compactions must be
-        forgotten, so a writer goes on with the newest snapshot's files.
+        One per compaction that was not committed: its input is no longer live, or the storage
+        failed after the data had been committed. The data is safe. A writer must forget the result
+        of these compactions and go on with the newest snapshot's files.
     interleaved : tuple of (partition, bucket)
         Buckets of a primary-key table to which another writer committed since the writer's base
-        snapshot, with sequence numbers that overlap. Rows of both are there; of two rows of one key
+        snapshot, with sequence numbers that overlap. Rows of both are there. If both wrote a key,
         the larger sequence number wins, whichever was committed first.
     replayed : bool
-        Whether the new files' commit was found to have been made before.
+        Whether the new files had been committed before.
     """
 
     snapshots: tuple[Snapshot, ...] = ()
@@ -76,12 +88,12 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What one snapshot changes.
+    """The data files that one snapshot changes.
 
     Parameters
     ----------
     entries : EntryTable
-        Data files that it adds and removes.
+        Files that it adds and removes.
     changelog : EntryTable
         Files of its changelog.
     """
@@ -93,6 +105,102 @@ class Delta:
     def is_empty(self) -> bool:
         """Whether there is nothing to commit."""
         return not (self.entries.num_rows or self.changelog.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketDeletions(InBucket):
+    """What a commit does to the deletion vectors of one bucket.
+
+    Parameters
+    ----------
+    partition : bytes
+        Serialized BinaryRow.
+    bucket : int
+        The bucket.
+    change : DeletionChange
+        The index files that are replaced and added.
+    gone : frozenset of str
+        The data files that the same commit removes.
+    """
+
+    partition: bytes
+    bucket: int
+    change: DeletionChange
+    gone: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDelta:
+    """The index files that one snapshot changes.
+
+    Parameters
+    ----------
+    kept : tuple of IndexEntry
+        The base's index files without those of overwritten partitions.
+    hash_indexes : mapping of BucketId to IndexFile or array
+        The new hash indexes of some buckets.
+    deletions : sequence of BucketDeletions
+        The changes of deletion vectors.
+    """
+
+    kept: tuple[IndexEntry, ...]
+    hash_indexes: HashIndexes
+    deletions: Sequence[BucketDeletions]
+
+    @classmethod
+    def of(
+        cls,
+        before: Sequence[IndexEntry],
+        *,
+        dropped: frozenset[bytes] = frozenset(),
+        hash_indexes: HashIndexes | None = None,
+        deletions: Sequence[BucketDeletions] = (),
+    ) -> IndexDelta | None:
+        """The change of the base's index files; None where nothing changes.
+
+        Parameters
+        ----------
+        before : sequence of IndexEntry
+            The index files of the base.
+        dropped : frozenset of bytes
+            The partitions that are overwritten.
+        hash_indexes, deletions
+            As in the class.
+        """
+        kept = tuple(entry for entry in before if entry.partition not in dropped)
+        marks = any(d.change.removed or d.change.added for d in deletions)
+        if len(kept) == len(before) and not hash_indexes and not marks:
+            return None
+        return cls(kept, hash_indexes or {}, deletions)
+
+    @property
+    def unwritten(self) -> dict[BucketId, Hashes]:
+        """The hashes of the buckets whose new index has no file yet."""
+        return {b: h for b, h in self.hash_indexes.items() if not isinstance(h, IndexFile)}
+
+    def after(self, written: Mapping[BucketId, IndexFile]) -> list[IndexEntry]:
+        """All index files after the commit.
+
+        A new hash index takes the position of the old one; those of new buckets come behind, then
+        the deletion vectors.
+
+        Parameters
+        ----------
+        written : mapping of BucketId to IndexFile
+            The files of :attr:`unwritten`.
+        """
+        new = {b: f for b, f in self.hash_indexes.items() if isinstance(f, IndexFile)}
+        new |= written
+        entries = [
+            IndexEntry(*e.bucket_id, new.pop(e.bucket_id, e.file))
+            if e.file.index_type == HASH
+            else e
+            for e in self.kept
+        ]
+        entries += [IndexEntry(*bucket_id, file) for bucket_id, file in new.items()]
+        removed = {(*d.bucket_id, name) for d in self.deletions for name in d.change.removed}
+        added = [IndexEntry(*d.bucket_id, file) for d in self.deletions for file in d.change.added]
+        return [e for e in entries if (*e.bucket_id, e.file.file_name) not in removed] + added
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +218,10 @@ class Compaction(InBucket):
     changelog : tuple of DataFileMeta
         The changes found on the way.
     deletions : DeletionChange
-        What becomes of the bucket's deletion vectors.
-    seen : tuple of bytes
-        Of compactions that looked keys up: what else the bucket had above level 0, and its deletion
-        vectors (:func:`tidelake.metadata.data_file.levels_digest`).
+        The change of the bucket's deletion vectors.
+    lookup_digests : tuple of bytes
+        For compactions that looked keys up: digests of the other files above level 0 and of the
+        bucket's deletion vectors (:func:`tidelake.metadata.data_file.levels_digest`).
     """
 
     partition: bytes
@@ -123,11 +231,11 @@ class Compaction(InBucket):
     after: tuple[DataFileMeta, ...]
     changelog: tuple[DataFileMeta, ...] = ()
     deletions: DeletionChange = NO_DELETIONS
-    seen: tuple[bytes, ...] = ()
+    lookup_digests: tuple[bytes, ...] = ()
 
     @property
     def gone(self) -> frozenset[str]:
-        """Names of the files that are not there any more: one that was only lifted still is."""
+        """Names of the files that are removed; a file that only moves to another level stays."""
         return frozenset(f.file_name for f in self.before) - {f.file_name for f in self.after}
 
     def removed_entries(self) -> list[ManifestEntry]:
@@ -211,26 +319,26 @@ def _entries(kind: FileKind, files: Iterable[tuple[CommitMessage, DataFileMeta]]
 
 def compactions(messages: Sequence[CommitMessage]) -> tuple[Compaction, ...]:
     """The compactions, one per bucket; several messages of a bucket are one."""
-    by_place: dict[BucketId, Compaction] = {}
+    by_bucket: dict[BucketId, Compaction] = {}
     for m in messages:
         if not m.has_compaction:
             continue
-        known = by_place.get(m.bucket_id)
+        known = by_bucket.get(m.bucket_id)
         before = (*known.before, *m.compact_before) if known else m.compact_before
         after = (*known.after, *m.compact_after) if known else m.compact_after
         changelog = (*known.changelog, *m.compact_changelog) if known else m.compact_changelog
         deletions = m.deletions or (known.deletions if known else NO_DELETIONS)
-        seen = known.seen if known else ()
+        digests = known.lookup_digests if known else ()
         if m.compact_seen is not None:
-            seen = (*seen, m.compact_seen)
-        by_place[m.bucket_id] = Compaction(
-            m.partition, m.bucket, m.total_buckets, before, after, changelog, deletions, seen
+            digests = (*digests, m.compact_seen)
+        by_bucket[m.bucket_id] = Compaction(
+            m.partition, m.bucket, m.total_buckets, before, after, changelog, deletions, digests
         )
-    return tuple(map(_without_steps, by_place.values()))
+    return tuple(map(_without_steps, by_bucket.values()))
 
 
 def _without_steps(compaction: Compaction) -> Compaction:
-    """Leave out what one compaction made and the next one of the same commit took."""
+    """Leave out files that one compaction made and the next one of the same commit replaced."""
     made = {(f.level, f.file_name) for f in compaction.after}
     steps = {(f.level, f.file_name) for f in compaction.before} & made
     return replace(

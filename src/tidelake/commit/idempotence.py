@@ -1,67 +1,125 @@
-"""Which snapshots of the log are our own: what makes a commit apply once.
+"""Finds out whether a commit was made before, so that it takes effect once.
 
-A commit is identified by (user, identifier, kind). Before each attempt all snapshots up to the very
-one that the attempt builds on are searched for ours; whoever loses the race for the next id
-searches the new ones. A job that was taken for dead and its successor can so not both succeed.
+A commit is identified by (user, identifier, kind). Each attempt searches all snapshots up to its
+base for this identity. An attempt that lost the race for the next id searches the new ones. So a
+job that was taken for dead and its successor cannot both succeed.
 
 1. Walk back from the base. Each snapshot is read once per commit, whatever the number of attempts.
 2. Stop at a snapshot of the same user with a smaller identifier: a user's identifiers rise.
-3. Batch writes share one identifier, which tells nothing apart. Theirs is ours only if it names a
-   file of ours, and only the snapshots since the writer's base are searched.
+3. Batch writes share one identifier. A snapshot of one is this commit's only if it names one of its
+   files (:class:`OwnFiles`), and only the snapshots since the writer's base are searched.
 
-Cost: the snapshots since the user's last commit, normally none or one. For a user without any all
-that are kept are read, once, in batches, and not parsed: what a snapshot expires bounds it.
+Cost: the snapshots since the user's last commit, normally none or one. For a user without commits
+all kept snapshots are read, once, in batches, and not parsed; expiry bounds their number.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from tidelake.commit.context import CommitContext
+from tidelake.commit.delta import Compaction
+from tidelake.metadata.data_file import CommitMessage, FileKind
 from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.telemetry import Executor
 
-__all__ = ["OwnCommits", "last_commit"]
+__all__ = ["DuplicateCheck", "OwnFiles", "last_commit"]
 
 BATCH_LOOK_BACK = 4
 """Snapshots searched for a batch write whose base is not known: enough for a commit tried again."""
 
 
-class OwnCommits:
-    """The snapshots of one commit identity, found so far.
+@dataclass(frozen=True, slots=True)
+class OwnFiles:
+    """Names of the files by which a snapshot is recognised as one of a batch write.
+
+    A file is added once and removed from its level once, so that one common name is enough.
 
     Parameters
     ----------
-    log : SnapshotLog
-        The table's snapshots.
+    added : frozenset of str
+        New data files.
+    compacted : frozenset of str
+        Data files that the commit's compactions replace.
+    index_files : frozenset of str
+        New index files; they count where no data file is added or compacted.
+    removed : frozenset of str
+        Data files that are removed without a compaction; as `index_files`.
+    """
+
+    added: frozenset[str] = frozenset()
+    compacted: frozenset[str] = frozenset()
+    index_files: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, messages: Sequence[CommitMessage], compactions: Sequence[Compaction]) -> OwnFiles:
+        """The files of a commit's messages and of their compactions."""
+        return cls(
+            frozenset(f.file_name for m in messages for f in m.new_files),
+            frozenset(f.file_name for c in compactions for f in c.before),
+            frozenset(f.file_name for m in messages if m.deletions for f in m.deletions.added),
+            frozenset(f.file_name for m in messages for f in m.removed_files),
+        )
+
+    def are_in(self, context: CommitContext, snapshot: Snapshot) -> bool:
+        """Whether a snapshot adds or removes one of the files."""
+        if snapshot.commit_kind is CommitKind.COMPACT:
+            kind, names = FileKind.DELETE, self.compacted
+        else:
+            kind, names = FileKind.ADD, self.added
+        if not names and self.index_files:
+            entries = context.index_entries(snapshot)
+            return any(entry.file.file_name in self.index_files for entry in entries)
+        if not names:
+            kind, names = FileKind.DELETE, self.removed
+        if not names:
+            return False
+        delta = context.delta(snapshot)
+        found = delta.take(delta["kind"] == kind)["file_name"].to_pylist()
+        return not names.isdisjoint(found)
+
+
+class DuplicateCheck:
+    """Finds the snapshots that one commit made. Not thread-safe.
+
+    Parameters
+    ----------
+    context : CommitContext
+        The table.
     user : str
         Commit user.
     identifier : int
         Commit identifier.
     base_snapshot_id : int, optional
         The snapshot that the writer began from.
-    names_ours : callable
-        Whether a snapshot names a file of this commit; asked for batch writes only.
-    executor : Executor
-        Reads snapshots.
+    own_files : OwnFiles
+        What a batch write's snapshots are recognised by.
+
+    Attributes
+    ----------
+    list_names : set of str
+        The manifest lists that this commit wrote; whoever writes one adds it. Batch writes are
+        recognised by them, too.
     """
 
     def __init__(
         self,
-        log: SnapshotLog,
+        context: CommitContext,
         *,
         user: str,
         identifier: int,
         base_snapshot_id: int | None,
-        names_ours: Callable[[Snapshot], bool],
-        executor: Executor,
+        own_files: OwnFiles,
     ) -> None:
-        self._log = log
-        self._user = user
-        self._identifier = identifier
-        self._names_ours = names_ours
-        self._executor = executor
+        self._context = context
+        self.user = user
+        self.identifier = identifier
+        self.list_names: set[str] = set()
+        self._own_files = own_files
         self._is_batch = identifier == BATCH_IDENTIFIER
         self._searched_to: int | None = base_snapshot_id if self._is_batch else 0
         self._by_kind: dict[CommitKind, Snapshot] = {}
@@ -78,17 +136,23 @@ class OwnCommits:
     def _search(self, base: Snapshot, searched_to: int) -> None:
         if base.id <= searched_to:
             return
-        older = self._log.of_user(
-            self._user, before=base.id, down_to=searched_to + 1, executor=self._executor
+        context = self._context
+        older = context.log.of_user(
+            self.user, before=base.id, down_to=searched_to + 1, executor=context.env.executor
         )
         for snapshot in itertools.chain([base], older):
-            if snapshot.commit_user != self._user:
+            if snapshot.commit_user != self.user:
                 continue
-            if snapshot.commit_identifier == self._identifier:
-                if not self._is_batch or self._names_ours(snapshot):
+            if snapshot.commit_identifier == self.identifier:
+                if not self._is_batch or self._is_own(snapshot):
                     self._by_kind.setdefault(snapshot.commit_kind, snapshot)
-            elif snapshot.commit_identifier < self._identifier and not self._is_batch:
+            elif snapshot.commit_identifier < self.identifier and not self._is_batch:
                 return
+
+    def _is_own(self, snapshot: Snapshot) -> bool:
+        """Whether a batch write's snapshot names a file of this commit."""
+        is_listed = snapshot.delta_manifest_list in self.list_names
+        return is_listed or self._own_files.are_in(self._context, snapshot)
 
 
 def last_commit(log: SnapshotLog, user: str, executor: Executor) -> Snapshot | None:

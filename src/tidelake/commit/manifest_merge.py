@@ -1,4 +1,4 @@
-"""Keeps the number of manifests small, so that a commit costs the same after 10 and 10,000 others.
+"""Keeps the number of manifests small, so that the cost of a commit does not grow with their count.
 
 Each commit adds a manifest. Before its base list is written:
 
@@ -6,10 +6,10 @@ Each commit adds a manifest. Before its base list is written:
    together reach ``manifest.full-compaction-threshold-size``, they are rewritten without what
    cancels out, and with them the large ones that hold a deleted file.
 2. **Minor**: else, if at least ``manifest.merge-min-count`` small ones stand at the end of the
-   list, the newest of them are merged: from the end as far as the next one is at most :data:`RATIO`
-   times as large as all after it. Sizes so grow geometrically and an entry is rewritten O(log n)
-   times; Paimon merges the whole end of the list each time, which costs ever more until 8 MiB are
-   reached.
+   list, the newest of them are merged: from the end, while the next one is at most :data:`RATIO`
+   times as large as all after it. Sizes grow geometrically, so an entry is rewritten O(log n)
+   times. Paimon merges the whole end of the list each time, at a growing cost until it reaches
+   8 MiB.
 
 The rules only decide which files hold the entries; every reader folds them to the same state. The
 order of entries is kept. Source of 1 and of the options: Paimon's ``ManifestFileMerger`` (1.3.1).
@@ -18,7 +18,7 @@ order of entries is kept. Source of 1 and of the options: Paimon's ``ManifestFil
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,7 @@ __all__ = ["MergeRule", "merge_manifests", "minor_start", "wants_full"]
 
 RATIO = 2
 TAIL_COUNT_FACTOR_MAX = 2
-"""With this many times ``merge-min-count`` small manifests all of them are merged."""
+"""With this many times ``merge-min-count`` small manifests, all of them are merged."""
 
 Read = Callable[[ManifestFile], EntryTable]
 Write = Callable[[EntryTable], Sequence[ManifestFile]]
@@ -65,6 +65,10 @@ class MergeRule:
             min_count=max(2, options.get(declared.MANIFEST_MERGE_MIN_COUNT)),
             full_bytes=options.get(declared.MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE),
         )
+
+    def of_all(self) -> MergeRule:
+        """The same rule, but any manifests with DELETEs, or small, call for a full merge."""
+        return replace(self, full_bytes=0)
 
     def is_loose(self, manifest: ManifestFile) -> bool:
         """Whether a manifest is small or holds DELETEs."""
@@ -150,7 +154,7 @@ def _full(
                 kept.append(manifest)
                 continue
         loose.append(read(manifest) if table is None else table)
-    # what is kept holds no deleted file, so its place before the others makes no difference
+    # a kept manifest holds no deleted file, so it may stand before the others
     return (*kept, *write(EntryTable.fold(loose, where=where)))
 
 

@@ -1,16 +1,18 @@
-"""Makes one snapshot: builds it on the newest one, publishes it, tries again if it lost the race.
+"""Makes one snapshot: builds it on the newest one, publishes it, tries again after a lost race.
 
 One attempt:
 
-1. Take the newest snapshot as base. Is this commit in its history already? Then that is the answer.
-2. Ask for the entries against this very base; conflicts are found here.
-3. Write the delta manifests (the first attempt) or take those again; merge the base's manifests if
-   they have become many; write the base list. Open the directory of the snapshots, and only then
-   see that the table is still the one that was opened, and that the base is still there: after a
-   rollback of others the attempt has lost.
-4. Put ``snapshot-(base + 1)`` if it is absent, into that very directory: where the table was
-   dropped in between, there is none, and a table that was created anew has another. Then read it
-   back. It is ours if user, identifier, kind and both lists' names are equal:
+1. Take the newest snapshot as base. If this commit is in its history already, that is the answer
+   (:mod:`tidelake.commit.idempotence`).
+2. Ask the plan what it changes in this base (:mod:`tidelake.commit.plans`). Conflicts are found
+   here.
+3. Write the index files, and the delta manifests unless an earlier attempt wrote the same. Merge
+   the base's manifests if there are many. Write the base list. Open the directory of the snapshots;
+   only then check that the table is still the one that was opened, and that the base is still
+   there. If a rollback removed it, the attempt is lost.
+4. Put ``snapshot-(base + 1)`` if it is absent, into that open directory: if the table was dropped
+   meanwhile the directory is gone, and a table that was created anew has another one. Then read it
+   back. It is ours if user, identifier, kind and the names of both lists are equal:
 
    ==============  ============================================================================
    put said        what is read back decides
@@ -19,26 +21,26 @@ One attempt:
                    renaming replaced it; the race is lost
    taken           ours: the storage's client sent the put twice; published. Another's: lost
    refused         the storage says that it changed nothing: the commit ends
-   error           ours: published. Another's: lost. Nothing there: not published, as far as one
-                   can see; try again. Not readable: the outcome is unknown
+   error           ours: published. Another's: lost. Nothing there: seemingly not published; try
+                   again. Not readable: the outcome is unknown
    ==============  ============================================================================
 
-5. Unless the race is lost, look once more whether the table is the one that was opened, before
-   anything is said to be published. If it is not: where our snapshot lies under the table's path
-   all the same (whoever dropped it left the directories, and the new table took them), it is taken
-   out again, by the name in the directory that we hold; where it is still in the directory that we
-   hold, the table was renamed, or is being dropped, and the outcome is unknown; where that
-   directory is gone, so is the commit. What the commit wrote under the table's path meanwhile has
-   unique names that no snapshot of the new table names. Look once more whether the base is there,
-   too, the very same and not another of its number: if a rollback removed it right before the put,
-   our snapshot is taken out, and has lost.
-6. Lost: remove this attempt's files, wait (longer each time, with chance), begin anew.
+5. Unless the race is lost, check once more that the table is the one that was opened, before
+   anything is reported as published. If it is not, there are three cases. Our snapshot lies under
+   the table's path all the same (whoever dropped it left the directories, and the new table took
+   them): it is removed again, by its name in the open directory. It is only in the open directory:
+   the table was renamed, or is being dropped, and the outcome is unknown. That directory is gone:
+   so is the commit. Other files that the commit wrote under the table's path have unique names that
+   no snapshot of the new table names. Check once more that the base is there, too, the very same
+   and not another of its number: if a rollback removed it right before the put, our snapshot is
+   removed, and is lost.
+6. Lost: remove this attempt's files, wait (longer each time, with a random part), begin anew.
 
-Before step 3, once per commit, it waits for a statement whose turn it is, if there is one, and
-begins anew (:mod:`tidelake.commit.turns`).
+Before step 3, once per commit, it waits for a statement that asked others to wait, if there is one,
+and begins anew (:mod:`tidelake.commit.turns`).
 
-From the moment an outcome is in doubt nothing is removed any more, and whatever ends the commit
-then is an :class:`OutcomeUnknownError`: the caller must not remove its data files.
+Once an outcome is in doubt nothing is removed any more. Whatever ends the commit then is an
+:class:`OutcomeUnknownError`: the caller must not remove its data files.
 
 Shown by ``tests/unit/commit/test_commit_faults.py``: each storage call of one commit fails in each
 mode while a rival commits right before each put; and by ``tests/proving/interleave.py``: two
@@ -49,15 +51,18 @@ moments, not all orders of all calls.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from tidelake.commit.context import CommitContext
 from tidelake.commit.delta import Delta
-from tidelake.commit.idempotence import OwnCommits
-from tidelake.commit.manifest_merge import MergeRule, merge_manifests, wants_full
-from tidelake.commit.metadata_writer import NewMetadata
+from tidelake.commit.idempotence import DuplicateCheck
+from tidelake.commit.manifest_merge import MergeRule, merge_manifests
+from tidelake.commit.metadata_writer import MetadataWriter
+from tidelake.commit.plans import NOTHING, Base, CommitPlan, Planned
 from tidelake.commit.turns import Turns
 from tidelake.errors import (
     ConflictError,
@@ -69,22 +74,15 @@ from tidelake.errors import (
     TidelakeError,
     UnsupportedError,
 )
-from tidelake.fileio import FileIO, OpenDirectory
+from tidelake.fileio import OpenDirectory
 from tidelake.metadata.data_file import FileKind
-from tidelake.metadata.index.index_manifest import index_entries
-from tidelake.metadata.index_entry import DELETION_VECTORS, HASH, IndexEntry
 from tidelake.metadata.log.schema_log import SchemaLog, dropped
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
-from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.metadata.manifest.live_set import live_entries, manifest_files
-from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.manifest.manifest_list import ManifestFile
-from tidelake.metadata.paths import TablePaths
-from tidelake.options import Options, declared
-from tidelake.telemetry import Env
-from tidelake.types import TableSchema
+from tidelake.options import declared
 
-__all__ = ["IndexRule", "Publisher", "Request"]
+__all__ = ["Published", "Publisher"]
 
 READ_BACK_TRIES = 3
 """Reads of the snapshot file after a put, before its outcome counts as unknown."""
@@ -94,50 +92,30 @@ WAIT_JITTER = 0.2
 WAIT_DOUBLINGS_MAX = 30
 
 
-IndexRule = Callable[
-    [Snapshot | None, Sequence[IndexEntry], NewMetadata], Sequence[IndexEntry] | None
-]
-
-
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One snapshot to be made.
+class Published:
+    """What became of a plan.
 
     Parameters
     ----------
-    user, identifier, kind
-        The commit's identity.
-    plan : callable
-        Gives what the snapshot changes, against a base (None: the empty table). May raise
-        ConflictError.
-    properties : mapping, optional
-        Free texts for the snapshot.
-    index : callable, optional
-        Gives the index files after the commit from the base and its index files, None where they
-        stay; writes those it needs by the last argument. May raise ConflictError.
-    with_index_alone : bool
-        Whether other index files are something to commit where there are no entries.
-    statistics : str, optional
-        Name of a file of statistics, which is something to commit without entries too.
-    merges_manifests : bool
-        Whether all manifests are merged, which is something to commit where it changes them.
+    snapshot : Snapshot or None
+        What was published; None where there was nothing to commit.
+    planned : Planned
+        What the plan changed in the last base that it was asked about.
+    replayed : bool
+        Whether the snapshot had been published before.
     """
 
-    user: str
-    identifier: int
-    kind: CommitKind
-    plan: Callable[[Snapshot | None], Delta]
-    properties: Mapping[str, str] | None = None
-    index: IndexRule | None = None
-    with_index_alone: bool = False
-    statistics: str | None = None
-    merges_manifests: bool = False
+    snapshot: Snapshot | None
+    planned: Planned
+    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class _Lists:
-    """Name and size of the manifest lists that every attempt uses again."""
+class _Written:
+    """A delta, and name and size of its manifest lists; attempts use it again."""
 
+    delta: Delta
     entries: tuple[str, int]
     changelog: tuple[str, int] | None = None
 
@@ -149,64 +127,36 @@ class _Outcome(enum.Enum):
 
 
 class Publisher:
-    """Publishes the snapshots of one commit.
+    """Makes one snapshot. Not thread-safe.
 
     Parameters
     ----------
-    fileio, paths, schema, options, env, manifests
-        The table as it was opened and what it needs.
-    own : OwnCommits
-        Finds snapshots of this commit.
-    files : NewMetadata
-        Writes the metadata files.
-    turns : Turns
-        Tells whether another statement is to go first.
-    table : str
-        For messages.
+    context : CommitContext
+        The table as it was opened.
+    duplicates : DuplicateCheck
+        Who commits, and which snapshots of it were published before.
     """
 
-    def __init__(  # noqa: PLR0913 - the table as it was opened, and one commit
-        self,
-        fileio: FileIO,
-        paths: TablePaths,
-        *,
-        schema: TableSchema,
-        options: Options,
-        env: Env,
-        manifests: ManifestCache,
-        own: OwnCommits,
-        files: NewMetadata,
-        turns: Turns,
-        table: str,
-    ) -> None:
-        self._fileio = fileio
-        self._paths = paths
-        self._schema = schema
-        self._options = options
-        self._env = env
-        self._manifests = manifests
-        self._own = own
-        self._files = files
-        self._turns = turns
-        self._table = table
-        self._log = SnapshotLog(fileio, paths)
+    def __init__(self, context: CommitContext, duplicates: DuplicateCheck) -> None:
+        self._context = context
+        self._fileio = context.fileio
+        self._paths = context.paths
+        self._env = context.env
+        self._table = context.table
+        self._log = context.log
+        self._duplicates = duplicates
+        self._files = MetadataWriter(context, list_names=duplicates.list_names)
+        self._turns = Turns(context)
         self._in_doubt = False
 
-    def publish(self, request: Request) -> tuple[Snapshot | None, bool]:
-        """Make the snapshot.
-
-        Returns
-        -------
-        snapshot : Snapshot or None
-            What was published; None where there was nothing to commit.
-        replayed : bool
-            Whether it had been published before this call.
+    def publish(self, plan: CommitPlan) -> Published:
+        """Make the snapshot of a plan. Call it once.
 
         Raises
         ------
         ConflictError
-            The request's plan conflicts with the newest snapshot, or all attempts lost their race.
-            Nothing was committed.
+            The plan conflicts with the newest snapshot, or all attempts lost their race. Nothing
+            was committed.
         NotFoundError
             The table was dropped, and perhaps created anew. Nothing was committed.
         StorageError
@@ -215,7 +165,7 @@ class Publisher:
             The storage failed while publishing. Nothing was removed.
         """
         try:
-            return self._attempts(request)
+            return self._attempts(plan)
         except OutcomeUnknownError:
             raise
         except TidelakeError as error:
@@ -225,77 +175,79 @@ class Publisher:
             self._files.discard_delta()
             raise
 
-    def _attempts(self, request: Request) -> tuple[Snapshot | None, bool]:
-        retries_max = self._options.get(declared.COMMIT_MAX_RETRIES)
-        timeout_ms = self._options.get(declared.COMMIT_TIMEOUT)
-        started_ms = self._env.clock.now_ms()
-        delta: Delta | None = None
-        lists: _Lists | None = None
-        for attempt in range(retries_max + 1):
-            base = self._log.latest()
-            own = self._own.find(request.kind, base)
+    def _attempts(self, plan: CommitPlan) -> Published:
+        options, clock = self._context.options, self._env.clock
+        retries_max = options.get(declared.COMMIT_MAX_RETRIES)
+        timeout_ms = options.get(declared.COMMIT_TIMEOUT)
+        started_ms = clock.now_ms()
+        earlier: tuple[Snapshot | None, ...] = ()
+        planned = NOTHING
+        written: _Written | None = None
+        attempt = 0
+        while attempt <= retries_max:
+            base = Base(self._log.latest(), earlier)
+            own = self._duplicates.find(plan.kind, base.snapshot)
             if own is not None:
-                if self._in_doubt:
-                    return own, False
-                self._files.discard_delta()
-                return own, True
-            planned = request.plan(base)
-            index_manifest = None if base is None else base.index_manifest
-            index_before = index_manifest
-            if not planned.is_empty or request.with_index_alone:
-                index_manifest = self._index_manifest(request, base)
-            has_more = request.statistics is not None or self._merges(request, base)
-            if planned.is_empty and index_manifest == index_before and not has_more:
+                if not self._in_doubt:
+                    self._files.discard_delta()
+                return Published(own, planned, replayed=not self._in_doubt)
+            planned = plan.against(base)
+            earlier = (*earlier, base.snapshot)
+            if planned.is_empty:
                 if self._in_doubt:
                     raise self._lost(attempt)
                 self._files.discard_delta()
-                return None, False
-            schema_id, beside = self._schema_id()
-            if not self._in_doubt and self._gives_way(beside, request):
+                return Published(None, planned)
+            schema_id, names = self._schema_id()
+            if not self._in_doubt and self._waits_for_turn(names, plan):
                 self._files.discard_attempt()
                 self._files.discard_delta()
-                return self._attempts(request)
-            if lists is None or delta is not planned:
-                if delta is not None and not self._in_doubt:
+                attempt, written, started_ms = 0, None, clock.now_ms()
+                continue
+            if written is None or written.delta is not planned.delta:
+                if written is not None and not self._in_doubt:
                     self._files.discard_delta()
-                delta, lists = planned, self._write_delta(planned, schema_id)
-            snapshot = replace(
-                self._build(request, base, planned, lists, schema_id),
-                index_manifest=index_manifest,
-            )
-            outcome = self._put_once(snapshot, base)
+                written = self._write_delta(planned.delta, schema_id)
+            snapshot = self._build(plan.kind, base.snapshot, planned, written, schema_id)
+            outcome = self._put_once(snapshot, base.snapshot)
             if outcome is _Outcome.PUBLISHED:
-                return snapshot, False
+                return Published(snapshot, planned)
             if outcome is _Outcome.LOST:
                 self._files.discard_attempt()
             else:
                 self._files.keep_attempt()
                 self._in_doubt = True
-            waited_ms = self._env.clock.now_ms() - started_ms
+            waited_ms = clock.now_ms() - started_ms
             if timeout_ms is not None and waited_ms > timeout_ms:
-                break
+                raise self._lost(attempt + 1)
             if attempt < retries_max:
                 self._wait(attempt)
-        raise self._lost(attempt + 1)
+            attempt += 1
+        raise self._lost(attempt)
 
-    def _write_delta(self, planned: Delta, schema_id: int) -> _Lists:
-        entries = self._files.write_delta(planned.entries, schema_id=schema_id)
-        if not planned.changelog.num_rows:
-            return _Lists(entries)
-        return _Lists(entries, self._files.write_delta(planned.changelog, schema_id=schema_id))
+    def _write_delta(self, delta: Delta, schema_id: int) -> _Written:
+        entries = self._files.write_delta(delta.entries, schema_id=schema_id)
+        if not delta.changelog.num_rows:
+            return _Written(delta, entries)
+        changelog = self._files.write_delta(delta.changelog, schema_id=schema_id)
+        return _Written(delta, entries, changelog)
 
     def _build(
         self,
-        request: Request,
+        kind: CommitKind,
         base: Snapshot | None,
-        planned: Delta,
-        lists: _Lists,
+        planned: Planned,
+        written: _Written,
         schema_id: int,
     ) -> Snapshot:
-        entries = planned.entries
-        changelog_name, changelog_size = lists.changelog or (None, None)
-        manifests = self._base_manifests(base, self._rule(request), schema_id)
+        """Write what only this attempt needs, and make the snapshot."""
+        index_manifest = None if base is None else base.index_manifest
+        if planned.index is not None:
+            index_manifest = self._files.write_index(planned.index)
+        manifests = self._base_manifests(base, schema_id, all_of=planned.merges_manifests)
         base_name, base_size = self._files.write_base(manifests)
+        changelog_name, changelog_size = written.changelog or (None, None)
+        entries = planned.delta.entries
         rows = entries["row_count"]
         added = entries["kind"] == FileKind.ADD
         delta_rows = int(rows[added].sum()) - int(rows[~added].sum())
@@ -305,52 +257,32 @@ class Publisher:
             schema_id=schema_id,
             base_manifest_list=base_name,
             base_manifest_list_size_bytes=base_size,
-            delta_manifest_list=lists.entries[0],
-            delta_manifest_list_size_bytes=lists.entries[1],
+            delta_manifest_list=written.entries[0],
+            delta_manifest_list_size_bytes=written.entries[1],
             changelog_manifest_list=changelog_name,
             changelog_manifest_list_size_bytes=changelog_size,
-            commit_user=request.user,
-            commit_identifier=request.identifier,
-            commit_kind=request.kind,
+            index_manifest=index_manifest,
+            commit_user=self._duplicates.user,
+            commit_identifier=self._duplicates.identifier,
+            commit_kind=kind,
             # a clock that runs behind must not make the log's times fall: time travel searches them
             time_ms=now_ms if base is None else max(now_ms, base.time_ms),
             total_record_count=self._total_rows(base) + delta_rows,
             delta_record_count=delta_rows,
-            changelog_record_count=int(planned.changelog["row_count"].sum()),
+            changelog_record_count=int(planned.delta.changelog["row_count"].sum()),
             watermark=None if base is None else base.watermark,
-            statistics=request.statistics or _inherited_statistics(base, schema_id),
-            properties=dict(request.properties) if request.properties else None,
+            statistics=planned.statistics or _inherited_statistics(base, schema_id),
             next_row_id=0 if base is None else base.next_row_id or 0,
         )
 
-    def _index_manifest(self, request: Request, base: Snapshot | None) -> str | None:
-        """The name of the index manifest after the commit; None where no index file is left."""
-        before = index_entries(self._fileio, self._paths, base, self._manifests)
-        _check_covered(before, self._table, self._options)
-        after = None if request.index is None else request.index(base, before, self._files)
-        if after is None:
-            return None if base is None else base.index_manifest
-        return self._files.write_index_manifest(after) if after else None
-
-    def _rule(self, request: Request) -> MergeRule:
-        rule = MergeRule.of(self._options)
-        return replace(rule, full_bytes=0) if request.merges_manifests else rule
-
-    def _merges(self, request: Request, base: Snapshot | None) -> bool:
-        """Whether merging the manifests is asked for and changes them."""
-        if base is None or not request.merges_manifests:
-            return False
-        files = manifest_files(self._fileio, self._paths, base, self._manifests)
-        return wants_full(files, self._rule(request))
-
-    def _stands(self, base: Snapshot | None, place: OpenDirectory) -> bool:
+    def _is_there(self, base: Snapshot | None, directory: OpenDirectory) -> bool:
         """Whether the base is still there; a rollback may have removed it."""
         if base is None:
             return True
-        return self._fileio.exists(self._paths.snapshot(base.id), within=place)
+        return self._fileio.exists(self._paths.snapshot(base.id), within=directory)
 
     def _is_rolled_back(self, snapshot: Snapshot, base: Snapshot | None) -> bool:
-        """Whether the base of a snapshot that was put had been taken back by then.
+        """Whether a rollback had removed the base of a snapshot before it was put.
 
         Others may have committed since the rollback and given another snapshot the base's number. A
         base that has expired leaves nothing older. The snapshot is there: no failure is raised.
@@ -366,30 +298,30 @@ class Publisher:
             return False
         return oldest is not None and oldest < snapshot.id
 
-    def _withdraw(self, snapshot: Snapshot, place: OpenDirectory) -> _Outcome:
-        """Take a snapshot out whose base was rolled back: it would bring back what that took."""
+    def _withdraw(self, snapshot: Snapshot, directory: OpenDirectory) -> _Outcome:
+        """Remove a snapshot whose base was rolled back: it would bring back what that removed."""
         try:
-            self._fileio.delete(self._paths.snapshot(snapshot.id), within=place)
-            if self._fileio.exists(self._paths.snapshot(snapshot.id + 1), within=place):
-                # somebody stands on it already, so it is the table's history
-                self._log.put(snapshot, within=place)
+            self._fileio.delete(self._paths.snapshot(snapshot.id), within=directory)
+            if self._fileio.exists(self._paths.snapshot(snapshot.id + 1), within=directory):
+                # somebody built on it already, so it is the table's history
+                self._log.put(snapshot, within=directory)
                 return _Outcome.PUBLISHED
         except (StorageError, NotFoundError) as error:
             raise self._unknown(error) from error
         return _Outcome.LOST
 
     def _base_manifests(
-        self, base: Snapshot | None, rule: MergeRule, schema_id: int
+        self, base: Snapshot | None, schema_id: int, *, all_of: bool
     ) -> tuple[ManifestFile, ...]:
+        """The base's manifests, merged where they are many, or where all are to be merged."""
         if base is None:
             return ()
+        context, rule = self._context, MergeRule.of(self._context.options)
         return merge_manifests(
-            manifest_files(self._fileio, self._paths, base, self._manifests),
-            rule,
-            read=lambda m: self._manifests.entries(
-                self._fileio, self._paths.manifest(m.file_name), expected=m
-            ),
-            write=lambda table: self._files.write_merged(table, schema_id=schema_id),
+            manifest_files(self._fileio, self._paths, base, context.manifests),
+            rule.of_all() if all_of else rule,
+            read=context.manifest_entries,
+            write=partial(self._files.write_merged, schema_id=schema_id),
             where=f"snapshot {base.id} of table '{self._table}'",
         )
 
@@ -398,7 +330,7 @@ class Publisher:
             return 0
         if base.total_record_count is not None:
             return base.total_record_count
-        live = live_entries(self._fileio, self._paths, base, self._manifests)
+        live = live_entries(self._fileio, self._paths, base, self._context.manifests)
         return int(np.sum(live["row_count"]))
 
     def _schema_id(self) -> tuple[int, Sequence[str]]:
@@ -410,25 +342,25 @@ class Publisher:
             raise dropped(self._table)
         return schema_id, names
 
-    def _gives_way(self, names: Sequence[str], request: Request) -> bool:
+    def _waits_for_turn(self, names: Sequence[str], plan: CommitPlan) -> bool:
         """Wait for a statement whose turn it is; a compaction changes no row, so it does not."""
-        if request.kind is CommitKind.COMPACT:
+        if plan.kind is CommitKind.COMPACT:
             return False
-        return self._turns.give_way(names, request.user)
+        return self._turns.wait(names, self._duplicates.user)
 
     def _put_once(self, snapshot: Snapshot, base: Snapshot | None) -> _Outcome:
         """Steps 4 and 5, and the hints."""
         try:
-            place = self._log.open_dir()
+            directory = self._log.open_dir()
         except NotFoundError as error:
             raise dropped(self._table) from error
-        with place:
-            # as late as can be: ids of a table created anew would fit, its columns would not
+        with directory:
+            # as late as possible: the ids of a table created anew would fit, its columns would not
             self._check_same()
-            if not self._stands(base, place):
+            if not self._is_there(base, directory):
                 return _Outcome.LOST
             try:
-                done = self._log.put(snapshot, within=place)
+                done = self._log.put(snapshot, within=directory)
                 failure: StorageError | None = None
             except StorageRefusedError:
                 raise
@@ -439,12 +371,12 @@ class Publisher:
                 done, failure = False, error
             outcome = self._outcome(snapshot, done=done, failure=failure)
             if done or outcome is not _Outcome.LOST:
-                self._check_still_same(snapshot, place)
+                self._check_still_same(snapshot, directory)
             if outcome is _Outcome.PUBLISHED and self._is_rolled_back(snapshot, base):
-                outcome = self._withdraw(snapshot, place)
+                outcome = self._withdraw(snapshot, directory)
             if outcome is _Outcome.PUBLISHED:
                 self._files.keep_all()
-                self._log.write_hints(snapshot.id, within=place)
+                self._log.write_hints(snapshot.id, within=directory)
             return outcome
 
     def _outcome(self, snapshot: Snapshot, *, done: bool, failure: StorageError | None) -> _Outcome:
@@ -459,27 +391,28 @@ class Publisher:
         return _Outcome.PUBLISHED if _is_same(snapshot, found) else _Outcome.LOST
 
     def _check_same(self) -> None:
-        SchemaLog(self._fileio, self._paths).check_same(self._schema, table=self._table)
+        schemas = SchemaLog(self._fileio, self._paths)
+        schemas.check_same(self._context.schema, table=self._table)
 
-    def _check_still_same(self, snapshot: Snapshot, place: OpenDirectory) -> None:
-        """See, after a put, that the table is the one that was opened, or settle what was put."""
+    def _check_still_same(self, snapshot: Snapshot, directory: OpenDirectory) -> None:
+        """Check, after a put, that the table is the one that was opened; else settle the put."""
         try:
             self._check_same()
         except NotFoundError as error:
-            self._settle(snapshot, place, error)
+            self._settle(snapshot, directory, error)
             raise
         except (StorageError, CorruptError, UnsupportedError):
             return  # what was read back decides; the directory was this table's
 
-    def _settle(self, snapshot: Snapshot, place: OpenDirectory, error: NotFoundError) -> None:
-        """Let nothing of ours be in another table, or say that the outcome is unknown."""
+    def _settle(self, snapshot: Snapshot, directory: OpenDirectory, error: NotFoundError) -> None:
+        """Remove our snapshot from another table, or say that the outcome is unknown."""
         path = self._paths.snapshot(snapshot.id)
         try:
             found = self._read_back(snapshot.id)
             if found is not None and _is_same(snapshot, found):
-                self._fileio.delete(path, within=place)
+                self._fileio.delete(path, within=directory)
                 return
-            is_elsewhere = self._fileio.exists(path, within=place)
+            is_elsewhere = self._fileio.exists(path, within=directory)
         except (StorageError, CorruptError, UnsupportedError) as failure:
             raise self._unknown(failure) from error
         if is_elsewhere:
@@ -492,7 +425,7 @@ class Publisher:
             raise OutcomeUnknownError(message, table=self._table) from error
 
     def _read_back(self, snapshot_id: int) -> Snapshot | None:
-        """The snapshot that is there now; None if there is none."""
+        """The snapshot of this id that is there now; None if there is none."""
         path = self._paths.snapshot(snapshot_id)
         for tries in range(READ_BACK_TRIES):
             try:
@@ -506,8 +439,8 @@ class Publisher:
         raise AssertionError("unreachable")
 
     def _wait(self, attempt: int) -> None:
-        first = self._options.get(declared.COMMIT_MIN_RETRY_WAIT)
-        longest = self._options.get(declared.COMMIT_MAX_RETRY_WAIT)
+        first = self._context.options.get(declared.COMMIT_MIN_RETRY_WAIT)
+        longest = self._context.options.get(declared.COMMIT_MAX_RETRY_WAIT)
         wait_ms = min(first * 2 ** min(attempt, WAIT_DOUBLINGS_MAX), longest)
         self._env.clock.sleep_ms(wait_ms * (1 + self._env.rng.uniform(0, WAIT_JITTER)))
 
@@ -540,19 +473,6 @@ def _marks(snapshot: Snapshot) -> tuple[object, ...]:
         snapshot.base_manifest_list,
         snapshot.delta_manifest_list,
     )
-
-
-def _check_covered(entries: Sequence[IndexEntry], table: str, options: Options) -> None:
-    covered = {HASH}
-    if options.get(declared.DELETION_VECTORS_ENABLED):
-        covered.add(DELETION_VECTORS)
-    types = sorted({entry.file.index_type for entry in entries} - covered)
-    if types:
-        message = (
-            f"Table '{table}' has index files of type {', '.join(types)}, which this version cannot"
-            " keep up to date: write it with the engine that made them."
-        )
-        raise UnsupportedError(message, kind="index_manifest", table=table)
 
 
 def _inherited_statistics(base: Snapshot | None, schema_id: int) -> str | None:

@@ -166,7 +166,7 @@ class Turns:
         self._context = context
         self._has_waited = False
 
-    def give_way(self, names: Iterable[str], user: str) -> bool:
+    def wait(self, names: Iterable[str], user: str) -> bool:
         """Wait for a statement whose turn it is, once in the life of this value.
 
         Parameters

@@ -50,8 +50,8 @@ class World:
         )
         assert SchemaLog(self.fileio, self.paths).create(schema)
 
-    def committer(self, seed=1, *, fileio=None, env=None):
-        context = CommitContext(
+    def context(self, seed=1, *, fileio=None, env=None):
+        return CommitContext(
             fileio or self.fileio,
             self.paths,
             schema=self.schema,
@@ -60,7 +60,9 @@ class World:
             manifests=ManifestCache(1 << 24),
             table="db.t",
         )
-        return Committer(context)
+
+    def committer(self, seed=1, *, fileio=None, env=None):
+        return Committer(self.context(seed, fileio=fileio, env=env))
 
     @property
     def log(self):

@@ -430,15 +430,6 @@ def test_watermark_statistics_and_row_ids_are_taken_over():
     assert (fourth.schema_id, fourth.statistics, fourth.watermark) == (1, None, 17)
 
 
-def test_properties_stand_in_all_snapshots_of_a_commit():
-    world = World()
-    new, out = keyed("new", (1, 5)), keyed("out", (1, 5), level=5)
-    done = world.committer().commit(
-        [message(new, before=[new], after=[out])], user="u", properties={"job": "7"}
-    )
-    assert [dict(s.properties) for s in done] == [{"job": "7"}] * 2
-
-
 def test_the_log_s_times_never_fall():
     world = World()
     late = Env(ManualClock(9_000), SeededRng(1), SeededIds(1), SerialExecutor())

@@ -220,7 +220,7 @@ def test_holders_wait_in_the_order_of_their_ends():
         env = still_env()
         env = replace(env, clock=Refusing(env.clock))
         try:
-            return Turns(world.committer(env=env)._context).give_way(names, user)
+            return Turns(world.committer(env=env)._context).wait(names, user)
         except Waits:
             return True
 

@@ -1,9 +1,9 @@
-"""The compactions of a commit against the snapshot that it builds on.
+"""The compactions of a commit that fit the snapshot it builds on.
 
-Each bucket's is checked against the bucket's live files
-(:mod:`tidelake.commit.conflicts.file_conflicts`); one that no longer fits is left out and reported,
-unless they hang together. So are its deletion vectors
-(:mod:`tidelake.commit.conflicts.deletion_plan`).
+Each bucket's compaction is checked against the bucket's live files
+(:mod:`tidelake.commit.conflicts.file_conflicts`), and its deletion vectors against the live ones
+(:mod:`tidelake.commit.conflicts.deletion_conflicts`). One that no longer fits is dropped and
+reported, unless the compactions belong together.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidelake.commit.conflicts.deletion_plan import PlacedDeletions, check_deletions, vector_names
+from tidelake.commit.conflicts.deletion_conflicts import check_deletions, vector_names
 from tidelake.commit.conflicts.file_conflicts import check_compaction
-from tidelake.commit.conflicts.live_buckets import live_in
+from tidelake.commit.conflicts.live_buckets import live_in_buckets
 from tidelake.commit.context import CommitContext
-from tidelake.commit.delta import Compaction, Delta
-from tidelake.errors import ConflictError, TidelakeError
+from tidelake.commit.delta import BucketDeletions, Compaction, Delta
+from tidelake.errors import ConflictError
 from tidelake.metadata.bucket_id import BucketId
-from tidelake.metadata.data_file import CommitMessage, FileKind, ManifestEntry
-from tidelake.metadata.index.index_manifest import index_entries
-from tidelake.metadata.log.snapshot import CommitKind, Snapshot
+from tidelake.metadata.data_file import ManifestEntry
+from tidelake.metadata.index_entry import IndexEntry
+from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 
-__all__ = ["Fitting", "fitting_compactions", "is_of_messages"]
+__all__ = ["Fitting", "fitting_compactions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +33,23 @@ class Fitting:
     Parameters
     ----------
     delta : Delta
-        What they change, and their changelogs.
-    deletions : tuple of PlacedDeletions
+        The files that they replace and add, and their changelogs.
+    deletions : tuple of BucketDeletions
         What they do to deletion vectors.
+    conflicts : tuple of ConflictError
+        One for each compaction that does not fit.
     """
 
     delta: Delta
-    deletions: tuple[PlacedDeletions, ...]
+    deletions: tuple[BucketDeletions, ...]
+    conflicts: tuple[ConflictError, ...]
 
 
 def fitting_compactions(
     context: CommitContext,
-    todo: Sequence[Compaction],
+    compactions: Sequence[Compaction],
     base: Snapshot | None,
-    gave_way: list[TidelakeError],
+    index: Sequence[IndexEntry],
     *,
     all_or_nothing: bool,
 ) -> Fitting:
@@ -56,86 +59,49 @@ def fitting_compactions(
     ----------
     context : CommitContext
         The table.
-    todo : sequence of Compaction
+    compactions : sequence of Compaction
         One per bucket.
     base : Snapshot or None
-        What the commit builds on.
-    gave_way : list of TidelakeError
-        Holds the errors of the others afterwards, and nothing else.
+        The snapshot that the attempt builds on; None for the empty table.
+    index : sequence of IndexEntry
+        Its index files.
     all_or_nothing : bool
-        Whether one that does not fit is raised instead.
+        Whether a conflict of one is raised.
 
     Raises
     ------
     ConflictError
-        One does not fit, and they hang together.
+        With `all_or_nothing`, one does not fit.
     """
-    gave_way.clear()
-    live = _live_by_place(context, todo, base)
-    index = index_entries(context.fileio, context.paths, base, context.manifests)
+    live: dict[BucketId, list[ManifestEntry]] = {}
+    for entry in live_in_buckets(context, base, [c.bucket_id for c in compactions]).to_entries():
+        live.setdefault(entry.bucket_id, []).append(entry)
     schema = context.schema
     types = [schema.field(k).type for k in schema.trimmed_primary_keys]
     entries: list[ManifestEntry] = []
     changelog: list[ManifestEntry] = []
-    deletions: list[PlacedDeletions] = []
-    for compaction in todo:
-        own = live.get(compaction.bucket_id, [])
-        names = {entry.file.file_name for entry in own}
+    deletions: list[BucketDeletions] = []
+    conflicts: list[ConflictError] = []
+    for compaction in compactions:
+        bucket_id = compaction.bucket_id
+        files = live.get(bucket_id, [])
+        names = {entry.file.file_name for entry in files}
         names |= {file.file_name for file in compaction.after}
-        placed = PlacedDeletions(*compaction.bucket_id, compaction.deletions, compaction.gone)
-        vectors = vector_names(index, *compaction.bucket_id)
+        change = BucketDeletions(*bucket_id, compaction.deletions, compaction.gone)
+        vectors = vector_names(index, *bucket_id)
         try:
-            check_compaction(compaction, own, key_types=types, table=context.table, vectors=vectors)
-            check_deletions(placed, index, names, table=context.table)
+            check_compaction(
+                compaction, files, key_types=types, table=context.table, vectors=vectors
+            )
+            check_deletions(change, index, names, table=context.table)
         except ConflictError as error:
             if all_or_nothing:
                 raise
-            gave_way.append(error)
+            conflicts.append(error)
         else:
             entries += compaction.removed_entries()
             entries += compaction.added_entries()
             changelog += compaction.changelog_entries()
-            deletions.append(placed)
+            deletions.append(change)
     delta = Delta(EntryTable.of(entries), EntryTable.of(changelog))
-    return Fitting(delta, tuple(deletions))
-
-
-def _live_by_place(
-    context: CommitContext, todo: Sequence[Compaction], base: Snapshot | None
-) -> dict[BucketId, list[ManifestEntry]]:
-    if base is None:
-        return {}
-    partitions = frozenset(c.partition for c in todo)
-    buckets = frozenset(c.bucket for c in todo)
-    live = live_in(context, base, partitions=partitions, buckets=buckets)
-    by_place: dict[BucketId, list[ManifestEntry]] = {}
-    for entry in live.to_entries():
-        by_place.setdefault(entry.bucket_id, []).append(entry)
-    return by_place
-
-
-def is_of_messages(
-    context: CommitContext,
-    snapshot: Snapshot,
-    messages: Sequence[CommitMessage],
-    todo: Sequence[Compaction],
-) -> bool:
-    """Whether a snapshot adds a new file of the messages or removes one that they compacted.
-
-    A file is added once and removed from its level once, so that one of them tells. Where the
-    messages only delete rows, their index files do, or the files that they remove.
-    """
-    if snapshot.commit_kind is CommitKind.COMPACT:
-        wanted, names = FileKind.DELETE, {f.file_name for c in todo for f in c.before}
-    else:
-        wanted, names = FileKind.ADD, {f.file_name for m in messages for f in m.new_files}
-    added = {f.file_name for m in messages if m.deletions for f in m.deletions.added}
-    if added and not names:
-        index = index_entries(context.fileio, context.paths, snapshot, context.manifests)
-        return any(entry.file.file_name in added for entry in index)
-    removed = {f.file_name for m in messages for f in m.removed_files}
-    if removed and not names:
-        wanted, names = FileKind.DELETE, removed
-    delta = context.delta(snapshot)
-    found = delta.take(delta["kind"] == wanted)["file_name"].to_pylist()
-    return not names.isdisjoint(found)
+    return Fitting(delta, tuple(deletions), tuple(conflicts))

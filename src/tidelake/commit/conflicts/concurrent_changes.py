@@ -1,15 +1,17 @@
-"""What others committed since the writers began: what of it a commit must refuse, or tell.
+"""Checks what others committed since the writers began against what the writers read.
 
-Writers that only add files never conflict with each other. What a writer saw when it began still
-decides four things: by how many buckets its rows were routed, in which partitions it looked for
-keys that may move, which sequence numbers it gave, and, of an update, the old rows that its new
-ones were made from. The snapshots between the one that it saw
-and the one that the commit builds on say whether that has changed; an attempt that lost its race
-asks again.
+Writers that only add files never conflict with each other. Four things still depend on what a
+writer read when it began:
 
-Where the table was rolled back to before what the writers saw, their sequence numbers were counted
-from a history that is gone: they may be smaller than those of older rows of the same keys, which
-would win. Then nothing of it can be committed.
+1. the number of buckets that its rows were routed by (:func:`check_bucket_counts_kept`);
+2. the partitions in which it looked for keys that may move (:func:`check_keys_unmoved`);
+3. its sequence numbers (:func:`interleaved_buckets`). After a rollback they count on from a history
+   that is gone. They may be smaller than those of older rows of the same keys, which would win
+   (:func:`check_history_continues`);
+4. the old rows that an update made its new ones from (:func:`check_rows_unchanged`).
+
+Each function reads the snapshots between the writer's and the one that the commit builds on. An
+attempt that lost its race asks again. No function keeps anything between two calls.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from tidelake.commit.conflicts.file_conflicts import (
     check_bucket_counts,
     live_bucket_counts,
 )
-from tidelake.commit.conflicts.index_plan import assignment_conflict
+from tidelake.commit.conflicts.index_conflicts import assignment_conflict
 from tidelake.commit.conflicts.key_overlap import KeyOverlap
 from tidelake.commit.conflicts.live_buckets import live_in
 from tidelake.commit.context import CommitContext
@@ -38,11 +40,11 @@ __all__ = [
     "EMPTY_TABLE",
     "ROWS_CHANGED",
     "EmptyTable",
-    "KeptHistory",
-    "KeptRows",
-    "check_counts_kept",
-    "check_unmoved",
-    "interleaved_places",
+    "check_bucket_counts_kept",
+    "check_history_continues",
+    "check_keys_unmoved",
+    "check_rows_unchanged",
+    "interleaved_buckets",
 ]
 
 ROWS_CHANGED = "rows_changed"
@@ -54,98 +56,96 @@ READ_SNAPSHOTS_MAX = 1_000
 """Snapshots since rows were read whose keys are compared; after more it is done again."""
 
 
-class KeptHistory:
-    """Refuses rows that were numbered on a history which was rolled back since, and may lose.
+def check_history_continues(
+    context: CommitContext,
+    new_files: EntryTable,
+    base: Snapshot | None,
+    *,
+    first_base: Snapshot | None,
+    base_snapshot_id: int | None,
+) -> None:
+    """Refuse rows that were numbered on a history which was rolled back since, and may lose.
 
     Parameters
     ----------
     context : CommitContext
         The table.
     new_files : EntryTable
-        What would be added.
-    seen_id : int or None
-        As in :func:`check_counts_kept`.
+        Files that would be added.
+    base : Snapshot or None
+        The snapshot that the attempt builds on; None for the empty table.
+    first_base : Snapshot or None
+        The one that the commit's first attempt built on; None where this is the first.
+    base_snapshot_id : int or None
+        The snapshot that the writers began from, 0 for the empty table; None if it is not known.
+
+    Raises
+    ------
+    ConflictError
+        The base does not continue that history, and older rows that came back have the same or
+        larger sequence numbers, or the rows' buckets were looked up in an index.
 
     Notes
     -----
-    Where others committed as many snapshots again after the rollback, it is noticed if it came
-    after the commit's first attempt, and not if the writers were still at work.
+    A rollback after which others committed as many snapshots again is noticed only if it came
+    after the commit's first attempt.
     """
-
-    def __init__(
-        self, context: CommitContext, new_files: EntryTable, *, seen_id: int | None
-    ) -> None:
-        self._context = context
-        self._new_files = new_files
-        self._concerns = bool(context.schema.primary_keys) and new_files.num_rows > 0
-        self._seen_id = seen_id or 0
-        self._first: Snapshot | None = None
-
-    def check(self, base: Snapshot | None) -> None:
-        """See that an attempt's base continues what the writers began from, or that it may differ.
-
-        Raises
-        ------
-        ConflictError
-            It does not, and older rows that came back are numbered no lower than these, or the
-            rows' buckets were looked up; nothing can be committed.
-        """
-        if not self._concerns or base is None:  # no rollback leaves a table without a snapshot
-            return
-        if self._seen_id <= base.id and self._continues(base):
-            return
-        if (self._new_files["total_buckets"] > 0).all() and not self._has_older(base):
-            return
-        table = self._context.table
-        message = (
-            f"Table '{table}' was rolled back while this commit was made on snapshot"
-            f" {self._seen_id or base.id}: its newest is {base.id} now, and older rows could win"
-            " over these. Nothing was committed. Write again."
-        )
-        raise ConflictError(message, kind="rolled_back", table=table)
-
-    def _has_older(self, base: Snapshot) -> bool:
-        """Whether a bucket holds rows that are numbered no lower than the new ones."""
-        ours = _sequences(self._new_files)
-        live = live_in(
-            self._context,
-            base,
-            partitions=frozenset(partition for partition, _ in ours),
-            buckets=frozenset(bucket for _, bucket in ours),
-        )
-        theirs = _sequences(live)
-        return any(theirs[p][1] >= low for p, (low, _) in ours.items() if p in theirs)
-
-    def _continues(self, base: Snapshot) -> bool:
-        """Whether the base of the first attempt is in the history of this one's."""
-        first = self._first
-        if first is None:
-            self._first = base
-            return True
-        if first.id > base.id:
-            return False
-        try:
-            found = base if first.id == base.id else self._context.log.load(first.id)
-        except NotFoundError:
-            return True  # it has expired
-        return (found.commit_user, found.delta_manifest_list, found.base_manifest_list) == (
-            first.commit_user,
-            first.delta_manifest_list,
-            first.base_manifest_list,
-        )
+    if not context.schema.primary_keys or not new_files.num_rows or base is None:
+        return  # no rollback leaves a table without a snapshot
+    began_id = base_snapshot_id or 0
+    if began_id <= base.id and _is_in_history(context, first_base, base):
+        return
+    if (new_files["total_buckets"] > 0).all() and not _has_newer_rows(context, new_files, base):
+        return
+    message = (
+        f"Table '{context.table}' was rolled back while this commit was made on snapshot"
+        f" {began_id or base.id}: its newest is {base.id} now, and older rows could win"
+        " over these. Nothing was committed. Write again."
+    )
+    raise ConflictError(message, kind="rolled_back", table=context.table)
 
 
-def check_counts_kept(
+def _is_in_history(context: CommitContext, snapshot: Snapshot | None, base: Snapshot) -> bool:
+    """Whether a snapshot, if there is one, is the base or one before it."""
+    if snapshot is None:
+        return True
+    if snapshot.id > base.id:
+        return False
+    try:
+        found = base if snapshot.id == base.id else context.log.load(snapshot.id)
+    except NotFoundError:
+        return True  # it has expired
+    return (found.commit_user, found.delta_manifest_list, found.base_manifest_list) == (
+        snapshot.commit_user,
+        snapshot.delta_manifest_list,
+        snapshot.base_manifest_list,
+    )
+
+
+def _has_newer_rows(context: CommitContext, new_files: EntryTable, base: Snapshot) -> bool:
+    """Whether a bucket has rows with the same or larger sequence numbers as the new ones."""
+    ours = _sequences(new_files)
+    live = live_in(
+        context,
+        base,
+        partitions=frozenset(partition for partition, _ in ours),
+        buckets=frozenset(bucket for _, bucket in ours),
+    )
+    theirs = _sequences(live)
+    return any(theirs[b][1] >= low for b, (low, _) in ours.items() if b in theirs)
+
+
+def check_bucket_counts_kept(
     context: CommitContext,
     new_files: EntryTable,
     base: Snapshot | None,
     *,
-    seen_id: int | None,
+    base_snapshot_id: int | None,
 ) -> None:
     """Refuse files of fixed buckets in a partition that has another number of them by now.
 
-    What the writer's own base held was checked when it was opened, so that what came since
-    tells it; where that is not known or gone, the partitions' live files do.
+    The writer checked its own base when it was opened, so only later snapshots are read. Where the
+    base is not known, or snapshots have expired, the partitions' live files are read.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def check_counts_kept(
         What would be added.
     base : Snapshot or None
         What the commit builds on; None for the empty table.
-    seen_id : int or None
+    base_snapshot_id : int or None
         The snapshot that the writers began from, 0 for the empty table; None if it is not known.
 
     Raises
@@ -166,10 +166,10 @@ def check_counts_kept(
     if base is None:
         return
     fixed = new_files.take(new_files["total_buckets"] > 0)
-    if not fixed.num_rows or seen_id == base.id:
+    if not fixed.num_rows or base_snapshot_id == base.id:
         return
-    since = range((seen_id or 0) + 1, base.id + 1)
-    if seen_id is None or len(since) > SNAPSHOTS_MAX:
+    since = range((base_snapshot_id or 0) + 1, base.id + 1)
+    if base_snapshot_id is None or len(since) > SNAPSHOTS_MAX:
         check_bucket_counts(fixed, _live_counts(context, base), table=context.table)
         return
     for snapshot_id in since:
@@ -180,30 +180,30 @@ def check_counts_kept(
         check_bucket_counts(fixed, theirs, table=context.table)
 
 
-def interleaved_places(
+def interleaved_buckets(
     context: CommitContext,
     new_files: EntryTable,
     base: Snapshot | None,
     *,
-    seen_id: int | None,
+    base_snapshot_id: int | None,
 ) -> tuple[BucketId, ...]:
-    """Buckets to which others added rows, no older than ours, since the writers began.
+    """Buckets to which others added rows since the writers began, numbered no lower than ours.
 
     Parameters
     ----------
-    context, new_files, base, seen_id
-        As in :func:`check_counts_kept`.
+    context, new_files, base, base_snapshot_id
+        As in :func:`check_bucket_counts_kept`.
 
     Returns
     -------
     tuple of (partition, bucket)
-        None of them for an append table, or where `seen_id` is not known.
+        Empty for an append table, or where `base_snapshot_id` is not known.
     """
-    if base is None or seen_id is None or base.id <= seen_id:
+    if base is None or base_snapshot_id is None or base.id <= base_snapshot_id:
         return ()
     if not context.schema.primary_keys:
         return ()
-    first = max(seen_id, base.id - SNAPSHOTS_MAX) + 1
+    first = max(base_snapshot_id, base.id - SNAPSHOTS_MAX) + 1
     theirs: dict[BucketId, int] = {}
     for snapshot_id in range(first, base.id + 1):
         try:
@@ -212,14 +212,14 @@ def interleaved_places(
         except NotFoundError:
             continue  # it has expired
         if snapshot.commit_kind is not CommitKind.COMPACT:
-            for place, (_, high) in _sequences(delta).items():
-                theirs[place] = max(high, theirs.get(place, high))
+            for bucket_id, (_, high) in _sequences(delta).items():
+                theirs[bucket_id] = max(high, theirs.get(bucket_id, high))
     ours = _sequences(new_files)
-    return tuple(p for p, (low, _) in ours.items() if theirs.get(p, low - 1) >= low)
+    return tuple(b for b, (low, _) in ours.items() if theirs.get(b, low - 1) >= low)
 
 
 class EmptyTable(enum.Enum):
-    """What rows were made from where the table had no snapshot yet."""
+    """Says that rows were read from a table without a snapshot."""
 
     EMPTY = 0
 
@@ -227,56 +227,41 @@ class EmptyTable(enum.Enum):
 EMPTY_TABLE = EmptyTable.EMPTY
 
 
-class KeptRows:
-    """The old rows that a commit's new ones were made from. Not thread-safe.
+def check_rows_unchanged(
+    context: CommitContext, keys: KeyOverlap, base: Snapshot | None, *, since: Snapshot | None
+) -> None:
+    """Refuse new rows where others have written to their keys since the old ones were read.
 
     Parameters
     ----------
     context : CommitContext
         A primary-key table.
-    new_files : EntryTable
-        The rows that would be added.
-    made_from : Snapshot or EmptyTable
-        What the old rows were read from.
+    keys : KeyOverlap
+        The keys of the new rows.
+    base : Snapshot or None
+        The snapshot that the attempt builds on; None for the empty table.
+    since : Snapshot or None
+        The snapshot that the old rows were read from, or a later one that was checked already;
+        None for the empty table.
+
+    Raises
+    ------
+    ConflictError
+        Somebody has, or it cannot be found out.
     """
-
-    def __init__(
-        self, context: CommitContext, new_files: EntryTable, made_from: Snapshot | EmptyTable
-    ) -> None:
-        self._context = context
-        self._keys = KeyOverlap(context, new_files)
-        self._seen = None if made_from is EMPTY_TABLE else made_from
-
-    def check(self, base: Snapshot | None) -> None:
-        """Refuse the new rows where others have written to their keys since.
-
-        The next call looks at what came after this base only.
-
-        Parameters
-        ----------
-        base : Snapshot or None
-            What the commit builds on; None for the empty table.
-
-        Raises
-        ------
-        ConflictError
-            Somebody has, or it cannot be found out.
-        """
-        context, seen = self._context, self._seen
-        base_id = 0 if base is None else base.id
-        seen_id = 0 if seen is None else seen.id
-        if base_id < seen_id or base_id - seen_id > READ_SNAPSHOTS_MAX:
-            raise _rows_changed(context, "its snapshots are others")
-        try:
-            now = base if base_id == seen_id else context.log.load(seen_id) if seen_id else None
-        except NotFoundError:
-            raise _rows_changed(context, f"snapshot {seen_id} has expired") from None
-        if now != seen:  # the table was rolled back meanwhile
-            raise _rows_changed(context, "its snapshots are others")
-        why = self._keys.written_to(range(seen_id + 1, base_id + 1))
-        if why is not None:
-            raise _rows_changed(context, why)
-        self._seen = base
+    base_id = 0 if base is None else base.id
+    since_id = 0 if since is None else since.id
+    if base_id < since_id or base_id - since_id > READ_SNAPSHOTS_MAX:
+        raise _rows_changed(context, "its snapshots are others")
+    try:
+        now = base if base_id == since_id else context.log.load(since_id) if since_id else None
+    except NotFoundError:
+        raise _rows_changed(context, f"snapshot {since_id} has expired") from None
+    if now != since:  # the table was rolled back meanwhile
+        raise _rows_changed(context, "its snapshots are others")
+    why = keys.written_to(range(since_id + 1, base_id + 1))
+    if why is not None:
+        raise _rows_changed(context, why)
 
 
 def _rows_changed(context: CommitContext, why: str) -> ConflictError:
@@ -287,25 +272,25 @@ def _rows_changed(context: CommitContext, why: str) -> ConflictError:
     return ConflictError(message, kind=ROWS_CHANGED, table=context.table)
 
 
-def check_unmoved(
+def check_keys_unmoved(
     context: CommitContext,
     new_files: EntryTable,
     base: Snapshot | None,
     *,
-    seen_ids: frozenset[int],
+    read_ids: frozenset[int],
 ) -> None:
-    """See that nobody wrote to keys that may move since they were looked for.
+    """Check that nobody wrote to keys that may move since the writers looked for them.
 
     Parameters
     ----------
     context : CommitContext
         The table.
     new_files : EntryTable
-        The rows that would be added, those that delete keys in other partitions among them.
+        Files that would be added, with the rows that delete keys in other partitions.
     base : Snapshot or None
-        What the commit builds on; None for the empty table.
-    seen_ids : frozenset of int
-        The snapshots that the keys were looked for in.
+        The snapshot that the attempt builds on; None for the empty table.
+    read_ids : frozenset of int
+        The snapshots in which the writers looked for the keys.
 
     Raises
     ------
@@ -313,19 +298,18 @@ def check_unmoved(
         Somebody did, or it cannot be found out.
     """
     base_id = 0 if base is None else base.id
-    seen_id = min(seen_ids, default=base_id)
-    if max(seen_ids, default=base_id) > base_id:
+    read_id = min(read_ids, default=base_id)
+    if max(read_ids, default=base_id) > base_id:
         why = "the snapshots that its keys were looked for in are no more"
         raise assignment_conflict(context.table, why)
-    if base_id - seen_id > READ_SNAPSHOTS_MAX:
+    if base_id - read_id > READ_SNAPSHOTS_MAX:
         why = f"more than {READ_SNAPSHOTS_MAX} snapshots came since it looked for its keys"
         raise assignment_conflict(context.table, why)
-    since = range(seen_id + 1, base_id + 1)
+    since = range(read_id + 1, base_id + 1)
     if context.options.get(declared.MERGE_ENGINE) == FIRST_ROW and _overwritten(context, since):
         # rows of keys that were there are in no file of ours
         raise assignment_conflict(context.table, "rows that came before its own were overwritten")
-    keys = KeyOverlap(context, new_files, across=True)
-    written = keys.written_to(since)
+    written = KeyOverlap(context, new_files, across=True).written_to(since)
     if written is not None:
         why = f"{written} and may have moved its keys to another partition"
         raise assignment_conflict(context.table, why)
@@ -358,7 +342,7 @@ def _sequences(table: EntryTable) -> dict[BucketId, tuple[int, int]]:
         table["max_sequence_number"].tolist(),
         strict=True,
     ):
-        place = BucketId(table.partitions[partition], bucket)
-        known = ranges.get(place, (low, high))
-        ranges[place] = (min(low, known[0]), max(high, known[1]))
+        bucket_id = BucketId(table.partitions[partition], bucket)
+        known = ranges.get(bucket_id, (low, high))
+        ranges[bucket_id] = (min(low, known[0]), max(high, known[1]))
     return ranges

@@ -1,18 +1,18 @@
 """Whether a bucket's compaction still fits the newest snapshot. Pure.
 
-A compaction was computed from the files that a writer knew. By the time it is committed others may
+A compaction was computed from the files that a writer read. By the time it is committed others may
 have committed too. It fits if
 
 1. all files it replaces are live, and none it adds is,
 2. the bucket was written with the same number of buckets,
 3. (primary key) on each level from 1 the files' key ranges are still disjoint,
-4. (primary key) no live level-0 file that it did not see holds rows as old as its own in the same
-   key range. Compaction moves rows below level 0 and may drop deletes, which says "these are the
-   older ones"; a file committed meanwhile by a writer that began from an older snapshot may have
-   smaller or equal sequence numbers, and its rows could come to light or win although they did not
-   before. With this rule a compaction never changes what a reader sees,
-5. (primary key) where it looked keys up, the levels above 0 hold the files and deletion vectors
-   that they held then.
+4. (primary key) no live level-0 file that it did not read holds rows as old as its own in the same
+   key range. A compaction moves rows below level 0, where they count as older, and may drop
+   deletes. A writer that began from an older snapshot may have committed rows with smaller or equal
+   sequence numbers meanwhile; these could become visible, or win, although they did not before.
+   With this rule a compaction never changes what a reader sees,
+5. (primary key) where it looked keys up, the levels above 0 hold the same files and deletion
+   vectors as at that time.
 
 Rules 1 to 3 are those of Paimon's ``FileStoreCommitImpl.noConflictsOrFail`` (1.3.1), rules 4 and 5
 are ours. Writers that only add files never conflict: see ``docs/format/snapshot.md``. The exception
@@ -110,10 +110,10 @@ def _files_counts(tables: Iterable[EntryTable]) -> dict[bytes, dict[int, tuple[i
         added = np.bincount(codes[~deletes], minlength=size)
         deleted = np.bincount(codes[deletes], minlength=size)
         for code in np.flatnonzero(added + deleted).tolist():  # partitions, not files
-            place, number = divmod(code, len(totals))
-            own = counts.setdefault(table.partitions[place], {})
-            more, less = own.get(int(totals[number]), (0, 0))
-            own[int(totals[number])] = (more + int(added[code]), less + int(deleted[code]))
+            partition, number = divmod(code, len(totals))
+            known = counts.setdefault(table.partitions[partition], {})
+            more, less = known.get(int(totals[number]), (0, 0))
+            known[int(totals[number])] = (more + int(added[code]), less + int(deleted[code]))
     return counts
 
 
@@ -149,20 +149,20 @@ def check_compaction(
     before = {entry.identity: entry for entry in compaction.removed_entries()}
     for identity, entry in before.items():
         if identity not in by_identity:
-            raise _gives_way(compaction, table, f"file '{entry.file.file_name}' is not live now")
+            raise _conflict(compaction, table, f"file '{entry.file.file_name}' is not live now")
     rest = [entry for identity, entry in by_identity.items() if identity not in before]
     staying = {entry.identity for entry in rest}
     for entry in compaction.added_entries():
         if entry.identity in staying:
-            raise _gives_way(compaction, table, f"file '{entry.file.file_name}' is there already")
+            raise _conflict(compaction, table, f"file '{entry.file.file_name}' is there already")
     if any(entry.total_buckets != compaction.total_buckets for entry in live):
-        raise _gives_way(compaction, table, "the partition has another number of buckets now")
+        raise _conflict(compaction, table, "the partition has another number of buckets now")
     if key_types and compaction.bucket >= 0:  # rows that have no bucket yet hide no others
         files = [entry.file for entry in rest]
         _check_levels(compaction, files, key_types, table)
         _check_between(compaction, files, key_types, table)
         _check_looked_up(compaction, files, vectors, table)
-        _check_unseen(compaction, files, key_types, table)
+        _check_unread(compaction, files, key_types, table)
 
 
 def _check_levels(
@@ -173,55 +173,55 @@ def _check_levels(
         ranges = sorted(key_range([f], types) for f in files)
         for (_, high), (low, _) in itertools.pairwise(ranges):
             if low <= high:
-                raise _gives_way(compaction, table, f"level {level} holds files of these keys now")
+                raise _conflict(compaction, table, f"level {level} holds files of these keys now")
 
 
 def _check_between(
     compaction: Compaction, rest: Sequence[DataFileMeta], types: Sequence[DataType], table: str
 ) -> None:
-    """See that no run lies between level 0 and the result.
+    """Check that no run lies between level 0 and the result.
 
-    A compaction takes all runs that are newer than its result, so such a run came meanwhile: the
-    rows that were compacted lay above it and would lie beneath it.
+    A compaction takes all runs that are newer than its result, so such a run came meanwhile. The
+    compacted rows lay above it and would lie below it.
     """
     lowest = max((f.level for f in compaction.after), default=0)
     between = [f for f in rest if 0 < f.level < lowest]
     for file in _of_same_keys(between, compaction.before, types):
-        raise _gives_way(compaction, table, f"level {file.level} holds files of these keys now")
+        raise _conflict(compaction, table, f"level {file.level} holds files of these keys now")
 
 
 def _check_looked_up(
     compaction: Compaction, rest: Sequence[DataFileMeta], vectors: Collection[str], table: str
 ) -> None:
-    """See that the levels where keys were looked up hold what they held then.
+    """Check that the levels where keys were looked up are unchanged.
 
-    Else the merged rows lack what another writer compacted meanwhile, and would hide it. Rows that
-    were deleted meanwhile are held no more, so the deletion vectors count too.
+    Otherwise the merged rows lack what another writer compacted meanwhile, and would hide it. The
+    deletion vectors count too, since rows may have been deleted meanwhile.
     """
-    if any(seen != levels_digest(rest, vectors) for seen in compaction.seen):
-        raise _gives_way(compaction, table, "it looked keys up in other files than there are now")
+    if any(digest != levels_digest(rest, vectors) for digest in compaction.lookup_digests):
+        raise _conflict(compaction, table, "it looked keys up in other files than there are now")
 
 
-def _check_unseen(
+def _check_unread(
     compaction: Compaction, rest: Sequence[DataFileMeta], types: Sequence[DataType], table: str
 ) -> None:
     newest = max((f.max_sequence_number for f in compaction.before), default=-1)
-    unseen = [f for f in rest if f.level == 0 and f.min_sequence_number <= newest]
-    for file in _of_same_keys(unseen, compaction.before, types):
+    unread = [f for f in rest if f.level == 0 and f.min_sequence_number <= newest]
+    for file in _of_same_keys(unread, compaction.before, types):
         why = f"file '{file.file_name}' was added with rows as old as those it compacts"
-        raise _gives_way(compaction, table, why)
+        raise _conflict(compaction, table, why)
 
 
 def _of_same_keys(
     files: Sequence[DataFileMeta], compacted: Sequence[DataFileMeta], types: Sequence[DataType]
 ) -> Iterator[DataFileMeta]:
-    """Those of some files whose keys may be among the compacted files' keys."""
+    """The files whose keys may be among the compacted files' keys."""
     if not files:
         return  # a range costs a decoded key per file
     low, high = key_range(compacted, types)
     for file in files:
-        own_low, own_high = key_range([file], types)
-        if own_low <= high and low <= own_high:
+        file_low, file_high = key_range([file], types)
+        if file_low <= high and low <= file_high:
             yield file
 
 
@@ -233,9 +233,9 @@ def key_range(files: Iterable[DataFileMeta], types: Sequence[DataType]) -> Range
     return low, high
 
 
-def _gives_way(compaction: Compaction, table: str, why: str) -> ConflictError:
+def _conflict(compaction: Compaction, table: str, why: str) -> ConflictError:
     message = (
-        f"A compaction of bucket {compaction.bucket} of table '{table}' gives way: {why}. Another"
+        f"A compaction of bucket {compaction.bucket} of table '{table}' was dropped: {why}. Another"
         " commit came first; compact again from the newest snapshot."
     )
     return ConflictError(

@@ -1,22 +1,23 @@
-"""The live files of some places: partitions, buckets.
+"""The live files of some partitions and buckets.
 
-A commit into a few buckets of a large table does not pay for the others: manifests whose range of
-buckets excludes them are not opened, and entries of other places are not folded.
+A commit to a few buckets of a large table does not pay for the others: manifests whose range of
+buckets excludes them are not opened, and entries of other buckets are not folded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 
 from tidelake.commit.context import CommitContext
+from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.live_set import live_entries
 from tidelake.metadata.manifest.manifest_list import ManifestFile
 
-__all__ = ["live_in"]
+__all__ = ["live_in", "live_in_buckets"]
 
 
 def live_in(
@@ -26,7 +27,7 @@ def live_in(
     partitions: frozenset[bytes] | None = None,
     buckets: frozenset[int] | None = None,
 ) -> EntryTable:
-    """The live files of a snapshot in some places.
+    """The live files of a snapshot in some partitions and buckets.
 
     Parameters
     ----------
@@ -55,6 +56,23 @@ def live_in(
     )
 
 
+def live_in_buckets(
+    context: CommitContext, snapshot: Snapshot | None, bucket_ids: Collection[BucketId]
+) -> EntryTable:
+    """The live files of some buckets, and of as many others as partitions times numbers give.
+
+    Empty for the empty table.
+    """
+    if snapshot is None or not bucket_ids:
+        return EntryTable.of(())
+    return live_in(
+        context,
+        snapshot,
+        partitions=frozenset(b.partition for b in bucket_ids),
+        buckets=frozenset(b.bucket for b in bucket_ids),
+    )
+
+
 def _may_hold(buckets: frozenset[int] | None) -> Callable[[ManifestFile], bool] | None:
     """Whether a manifest may hold entries of some buckets, by its range of buckets."""
     if buckets is None:
@@ -80,9 +98,10 @@ def _rows_in(
             known = np.array([p in partitions for p in table.partitions], dtype=bool)
             mask &= known[table["partition_id"]]
         if buckets is not None:
-            own = table["bucket"]
+            numbers = table["bucket"]
             # a commit is mostly into one bucket, and isin costs ten comparisons
-            mask &= own == min(buckets) if len(buckets) == 1 else np.isin(own, list(buckets))
+            one = len(buckets) == 1
+            mask &= numbers == min(buckets) if one else np.isin(numbers, list(buckets))
         return np.flatnonzero(mask)
 
     return rows

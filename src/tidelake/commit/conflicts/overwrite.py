@@ -1,15 +1,15 @@
-"""Which partitions an overwrite replaces, and with them which files."""
+"""The partitions that an overwrite replaces, and their files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from tidelake.commit.conflicts.live_buckets import live_in
 from tidelake.commit.context import CommitContext
 from tidelake.errors import ConflictError, InvalidInputError
-from tidelake.metadata.index.index_manifest import index_entries
 from tidelake.metadata.index_entry import DELETION_VECTORS
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
@@ -20,7 +20,7 @@ from tidelake.types.predicate import Predicate
 
 __all__ = [
     "DYNAMIC",
-    "Chosen",
+    "PartitionChoice",
     "chosen_partitions",
     "replaced_files",
     "rewritten_conflict",
@@ -30,13 +30,39 @@ __all__ = [
 DYNAMIC = "dynamic"
 """Overwrite the partitions that rows come for."""
 
-Chosen = Callable[[Sequence[bytes]], np.ndarray]
+
+@dataclass(frozen=True, slots=True)
+class PartitionChoice:
+    """The partitions that an overwrite replaces.
+
+    Parameters
+    ----------
+    context : CommitContext
+        The table.
+    partitions : Predicate, frozenset of bytes or None
+        A bound predicate on partition columns; the partitions themselves, serialized; or None for
+        the whole table.
+    """
+
+    context: CommitContext
+    partitions: Predicate | frozenset[bytes] | None
+
+    def mask(self, partitions: Sequence[bytes]) -> np.ndarray:
+        """Which of some partitions are replaced; booleans ``[n]``."""
+        if self.partitions is None:
+            return np.ones(len(partitions), dtype=bool)
+        if isinstance(self.partitions, frozenset):
+            return np.array([p in self.partitions for p in partitions], dtype=bool)
+        paths, schema = self.context.paths, self.context.schema
+        values = [paths.partition_values(p) for p in partitions]
+        fields = [schema.field(k) for k in paths.partition_keys]
+        return matching_partitions(values, fields, self.partitions)
 
 
 def chosen_partitions(
     context: CommitContext, partitions: Predicate | str | None, new_files: EntryTable
-) -> Chosen | None:
-    """Which of some partitions are overwritten, as a mask; None for the whole table.
+) -> PartitionChoice:
+    """Check which partitions a caller asks to overwrite.
 
     Parameters
     ----------
@@ -46,7 +72,7 @@ def chosen_partitions(
         A bound predicate on partition columns; the partitions that there are new files for; or the
         whole table.
     new_files : EntryTable
-        What comes in their place.
+        The files that replace them.
 
     Raises
     ------
@@ -61,33 +87,28 @@ def chosen_partitions(
         raise InvalidInputError(message, kind="overwrite_partition", table=context.table)
     keys = context.paths.partition_keys
     if partitions is None or (partitions == DYNAMIC and not keys):
-        return None
+        return PartitionChoice(context, None)
     if isinstance(partitions, str):
-        used = frozenset(new_files.partitions)
-        return lambda found: np.array([p in used for p in found], dtype=bool)
+        return PartitionChoice(context, frozenset(new_files.partitions))
     if not keys:
         message = f"Table '{context.table}' has no partitions: overwrite it whole."
         raise InvalidInputError(message, kind="overwrite_partition", table=context.table)
-    schema, predicate = context.schema, partitions
-    fields = [schema.field(k) for k in keys]
-
-    def chosen(found: Sequence[bytes]) -> np.ndarray:
-        values = [context.paths.partition_values(p) for p in found]
-        return matching_partitions(values, fields, predicate)
-
-    for partition, inside in zip(new_files.partitions, chosen(new_files.partitions), strict=True):
-        if not inside:
-            place = context.paths.partition_path(partition)
-            message = (
-                f"Overwrite of table '{context.table}': the rows hold partition {place}, which is"
-                " not one of those to be overwritten. Leave these rows out, or overwrite it"
-                " too."
-            )
-            raise InvalidInputError(message, kind="overwrite_partition", table=context.table)
-    return chosen
+    choice = PartitionChoice(context, partitions)
+    outside = np.flatnonzero(~choice.mask(new_files.partitions))
+    if len(outside):
+        path = context.paths.partition_path(new_files.partitions[outside[0]])
+        message = (
+            f"Overwrite of table '{context.table}': the rows hold partition {path}, which is"
+            " not one of those to be overwritten. Leave these rows out, or overwrite it"
+            " too."
+        )
+        raise InvalidInputError(message, kind="overwrite_partition", table=context.table)
+    return choice
 
 
-def replaced_files(context: CommitContext, snapshot: Snapshot, chosen: Chosen | None) -> EntryTable:
+def replaced_files(
+    context: CommitContext, snapshot: Snapshot, choice: PartitionChoice
+) -> EntryTable:
     """The live files that an overwrite of the chosen partitions deletes.
 
     The postpone bucket is part of a partition only where the table writes to it (``bucket`` is -2):
@@ -96,22 +117,22 @@ def replaced_files(context: CommitContext, snapshot: Snapshot, chosen: Chosen | 
     live = live_in(context, snapshot)
     if context.options.get(declared.BUCKET) != POSTPONE_BUCKET:
         live = live.take(live["bucket"] >= 0)
-    if chosen is None:
+    if choice.partitions is None:
         return live
-    return live.take(chosen(live.partitions)[live["partition_id"]])
+    return live.take(choice.mask(live.partitions)[live["partition_id"]])
 
 
 def rows_in(
     context: CommitContext, snapshot: Snapshot, table: EntryTable
 ) -> frozenset[tuple[str, object]]:
-    """What tells whether the rows of some files are the same in two snapshots.
+    """The rows of some files in a snapshot, as a value to compare with that of another snapshot.
 
-    The files' names, for a compaction that only lifts a file to another level changes no rows, each
-    with the place of its deletion vector.
+    It holds the files' names, each with the place of its deletion vector. A compaction that only
+    moves a file to another level changes no rows, so levels are left out.
     """
     vectors = {
         name: (entry.file.file_name, offset)
-        for entry in index_entries(context.fileio, context.paths, snapshot, context.manifests)
+        for entry in context.index_entries(snapshot)
         if entry.file.index_type == DELETION_VECTORS
         for name, offset, *_ in entry.file.ranges or ()
     }

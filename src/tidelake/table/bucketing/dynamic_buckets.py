@@ -7,7 +7,7 @@
 2. Rows are given their bucket by it, or bring the bucket that another task gave them.
 3. At the commit each bucket with new keys gets a new index file: all of its hashes, the new ones
    last. The message says which snapshot's index was gone by, so that the commit can tell whether
-   the choice still holds (:mod:`tidelake.commit.conflicts.index_plan`).
+   the choice still holds (:mod:`tidelake.commit.conflicts.index_conflicts`).
 
 Memory: a few MiB, and after some batches 6 bytes for each key of the partitions written to.
 Source: Paimon's ``HashBucketAssigner`` and ``DynamicBucketIndexMaintainer`` (1.3.1).
@@ -23,7 +23,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from tidelake.commit.conflicts.index_plan import assignment_conflict
+from tidelake.commit.conflicts.index_conflicts import assignment_conflict
 from tidelake.errors import NotFoundError
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.index.hash_index import HashIndexFile, write_hash_index

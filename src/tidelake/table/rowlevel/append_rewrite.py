@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from tidelake.commit.conflicts.concurrent_changes import ROWS_CHANGED
-from tidelake.commit.conflicts.deletion_plan import DELETIONS_CHANGED
+from tidelake.commit.conflicts.deletion_conflicts import DELETIONS_CHANGED
 from tidelake.errors import OutcomeUnknownError, TidelakeError
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.log.snapshot import Snapshot

@@ -16,7 +16,9 @@ from tidelake.metadata.manifest.entry_table import EntryTable
 
 
 def check(live, *, before=(), after=(), total_buckets=1, keyed=True, seen=()):
-    compaction = Compaction(EMPTY_ROW, 0, total_buckets, tuple(before), tuple(after), seen=seen)
+    compaction = Compaction(
+        EMPTY_ROW, 0, total_buckets, tuple(before), tuple(after), lookup_digests=seen
+    )
     types = (BIGINT,) if keyed else ()
     check_compaction(compaction, [_entry(f) for f in live], key_types=types, table="db.t")
 
@@ -142,7 +144,7 @@ def test_in_an_append_table_keys_do_not_matter():
 
 
 def test_the_message_says_which_bucket_and_what_to_do():
-    with pytest.raises(ConflictError, match=r"bucket 0 of table 'db.t' gives way.*compact again"):
+    with pytest.raises(ConflictError, match=r"bucket 0 of table 'db.t' was dropped.*compact again"):
         check([], before=[A])
 
 

@@ -12,6 +12,7 @@ from unit.commit.commit_world import (
 )
 from unit.metadata.made import publish
 
+from tidelake.commit.conflicts.live_buckets import live_in
 from tidelake.metadata import ManifestCache, Snapshot
 from tidelake.metadata.manifest.live_set import manifest_files
 from tidelake.metadata.manifest.manifest_list import write_manifest_list
@@ -19,18 +20,17 @@ from tidelake.metadata.manifest.manifest_list import write_manifest_list
 
 def test_live_files_can_be_asked_for_by_partition_and_bucket():
     world = partitioned_world()
-    committer = world.committer(2)
-    committer.commit([message("a1", place=(A, 1))], user="u", identifier=2)
+    world.committer(2).commit([message("a1", place=(A, 1))], user="u", identifier=2)
     newest = world.log.latest()
 
     def names(**k):  # fmt: skip
-        return set(committer.live_files(newest, **k)["file_name"].to_pylist())
+        return set(live_in(world.context(3), newest, **k)["file_name"].to_pylist())
 
     assert names() == {"a0", "a1", "b0", "c0"}
-    assert names(partition=A) == {"a0", "a1"}
-    assert names(bucket=1) == {"a1"}
-    assert names(partition=A, bucket=0) == {"a0"}
-    assert names(partition=partition("zzz")) == set()
+    assert names(partitions={A}) == {"a0", "a1"}
+    assert names(buckets={1}) == {"a1"}
+    assert names(partitions={A}, buckets={0}) == {"a0"}
+    assert names(partitions={partition("zzz")}) == set()
 
 
 def test_manifests_that_do_not_say_their_buckets_are_read():
@@ -47,5 +47,5 @@ def test_manifests_that_do_not_say_their_buckets_are_read():
         "deltaManifestListSize": size,
     }
     publish(world.log, Snapshot.from_document(document, path="x"))
-    found = world.committer(2).live_files(world.log.latest(), bucket=1)
+    found = live_in(world.context(2), world.log.latest(), buckets={1})
     assert found["file_name"].to_pylist() == ["a"]

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidelake import CorruptError, InvalidInputError, UnsupportedError
+from tidelake.commit.conflicts.live_buckets import live_in
 from tidelake.metadata import CommitMessage, SchemaLog
 from tidelake.types import DataField, parse_type
 
@@ -145,7 +146,7 @@ def test_compacting_a_file_without_a_column_of_its_schema_is_refused(catalog):
         plan = table.plan()
         (partition, bucket, total) = (plan.splits[0].partition, 0, 1)
         snapshot = table.handle.snapshots.latest()
-        entries = table.handle.committer().live_files(snapshot).to_entries()
+        entries = live_in(table.handle.commit_context(), snapshot).to_entries()
         file = entries[-1].file
         path = table.paths.data_file(partition, bucket, file)
         rows_there = pq.read_table(path).drop_columns(["v"])

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tidelake import NotFoundError
-from tidelake.commit.metadata_writer import NewMetadata
+from tidelake.commit.metadata_writer import MetadataWriter
 from tidelake.types.predicate import Compare
 
 COLUMNS = pa.schema({"id": pa.int64(), "a": pa.string(), "b": pa.string()})
@@ -78,15 +78,15 @@ def test_a_table_recreated_right_before_the_put_does_not_get_the_rows(catalog, m
     """The last moment: snapshot and schemas were looked at, the manifests were written."""
     old = made(catalog)
     old.write(ROWS)
-    write_base = NewMetadata.write_base
+    write_base = MetadataWriter.write_base
 
     def recreating(self, files):
         written = write_base(self, files)
-        monkeypatch.setattr(NewMetadata, "write_base", write_base)
+        monkeypatch.setattr(MetadataWriter, "write_base", write_base)
         recreated(catalog)
         return written
 
-    monkeypatch.setattr(NewMetadata, "write_base", recreating)
+    monkeypatch.setattr(MetadataWriter, "write_base", recreating)
     with ANEW:
         old.write(ROWS)
     assert catalog.table("db.t").latest_snapshot_id is None

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from unit.metadata.made import data_file, partition
 
+from tidelake.commit.conflicts.live_buckets import live_in
 from tidelake.metadata import CommitMessage
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.table.write.bucket_state import FOLDED_LOOK_UPS_MAX, SEPARATE_LOOK_UPS_MAX, LiveState
@@ -48,7 +49,8 @@ def test_each_bucket_has_the_files_of_the_snapshot(table, repeats):
     one_by_one = [LiveState(table.handle)(partition(p), b) for p, b in places]
     together = LiveState(table.handle)
     for (p, b), alone in zip(places, one_by_one, strict=True):
-        live = table.handle.committer().live_files(snapshot, partition(p), b)
+        context = table.handle.commit_context()
+        live = live_in(context, snapshot, partitions={partition(p)}, buckets={b})
         assert names(alone) == sorted(live["file_name"].to_pylist())
         assert alone.partition_buckets == (None if p in {"p2", "new"} else BUCKETS)
         assert alone.snapshot_id == snapshot.id

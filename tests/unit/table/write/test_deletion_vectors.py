@@ -566,10 +566,10 @@ def appended_only():
     """The process dies between the two snapshots of a commit."""
     publish = Publisher.publish
 
-    def dying(self, request):
-        if request.kind is CommitKind.COMPACT:
+    def dying(self, plan):
+        if plan.kind is CommitKind.COMPACT:
             raise SimulatedCrash
-        return publish(self, request)
+        return publish(self, plan)
 
     with mock.patch.object(Publisher, "publish", dying), pytest.raises(SimulatedCrash):
         yield

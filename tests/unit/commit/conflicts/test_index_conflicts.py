@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidelake.commit.conflicts.index_plan import IndexPlan
+from tidelake.commit.conflicts.index_conflicts import HashIndexChanges
+from tidelake.commit.delta import IndexDelta
 from tidelake.errors import ConflictError, NotFoundError
 from tidelake.metadata import CommitMessage
 from tidelake.metadata.index_entry import (
@@ -50,16 +51,16 @@ class Files:
             file = self.entry(place, [*known, *added]).file if added else None
             change = IndexChange(base, file, len(known) if added else 0)
             messages.append(CommitMessage(*place, -1, index=change))
-        return IndexPlan(messages, entries_of=self.entries_of, read=self.read, table="t")
+        return HashIndexChanges(messages, entries_of=self.entries_of, read=self.read, table="t")
 
     def after(self, plan, number):
         """The hashes of each bucket after the commit on a snapshot; None where nothing changes."""
-        entries = plan.added_to(
-            self.snapshots.get(number, []), number, lambda p, h: self.entry(p, h.tolist()).file
-        )
-        if entries is None:
+        before = self.snapshots.get(number, [])
+        delta = IndexDelta.of(before, hash_indexes=plan.against(before, number))
+        if delta is None:
             return None
-        return {(e.partition, e.bucket): self.read(e).tolist() for e in entries}
+        written = {b: self.entry(b, h.tolist()).file for b, h in delta.unwritten.items()}
+        return {e.bucket_id: self.read(e).tolist() for e in delta.after(written)}
 
 
 def test_nothing_new_changes_nothing():
@@ -118,7 +119,7 @@ def test_what_the_writer_went_by_must_still_be_there():
         files.after(files.plan(((P, 0), 1, [1], [7])), 2)
     files = Files({1: {(P, 0): [1]}, 2: {(P, 0): [1, 2]}})
     del files.hashes["index-p-0-1"]
-    with pytest.raises(ConflictError, match="'index-p-0-1', which it went by, has expired"):
+    with pytest.raises(ConflictError, match="'index-p-0-1', which it read, has expired"):
         files.after(files.plan(((P, 0), 1, [1], [7])), 2)
 
 
@@ -126,10 +127,11 @@ def test_an_overwrite_drops_the_index_of_what_it_replaces():
     files = Files({1: {(P, 0): [1], (P, 1): [2], (Q, 0): [3]}})
     other = IndexEntry(Q, 0, IndexFile(DELETION_VECTORS, "v", 1, 1))
     before = [*files.snapshots[1], other]
-    after = files.plan(((P, 0), 0, [], [8])).replaced(before, lambda p: p == P)
+    new = files.plan(((P, 0), 0, [], [8])).files
+    after = IndexDelta.of(before, dropped=frozenset([P]), hash_indexes=new).after({})
     assert [(e.partition, e.bucket, e.file.index_type) for e in after] == [
         (Q, 0, HASH), (Q, 0, DELETION_VECTORS), (P, 0, HASH),
     ]  # fmt: skip
     assert files.read(after[-1]).tolist() == [8]
-    assert files.plan().replaced(before, lambda p: p == b"r") is None
-    assert files.plan().replaced(before, lambda _: True) == []
+    assert IndexDelta.of(before, dropped=frozenset([b"r"])) is None
+    assert IndexDelta.of(before, dropped=frozenset([P, Q])).after({}) == []

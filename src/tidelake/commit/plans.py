@@ -1,0 +1,467 @@
+"""What a commit changes, as a value: one plan for each kind of commit.
+
+A plan holds what the writers did. Its one method, ``against(base)``, says what that changes in one
+base, the newest snapshot at an attempt: data files, index files, and what conflicts. The publisher
+calls it anew for each attempt (:mod:`tidelake.commit.publisher`). A plan keeps no state between two
+calls: what earlier attempts checked is part of the :class:`Base`. It reads the table and writes
+nothing.
+
+======================  =========  ================================================================
+plan                    snapshot   what is checked against each base
+======================  =========  ================================================================
+:class:`AppendPlan`     APPEND     rollback, number of buckets, chosen buckets of keys. Sequence
+                                   numbers may interleave; that is reported
+... that changes rows   OVERWRITE  the same; data files and deletion vectors that it replaces; where
+                                   it updates by key, that nobody wrote to these keys
+:class:`OverwritePlan`  OVERWRITE  all files that are live in the chosen partitions are replaced;
+                                   where rows are rewritten, that they are the rows that were read
+:class:`CompactionPlan` COMPACT    each bucket's files, levels and deletion vectors; a compaction
+                                   that does not fit is dropped and reported
+:class:`ManifestMergePlan` COMPACT   nothing: manifests are merged, no data file changes
+:class:`StatisticsPlan` ANALYZE    nothing: no data file changes
+======================  =========  ================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from tidelake.commit.conflicts.compaction_fit import fitting_compactions
+from tidelake.commit.conflicts.concurrent_changes import (
+    EMPTY_TABLE,
+    EmptyTable,
+    check_bucket_counts_kept,
+    check_history_continues,
+    check_keys_unmoved,
+    check_rows_unchanged,
+    interleaved_buckets,
+)
+from tidelake.commit.conflicts.deletion_conflicts import check_deletions
+from tidelake.commit.conflicts.index_conflicts import HashIndexChanges
+from tidelake.commit.conflicts.key_overlap import KeyOverlap
+from tidelake.commit.conflicts.live_buckets import live_in_buckets
+from tidelake.commit.conflicts.overwrite import (
+    PartitionChoice,
+    chosen_partitions,
+    replaced_files,
+    rewritten_conflict,
+    rows_in,
+)
+from tidelake.commit.context import CommitContext
+from tidelake.commit.delta import (
+    NO_DELETIONS,
+    BucketDeletions,
+    Compaction,
+    Delta,
+    HashIndexes,
+    IndexDelta,
+    added_entries,
+    new_delta,
+)
+from tidelake.commit.manifest_merge import MergeRule, wants_full
+from tidelake.errors import ConflictError, UnsupportedError
+from tidelake.metadata.bucket_id import BucketId
+from tidelake.metadata.data_file import CommitMessage, FileKind
+from tidelake.metadata.index_entry import DELETION_VECTORS, HASH, IndexEntry
+from tidelake.metadata.log.snapshot import CommitKind, Snapshot
+from tidelake.metadata.manifest.entry_table import EntryTable
+from tidelake.metadata.manifest.live_set import manifest_files
+from tidelake.options import declared
+from tidelake.types.predicate import Predicate
+
+__all__ = [
+    "NOTHING",
+    "AppendPlan",
+    "Base",
+    "CommitPlan",
+    "CompactionPlan",
+    "ManifestMergePlan",
+    "OverwritePlan",
+    "Planned",
+    "StatisticsPlan",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What one attempt of a commit builds on.
+
+    Parameters
+    ----------
+    snapshot : Snapshot or None
+        The newest snapshot; None for the empty table.
+    earlier : tuple of Snapshot or None
+        The bases of the attempts before, oldest first. The plan had no conflict with any of them.
+    """
+
+    snapshot: Snapshot | None
+    earlier: tuple[Snapshot | None, ...] = ()
+
+    @property
+    def id(self) -> int:
+        """The snapshot's id; 0 for the empty table."""
+        return 0 if self.snapshot is None else self.snapshot.id
+
+    @property
+    def first(self) -> Snapshot | None:
+        """The snapshot that the first attempt built on; None where there was none."""
+        return next((snapshot for snapshot in self.earlier if snapshot is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a commit changes against one base.
+
+    Parameters
+    ----------
+    delta : Delta
+        Data files and changelog files.
+    index : IndexDelta, optional
+        Index files; None where they stay as they are.
+    dropped_compactions : tuple of ConflictError
+        One for each compaction that does not fit and is left out.
+    interleaved : tuple of BucketId
+        Buckets in which sequence numbers overlap with those of other commits.
+    statistics : str, optional
+        Name of the snapshot's file of statistics.
+    merges_manifests : bool
+        Whether all manifests of the base are merged.
+    """
+
+    delta: Delta
+    index: IndexDelta | None = None
+    dropped_compactions: tuple[ConflictError, ...] = ()
+    interleaved: tuple[BucketId, ...] = ()
+    statistics: str | None = None
+    merges_manifests: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to commit."""
+        changes_index = self.index is not None
+        changes_metadata = self.statistics is not None or self.merges_manifests
+        return self.delta.is_empty and not (changes_index or changes_metadata)
+
+
+NOTHING = Planned(new_delta([]))
+
+
+class CommitPlan(Protocol):
+    """What one snapshot is to change."""
+
+    @property
+    def kind(self) -> CommitKind:
+        """The snapshot's kind."""
+
+    def against(self, base: Base) -> Planned:
+        """What the commit changes in one base.
+
+        Raises
+        ------
+        ConflictError
+            Other commits changed what this one depends on; nothing of it can be committed.
+        UnsupportedError
+            The base has index files that this version cannot keep up to date.
+        CorruptError, StorageError
+            The table cannot be read.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class AppendPlan:
+    """Adds files; may mark or remove older rows of the same table.
+
+    Parameters
+    ----------
+    context : CommitContext
+        The table.
+    delta : Delta
+        The files that are added and removed.
+    new_files : EntryTable
+        Those that are added.
+    hash_indexes : HashIndexChanges
+        The indexes of dynamic buckets.
+    deletions : tuple of BucketDeletions
+        The buckets in which older rows are deleted or updated.
+    base_snapshot_id : int or None
+        The snapshot that the writers began from, 0 for the empty table; None if it is not known.
+    keys : KeyOverlap, optional
+        The keys of new rows that were made from older ones: others may not have written to them. It
+        caches the keys of the commit's own files.
+    read_snapshot : Snapshot or None
+        The snapshot that these older rows were read from; None for the empty table.
+    """
+
+    context: CommitContext
+    delta: Delta
+    new_files: EntryTable
+    hash_indexes: HashIndexChanges
+    deletions: tuple[BucketDeletions, ...]
+    base_snapshot_id: int | None
+    keys: KeyOverlap | None
+    read_snapshot: Snapshot | None
+
+    @classmethod
+    def of(
+        cls,
+        context: CommitContext,
+        messages: Sequence[CommitMessage],
+        *,
+        base_snapshot_id: int | None,
+        read_snapshot: Snapshot | EmptyTable | None,
+    ) -> AppendPlan:
+        """The plan of writers' messages; see :meth:`tidelake.commit.Committer.commit`."""
+        new_files = added_entries(messages)
+        return cls(
+            context,
+            new_delta(messages),
+            new_files,
+            _hash_indexes(context, messages),
+            _deletions(messages),
+            base_snapshot_id,
+            None if read_snapshot is None else KeyOverlap(context, new_files),
+            None if read_snapshot is EMPTY_TABLE else read_snapshot,
+        )
+
+    @property
+    def kind(self) -> CommitKind:
+        """APPEND, or OVERWRITE where older rows are deleted or updated."""
+        return CommitKind.OVERWRITE if self.deletions else CommitKind.APPEND
+
+    def against(self, base: Base) -> Planned:
+        """What the commit changes in one base; see :meth:`CommitPlan.against`."""
+        context, new_files, snapshot = self.context, self.new_files, base.snapshot
+        began_id = self.base_snapshot_id
+        check_history_continues(
+            context, new_files, snapshot, first_base=base.first, base_snapshot_id=began_id
+        )
+        check_bucket_counts_kept(context, new_files, snapshot, base_snapshot_id=began_id)
+        if self.keys is not None:
+            since = base.earlier[-1] if base.earlier else self.read_snapshot
+            check_rows_unchanged(context, self.keys, snapshot, since=since)
+        interleaved = interleaved_buckets(context, new_files, snapshot, base_snapshot_id=began_id)
+        index = None
+        if self.deletions or not self.delta.is_empty:
+            before = _index_before(context, snapshot)
+            self._check_deletions(snapshot, before)
+            index = IndexDelta.of(
+                before,
+                hash_indexes=self._hash_indexes_against(base, before),
+                deletions=self.deletions,
+            )
+        return Planned(self.delta, index, interleaved=interleaved)
+
+    def _check_deletions(self, base: Snapshot | None, before: Sequence[IndexEntry]) -> None:
+        """Check that the data files and deletion vectors that are replaced are unchanged."""
+        if not self.deletions:
+            return
+        bucket_ids = [change.bucket_id for change in self.deletions]
+        live = live_in_buckets(self.context, base, bucket_ids)
+        names: dict[BucketId, set[str]] = {}
+        for partition_id, bucket, name in zip(
+            live["partition_id"].tolist(),
+            live["bucket"].tolist(),
+            live["file_name"].to_pylist(),
+            strict=True,
+        ):
+            bucket_id = BucketId(live.partitions[partition_id], bucket)
+            names.setdefault(bucket_id, set()).add(name)
+        for change in self.deletions:
+            live_names = names.get(change.bucket_id, set())
+            check_deletions(change, before, live_names, table=self.context.table)
+
+    def _hash_indexes_against(self, base: Base, before: Sequence[IndexEntry]) -> HashIndexes:
+        """Check that the buckets chosen for keys still hold; the new indexes."""
+        if not self.context.schema.keys_may_move:
+            return self.hash_indexes.against(before, base.id)
+        check_keys_unmoved(
+            self.context, self.new_files, base.snapshot, read_ids=self.hash_indexes.read_ids
+        )
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class OverwritePlan:
+    """Replaces all rows of some partitions.
+
+    Parameters
+    ----------
+    context : CommitContext
+        The table.
+    new_files : Delta
+        The files that are added.
+    partitions : PartitionChoice
+        The partitions that are replaced.
+    hash_indexes : HashIndexChanges
+        The indexes of dynamic buckets.
+    rows_read : frozenset, optional
+        The rows that the new files were made from, as :func:`rows_in` gives them: the partitions
+        must hold the same ones.
+    """
+
+    kind: ClassVar[CommitKind] = CommitKind.OVERWRITE
+    context: CommitContext
+    new_files: Delta
+    partitions: PartitionChoice
+    hash_indexes: HashIndexChanges
+    rows_read: frozenset[tuple[str, object]] | None
+
+    @classmethod
+    def of(
+        cls,
+        context: CommitContext,
+        messages: Sequence[CommitMessage],
+        *,
+        partitions: Predicate | str | None,
+        read_snapshot: Snapshot | None,
+    ) -> OverwritePlan:
+        """The plan of writers' messages; see :meth:`tidelake.commit.Committer.overwrite`."""
+        new_files = added_entries(messages)
+        choice = chosen_partitions(context, partitions, new_files)
+        rows_read = None
+        if read_snapshot is not None:
+            files = replaced_files(context, read_snapshot, choice)
+            rows_read = rows_in(context, read_snapshot, files)
+        hash_indexes = _hash_indexes(context, messages)
+        return cls(context, Delta(new_files), choice, hash_indexes, rows_read)
+
+    @property
+    def is_no_op(self) -> bool:
+        """Whether no partition is replaced: only those that get rows are, and there are none."""
+        return self.partitions.partitions == frozenset()
+
+    def against(self, base: Base) -> Planned:
+        """What the commit changes in one base; see :meth:`CommitPlan.against`."""
+        context, delta = self.context, self.new_files
+        if base.snapshot is not None:
+            live = replaced_files(context, base.snapshot, self.partitions)
+            read = self.rows_read
+            if read is not None and rows_in(context, base.snapshot, live) != read:
+                raise rewritten_conflict(context.table)
+            if live.num_rows:
+                removed = live.with_kind(FileKind.DELETE)
+                delta = Delta(EntryTable.concat([removed, delta.entries]))
+        if delta.is_empty:
+            return Planned(delta)
+        before = _index_before(context, base.snapshot)
+        found = sorted({entry.partition for entry in before})
+        chosen = self.partitions.mask(found)
+        dropped = frozenset(p for p, is_chosen in zip(found, chosen, strict=True) if is_chosen)
+        hash_indexes = self.hash_indexes.files
+        return Planned(delta, IndexDelta.of(before, dropped=dropped, hash_indexes=hash_indexes))
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """Replaces files by fewer that hold the same rows, bucket by bucket.
+
+    Parameters
+    ----------
+    context : CommitContext
+        The table.
+    compactions : tuple of Compaction
+        One per bucket.
+    all_or_nothing : bool
+        Whether one that does not fit is a conflict of all.
+    """
+
+    kind: ClassVar[CommitKind] = CommitKind.COMPACT
+    context: CommitContext
+    compactions: tuple[Compaction, ...]
+    all_or_nothing: bool
+
+    def against(self, base: Base) -> Planned:
+        """What the commit changes in one base; see :meth:`CommitPlan.against`."""
+        context = self.context
+        before = context.index_entries(base.snapshot)
+        fitting = fitting_compactions(
+            context, self.compactions, base.snapshot, before, all_or_nothing=self.all_or_nothing
+        )
+        index = None
+        if not fitting.delta.is_empty:
+            _check_supported(context, before)
+            index = IndexDelta.of(before, deletions=fitting.deletions)
+        return Planned(fitting.delta, index, dropped_compactions=fitting.conflicts)
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestMergePlan:
+    """Merges all manifests into few, without entries that cancel out.
+
+    Parameters
+    ----------
+    context : CommitContext
+        The table.
+    """
+
+    kind: ClassVar[CommitKind] = CommitKind.COMPACT
+    context: CommitContext
+
+    def against(self, base: Base) -> Planned:
+        """Whether merging changes the base's manifests; see :meth:`CommitPlan.against`."""
+        context, snapshot = self.context, base.snapshot
+        if snapshot is None:
+            return NOTHING
+        files = manifest_files(context.fileio, context.paths, snapshot, context.manifests)
+        rule = MergeRule.of(context.options).of_all()
+        return Planned(NOTHING.delta, merges_manifests=wants_full(files, rule))
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsPlan:
+    """Gives the table a file of statistics.
+
+    Parameters
+    ----------
+    statistics : str
+        The file's name.
+    """
+
+    kind: ClassVar[CommitKind] = CommitKind.ANALYZE
+    statistics: str
+
+    def against(self, base: Base) -> Planned:  # noqa: ARG002 - the same against each base
+        """The name of the file; see :meth:`CommitPlan.against`."""
+        return Planned(NOTHING.delta, statistics=self.statistics)
+
+
+def _hash_indexes(context: CommitContext, messages: Sequence[CommitMessage]) -> HashIndexChanges:
+    return HashIndexChanges(
+        messages, entries_of=context.index_entries_of, read=context.hashes, table=context.table
+    )
+
+
+def _deletions(messages: Sequence[CommitMessage]) -> tuple[BucketDeletions, ...]:
+    """The changes of the messages that delete or update older rows."""
+    return tuple(
+        BucketDeletions(
+            m.partition,
+            m.bucket,
+            m.deletions or NO_DELETIONS,
+            frozenset(f.file_name for f in m.removed_files),
+        )
+        for m in messages
+        if m.changes_rows
+    )
+
+
+def _index_before(context: CommitContext, base: Snapshot | None) -> Sequence[IndexEntry]:
+    """The index files of a base, all of which this version keeps up to date."""
+    before = context.index_entries(base)
+    _check_supported(context, before)
+    return before
+
+
+def _check_supported(context: CommitContext, entries: Sequence[IndexEntry]) -> None:
+    known = {HASH}
+    if context.options.get(declared.DELETION_VECTORS_ENABLED):
+        known.add(DELETION_VECTORS)
+    types = sorted({entry.file.index_type for entry in entries} - known)
+    if types:
+        message = (
+            f"Table '{context.table}' has index files of type {', '.join(types)}, which this"
+            " version cannot keep up to date: write it with the engine that made them."
+        )
+        raise UnsupportedError(message, kind="index_manifest", table=context.table)

@@ -27,11 +27,9 @@ __all__ = [
     "Env",
     "Ids",
     "ManualClock",
-    "Progress",
     "Rng",
     "SeededIds",
     "SeededRng",
-    "SilentProgress",
     "SystemClock",
     "SystemIds",
     "SystemRng",
@@ -161,21 +159,6 @@ class SeededIds:
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
 
 
-class Progress(Protocol):
-    """Told how far a long step has come; a bar on a screen, or nothing."""
-
-    def advance(self, step: str, done: int, total: int | None = None) -> None:
-        """``done`` units of ``step`` are finished, of ``total`` where that is known."""
-        ...
-
-
-class SilentProgress:
-    """Shows nothing."""
-
-    def advance(self, step: str, done: int, total: int | None = None) -> None:
-        """Ignore it."""
-
-
 def local_zone() -> str | None:
     """The local time zone by its name in the IANA data base; None where the machine does not tell.
 
@@ -202,7 +185,7 @@ class Env:
 
     Parameters
     ----------
-    clock, rng, ids, executor, progress
+    clock, rng, ids, executor
         See the classes of these names.
     zone : str, optional
         The local time zone, which casts between local times and instants take, by its IANA name.
@@ -221,7 +204,6 @@ class Env:
     rng: Rng = field(default_factory=SystemRng)
     ids: Ids = field(default_factory=SystemIds)
     executor: Executor = field(default_factory=lambda: ThreadExecutor(4))
-    progress: Progress = field(default_factory=SilentProgress)
     zone: str | None = field(default_factory=local_zone)
     memory: Memory = UNLIMITED
 

@@ -14,19 +14,14 @@ class RowKind(enum.IntEnum):
 
     Examples
     --------
-    >>> RowKind.parse("-D").is_retract, str(RowKind.INSERT)
-    (True, '+I')
+    >>> RowKind.parse("-D").value, str(RowKind.INSERT)
+    (3, '+I')
     """
 
     INSERT = 0
     UPDATE_BEFORE = 1
     UPDATE_AFTER = 2
     DELETE = 3
-
-    @property
-    def is_retract(self) -> bool:
-        """Whether the row takes its key's value away (-U, -D): the lowest bit says so."""
-        return bool(self & 1)
 
     def __str__(self) -> str:
         return ("+I", "-U", "+U", "-D")[self]

@@ -4,10 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from tidelake.options import Kind, Support, declared
-from tidelake.options.declared import registry
+from tidelake.options import Kind, Option, Support, declared
+from tidelake.options.declared import (
+    commit,
+    compaction,
+    files,
+    layout,
+    merge,
+    partition,
+    registry,
+    scan,
+    stream,
+    write,
+)
 from tidelake.options.text_value import to_text
 
+THEME_MODULES = (layout, files, write, merge, compaction, commit, scan, stream, partition)
 JAVA = [
     line.split("\t")
     for line in (Path(__file__).parent / "paimon-1.3.1-options.tsv").read_text().splitlines()
@@ -96,9 +108,11 @@ def test_kind_and_default_are_java_s(key, kind, default):
         assert to_text(option, option.default) == default
 
 
-def test_each_key_has_a_constant_of_its_own_name():
-    for option in declared.BY_KEY.values():
-        assert getattr(declared, option.constant) is option
+def test_an_option_that_is_read_has_a_constant_of_its_own_name_and_the_others_none():
+    named = {name: o for name, o in vars(declared).items() if isinstance(o, Option)}
+    assert {option.constant: option for option in named.values()} == named
+    unread = [option for theme in THEME_MODULES for option in theme.UNREAD]
+    assert sorted([o.key for o in (*named.values(), *unread)]) == sorted(declared.BY_KEY)
 
 
 def test_no_option_is_declared_in_two_themes():

@@ -60,7 +60,7 @@ def test_a_failed_flush_can_be_tried_again_or_given_up_wherever_it_failed(mode):
             except StorageError:
                 tried += 1
                 if call % 2:
-                    writer.abort()
+                    writer.close()
                     writer = bucket.writer()
                     writer.write(bucket.batch(upserts(keys, value)))
                     writer.write(bucket.batch(upserts([value], value)), kinds(3))

@@ -11,6 +11,5 @@ def test_numbers_on_disk():
 
 def test_kinds_are_read_from_their_signs():
     assert [RowKind.parse(str(k)) for k in RowKind] == list(RowKind)
-    assert [k.is_retract for k in RowKind] == [False, True, False, True]
     with pytest.raises(InvalidInputError):
         RowKind.parse("X")

@@ -1,9 +1,10 @@
-"""Every option of Paimon 1.3.1, one constant per key, named by upper-casing the key.
+"""Every option of Paimon 1.3.1; a constant, named by upper-casing the key, for each that is read.
 
 All of ``CoreOptions``; six of its connectors for Flink and Spark that mean something here
 (``sink.parallelism``, ``write.merge-schema``, ...); ``write-mode``, which older versions had; and
 ``deletion-vectors.merge-on-read`` of Paimon 2.x. An option says its type, its default and whether
-it is supported. Code that acts on one stands elsewhere.
+it is supported. Code that acts on one stands elsewhere. An option that no code reads has no name:
+it stands in its theme's ``UNREAD``.
 
 >>> from tidelake.options import declared
 >>> declared.NUM_SORTED_RUN_COMPACTION_TRIGGER.default
@@ -12,7 +13,7 @@ it is supported. Code that acts on one stands elsewhere.
 240
 """
 
-# ruff: noqa: F403 - 240 names; each theme lists its own in __all__, and a test compares them
+# ruff: noqa: F403 - each theme lists its own in __all__, and a test compares them
 from tidelake.options.declared.commit import *
 from tidelake.options.declared.compaction import *
 from tidelake.options.declared.files import *
@@ -21,5 +22,4 @@ from tidelake.options.declared.merge import *
 from tidelake.options.declared.partition import *
 from tidelake.options.declared.registry import *
 from tidelake.options.declared.scan import *
-from tidelake.options.declared.stream import *
 from tidelake.options.declared.write import *

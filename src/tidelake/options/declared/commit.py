@@ -18,44 +18,19 @@ from tidelake.options.option import (
 )
 
 __all__ = [
-    "COMMIT_CALLBACKS",
-    "COMMIT_CALLBACK_PARAM",
-    "COMMIT_FORCE_COMPACT",
-    "COMMIT_FORCE_CREATE_SNAPSHOT",
     "COMMIT_MAX_RETRIES",
     "COMMIT_MAX_RETRY_WAIT",
     "COMMIT_MIN_RETRY_WAIT",
-    "COMMIT_STRICT_MODE_LAST_SAFE_SNAPSHOT",
     "COMMIT_TIMEOUT",
-    "COMMIT_USER_PREFIX",
     "MANIFEST_COMPRESSION",
-    "MANIFEST_DELETE_FILE_DROP_STATS",
-    "MANIFEST_FORMAT",
     "MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE",
     "MANIFEST_MERGE_MIN_COUNT",
     "MANIFEST_TARGET_FILE_SIZE",
-    "SINK_PROCESS_TIME_ZONE",
-    "SINK_WATERMARK_TIME_ZONE",
-    "SNAPSHOT_CLEAN_EMPTY_DIRECTORIES",
-    "SNAPSHOT_EXPIRE_EXECUTION_MODE",
     "SNAPSHOT_EXPIRE_LIMIT",
-    "SNAPSHOT_IGNORE_EMPTY_COMMIT",
     "SNAPSHOT_NUM_RETAINED_MAX",
     "SNAPSHOT_NUM_RETAINED_MIN",
     "SNAPSHOT_TIME_RETAINED",
-    "SNAPSHOT_WATERMARK_IDLE_TIMEOUT",
-    "TAG_AUTOMATIC_COMPLETION",
-    "TAG_AUTOMATIC_CREATION",
-    "TAG_BATCH_CUSTOMIZED_NAME",
-    "TAG_CALLBACKS",
-    "TAG_CALLBACK_PARAM",
-    "TAG_CREATE_SUCCESS_FILE",
-    "TAG_CREATION_DELAY",
-    "TAG_CREATION_PERIOD",
-    "TAG_CREATION_PERIOD_DURATION",
     "TAG_DEFAULT_TIME_RETAINED",
-    "TAG_NUM_RETAINED_MAX",
-    "TAG_PERIOD_FORMATTER",
 ]
 
 TITLE = "Commits, manifests, snapshots, tags"
@@ -77,49 +52,6 @@ COMMIT_MAX_RETRY_WAIT: Final = duration(
 COMMIT_TIMEOUT: Final = duration(
     "commit.timeout", None, "Time after which a commit stops trying; no limit if unset."
 )
-COMMIT_USER_PREFIX: Final = text(
-    "commit.user-prefix",
-    None,
-    "What the name of a new commit user begins with.",
-    no_effect("the caller names the commit user, or it is a new uuid"),
-)
-COMMIT_FORCE_COMPACT: Final = boolean(
-    "commit.force-compact",
-    False,
-    "Whether a commit waits for the compaction it began.",
-    no_effect("compaction always ends before the commit here"),
-)
-COMMIT_FORCE_CREATE_SNAPSHOT: Final = boolean(
-    "commit.force-create-snapshot",
-    False,
-    "Whether a stream commits a snapshot even without rows.",
-    no_effect("it belongs to streams, which this version does not write"),
-)
-COMMIT_CALLBACKS: Final = text(
-    "commit.callbacks",
-    "",
-    "Java classes called after each commit.",
-    refused("Java classes cannot be called from here; unset it", on=ON_WRITE),
-)
-COMMIT_CALLBACK_PARAM: Final = text(
-    "commit.callback.#.param",
-    None,
-    "Argument of the class # named in commit.callbacks.",
-    no_effect("it belongs to commit.callbacks"),
-)
-COMMIT_STRICT_MODE_LAST_SAFE_SNAPSHOT: Final = integer(
-    "commit.strict-mode.last-safe-snapshot",
-    None,
-    "Snapshot after which another user's compaction or overwrite makes a commit fail.",
-    refused("the strict check of other users is not covered yet; unset it", on=ON_WRITE),
-    long=True,
-)
-SNAPSHOT_IGNORE_EMPTY_COMMIT: Final = boolean(
-    "snapshot.ignore-empty-commit",
-    None,
-    "Whether a commit without files makes no snapshot.",
-    no_effect("a commit without files makes no snapshot, as Java's batch writers do"),
-)
 SNAPSHOT_NUM_RETAINED_MIN: Final = integer(
     "snapshot.num-retained.min",
     10,
@@ -140,32 +72,6 @@ SNAPSHOT_TIME_RETAINED: Final = duration(
 )
 SNAPSHOT_EXPIRE_LIMIT: Final = integer(
     "snapshot.expire.limit", 50, "Snapshots expired at a time, by a commit or a call."
-)
-SNAPSHOT_EXPIRE_EXECUTION_MODE: Final = enumeration(
-    "snapshot.expire.execution-mode",
-    "sync",
-    ("sync", "async"),
-    "Whether a commit waits for expiry.",
-    no_effect("a commit returns when what has expired is gone"),
-)
-SNAPSHOT_CLEAN_EMPTY_DIRECTORIES: Final = boolean(
-    "snapshot.clean-empty-directories",
-    False,
-    "Whether expiry removes folders it emptied.",
-    no_effect("folders that are empty stay"),
-    fallback_keys=("snapshot.expire.clean-empty-directories",),
-)
-SNAPSHOT_WATERMARK_IDLE_TIMEOUT: Final = duration(
-    "snapshot.watermark-idle-timeout",
-    None,
-    "Rest of a source after which its watermark goes on, for tags by watermark.",
-    _AUTO_TAG,
-)
-MANIFEST_FORMAT: Final = text(
-    "manifest.format",
-    "avro",
-    "Format of manifests.",
-    partly("manifests are Avro only; unset it", accepted=("avro",)),
 )
 MANIFEST_COMPRESSION: Final = text(
     "manifest.compression",
@@ -190,65 +96,121 @@ MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE: Final = memory_size(
     16 << 20,
     "Size of small manifests and of those with deletes at which all are rewritten.",
 )
-MANIFEST_DELETE_FILE_DROP_STATS: Final = boolean(
-    "manifest.delete-file-drop-stats",
-    False,
-    "Whether manifest entries that delete a file leave out its statistics.",
-    no_effect("entries that delete keep their statistics, as by default"),
-)
-TAG_AUTOMATIC_CREATION: Final = enumeration(
-    "tag.automatic-creation",
-    "none",
-    ("none", "process-time", "watermark", "batch"),
-    "Whether and by which clock tags are made by themselves.",
-    _AUTO_TAG,
-)
-TAG_AUTOMATIC_COMPLETION: Final = boolean(
-    "tag.automatic-completion", False, "Whether missing tags are made up for.", _AUTO_TAG
-)
-TAG_CREATE_SUCCESS_FILE: Final = boolean(
-    "tag.create-success-file", False, "Whether each such tag gets a success file.", _AUTO_TAG
-)
-TAG_CREATION_PERIOD: Final = enumeration(
-    "tag.creation-period",
-    "daily",
-    ("daily", "hourly", "two-hours"),
-    "How often such a tag is made.",
-    _AUTO_TAG,
-)
-TAG_CREATION_PERIOD_DURATION: Final = duration(
-    "tag.creation-period-duration", None, "The same as any span of time.", _AUTO_TAG
-)
-TAG_CREATION_DELAY: Final = duration(
-    "tag.creation-delay", 0, "Wait after a period's end, for late rows.", _AUTO_TAG
-)
-TAG_PERIOD_FORMATTER: Final = enumeration(
-    "tag.period-formatter",
-    "with_dashes",
-    ("with_dashes", "without_dashes", "without_dashes_and_spaces"),
-    "How such tags are named.",
-    _AUTO_TAG,
-)
-TAG_BATCH_CUSTOMIZED_NAME: Final = text(
-    "tag.batch.customized-name", None, "Name of the tag a batch makes.", _AUTO_TAG
-)
-TAG_NUM_RETAINED_MAX: Final = integer(
-    "tag.num-retained-max", None, "Such tags kept at most.", _AUTO_TAG
-)
 TAG_DEFAULT_TIME_RETAINED: Final = duration(
     "tag.default-time-retained",
     None,
     "How long Paimon keeps a new tag that does not say; it is written into the tag.",
 )
-TAG_CALLBACKS: Final = text(
-    "tag.callbacks", "", "Java classes called when a tag is made.", _AUTO_TAG
-)
-TAG_CALLBACK_PARAM: Final = text(
-    "tag.callback.#.param", None, "Argument of the class # named in tag.callbacks.", _AUTO_TAG
-)
-SINK_PROCESS_TIME_ZONE: Final = text(
-    "sink.process-time-zone", None, "Time zone of tags by the clock.", _AUTO_TAG
-)
-SINK_WATERMARK_TIME_ZONE: Final = text(
-    "sink.watermark-time-zone", "UTC", "Time zone of tags by watermark.", _AUTO_TAG
+
+UNREAD = (
+    text(
+        "commit.user-prefix",
+        None,
+        "What the name of a new commit user begins with.",
+        no_effect("the caller names the commit user, or it is a new uuid"),
+    ),
+    boolean(
+        "commit.force-compact",
+        False,
+        "Whether a commit waits for the compaction it began.",
+        no_effect("compaction always ends before the commit here"),
+    ),
+    boolean(
+        "commit.force-create-snapshot",
+        False,
+        "Whether a stream commits a snapshot even without rows.",
+        no_effect("it belongs to streams, which this version does not write"),
+    ),
+    text(
+        "commit.callbacks",
+        "",
+        "Java classes called after each commit.",
+        refused("Java classes cannot be called from here; unset it", on=ON_WRITE),
+    ),
+    text(
+        "commit.callback.#.param",
+        None,
+        "Argument of the class # named in commit.callbacks.",
+        no_effect("it belongs to commit.callbacks"),
+    ),
+    integer(
+        "commit.strict-mode.last-safe-snapshot",
+        None,
+        "Snapshot after which another user's compaction or overwrite makes a commit fail.",
+        refused("the strict check of other users is not covered yet; unset it", on=ON_WRITE),
+        long=True,
+    ),
+    boolean(
+        "snapshot.ignore-empty-commit",
+        None,
+        "Whether a commit without files makes no snapshot.",
+        no_effect("a commit without files makes no snapshot, as Java's batch writers do"),
+    ),
+    enumeration(
+        "snapshot.expire.execution-mode",
+        "sync",
+        ("sync", "async"),
+        "Whether a commit waits for expiry.",
+        no_effect("a commit returns when what has expired is gone"),
+    ),
+    boolean(
+        "snapshot.clean-empty-directories",
+        False,
+        "Whether expiry removes folders it emptied.",
+        no_effect("folders that are empty stay"),
+        fallback_keys=("snapshot.expire.clean-empty-directories",),
+    ),
+    duration(
+        "snapshot.watermark-idle-timeout",
+        None,
+        "Rest of a source after which its watermark goes on, for tags by watermark.",
+        _AUTO_TAG,
+    ),
+    text(
+        "manifest.format",
+        "avro",
+        "Format of manifests.",
+        partly("manifests are Avro only; unset it", accepted=("avro",)),
+    ),
+    boolean(
+        "manifest.delete-file-drop-stats",
+        False,
+        "Whether manifest entries that delete a file leave out its statistics.",
+        no_effect("entries that delete keep their statistics, as by default"),
+    ),
+    enumeration(
+        "tag.automatic-creation",
+        "none",
+        ("none", "process-time", "watermark", "batch"),
+        "Whether and by which clock tags are made by themselves.",
+        _AUTO_TAG,
+    ),
+    boolean("tag.automatic-completion", False, "Whether missing tags are made up for.", _AUTO_TAG),
+    boolean(
+        "tag.create-success-file", False, "Whether each such tag gets a success file.", _AUTO_TAG
+    ),
+    enumeration(
+        "tag.creation-period",
+        "daily",
+        ("daily", "hourly", "two-hours"),
+        "How often such a tag is made.",
+        _AUTO_TAG,
+    ),
+    duration("tag.creation-period-duration", None, "The same as any span of time.", _AUTO_TAG),
+    duration("tag.creation-delay", 0, "Wait after a period's end, for late rows.", _AUTO_TAG),
+    enumeration(
+        "tag.period-formatter",
+        "with_dashes",
+        ("with_dashes", "without_dashes", "without_dashes_and_spaces"),
+        "How such tags are named.",
+        _AUTO_TAG,
+    ),
+    text("tag.batch.customized-name", None, "Name of the tag a batch makes.", _AUTO_TAG),
+    integer("tag.num-retained-max", None, "Such tags kept at most.", _AUTO_TAG),
+    text("tag.callbacks", "", "Java classes called when a tag is made.", _AUTO_TAG),
+    text(
+        "tag.callback.#.param", None, "Argument of the class # named in tag.callbacks.", _AUTO_TAG
+    ),
+    text("sink.process-time-zone", None, "Time zone of tags by the clock.", _AUTO_TAG),
+    text("sink.watermark-time-zone", "UTC", "Time zone of tags by watermark.", _AUTO_TAG),
 )

@@ -17,11 +17,6 @@ from tidelake.options.option import (
 )
 
 __all__ = [
-    "CLUSTERING_COLUMNS",
-    "CLUSTERING_HISTORY_PARTITION_IDLE_TO_FULL_SORT",
-    "CLUSTERING_HISTORY_PARTITION_LIMIT",
-    "CLUSTERING_INCREMENTAL",
-    "CLUSTERING_STRATEGY",
     "COMPACTION_DELETE_RATIO_THRESHOLD",
     "COMPACTION_FORCE_REWRITE_ALL_FILES",
     "COMPACTION_FORCE_UP_LEVEL_0",
@@ -35,26 +30,11 @@ __all__ = [
     "COMPACTION_TOTAL_SIZE_THRESHOLD",
     "FORCE_LOOKUP",
     "FULL_COMPACTION_DELTA_COMMITS",
-    "LOOKUP_CACHE_BLOOM_FILTER_ENABLED",
-    "LOOKUP_CACHE_BLOOM_FILTER_FPP",
-    "LOOKUP_CACHE_FILE_RETENTION",
-    "LOOKUP_CACHE_HIGH_PRIORITY_POOL_RATIO",
-    "LOOKUP_CACHE_MAX_DISK_SIZE",
-    "LOOKUP_CACHE_MAX_MEMORY_SIZE",
-    "LOOKUP_CACHE_SPILL_COMPRESSION",
     "LOOKUP_COMPACT",
     "LOOKUP_COMPACT_MAX_INTERVAL",
-    "LOOKUP_HASH_LOAD_FACTOR",
-    "LOOKUP_LOCAL_FILE_TYPE",
-    "LOOKUP_MERGE_BUFFER_SIZE",
-    "LOOKUP_MERGE_RECORDS_THRESHOLD",
-    "LOOKUP_WAIT",
     "NUM_LEVELS",
     "NUM_SORTED_RUN_COMPACTION_TRIGGER",
     "NUM_SORTED_RUN_STOP_TRIGGER",
-    "SORT_COMPACTION_LOCAL_SAMPLE_MAGNIFICATION",
-    "SORT_COMPACTION_RANGE_STRATEGY",
-    "ZORDER_VAR_LENGTH_CONTRIBUTION",
 ]
 
 TITLE = "Compaction: sorted runs, levels, clustering"
@@ -156,13 +136,6 @@ FULL_COMPACTION_DELTA_COMMITS: Final = integer(
     "faster reads, a changelog of full compactions that lags less; more rewriting.",
     minimum=1,
 )
-LOOKUP_WAIT: Final = boolean(
-    "lookup-wait",
-    True,
-    "Whether a commit waits for the compaction that its lookups need.",
-    no_effect("it always waits"),
-    fallback_keys=("changelog-producer.lookup-wait",),
-)
 FORCE_LOOKUP: Final = boolean(
     "force-lookup",
     False,
@@ -183,103 +156,114 @@ LOOKUP_COMPACT_MAX_INTERVAL: Final = integer(
     "Runs of level 0 at which the gentle one takes them at the latest; twice the compaction "
     "trigger if unset, never less than the trigger.",
 )
-LOOKUP_LOCAL_FILE_TYPE: Final = enumeration(
-    "lookup.local-file-type",
-    "sort",
-    ("sort", "hash"),
-    "Kind of the local files that lookups read.",
-    _LOOKUP,
-)
-LOOKUP_HASH_LOAD_FACTOR: Final = floating(
-    "lookup.hash-load-factor",
-    0.75,
-    "How full the hash tables of those files are.",
-    _LOOKUP,
-    kind=Kind.FLOAT,
-)
-LOOKUP_CACHE_FILE_RETENTION: Final = duration(
-    "lookup.cache-file-retention", 3_600_000, "How long a local lookup file is kept.", _LOOKUP
-)
-LOOKUP_CACHE_MAX_DISK_SIZE: Final = memory_size(
-    "lookup.cache-max-disk-size", 2**63 - 1, "Most local disk for lookup files.", _LOOKUP
-)
-LOOKUP_CACHE_MAX_MEMORY_SIZE: Final = memory_size(
-    "lookup.cache-max-memory-size", 256 << 20, "Most memory for lookup files' blocks.", _LOOKUP
-)
-LOOKUP_CACHE_SPILL_COMPRESSION: Final = text(
-    "lookup.cache-spill-compression", "zstd", "Compression of local lookup files.", _LOOKUP
-)
-LOOKUP_CACHE_BLOOM_FILTER_ENABLED: Final = boolean(
-    "lookup.cache.bloom.filter.enabled",
-    True,
-    "Whether local lookup files carry a bloom filter.",
-    _LOOKUP,
-)
-LOOKUP_CACHE_BLOOM_FILTER_FPP: Final = floating(
-    "lookup.cache.bloom.filter.fpp",
-    0.05,
-    "Share of false hits of that filter. Smaller: larger filters.",
-    _LOOKUP,
-    kind=Kind.DOUBLE,
-)
-LOOKUP_CACHE_HIGH_PRIORITY_POOL_RATIO: Final = floating(
-    "lookup.cache.high-priority-pool-ratio",
-    0.25,
-    "Share of the lookup memory kept for filters and indexes.",
-    _LOOKUP,
-    kind=Kind.DOUBLE,
-)
-LOOKUP_MERGE_BUFFER_SIZE: Final = memory_size(
-    "lookup.merge-buffer-size", 8 << 20, "Memory to merge the rows of one key.", _LOOKUP
-)
-LOOKUP_MERGE_RECORDS_THRESHOLD: Final = integer(
-    "lookup.merge-records-threshold", 1024, "Rows of one key before that buffer is used.", _LOOKUP
-)
-CLUSTERING_COLUMNS: Final = text(
-    "clustering.columns",
-    None,
-    "Columns by which an append table's rows are clustered.",
-    _CLUSTERING,
-    fallback_keys=("sink.clustering.by-columns",),
-)
-CLUSTERING_STRATEGY: Final = text(
-    "clustering.strategy",
-    "auto",
-    "Curve of the clustering: zorder, hilbert, order or auto.",
-    _CLUSTERING,
-    fallback_keys=("sink.clustering.strategy",),
-)
-CLUSTERING_INCREMENTAL: Final = boolean(
-    "clustering.incremental", False, "Whether new files are clustered bit by bit.", _CLUSTERING
-)
-CLUSTERING_HISTORY_PARTITION_LIMIT: Final = integer(
-    "clustering.history-partition.limit",
-    5,
-    "Old partitions clustered in full at a time.",
-    _CLUSTERING,
-)
-CLUSTERING_HISTORY_PARTITION_IDLE_TO_FULL_SORT: Final = duration(
-    "clustering.history-partition.idle-to-full-sort",
-    None,
-    "Rest after which a partition counts as old.",
-    _CLUSTERING,
-)
-SORT_COMPACTION_RANGE_STRATEGY: Final = enumeration(
-    "sort-compaction.range-strategy",
-    "QUANTITY",
-    ("SIZE", "QUANTITY"),
-    "Whether sort tasks get ranges of equal rows or of equal size.",
-    _CLUSTERING,
-)
-SORT_COMPACTION_LOCAL_SAMPLE_MAGNIFICATION: Final = integer(
-    "sort-compaction.local-sample.magnification",
-    1000,
-    "Rows sampled per task to find those ranges.",
-    _CLUSTERING,
-)
-ZORDER_VAR_LENGTH_CONTRIBUTION: Final = integer(
-    "zorder.var-length-contribution",
-    8,
-    "Bytes of a string that count in the z-order.",
-    _CLUSTERING,
+
+UNREAD = (
+    boolean(
+        "lookup-wait",
+        True,
+        "Whether a commit waits for the compaction that its lookups need.",
+        no_effect("it always waits"),
+        fallback_keys=("changelog-producer.lookup-wait",),
+    ),
+    enumeration(
+        "lookup.local-file-type",
+        "sort",
+        ("sort", "hash"),
+        "Kind of the local files that lookups read.",
+        _LOOKUP,
+    ),
+    floating(
+        "lookup.hash-load-factor",
+        0.75,
+        "How full the hash tables of those files are.",
+        _LOOKUP,
+        kind=Kind.FLOAT,
+    ),
+    duration(
+        "lookup.cache-file-retention", 3_600_000, "How long a local lookup file is kept.", _LOOKUP
+    ),
+    memory_size(
+        "lookup.cache-max-disk-size", 2**63 - 1, "Most local disk for lookup files.", _LOOKUP
+    ),
+    memory_size(
+        "lookup.cache-max-memory-size", 256 << 20, "Most memory for lookup files' blocks.", _LOOKUP
+    ),
+    text("lookup.cache-spill-compression", "zstd", "Compression of local lookup files.", _LOOKUP),
+    boolean(
+        "lookup.cache.bloom.filter.enabled",
+        True,
+        "Whether local lookup files carry a bloom filter.",
+        _LOOKUP,
+    ),
+    floating(
+        "lookup.cache.bloom.filter.fpp",
+        0.05,
+        "Share of false hits of that filter. Smaller: larger filters.",
+        _LOOKUP,
+        kind=Kind.DOUBLE,
+    ),
+    floating(
+        "lookup.cache.high-priority-pool-ratio",
+        0.25,
+        "Share of the lookup memory kept for filters and indexes.",
+        _LOOKUP,
+        kind=Kind.DOUBLE,
+    ),
+    memory_size(
+        "lookup.merge-buffer-size", 8 << 20, "Memory to merge the rows of one key.", _LOOKUP
+    ),
+    integer(
+        "lookup.merge-records-threshold",
+        1024,
+        "Rows of one key before that buffer is used.",
+        _LOOKUP,
+    ),
+    text(
+        "clustering.columns",
+        None,
+        "Columns by which an append table's rows are clustered.",
+        _CLUSTERING,
+        fallback_keys=("sink.clustering.by-columns",),
+    ),
+    text(
+        "clustering.strategy",
+        "auto",
+        "Curve of the clustering: zorder, hilbert, order or auto.",
+        _CLUSTERING,
+        fallback_keys=("sink.clustering.strategy",),
+    ),
+    boolean(
+        "clustering.incremental", False, "Whether new files are clustered bit by bit.", _CLUSTERING
+    ),
+    integer(
+        "clustering.history-partition.limit",
+        5,
+        "Old partitions clustered in full at a time.",
+        _CLUSTERING,
+    ),
+    duration(
+        "clustering.history-partition.idle-to-full-sort",
+        None,
+        "Rest after which a partition counts as old.",
+        _CLUSTERING,
+    ),
+    enumeration(
+        "sort-compaction.range-strategy",
+        "QUANTITY",
+        ("SIZE", "QUANTITY"),
+        "Whether sort tasks get ranges of equal rows or of equal size.",
+        _CLUSTERING,
+    ),
+    integer(
+        "sort-compaction.local-sample.magnification",
+        1000,
+        "Rows sampled per task to find those ranges.",
+        _CLUSTERING,
+    ),
+    integer(
+        "zorder.var-length-contribution",
+        8,
+        "Bytes of a string that count in the z-order.",
+        _CLUSTERING,
+    ),
 )

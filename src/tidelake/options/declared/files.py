@@ -16,7 +16,6 @@ from tidelake.options.option import (
 )
 
 __all__ = [
-    "ASYNC_FILE_WRITE",
     "CHANGELOG_FILE_COMPRESSION",
     "CHANGELOG_FILE_FORMAT",
     "CHANGELOG_FILE_PREFIX",
@@ -31,18 +30,12 @@ __all__ = [
     "FILE_FORMAT_PER_LEVEL",
     "FILE_INDEX_IN_MANIFEST_THRESHOLD",
     "FILE_INDEX_READ_ENABLED",
-    "FILE_OPERATION_THREAD_NUM",
-    "FILE_READER_ASYNC_THRESHOLD",
     "FILE_SUFFIX_INCLUDE_COMPRESSION",
     "METADATA_STATS_DENSE_STORE",
     "METADATA_STATS_KEEP_FIRST_N_COLUMNS",
     "METADATA_STATS_MODE",
     "METADATA_STATS_MODE_PER_LEVEL",
-    "PARQUET_ENABLE_DICTIONARY",
-    "READ_BATCH_SIZE",
     "TARGET_FILE_SIZE",
-    "WRITE_BATCH_MEMORY",
-    "WRITE_BATCH_SIZE",
 ]
 
 TITLE = "Data files: format, compression, statistics"
@@ -181,47 +174,50 @@ METADATA_STATS_DENSE_STORE: Final = boolean(
     True,
     "Whether columns without statistics take no room in the manifests.",
 )
-PARQUET_ENABLE_DICTIONARY: Final = integer(
-    "parquet.enable.dictionary",
-    None,
-    "Whether Parquet files use dictionaries.",
-    no_effect("dictionaries are used where they were measured to pay"),
-)
-ASYNC_FILE_WRITE: Final = boolean(
-    "async-file-write",
-    True,
-    "Whether files are written in the background.",
-    no_effect("speed only; Parquet is encoded in Arrow's own threads"),
-)
-WRITE_BATCH_SIZE: Final = integer(
-    "write.batch-size",
-    1024,
-    "Rows that Java's ORC and Parquet writers take at a time.",
-    no_effect("Arrow batches are written as they come"),
-    fallback_keys=("orc.write.batch-size",),
-)
-WRITE_BATCH_MEMORY: Final = memory_size(
-    "write.batch-memory",
-    128 << 20,
-    "Memory that Java's batched format writers may take.",
-    no_effect("Arrow batches are written as they come"),
-)
-READ_BATCH_SIZE: Final = integer(
-    "read.batch-size",
-    1024,
-    "Rows that Java's format readers give at a time.",
-    no_effect("batches have a size measured to merge fast"),
-)
-FILE_READER_ASYNC_THRESHOLD: Final = memory_size(
-    "file-reader-async-threshold",
-    10 << 20,
-    "Size from which Java opens the next file of a merge in the background.",
-    no_effect("speed only"),
-)
-FILE_OPERATION_THREAD_NUM: Final = integer(
-    "file-operation.thread-num",
-    None,
-    "Most file operations at a time.",
-    no_effect("the session's executor decides"),
-    fallback_keys=("delete-file.thread-num",),
+
+UNREAD = (
+    integer(
+        "parquet.enable.dictionary",
+        None,
+        "Whether Parquet files use dictionaries.",
+        no_effect("dictionaries are used where they were measured to pay"),
+    ),
+    boolean(
+        "async-file-write",
+        True,
+        "Whether files are written in the background.",
+        no_effect("speed only; Parquet is encoded in Arrow's own threads"),
+    ),
+    integer(
+        "write.batch-size",
+        1024,
+        "Rows that Java's ORC and Parquet writers take at a time.",
+        no_effect("Arrow batches are written as they come"),
+        fallback_keys=("orc.write.batch-size",),
+    ),
+    memory_size(
+        "write.batch-memory",
+        128 << 20,
+        "Memory that Java's batched format writers may take.",
+        no_effect("Arrow batches are written as they come"),
+    ),
+    integer(
+        "read.batch-size",
+        1024,
+        "Rows that Java's format readers give at a time.",
+        no_effect("batches have a size measured to merge fast"),
+    ),
+    memory_size(
+        "file-reader-async-threshold",
+        10 << 20,
+        "Size from which Java opens the next file of a merge in the background.",
+        no_effect("speed only"),
+    ),
+    integer(
+        "file-operation.thread-num",
+        None,
+        "Most file operations at a time.",
+        no_effect("the session's executor decides"),
+        fallback_keys=("delete-file.thread-num",),
+    ),
 )

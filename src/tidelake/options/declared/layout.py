@@ -19,18 +19,9 @@ from tidelake.options.option import (
 __all__ = [
     "ALTER_COLUMN_NULL_TO_NOT_NULL_DISABLED",
     "AUTO_CREATE",
-    "BRANCH",
     "BUCKET",
-    "BUCKET_APPEND_ORDERED",
     "BUCKET_FUNCTION_TYPE",
     "BUCKET_KEY",
-    "CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM",
-    "CROSS_PARTITION_UPSERT_INDEX_TTL",
-    "DATA_EVOLUTION_ENABLED",
-    "DATA_FILE_EXTERNAL_PATHS",
-    "DATA_FILE_EXTERNAL_PATHS_SPECIFIC_FS",
-    "DATA_FILE_EXTERNAL_PATHS_STRATEGY",
-    "DATA_FILE_PATH_DIRECTORY",
     "DISABLE_EXPLICIT_TYPE_CASTING",
     "DYNAMIC_BUCKET_ASSIGNER_PARALLELISM",
     "DYNAMIC_BUCKET_INITIAL_BUCKETS",
@@ -44,10 +35,7 @@ __all__ = [
     "PATH",
     "POSTPONE_DEFAULT_BUCKET_NUM",
     "PRIMARY_KEY",
-    "QUERY_AUTH_ENABLED",
-    "ROW_TRACKING_ENABLED",
     "TYPE",
-    "UPSERT_KEY",
     "WRITE_MODE",
 ]
 
@@ -91,12 +79,6 @@ POSTPONE_DEFAULT_BUCKET_NUM: Final = integer(
     "only waited so far. More: more parallel compaction, smaller and more files.",
     minimum=1,
 )
-BUCKET_APPEND_ORDERED: Final = boolean(
-    "bucket-append-ordered",
-    True,
-    "Whether the rows of an append bucket keep the order of arrival.",
-    no_effect("the rows of a bucket always keep their order here"),
-)
 DYNAMIC_BUCKET_TARGET_ROW_NUM: Final = integer(
     "dynamic-bucket.target-row-num",
     2_000_000,
@@ -122,21 +104,6 @@ DYNAMIC_BUCKET_ASSIGNER_PARALLELISM: Final = integer(
     None,
     "Tasks of a Spark write that assign rows to dynamic buckets; as many as write if unset.",
 )
-CROSS_PARTITION_UPSERT_INDEX_TTL: Final = duration(
-    "cross-partition-upsert.index-ttl",
-    None,
-    "How long the index of a key that may move between partitions remembers it.",
-    refused(
-        "a key that is forgotten would be in two partitions at once; unset it",
-        on=ON_WRITE,
-    ),
-)
-CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM: Final = integer(
-    "cross-partition-upsert.bootstrap-parallelism",
-    10,
-    "Parallel loads of that index when a writer starts.",
-    no_effect("keys are looked up at each write, by as many tasks as write"),
-)
 PATH: Final = text(
     "path",
     None,
@@ -158,12 +125,6 @@ TYPE: Final = enumeration(
         "only tables of Paimon's own format are covered; read this one with the engine it is for"
     ),
 )
-BRANCH: Final = text(
-    "branch",
-    "main",
-    "The branch to read and write.",
-    refused("branches are not covered yet; leave it at 'main'"),
-)
 AUTO_CREATE: Final = boolean(
     "auto-create",
     False,
@@ -184,15 +145,6 @@ PARTITION: Final = text(
     refused("pass the columns as partition_keys= instead", on=ON_CREATE),
     mutable=False,
 )
-UPSERT_KEY: Final = text(
-    "upsert-key",
-    None,
-    "Columns by which Spark turns an INSERT into an append table into a MERGE.",
-    refused(
-        "an append table is never upserted here; create the table with primary_keys= instead",
-        on=ON_WRITE,
-    ),
-)
 PARTITION_DEFAULT_NAME: Final = text(
     "partition.default-name",
     "__DEFAULT_PARTITION__",
@@ -210,60 +162,11 @@ DYNAMIC_PARTITION_OVERWRITE: Final = boolean(
     "Whether an overwrite without a partition replaces only the partitions that the new rows "
     "touch (true) or the whole table (false).",
 )
-DATA_FILE_EXTERNAL_PATHS: Final = text(
-    "data-file.external-paths",
-    None,
-    "Other places, comma-separated, where new data files go.",
-    refused("files outside the table's folder are not covered yet; unset it"),
-)
-DATA_FILE_EXTERNAL_PATHS_STRATEGY: Final = enumeration(
-    "data-file.external-paths.strategy",
-    "none",
-    ("none", "specific-fs", "round-robin"),
-    "How one of the external paths is chosen for a file.",
-    refused("files outside the table's folder are not covered yet; leave it at 'none'"),
-)
-DATA_FILE_EXTERNAL_PATHS_SPECIFIC_FS: Final = text(
-    "data-file.external-paths.specific-fs",
-    None,
-    "The file system whose external path is taken under strategy specific-fs.",
-    no_effect("it belongs to data-file.external-paths.strategy"),
-)
-DATA_FILE_PATH_DIRECTORY: Final = text(
-    "data-file.path-directory",
-    None,
-    "Folder below the table's that holds the partitions and buckets.",
-    refused("data files below another folder are not covered yet; unset it"),
-    mutable=False,
-)
 INDEX_FILE_IN_DATA_FILE_DIR: Final = boolean(
     "index-file-in-data-file-dir",
     False,
     "Whether index files lie beside the data files instead of in index/.",
     mutable=False,
-)
-ROW_TRACKING_ENABLED: Final = boolean(
-    "row-tracking.enabled",
-    False,
-    "Whether every row of an append table has an id of its own for life.",
-    refused("rows with ids of their own are not covered yet; use Java Paimon for this table"),
-    mutable=False,
-)
-DATA_EVOLUTION_ENABLED: Final = boolean(
-    "data-evolution.enabled",
-    False,
-    "Whether some columns of existing rows may be rewritten in files of their own.",
-    refused(
-        "its rows are spread over several files by row id, which is not covered yet; "
-        "use Java Paimon for this table"
-    ),
-    mutable=False,
-)
-QUERY_AUTH_ENABLED: Final = boolean(
-    "query-auth.enabled",
-    False,
-    "Whether a REST catalog decides which rows and columns a query may see.",
-    refused("row and column permissions cannot be enforced here; read it through its catalog"),
 )
 DISABLE_EXPLICIT_TYPE_CASTING: Final = boolean(
     "disable-explicit-type-casting",
@@ -274,4 +177,92 @@ ALTER_COLUMN_NULL_TO_NOT_NULL_DISABLED: Final = boolean(
     "alter-column-null-to-not-null.disabled",
     True,
     "Whether ALTER TABLE refuses to make a nullable column NOT NULL.",
+)
+
+UNREAD = (
+    boolean(
+        "bucket-append-ordered",
+        True,
+        "Whether the rows of an append bucket keep the order of arrival.",
+        no_effect("the rows of a bucket always keep their order here"),
+    ),
+    duration(
+        "cross-partition-upsert.index-ttl",
+        None,
+        "How long the index of a key that may move between partitions remembers it.",
+        refused(
+            "a key that is forgotten would be in two partitions at once; unset it",
+            on=ON_WRITE,
+        ),
+    ),
+    integer(
+        "cross-partition-upsert.bootstrap-parallelism",
+        10,
+        "Parallel loads of that index when a writer starts.",
+        no_effect("keys are looked up at each write, by as many tasks as write"),
+    ),
+    text(
+        "branch",
+        "main",
+        "The branch to read and write.",
+        refused("branches are not covered yet; leave it at 'main'"),
+    ),
+    text(
+        "upsert-key",
+        None,
+        "Columns by which Spark turns an INSERT into an append table into a MERGE.",
+        refused(
+            "an append table is never upserted here; create the table with primary_keys= instead",
+            on=ON_WRITE,
+        ),
+    ),
+    text(
+        "data-file.external-paths",
+        None,
+        "Other places, comma-separated, where new data files go.",
+        refused("files outside the table's folder are not covered yet; unset it"),
+    ),
+    enumeration(
+        "data-file.external-paths.strategy",
+        "none",
+        ("none", "specific-fs", "round-robin"),
+        "How one of the external paths is chosen for a file.",
+        refused("files outside the table's folder are not covered yet; leave it at 'none'"),
+    ),
+    text(
+        "data-file.external-paths.specific-fs",
+        None,
+        "The file system whose external path is taken under strategy specific-fs.",
+        no_effect("it belongs to data-file.external-paths.strategy"),
+    ),
+    text(
+        "data-file.path-directory",
+        None,
+        "Folder below the table's that holds the partitions and buckets.",
+        refused("data files below another folder are not covered yet; unset it"),
+        mutable=False,
+    ),
+    boolean(
+        "row-tracking.enabled",
+        False,
+        "Whether every row of an append table has an id of its own for life.",
+        refused("rows with ids of their own are not covered yet; use Java Paimon for this table"),
+        mutable=False,
+    ),
+    boolean(
+        "data-evolution.enabled",
+        False,
+        "Whether some columns of existing rows may be rewritten in files of their own.",
+        refused(
+            "its rows are spread over several files by row id, which is not covered yet; "
+            "use Java Paimon for this table"
+        ),
+        mutable=False,
+    ),
+    boolean(
+        "query-auth.enabled",
+        False,
+        "Whether a REST catalog decides which rows and columns a query may see.",
+        refused("row and column permissions cannot be enforced here; read it through its catalog"),
+    ),
 )

@@ -22,7 +22,6 @@ __all__ = [
     "CHANGELOG_PRODUCER_ROW_DEDUPLICATE",
     "CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS",
     "CHANGELOG_TIME_RETAINED",
-    "DELETE_FORCE_PRODUCE_CHANGELOG",
     "DELETION_VECTORS_BITMAP64",
     "DELETION_VECTORS_ENABLED",
     "DELETION_VECTORS_MERGE_ON_READ",
@@ -149,12 +148,6 @@ CHANGELOG_TIME_RETAINED: Final = duration(
     None,
     "How long a changelog is kept after the next snapshot was committed.",
 )
-DELETE_FORCE_PRODUCE_CHANGELOG: Final = boolean(
-    "delete.force-produce-changelog",
-    False,
-    "Whether a DELETE statement always writes changelog.",
-    no_effect("a delete is written as rows, which the changelog-producer sees"),
-)
 DELETION_VECTORS_ENABLED: Final = boolean(
     "deletion-vectors.enabled",
     False,
@@ -191,4 +184,13 @@ RECORD_LEVEL_TIME_FIELD: Final = text(
     None,
     "Column that says the time of a row: INT seconds, BIGINT seconds or milliseconds, TIMESTAMP or "
     "TIMESTAMP_LTZ. A row without a time does not expire.",
+)
+
+UNREAD = (
+    boolean(
+        "delete.force-produce-changelog",
+        False,
+        "Whether a DELETE statement always writes changelog.",
+        no_effect("a delete is written as rows, which the changelog-producer sees"),
+    ),
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from tidelake.options.declared import (
@@ -23,10 +23,15 @@ __all__ = ["BY_KEY", "THEMES"]
 
 _MODULES = (layout, files, write, merge, compaction, commit, scan, stream, partition)
 
+
+def _named(theme: ModuleType) -> Iterator[Option[Any]]:
+    return (value for value in vars(theme).values() if isinstance(value, Option))
+
+
 THEMES: Mapping[str, tuple[Option[Any], ...]] = MappingProxyType(
-    {m.TITLE: tuple(v for v in vars(m).values() if isinstance(v, Option)) for m in _MODULES}
+    {m.TITLE: (*_named(m), *m.UNREAD) for m in _MODULES}
 )
-"""The options of each theme, in the order of their declaration."""
+"""The options of each theme: those that code reads, then the others."""
 
 BY_KEY: Mapping[str, Option[Any]] = MappingProxyType(
     {option.key: option for options in THEMES.values() for option in options}

@@ -17,26 +17,16 @@ from tidelake.options.option import (
 )
 
 __all__ = [
-    "BATCH_SCAN_MODE",
     "INCREMENTAL_BETWEEN",
     "INCREMENTAL_BETWEEN_SCAN_MODE",
     "INCREMENTAL_BETWEEN_TIMESTAMP",
-    "INCREMENTAL_TO_AUTO_TAG",
-    "SCAN_CREATION_TIME_MILLIS",
-    "SCAN_FALLBACK_BRANCH",
-    "SCAN_FILE_CREATION_TIME_MILLIS",
     "SCAN_INFER_PARALLELISM",
-    "SCAN_MANIFEST_PARALLELISM",
-    "SCAN_MAX_SPLITS_PER_TASK",
     "SCAN_MODE",
     "SCAN_PARALLELISM",
-    "SCAN_PLAN_SORT_PARTITION",
     "SCAN_SNAPSHOT_ID",
     "SCAN_TAG_NAME",
     "SCAN_TIMESTAMP",
     "SCAN_TIMESTAMP_MILLIS",
-    "SCAN_VERSION",
-    "SCAN_WATERMARK",
     "SOURCE_SPLIT_OPEN_FILE_COST",
     "SOURCE_SPLIT_TARGET_SIZE",
 ]
@@ -97,39 +87,6 @@ SCAN_TIMESTAMP_MILLIS: Final = integer(
 SCAN_TIMESTAMP: Final = text(
     "scan.timestamp", None, "Read the table as of this time, such as '2024-05-01 12:00:00'."
 )
-SCAN_VERSION: Final = text(
-    "scan.version",
-    None,
-    "Read the table as of this tag or, where there is none of that name, snapshot.",
-    refused("pass snapshot_id= or tag= to the read instead", on=ON_READ),
-)
-SCAN_WATERMARK: Final = integer(
-    "scan.watermark",
-    None,
-    "Read the first snapshot whose watermark is at least this.",
-    refused("time travel by watermark is not covered yet; pass snapshot_id= instead", on=ON_READ),
-    long=True,
-)
-SCAN_CREATION_TIME_MILLIS: Final = integer(
-    "scan.creation-time-millis",
-    None,
-    "Begin at the data made after this time.",
-    refused("reads by creation time are not covered yet; pass timestamp= instead", on=ON_READ),
-    long=True,
-)
-SCAN_FILE_CREATION_TIME_MILLIS: Final = integer(
-    "scan.file-creation-time-millis",
-    None,
-    "Read only the files made after this time.",
-    refused("reads by creation time are not covered yet; pass timestamp= instead", on=ON_READ),
-    long=True,
-)
-SCAN_FALLBACK_BRANCH: Final = text(
-    "scan.fallback-branch",
-    None,
-    "Branch that gives the partitions which this one lacks.",
-    refused("branches are not covered yet; unset it", on=ON_READ),
-)
 INCREMENTAL_BETWEEN: Final = text(
     "incremental-between",
     None,
@@ -145,9 +102,6 @@ INCREMENTAL_BETWEEN_SCAN_MODE: Final = enumeration(
     ("auto", "delta", "changelog", "diff"),
     "Where those changes are read from; it goes with incremental-between.",
 )
-INCREMENTAL_TO_AUTO_TAG: Final = text(
-    "incremental-to-auto-tag", None, "The changes up to a tag that was made by itself.", _CHANGES
-)
 SOURCE_SPLIT_TARGET_SIZE: Final = memory_size(
     "source.split.target-size",
     128 << 20,
@@ -158,21 +112,6 @@ SOURCE_SPLIT_OPEN_FILE_COST: Final = memory_size(
     "source.split.open-file-cost",
     4 << 20,
     "Bytes that opening a file counts as. Larger: fewer small files in one split.",
-)
-SCAN_PLAN_SORT_PARTITION: Final = boolean(
-    "scan.plan-sort-partition",
-    False,
-    "Whether splits come in the order of their partitions.",
-    no_effect("the order of rows of a batch read is not defined; sort the result"),
-)
-SCAN_MANIFEST_PARALLELISM: Final = integer(
-    "scan.manifest.parallelism",
-    None,
-    "Manifests read at a time.",
-    no_effect("the session's executor decides"),
-)
-SCAN_MAX_SPLITS_PER_TASK: Final = integer(
-    "scan.max-splits-per-task", 10, "Splits that Flink hands a task ahead.", _STREAM
 )
 SCAN_PARALLELISM: Final = integer(
     "scan.parallelism",
@@ -186,10 +125,67 @@ SCAN_INFER_PARALLELISM: Final = boolean(
     "How many tasks merge files on Spark where scan.parallelism is not set: one for each split "
     "(true), as many as the session runs at once (false), or by the bytes to read (unset).",
 )
-BATCH_SCAN_MODE: Final = enumeration(
-    "batch-scan-mode",
-    "none",
-    ("none", "compact"),
-    "Set by Java's own compaction jobs while they scan.",
-    refused("it is for Java's own jobs; unset it", on=ON_READ),
+
+UNREAD = (
+    text(
+        "scan.version",
+        None,
+        "Read the table as of this tag or, where there is none of that name, snapshot.",
+        refused("pass snapshot_id= or tag= to the read instead", on=ON_READ),
+    ),
+    integer(
+        "scan.watermark",
+        None,
+        "Read the first snapshot whose watermark is at least this.",
+        refused(
+            "time travel by watermark is not covered yet; pass snapshot_id= instead", on=ON_READ
+        ),
+        long=True,
+    ),
+    integer(
+        "scan.creation-time-millis",
+        None,
+        "Begin at the data made after this time.",
+        refused("reads by creation time are not covered yet; pass timestamp= instead", on=ON_READ),
+        long=True,
+    ),
+    integer(
+        "scan.file-creation-time-millis",
+        None,
+        "Read only the files made after this time.",
+        refused("reads by creation time are not covered yet; pass timestamp= instead", on=ON_READ),
+        long=True,
+    ),
+    text(
+        "scan.fallback-branch",
+        None,
+        "Branch that gives the partitions which this one lacks.",
+        refused("branches are not covered yet; unset it", on=ON_READ),
+    ),
+    text(
+        "incremental-to-auto-tag",
+        None,
+        "The changes up to a tag that was made by itself.",
+        _CHANGES,
+    ),
+    boolean(
+        "scan.plan-sort-partition",
+        False,
+        "Whether splits come in the order of their partitions.",
+        no_effect("the order of rows of a batch read is not defined; sort the result"),
+    ),
+    integer(
+        "scan.manifest.parallelism",
+        None,
+        "Manifests read at a time.",
+        no_effect("the session's executor decides"),
+    ),
+    integer("scan.max-splits-per-task", 10, "Splits that Flink hands a task ahead.", _STREAM),
+    enumeration(
+        "batch-scan-mode",
+        "none",
+        ("none", "compact"),
+        "Set by Java's own compaction jobs while they scan.",
+        refused("it is for Java's own jobs; unset it", on=ON_READ),
+    ),
 )

@@ -14,21 +14,13 @@ from tidelake.options.option import (
 )
 
 __all__ = [
-    "CACHE_PAGE_SIZE",
-    "LOCAL_MERGE_BUFFER_SIZE",
-    "LOCAL_SORT_MAX_NUM_FILE_HANDLES",
-    "PAGE_SIZE",
     "SINK_PARALLELISM",
-    "SORT_ENGINE",
     "SORT_SPILL_BUFFER_SIZE",
-    "SORT_SPILL_THRESHOLD",
     "SPILL_COMPRESSION",
     "SPILL_COMPRESSION_ZSTD_LEVEL",
     "WRITE_BUFFER_FOR_APPEND",
     "WRITE_BUFFER_SIZE",
     "WRITE_BUFFER_SPILLABLE",
-    "WRITE_BUFFER_SPILL_MAX_DISK_SIZE",
-    "WRITE_MAX_WRITERS_TO_SPILL",
     "WRITE_MERGE_SCHEMA",
     "WRITE_MERGE_SCHEMA_EXPLICIT_CAST",
     "WRITE_ONLY",
@@ -57,19 +49,6 @@ WRITE_BUFFER_FOR_APPEND: Final = boolean(
     "Whether an append table buffers its rows too, so that writing many partitions at once stays "
     "inside the memory budget.",
 )
-WRITE_BUFFER_SPILL_MAX_DISK_SIZE: Final = memory_size(
-    "write-buffer-spill.max-disk-size",
-    2**63 - 1,
-    "Most local disk that spilled rows may take; beyond it the buffer becomes data files.",
-    no_effect("spilled rows take the room they need; they are gone after the commit"),
-)
-WRITE_MAX_WRITERS_TO_SPILL: Final = integer(
-    "write-max-writers-to-spill",
-    10,
-    "Number of open append writers from which rows are buffered as with write-buffer-for-append.",
-    no_effect("whatever the number of writers, rows that do not fill a row group are spilled"),
-    minimum=1,
-)
 WRITE_ONLY: Final = boolean(
     "write-only",
     False,
@@ -88,31 +67,6 @@ WRITE_MERGE_SCHEMA_EXPLICIT_CAST: Final = boolean(
     False,
     "Whether write.merge-schema may also give a column a type into which its values can only be "
     "cast, perhaps losing something.",
-)
-LOCAL_MERGE_BUFFER_SIZE: Final = memory_size(
-    "local-merge-buffer-size",
-    None,
-    "Memory to merge rows of one key before they are sent to their bucket's writer.",
-    no_effect("rows of one key are merged in the bucket's writer"),
-)
-PAGE_SIZE: Final = memory_size(
-    "page-size", 64 << 10, "Size of the memory pages of Java's sort buffers.", _KERNEL
-)
-CACHE_PAGE_SIZE: Final = memory_size(
-    "cache-page-size", 64 << 10, "Size of the pages of Java's cache of local files.", _KERNEL
-)
-SORT_ENGINE: Final = enumeration(
-    "sort-engine",
-    "loser-tree",
-    ("min-heap", "loser-tree"),
-    "Structure that merges sorted runs row by row.",
-    no_effect("runs are merged batch by batch, by a stable sort; the result is the same"),
-)
-SORT_SPILL_THRESHOLD: Final = integer(
-    "sort-spill-threshold",
-    None,
-    "Runs read at a time before a merge goes to disk.",
-    no_effect("a merge holds one batch per run"),
 )
 SORT_SPILL_BUFFER_SIZE: Final = memory_size(
     "sort-spill-buffer-size",
@@ -138,9 +92,48 @@ SINK_PARALLELISM: Final = integer(
     "More: more at once, and more files of an append table. A bucket is written by one task.",
     minimum=1,
 )
-LOCAL_SORT_MAX_NUM_FILE_HANDLES: Final = integer(
-    "local-sort.max-num-file-handles",
-    128,
-    "Most files open in one external merge sort.",
-    _KERNEL,
+
+UNREAD = (
+    memory_size(
+        "write-buffer-spill.max-disk-size",
+        2**63 - 1,
+        "Most local disk that spilled rows may take; beyond it the buffer becomes data files.",
+        no_effect("spilled rows take the room they need; they are gone after the commit"),
+    ),
+    integer(
+        "write-max-writers-to-spill",
+        10,
+        "Number of open append writers from which rows are buffered: write-buffer-for-append.",
+        no_effect("whatever the number of writers, rows that do not fill a row group are spilled"),
+        minimum=1,
+    ),
+    memory_size(
+        "local-merge-buffer-size",
+        None,
+        "Memory to merge rows of one key before they are sent to their bucket's writer.",
+        no_effect("rows of one key are merged in the bucket's writer"),
+    ),
+    memory_size("page-size", 64 << 10, "Size of the memory pages of Java's sort buffers.", _KERNEL),
+    memory_size(
+        "cache-page-size", 64 << 10, "Size of the pages of Java's cache of local files.", _KERNEL
+    ),
+    enumeration(
+        "sort-engine",
+        "loser-tree",
+        ("min-heap", "loser-tree"),
+        "Structure that merges sorted runs row by row.",
+        no_effect("runs are merged batch by batch, by a stable sort; the result is the same"),
+    ),
+    integer(
+        "sort-spill-threshold",
+        None,
+        "Runs read at a time before a merge goes to disk.",
+        no_effect("a merge holds one batch per run"),
+    ),
+    integer(
+        "local-sort.max-num-file-handles",
+        128,
+        "Most files open in one external merge sort.",
+        _KERNEL,
+    ),
 )

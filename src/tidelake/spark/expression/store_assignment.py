@@ -21,7 +21,6 @@ from pyspark.sql import types as st
 
 from tidelake.errors import InvalidInputError
 from tidelake.spark.error_wire import error_from_text, error_to_text
-from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import to_spark_type
 from tidelake.sql.syntax.insert_columns import check_count, out_of_range, wrong_type
 from tidelake.types import DataField
@@ -203,10 +202,3 @@ def goes_into(source: st.DataType, target: st.DataType) -> bool:
     if isinstance(target, st.StringType):
         return isinstance(source, st.AtomicType) and not isinstance(source, st.BinaryType)
     return isinstance(source, st.StringType) and isinstance(target, st.StringType)
-
-
-def with_columns(frame: DataFrame, values: dict[str, Column]) -> DataFrame:
-    """A DataFrame with more columns, of any name."""
-    return frame.select(
-        *(F.col(quoted(c)) for c in frame.columns), *(v.alias(n) for n, v in values.items())
-    )

@@ -48,8 +48,6 @@ __all__ = [
     "WithQueries",
 ]
 
-NO_OPTIONS: Mapping[str, str] = {}
-
 
 @dataclass(frozen=True, slots=True)
 class Query:

@@ -235,7 +235,7 @@ class AppendBucketWriter:
         return message if deletions is None else replace(message, deletions=deletions)
 
     def close(self) -> None:
-        """Let go of memory, spilled rows and files that no message names."""
+        """Let go of memory, spilled rows and files that no message names; the others stay."""
         self._closed = True
         self._buffer.clear()
         if self._spilled is not None:
@@ -246,10 +246,6 @@ class AppendBucketWriter:
         self._files.delete_unknown()
         self._deletions.discard()
 
-    def abort(self) -> None:
-        """Give up what was not handed out; what was handed out stays untouched."""
-        self.close()
-
     def _check_open(self) -> None:
         if self._closed:
             message = f"The writer of bucket {self._bucket} is closed; open a new one."
@@ -257,7 +253,7 @@ class AppendBucketWriter:
         if self._draining:
             message = (
                 f"A write to bucket {self._bucket} failed half-way, so its open file cannot be"
-                " gone on with: abort the writer and write again."
+                " gone on with: close the writer and write again."
             )
             raise ClosedError(message, kind="writer")
 

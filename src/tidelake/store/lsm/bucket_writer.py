@@ -241,7 +241,7 @@ class LsmBucketWriter:
         return replace(message, compact_seen=seen)
 
     def close(self) -> None:
-        """Let go of memory, spilled rows and files that no message names."""
+        """Let go of memory, spilled rows and files that no message names; the others stay."""
         self._closed = True
         self._buffer.clear()
         if self._spilled is not None:
@@ -250,10 +250,6 @@ class LsmBucketWriter:
             writing.abort()
         self._files.delete_unknown()
         self._deletions.discard()
-
-    def abort(self) -> None:
-        """Give up what was not handed out; what was handed out stays untouched."""
-        self.close()
 
     def _check_open(self) -> None:
         if self._closed:

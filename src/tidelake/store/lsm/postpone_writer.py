@@ -14,8 +14,6 @@ first and its last row and bound nothing; there are no statistics. The semantics
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -87,8 +85,6 @@ class PostponeBucketWriter:
         The postpone bucket.
     total_buckets : int
         What the manifests record as number of buckets: -2 as well.
-    live_files : sequence of DataFileMeta
-        Not looked at.
     """
 
     def __init__(
@@ -98,9 +94,7 @@ class PostponeBucketWriter:
         bucket: int,
         *,
         total_buckets: int,
-        live_files: Sequence[DataFileMeta] = (),
     ) -> None:
-        del live_files
         self._context = context
         self._bucket = bucket
         self._total_buckets = total_buckets
@@ -182,10 +176,6 @@ class PostponeBucketWriter:
         self._buffer.clear()
         self._out.abort()
         self._files.delete_unknown()
-
-    def abort(self) -> None:
-        """Give up what was not handed out; what was handed out stays untouched."""
-        self.close()
 
     def _drain(self) -> None:
         """Move all rows into the open data file, in the order they came."""

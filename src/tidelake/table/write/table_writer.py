@@ -288,13 +288,7 @@ class TableWriter:
                 vectors=state.vectors,
             )
         if bucket == POSTPONE_BUCKET:
-            return PostponeBucketWriter(
-                context,
-                partition,
-                bucket,
-                total_buckets=total_buckets,
-                live_files=state.files,
-            )
+            return PostponeBucketWriter(context, partition, bucket, total_buckets=total_buckets)
         return LsmBucketWriter(
             context,
             partition,

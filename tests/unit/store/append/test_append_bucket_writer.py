@@ -174,9 +174,9 @@ def test_a_write_that_failed_half_way_cannot_be_gone_on_with():
     writer.write(bucket.batch(numbered(0, 5)))
     with pytest.raises(StorageError):
         writer.flush()
-    with pytest.raises(ClosedError, match="abort the writer"):
+    with pytest.raises(ClosedError, match="close the writer"):
         writer.flush()
-    writer.abort()
+    writer.close()
     assert bucket.data_files() == set()
 
 

@@ -404,7 +404,7 @@ def test_abort_deletes_what_was_not_handed_out():
     writer.write(bucket.batch(upserts([2], 1)))
     writer.flush()
     assert len(bucket.data_files()) == 2
-    writer.abort()
+    writer.close()
     assert bucket.data_files() == committed
     with pytest.raises(ClosedError):
         writer.write(bucket.batch(upserts([3], 1)))
@@ -417,7 +417,7 @@ def test_abort_removes_spilled_rows(tmp_path: Path):
     writer.write(bucket.batch(upserts([1], 1)))
     writer.spill()
     assert list(tmp_path.iterdir())
-    writer.abort()
+    writer.close()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -433,7 +433,7 @@ def test_a_damaged_file_stops_its_compaction_and_is_named():
     with pytest.raises(CorruptError, match=bucket.live[0].file_name):
         writer.compact(True)
     names = bucket.data_files()
-    writer.abort()
+    writer.close()
     assert bucket.data_files() == {f.file_name for f in bucket.live}
     assert names >= bucket.data_files()
 

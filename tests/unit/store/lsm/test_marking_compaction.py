@@ -304,7 +304,7 @@ def test_index_files_of_a_writer_that_is_given_up_are_deleted():
         except StorageError:
             calls += 1
             bucket.fileio.faults = {}
-            writer.abort()
+            writer.close()
             left = {s.name for s in memory.list_dir("/t/index")} - before
             assert not left, call
         else:

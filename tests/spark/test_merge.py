@@ -197,13 +197,13 @@ def test_sources_of_all_kinds_and_names_of_all_lengths(lake, monkeypatch):
     lake.sql("INSERT INTO o.stock VALUES (1, 10, 'add', 'z'), (4, 40, 'new', 'z')")
     lake.sql("INSERT INTO o.stock VALUES (9, 90, 'late', 'z')")
     read = []
-    frame_of = table_sources.opened_frame
+    frame_of = table_sources.table_frame
 
     def frame(spark, found, name, **given):
         read.append((name, given["columns"]))
         return frame_of(spark, found, name, **given)
 
-    monkeypatch.setattr(table_sources, "opened_frame", frame)
+    monkeypatch.setattr(table_sources, "table_frame", frame)
     lake.sql(
         "MERGE INTO default.stock USING o.stock VERSION AS OF 1 AS s ON default.stock.id = s.id"
         " WHEN MATCHED THEN UPDATE SET stock.n = default.stock.n + s.n"

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import tidelake
-from tidelake.spark.read.native_split import OverlayRule
+from tidelake.spark.read.native_split import MaskRule
 from tidelake.types import DataField, parse_type
 
 SELECT = """
@@ -57,7 +57,7 @@ def test_nested_columns_go_in_and_come_out(lake, frame):
 
 
 def test_newer_rows_over_a_large_run_of_nested_columns(lake, frame, monkeypatch):
-    monkeypatch.setattr(OverlayRule.__init__, "__defaults__", (1, 1 << 28, 2, 256, 1))
+    monkeypatch.setattr(MaskRule.__init__, "__defaults__", (1, 1 << 28, 2, 256, 1))
     lake.create_table("db.t", frame, primary_keys=["k"], options={"bucket": 1})
     lake.write(frame, "db.t")
     lake.catalog.table("db.t").compact(full=True)

@@ -53,13 +53,13 @@ def test_conditions_and_values_look_into_other_tables(lake, kind):
 def test_subqueries_are_pruned_and_read_again_where_another_commit_was_faster(lake, monkeypatch):
     make(lake, "keyed")
     asked = []
-    frame_of = table_sources.opened_frame
+    frame_of = table_sources.table_frame
 
     def frame(spark, found, name, **given):
         asked.append((name, given["columns"], str(given["filter"])))
         return frame_of(spark, found, name, **given)
 
-    monkeypatch.setattr(table_sources, "opened_frame", frame)
+    monkeypatch.setattr(table_sources, "table_frame", frame)
     write = delete_update.write_made_rows
     others = [[2, 3]]
 

@@ -240,6 +240,14 @@ class Lake:
                 message = f"'{name}' is a table of the catalog: it takes no options."
                 raise InvalidInputError(message, kind="system_table", table=name)
             found = table.with_options(options).system_table(system)
+        if isinstance(found, Table):
+            found = self._in_session(found, options)
+            if columns is not None and not list(columns):
+                message = (
+                    f"columns=[] leaves nothing of table '{name}' to read: name at least one"
+                    " column."
+                )
+                raise InvalidInputError(message, kind="no_columns", table=name)
         return table_frame(
             self.spark,
             found,
@@ -247,7 +255,6 @@ class Lake:
             columns=columns,
             filter=filter,
             moment={"snapshot_id": snapshot_id, "timestamp": timestamp, "tag": tag},
-            options=options,
         )
 
     def changes(

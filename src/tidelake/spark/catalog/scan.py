@@ -25,7 +25,7 @@ from tidelake.spark.catalog.frame_relation import frame_relation
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy, struct_of
 from tidelake.spark.catalog.java_filter import from_java_filters
 from tidelake.spark.expression.types import spark_schema
-from tidelake.spark.read.scan_frame import frame_of, located_frame_of
+from tidelake.spark.read.scan_frame import frame_of
 from tidelake.table import Table
 from tidelake.table.read.table_scan import TableScan
 from tidelake.types import DataField, TypeRoot
@@ -335,14 +335,11 @@ class LakeScanBuilder(
         wanted = [metadata.get(c) or scan.context.schema.field(c) for c in columns]
         all_fields = spark_schema(self._fields, table=self._name)
         schema = spark_schema(wanted, table=self._name)
-        is_located = not metadata.keys().isdisjoint(columns)
-        if is_located:
+        if not metadata.keys().isdisjoint(columns):
             check_located(plan.splits, columns, table=self._name)
 
         def rows() -> DataFrame:
-            if is_located:
-                return located_frame_of(spark, scan, columns, table=self._name)
-            return frame_of(spark, scan, table=self._name)
+            return frame_of(spark, scan, table=self._name, columns=columns)
 
         return FrameScan(
             self.gateway,

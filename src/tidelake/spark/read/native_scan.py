@@ -71,22 +71,22 @@ class NativeGroup:
         The files.
     live_only : bool
         Whether the files may hold deletes, which are to be left out.
-    overlays : tuple of Split
-        Where newer runs replace rows of these files: for each file a split of it and of those runs.
+    masked : tuple of Split
+        Where newer runs replace rows of these files: for each file a split of it and these runs.
     """
 
     source: SourceFields
     paths: tuple[str, ...]
     live_only: bool = False
-    overlays: tuple[Split, ...] = ()
+    masked: tuple[Split, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _OverlaidFiles:
-    """Files of one scan under newer runs: few, and of different sizes."""
+class _MaskedFiles:
+    """Files of one scan under newer runs: few, and all of different sizes."""
 
     paths: dict[int, str]
-    overlays: list[Split]
+    masked: list[Split]
 
     def has_room(self, file: DataFileMeta) -> bool:
         return len(self.paths) < FILES_COUNT_MAX and file.file_size_bytes not in self.paths
@@ -113,7 +113,7 @@ class NativeFiles:
         self._clear = case_sensitive or _names_differ(context, fields)
         self._sources: dict[int, SourceFields | None] = {}
         self._paths: dict[tuple[SourceFields, bool], list[str]] = {}
-        self._overlaid: dict[tuple[SourceFields, bool], list[_OverlaidFiles]] = {}
+        self._masked: dict[tuple[SourceFields, bool], list[_MaskedFiles]] = {}
 
     def readable(self, split: Split, file: DataFileMeta, *, with_metadata: bool = False) -> bool:
         """Whether Spark reads the file as the kernel does, and, if asked, rows' positions too."""
@@ -131,21 +131,21 @@ class NativeFiles:
         path = self._context.paths.data_file(split.partition, split.bucket, file)
         self._paths.setdefault((source, live_only), []).append(path)
 
-    def add_overlaid(
+    def add_masked(
         self, split: Split, file: DataFileMeta, newer: Sequence[Sequence[DataFileMeta]]
     ) -> None:
         """Have those rows of a file read that no run of `newer` replaces. Requires: readable."""
         source = self._source(file)
         assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
         path = self._context.paths.data_file(split.partition, split.bucket, file)
-        overlay = replace(split, sections=(((file,), *newer),))
-        scans = self._overlaid.setdefault((source, file.delete_row_count != 0), [])
+        with_newer = replace(split, sections=(((file,), *newer),))
+        scans = self._masked.setdefault((source, file.delete_row_count != 0), [])
         scan = next((s for s in scans if s.has_room(file)), None)
         if scan is None:
-            scan = _OverlaidFiles({}, [])
+            scan = _MaskedFiles({}, [])
             scans.append(scan)
         scan.paths[file.file_size_bytes] = path
-        scan.overlays.append(overlay)
+        scan.masked.append(with_newer)
 
     def groups(self) -> list[NativeGroup]:
         """What was added, one group per scan."""
@@ -153,12 +153,12 @@ class NativeFiles:
             NativeGroup(source, tuple(paths), live_only)
             for (source, live_only), paths in self._paths.items()
         ]
-        overlaid = [
-            NativeGroup(source, tuple(scan.paths.values()), live_only, tuple(scan.overlays))
-            for (source, live_only), scans in self._overlaid.items()
+        masked = [
+            NativeGroup(source, tuple(scan.paths.values()), live_only, tuple(scan.masked))
+            for (source, live_only), scans in self._masked.items()
             for scan in scans
         ]
-        return plain + overlaid
+        return plain + masked
 
     def _source(self, file: DataFileMeta) -> SourceFields | None:
         """The file's own fields for the wanted columns; None where Spark may not read them."""
@@ -205,8 +205,8 @@ def native_frame(
     if group.live_only:
         own.append(KIND_FIELD)
     frame = spark.read.schema(spark_schema(own)).options(**_READ_OPTIONS).parquet(*group.paths)
-    if group.overlays:
-        frame = frame.filter(is_visible(spark, frame, context, group.overlays))
+    if group.masked:
+        frame = frame.filter(is_visible(spark, frame, context, group.masked))
     if group.live_only:
         frame = frame.filter(F.col(KIND_FIELD.name).isin(*LIVE_KINDS))
     pairs = list(zip(group.source, fields, strict=True))

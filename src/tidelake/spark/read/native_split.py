@@ -1,24 +1,22 @@
-"""Parts a planned read into what Spark scans itself and what the kernel merges.
+"""Splits a planned read into what Spark scans itself and what the kernel merges.
 
-1. Raw splits: native, file by file; a file with a deletion vector is the kernel's.
-2. A section with a single run: every key is there once, so no merge is needed; native, and deletes
-   are left out by their kind.
+1. Raw splits: native, file by file. The kernel reads a file with a deletion vector.
+2. A section with a single run has every key once and needs no merge: native. Its deletes are left
+   out by their kind.
 3. A section whose oldest run is much larger than all newer ones (a compacted bucket with a few
    fresh commits): the large run is native, without the rows that the newer runs replace
    (:mod:`tidelake.spark.read.replaced_rows`). The newer runs are a section of their own.
 4. Everything else: merged by the kernel.
 
-Rule 3 asks that whatever the newer runs hold for a key wins: engine deduplicate without sequence
-fields, deletes that count, and every sequence number of the newer runs above every one of the large
-run (two writers at once may break that). It is for reads of many rows and several columns: finding
-the replaced rows is a Spark job of its own. 5 M rows under 2 % newer ones, six columns, CPU against
-a plain scan: 1.44 x, where the merge in Python took 1.71 x in the same minutes; for one column the
-merge is cheaper.
+Rule 3 requires that every row of the newer runs wins: engine deduplicate without sequence fields,
+deletes that count, and every sequence number of the newer runs above all of the large run (two
+writers at once may break that). It is for reads of many rows and several columns, because finding
+the replaced rows is a Spark job of its own. CPU of 5 M rows under 2 % newer ones, six columns: 1.44
+times that of a plain scan, where the merge in Python took 1.71. For one column the merge is less.
 
-Tried and left out: to hide the keys of the newer runs by a broadcast anti-join. 5 M rows under 2 %
-newer ones, CPU against a plain scan: 1.4 to 1.6 x for six columns and 2.6 x for one, where the
-merge in Python took 1.4 to 1.7 x and 2.1 x; a probe of the hash table costs 0.2 us a row, the
-broadcast half a second.
+Tried and left out: a broadcast anti-join that hides the keys of the newer runs. The same rows took
+1.4 to 1.6 times a plain scan for six columns and 2.6 for one, the merge in Python 1.4 to 1.7 and
+2.1. A probe of the hash table costs 0.2 us a row, the broadcast half a second.
 """
 
 from __future__ import annotations
@@ -33,12 +31,12 @@ from tidelake.scan import ReadContext, Section, Split
 from tidelake.spark.read.native_scan import NativeFiles, NativeGroup
 from tidelake.types import DataField
 
-__all__ = ["Halves", "part"]
+__all__ = ["NativeAndMerged", "native_and_merged"]
 
 
 @dataclass(frozen=True, slots=True)
-class OverlayRule:
-    """When a large run is scanned by Spark under a few newer rows.
+class MaskRule:
+    """When Spark scans a large run, and a mask hides the rows that a few newer ones replace.
 
     Parameters
     ----------
@@ -64,8 +62,8 @@ class OverlayRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Halves:
-    """A read, parted.
+class NativeAndMerged:
+    """The two parts of a planned read.
 
     Parameters
     ----------
@@ -79,15 +77,15 @@ class Halves:
     merged: list[Split]
 
 
-def part(
+def native_and_merged(
     context: ReadContext,
     splits: Sequence[Split],
     fields: Sequence[DataField],
     *,
     case_sensitive: bool,
-    rule: OverlayRule | None = None,
-) -> Halves:
-    """Part the splits of one plan.
+    rule: MaskRule | None = None,
+) -> NativeAndMerged:
+    """Give Spark the files of one plan that it can scan, and the kernel all else.
 
     Parameters
     ----------
@@ -99,7 +97,7 @@ def part(
         The columns needed, those of the predicate included.
     case_sensitive : bool
         Whether the session tells ``a`` from ``A``.
-    rule : OverlayRule, optional
+    rule : MaskRule, optional
         When rule 3 applies.
 
     Notes
@@ -107,18 +105,18 @@ def part(
     Runs on the driver. Pure.
     """
     native = NativeFiles(context, fields, case_sensitive=case_sensitive)
-    rule = rule or OverlayRule()
-    overlaid = frozenset[str]()
+    rule = rule or MaskRule()
+    masked = frozenset[str]()
     if len(fields) >= rule.columns_min:
-        overlaid = _overlaid(context, native, splits, rule)
-    merged = [left for split in splits for left in _take(native, split, overlaid)]
-    return Halves(native.groups(), merged)
+        masked = _files_to_mask(context, native, splits, rule)
+    merged = [left for split in splits for left in _take(native, split, masked)]
+    return NativeAndMerged(native.groups(), merged)
 
 
-def _overlaid(
-    context: ReadContext, native: NativeFiles, splits: Sequence[Split], rule: OverlayRule
+def _files_to_mask(
+    context: ReadContext, native: NativeFiles, splits: Sequence[Split], rule: MaskRule
 ) -> frozenset[str]:
-    """Names of the files of rule 3's large runs."""
+    """Names of the files of the large runs that rule 3 holds for."""
     if not context.schema.primary_keys:
         return frozenset()
     spec = MergeSpec.of(context.schema, context.options)
@@ -140,8 +138,8 @@ def _overlaid(
     return frozenset(f.file_name for section in found for f in section[0])
 
 
-def _newer_wins(section: Section, rule: OverlayRule) -> bool:
-    """Whether the oldest run is large, and loses every key that another has."""
+def _newer_wins(section: Section, rule: MaskRule) -> bool:
+    """Whether the oldest run is large, and every newer run wins against it."""
     oldest, *newer = section
     return (
         bool(newer)
@@ -155,8 +153,8 @@ def _rows_count(runs: Sequence[Sequence[DataFileMeta]]) -> int:
     return sum(f.row_count for run in runs for f in run)
 
 
-def _take(native: NativeFiles, split: Split, overlaid: frozenset[str]) -> Iterator[Split]:
-    """Give Spark what it may scan of a split; what is left is for the kernel."""
+def _take(native: NativeFiles, split: Split, masked: frozenset[str]) -> Iterator[Split]:
+    """Give Spark the files of a split that it may scan; yield the rest for the kernel."""
     if split.raw:
         left = tuple(
             f
@@ -172,10 +170,10 @@ def _take(native: NativeFiles, split: Split, overlaid: frozenset[str]) -> Iterat
     rest: list[Section] = []
     for section in split.sections:
         above = section
-        if section[0][0].file_name in overlaid:
+        if section[0][0].file_name in masked:
             oldest, above = section[0], section[1:]
             for file in oldest:
-                native.add_overlaid(split, file, above)
+                native.add_masked(split, file, above)
         if not _take_section(native, split, above):
             rest.append(above)
     if rest:

@@ -1,4 +1,4 @@
-"""A large run under a few newer rows: Spark scans it, and leaves out the rows that are replaced.
+"""A mask for a large run under a few newer rows: Spark scans the run without the replaced rows.
 
 1. The kernel reads nothing but the keys, on the executors: each key of a newer run is looked up
    among the sorted keys of the large run. What is found is the *position* of a row that no longer
@@ -51,7 +51,7 @@ _WORDS_ARROW = pa.schema([("task", pa.int32()), ("words", pa.list_(pa.int64()))]
 
 
 def is_visible(
-    spark: SparkSession, frame: DataFrame, context: ReadContext, overlays: Sequence[Split]
+    spark: SparkSession, frame: DataFrame, context: ReadContext, masked: Sequence[Split]
 ) -> Column:
     """Whether no newer row replaces a row of a native scan.
 
@@ -63,12 +63,12 @@ def is_visible(
         The scan of the large runs' files.
     context : ReadContext
         The table.
-    overlays : sequence of Split
+    masked : sequence of Split
         One per file of the scan, which is the only one of the oldest run; the newer runs follow.
         Requires: no two of these files have the same size, nor are they more than
         :data:`FILES_COUNT_MAX`.
     """
-    files = [_base(split) for split in overlays]
+    files = [_base(split) for split in masked]
     assert len({f.file_size_bytes for f in files}) == len(files) <= FILES_COUNT_MAX
     words = [words_count(f.row_count) for f in files]
     first_words = list(accumulate(words, initial=0))[:-1]
@@ -77,7 +77,7 @@ def is_visible(
     first = F.lit(first_words[0])
     for file, first_word in zip(files[1:], first_words[1:], strict=True):
         first = F.when(size == file.file_size_bytes, F.lit(first_word)).otherwise(first)
-    word = F.get(_words(spark, context, overlays), first + _shifted(position).cast("int"))
+    word = F.get(_words(spark, context, masked), first + _shifted(position).cast("int"))
     bit = position.bitwiseAND(F.lit(WORD_BITS - 1).cast("bigint")).cast("int")
     return F.call_function("shiftright", word, bit).bitwiseAND(F.lit(1).cast("bigint")) == 0
 
@@ -86,12 +86,12 @@ def _shifted(position: Column) -> Column:
     return F.shiftright(position, WORD_SHIFT)
 
 
-def _words(spark: SparkSession, context: ReadContext, overlays: Sequence[Split]) -> Column:
+def _words(spark: SparkSession, context: ReadContext, masked: Sequence[Split]) -> Column:
     """The words of all files, as a scalar subquery."""
-    rows = [_base(split).row_count for split in overlays]
+    rows = [_base(split).row_count for split in masked]
     count = min(parallelism(spark), -(-sum(rows) // TASK_ROWS))
     stretches = even_stretches(rows, count=count)
-    blobs = [[split_to_bytes(overlays[place]) for place in own] for own in stretches]
+    blobs = [[split_to_bytes(masked[index]) for index in own] for own in stretches]
     found = spark.range(0, len(blobs), 1, len(blobs)).mapInArrow(
         _words_task(context, blobs), WORDS_SCHEMA
     )
@@ -118,23 +118,21 @@ def _words_task(
     return read
 
 
-def hidden_words(
-    context: ReadContext, overlays: Sequence[Split]
-) -> Iterator[npt.NDArray[np.int64]]:
+def hidden_words(context: ReadContext, masked: Sequence[Split]) -> Iterator[npt.NDArray[np.int64]]:
     """Find the rows of large runs that newer ones replace.
 
     Parameters
     ----------
     context : ReadContext
         The table.
-    overlays : sequence of Split
+    masked : sequence of Split
         As of :func:`is_visible`; those of one section side by side are cheaper.
 
     Yields
     ------
     int64 array [words_count(rows of the file)]
-        For each overlay a bit per row of its file, lowest first: whether the row's key is in one
-        of the newer runs.
+        For each split a bit per row of its oldest file, lowest first: whether a newer run has the
+        row's key.
 
     Notes
     -----
@@ -142,7 +140,7 @@ def hidden_words(
     """
     spec = MergeSpec.of(context.schema, context.options)
     newer: _NewerKeys | None = None
-    for split in overlays:
+    for split in masked:
         runs = split.sections[0][1:]
         if newer is None or newer.runs != runs:
             newer = _NewerKeys(context, split, spec)

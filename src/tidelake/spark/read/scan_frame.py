@@ -30,6 +30,7 @@ from tidelake.scan import (
     ReadContext,
     Split,
     check_located,
+    metadata_fields,
     split_from_bytes,
     split_to_bytes,
 )
@@ -37,23 +38,21 @@ from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.filter import to_column
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.read.native_scan import native_frame
-from tidelake.spark.read.native_split import Halves, part
+from tidelake.spark.read.native_split import NativeAndMerged, native_and_merged
 from tidelake.spark.sessions.session import parallelism
 from tidelake.table.read.table_scan import SplitRows, TableScan
-from tidelake.table.system.row_views import ViewScan
 from tidelake.types import DataField
 from tidelake.types.predicate import columns_of
 
 __all__ = [
     "Weighed",
     "frame_of",
-    "located_frame_of",
     "pack_tasks",
     "packed_splits",
     "read_task",
+    "rows_frame",
     "spark_batches",
     "split_batches",
-    "view_frame_of",
 ]
 
 INFERRED_TASKS_MAX = 1024
@@ -74,7 +73,14 @@ class Weighed(Protocol):
 W = TypeVar("W", bound=Weighed)
 
 
-def frame_of(spark: SparkSession, scan: TableScan, *, table: str, exact: bool = True) -> DataFrame:
+def frame_of(
+    spark: SparkSession,
+    scan: TableScan,
+    *,
+    table: str,
+    columns: Sequence[str] = (),
+    exact: bool = True,
+) -> DataFrame:
     """Give a planned read as a DataFrame.
 
     Parameters
@@ -85,47 +91,51 @@ def frame_of(spark: SparkSession, scan: TableScan, *, table: str, exact: bool = 
         Without a limit.
     table : str
         The table, for messages.
+    columns : sequence of str
+        The columns wanted. Where they name metadata columns
+        (:mod:`tidelake.scan.metadata_columns`), executors read all splits.
     exact : bool
-        Rows that the scan's filter does not hold are left out. False where the caller filters the
-        frame again, as the WHERE does that the filter came from: what Spark scans itself it is
-        asked once then, and the columns wanted have those of the filter.
+        Leave out the rows that do not satisfy the scan's filter. False where the caller applies the
+        filter to the frame, as a WHERE does; Spark then tests the rows of its own scans once.
 
     Returns
     -------
     DataFrame
-        The columns of the scan, all nullable.
+        The columns of the scan, all nullable; or `columns`, if they name metadata columns.
 
     Raises
     ------
     UnsupportedError
-        A column's type does not exist on Spark.
+        A column's type does not exist on Spark; or a row's file or ordinal is wanted, and rows
+        are merged.
 
     Notes
     -----
     Runs on the driver; nothing but metadata is read.
     """
-    wanted = scan.context.fields(scan.columns)
+    if not metadata_fields(scan.context.schema).keys().isdisjoint(columns):
+        check_located(scan.plan.splits, columns, table=table)
+        rows = LocatedRows(scan.context, tuple(columns), scan.predicate)
+        return rows_frame(spark, rows, scan.plan.splits, table=table)
+    wanted = scan.rows.fields
     schema = spark_schema(wanted, table=table)
     predicate = scan.predicate if exact else None
     needed = wanted if predicate is None else _needed(scan, wanted)
     condition = None if predicate is None else to_column(predicate, needed)
     if predicate is None or condition is not None:
-        halves = part(
+        parts = native_and_merged(
             scan.context,
             scan.plan.splits,
             needed,
             case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
         )
     else:
-        halves = Halves([], list(scan.plan.splits))
-    frames = [
-        native_frame(spark, scan.context, group, needed, condition) for group in halves.native
-    ]
+        parts = NativeAndMerged([], list(scan.plan.splits))
+    frames = [native_frame(spark, scan.context, group, needed, condition) for group in parts.native]
     if len(needed) > len(wanted):
         frames = [frame.select(*(quoted(c) for c in scan.columns)) for frame in frames]
-    if halves.merged:
-        task = scan.rows
-        frames.append(_merged(spark, task, halves.merged, schema))
+    if parts.merged:
+        frames.append(_merged(spark, scan.rows, parts.merged, schema))
     if not frames:
         return spark.createDataFrame([], schema)
     frame = reduce(DataFrame.unionAll, frames)
@@ -134,44 +144,24 @@ def frame_of(spark: SparkSession, scan: TableScan, *, table: str, exact: bool = 
     return frame if most is None else frame.coalesce(most)
 
 
-def located_frame_of(
-    spark: SparkSession, scan: TableScan, columns: Sequence[str], *, table: str
+def rows_frame(
+    spark: SparkSession, rows: SplitRows, splits: Sequence[Split], *, table: str
 ) -> DataFrame:
-    """Give a planned read with metadata columns as a DataFrame: executors read its splits.
+    """Give the rows of splits as a DataFrame: executors read them all.
 
     Parameters
     ----------
-    spark, scan, table
-        As of :func:`frame_of`; the scan's own columns do not count.
-    columns : sequence of str
-        The columns wanted, in order: the table's, and those of
-        :mod:`tidelake.scan.metadata_columns`.
-
-    Raises
-    ------
-    UnsupportedError
-        A file or a row's place in it is asked for, and rows are merged.
-    """
-    check_located(scan.plan.splits, columns, table=table)
-    rows = LocatedRows(scan.context, tuple(columns), scan.predicate)
-    schema = spark_schema(rows.fields, table=table)
-    if not scan.plan.splits:
-        return spark.createDataFrame([], schema)
-    return _merged(spark, rows, scan.plan.splits, schema)
-
-
-def view_frame_of(spark: SparkSession, scan: ViewScan, *, table: str) -> DataFrame:
-    """Give a planned read of a view as a DataFrame: executors read its splits.
-
-    Parameters
-    ----------
-    spark, scan, table
+    spark, table
         As of :func:`frame_of`.
+    rows : SplitRows
+        What reads a split.
+    splits : sequence of Split
+        Of one plan.
     """
-    schema = spark_schema(scan.rows.fields, table=table)
-    if not scan.plan.splits:
+    schema = spark_schema(rows.fields, table=table)
+    if not splits:
         return spark.createDataFrame([], schema)
-    return _merged(spark, scan.rows, scan.plan.splits, schema)
+    return _merged(spark, rows, splits, schema)
 
 
 def _merged(

@@ -19,7 +19,7 @@ from tidelake.scan import hidden_columns
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.windows import WINDOW_COLUMNS, windowed
 from tidelake.spark.read.changes_frame import changes_frame
-from tidelake.spark.read.table_frame import in_session, opened_frame, table_frame
+from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.sql.execution.session import SqlSession
 from tidelake.sql.execution.time_travel_clause import moment_of
 from tidelake.sql.query.query import Reference
@@ -106,7 +106,7 @@ class TableSources:
             # a window adds its columns to those of the table
             own = [c for c in columns if c not in WINDOW_COLUMNS or c in names]
             # the query has the WHERE that the filter came from
-            read = opened_frame(
+            read = table_frame(
                 self.spark,
                 table,
                 name,

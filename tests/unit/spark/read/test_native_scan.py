@@ -11,7 +11,7 @@ from tidelake.metadata.data_file import EMPTY_STATS, DataFileMeta
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options
 from tidelake.scan import ReadContext, Split
-from tidelake.spark.read.native_split import part
+from tidelake.spark.read.native_split import native_and_merged
 from tidelake.telemetry import Env
 from tidelake.types import DataField, TableSchema, parse_type
 
@@ -43,8 +43,8 @@ def split_of(*files, raw=True):
 
 
 def native(context, *splits, names=("k", "v", "new"), case_sensitive=False):
-    halves = part(context, splits, context.fields(names), case_sensitive=case_sensitive)
-    return halves.native, halves.merged
+    parts = native_and_merged(context, splits, context.fields(names), case_sensitive=case_sensitive)
+    return parts.native, parts.merged
 
 
 def test_raw_parquet_files_of_the_same_schema_are_one_group():

@@ -12,7 +12,7 @@ from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options
 from tidelake.scan import ReadContext, Split
-from tidelake.spark.read.native_split import OverlayRule, part
+from tidelake.spark.read.native_split import MaskRule, native_and_merged
 from tidelake.telemetry import Env
 from tidelake.types import DataField, TableSchema, parse_type
 
@@ -27,7 +27,7 @@ CONTEXT = ReadContext(
     MappingProxyType({0: SCHEMA}),
 )  # fmt: skip
 
-RULE = OverlayRule(rows_min=400, rows_max=1000, times_newer_min=4, files_max=20, columns_min=1)
+RULE = MaskRule(rows_min=400, rows_max=1000, times_newer_min=4, files_max=20, columns_min=1)
 
 
 def run_of(*names, deletes=0, suffix=".parquet", rows=5, sequence=0):
@@ -40,21 +40,21 @@ def run_of(*names, deletes=0, suffix=".parquet", rows=5, sequence=0):
     )  # fmt: skip
 
 
-def halves_of(*sections, raw=False, context=CONTEXT, fields=SCHEMA.fields[1:]):
+def parts_of(*sections, raw=False, context=CONTEXT, fields=SCHEMA.fields[1:]):
     split = Split(7, serialize_row((), ()), 0, 1, tuple(sections), raw=raw)
-    return part(context, [split], fields, case_sensitive=False, rule=RULE)
+    return native_and_merged(context, [split], fields, case_sensitive=False, rule=RULE)
 
 
 def parted(*sections, raw=False):
-    halves = halves_of(*sections, raw=raw)
+    parts = parts_of(*sections, raw=raw)
     native = {
         (path.rsplit("/", 1)[1].removesuffix(".parquet"), group.live_only)
-        for group in halves.native
+        for group in parts.native
         for path in group.paths
     }
     merged = [
         [[f.file_name.removesuffix(".parquet") for f in run] for run in section]
-        for left in halves.merged
+        for left in parts.merged
         for section in left.sections
     ]
     return native, merged
@@ -85,18 +85,18 @@ def test_raw_splits_are_native_file_by_file():
     assert parted(section, raw=True) == ({("a", False)}, [[["b.orc"]]])
 
 
-def overlaid(*sections, context=CONTEXT, fields=SCHEMA.fields[1:]):
+def masked(*sections, context=CONTEXT, fields=SCHEMA.fields[1:]):
     """The files of each native scan under newer runs, and all that is left."""
-    halves = halves_of(*sections, context=context, fields=fields)
+    parts = parts_of(*sections, context=context, fields=fields)
     scans = [
-        [[[f.file_name[:-8] for f in run] for run in o.sections[0]] for o in group.overlays]
-        for group in halves.native
-        if group.overlays
+        [[[f.file_name[:-8] for f in run] for run in o.sections[0]] for o in group.masked]
+        for group in parts.native
+        if group.masked
     ]
-    rest = [g.paths for g in halves.native if not g.overlays]
+    rest = [g.paths for g in parts.native if not g.masked]
     merged = [
         [[f.file_name[:-8] for f in run] for run in section]
-        for left in halves.merged
+        for left in parts.merged
         for section in left.sections
     ]
     return scans, len(rest), merged
@@ -104,9 +104,9 @@ def overlaid(*sections, context=CONTEXT, fields=SCHEMA.fields[1:]):
 
 def test_a_large_run_is_native_under_the_newer_ones():
     large, newer = run_of("a", "b", rows=200), run_of("c", rows=20, sequence=200)
-    assert overlaid((large, newer)) == ([[[["a"], ["c"]], [["b"], ["c"]]]], 1, [])
+    assert masked((large, newer)) == ([[[["a"], ["c"]], [["b"], ["c"]]]], 1, [])
     newest = run_of("d", rows=80, sequence=220)
-    scans, rest, merged = overlaid((large, newer, newest))
+    scans, rest, merged = masked((large, newer, newest))
     assert (scans, rest) == ([[[["a"], ["c"], ["d"]], [["b"], ["c"], ["d"]]]], 0)
     assert merged == [[["c"], ["d"]]]
 
@@ -124,7 +124,7 @@ def test_a_large_run_is_native_under_the_newer_ones():
     ids=["few rows", "too many rows", "many newer", "no order", "other format", "many files"],
 )
 def test_a_run_that_is_not_large_or_does_not_lose_is_merged(large, newer):
-    assert overlaid((large, newer))[0] == []
+    assert masked((large, newer))[0] == []
 
 
 @pytest.mark.parametrize("option", [{"sequence.field": "v"}, {"ignore-delete": "true"}])
@@ -132,36 +132,36 @@ def test_rows_whose_winner_the_keys_do_not_tell_are_merged(option):
     schema = dataclasses.replace(SCHEMA, options=MappingProxyType(option))
     context = dataclasses.replace(CONTEXT, schema=schema, options=Options.parse(option))
     section = (run_of("a", rows=400), run_of("b", rows=20, sequence=400))
-    assert overlaid(section, context=context)[0] == []
+    assert masked(section, context=context)[0] == []
 
 
 def test_files_of_one_size_go_to_different_scans():
     sections = [
         (run_of(f"a{i}", rows=200), run_of(f"b{i}", rows=20, sequence=200)) for i in range(3)
     ]
-    scans, _, _ = overlaid(*sections)
+    scans, _, _ = masked(*sections)
     assert scans == [[[[f"a{i}"], [f"b{i}"]]] for i in range(3)]
 
 
 def test_a_scan_takes_sixteen_files():
     large = run_of(*(f"a{i:02}" for i in range(18)), rows=40)
-    scans, _, _ = overlaid((large, run_of("b", rows=20, sequence=40)))
+    scans, _, _ = masked((large, run_of("b", rows=20, sequence=40)))
     assert [len(scan) for scan in scans] == [16, 2]
 
 
 def test_a_read_of_few_columns_is_merged():
     section = (run_of("a", rows=400), run_of("b", rows=20, sequence=400))
-    assert overlaid(section, fields=())[0] == []
+    assert masked(section, fields=())[0] == []
 
 
 def test_a_file_with_a_deletion_vector_is_the_kernel_s():
     files = run_of("a", "b", "c")
     deletions = {"b.parquet": DeletionRange("/w/t/index/index-1", 1, 24, 2, 33)}
     split = Split(7, serialize_row((), ()), 0, 1, ((files,),), raw=True, deletions=deletions)
-    halves = part(CONTEXT, [split], SCHEMA.fields[1:], case_sensitive=False, rule=RULE)
-    (group,) = halves.native
+    parts = native_and_merged(CONTEXT, [split], SCHEMA.fields[1:], case_sensitive=False, rule=RULE)
+    (group,) = parts.native
     assert [path.rsplit("/", 1)[1] for path in group.paths] == ["a.parquet", "c.parquet"]
-    (left,) = halves.merged
+    (left,) = parts.merged
     assert (left.raw, left.files, left.deletions) == (True, files[1:2], deletions)
 
 
@@ -171,7 +171,9 @@ def test_a_section_with_a_deletion_vector_is_merged_whole():
     for name, native in (("b.parquet", set()), ("d.parquet", {"a.parquet", "b.parquet"})):
         deletions = {name: DeletionRange("/w/t/index/index-1", 1, 24, 2, 33)}
         split = Split(7, serialize_row((), ()), 0, 1, sections, raw=False, deletions=deletions)
-        halves = part(CONTEXT, [split], SCHEMA.fields[1:], case_sensitive=False, rule=RULE)
-        assert {p.rsplit("/", 1)[1] for g in halves.native for p in g.paths} == native
-        (left,) = halves.merged
+        parts = native_and_merged(
+            CONTEXT, [split], SCHEMA.fields[1:], case_sensitive=False, rule=RULE
+        )
+        assert {p.rsplit("/", 1)[1] for g in parts.native for p in g.paths} == native
+        (left,) = parts.merged
         assert left.deletions == deletions

@@ -29,7 +29,7 @@ def write(table, keys, kinds=None):
     table.write(pa.table({"a": a, "b": b, "v": ["v"] * len(keys)}), row_kinds=kinds)
 
 
-def overlays_of(table):
+def masked_of(table):
     """The one section of the table, with its oldest run beneath the others."""
     scan = table.scan()
     (split,) = scan.plan.splits
@@ -50,8 +50,8 @@ def test_a_bit_stands_for_a_row_that_any_newer_run_names(table):
     write(table, keys)
     write(table, [keys[0], keys[63], keys[64], ("", 777), ("zzz" * 50, 1)])
     write(table, [keys[64], keys[199]], ["-D", "-U"])
-    context, overlays = overlays_of(table)
-    (words,) = hidden_words(context, overlays)
+    context, masked = masked_of(table)
+    (words,) = hidden_words(context, masked)
     assert len(words) == 4
     assert positions(words) == [0, 63, 64, 199]
 
@@ -59,8 +59,8 @@ def test_a_bit_stands_for_a_row_that_any_newer_run_names(table):
 def test_nothing_is_hidden_where_no_key_is_named_twice(table):
     write(table, [("a", 1), ("a", 3), ("b", 1)])
     write(table, [("a", 2), ("a", 4)])
-    context, overlays = overlays_of(table)
-    assert [positions(words) for words in hidden_words(context, overlays * 2)] == [[], []]
+    context, masked = masked_of(table)
+    assert [positions(words) for words in hidden_words(context, masked * 2)] == [[], []]
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=30), st.integers(1, 8))

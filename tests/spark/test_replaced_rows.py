@@ -22,8 +22,8 @@ WRITE_ONLY = {"write-only": "true"}  # runs stay as they were written
 
 @pytest.fixture(autouse=True)
 def _small_runs_are_large(monkeypatch):
-    rule = native_split.OverlayRule(rows_min=1, columns_min=1)
-    monkeypatch.setattr(native_split, "OverlayRule", lambda: rule)
+    rule = native_split.MaskRule(rows_min=1, columns_min=1)
+    monkeypatch.setattr(native_split, "MaskRule", lambda: rule)
 
 
 def fields_of(**types):
@@ -39,10 +39,10 @@ def in_order(rows):
     return sorted(map(repr, rows))
 
 
-def check(lake, table, *, overlaid=True, **scan):
+def check(lake, table, *, masked=True, **scan):
     """Spark's rows are the kernel's, and came the way they should."""
     frame = lake.table("db.t", **scan)
-    assert ("row_index" in plan_of(frame)) == overlaid
+    assert ("row_index" in plan_of(frame)) == masked
     expected = [tuple(row.values()) for row in table.to_arrow(**scan).to_pylist()]
     found = [tuple(row) for row in frame.collect()]
     assert in_order(found) == in_order(expected)
@@ -98,7 +98,7 @@ def test_a_filter_brings_no_replaced_row_to_light(lake, numbers, condition):
 
 
 def test_every_moment_can_be_read(lake, numbers):
-    check(lake, numbers, snapshot_id=1, overlaid=False)
+    check(lake, numbers, snapshot_id=1, masked=False)
     check(lake, numbers, snapshot_id=2)
     check(lake, numbers, snapshot_id=3)
 
@@ -207,7 +207,7 @@ def test_where_the_newer_run_does_not_always_win_the_kernel_merges(lake, options
     table.write(pa.table({"k": range(ROWS), "s": [10] * ROWS, "v": ["old"] * ROWS}))
     rows = {"k": [1, 2, 3], "s": [5, 15, 20], "v": ["late", "new", "gone"]}
     table.write(pa.table(rows), row_kinds=["+I", "+I", "-D"])
-    check(lake, table, overlaid=False)
+    check(lake, table, masked=False)
 
 
 def test_a_column_of_the_name_that_spark_gives_its_metadata(lake):
@@ -219,5 +219,5 @@ def test_a_column_of_the_name_that_spark_gives_its_metadata(lake):
     )
     table.write(pa.table({"k": range(ROWS), "_metadata": ["old"] * ROWS}))
     table.write(pa.table({"k": [1], "_metadata": ["new"]}))
-    check(lake, table, overlaid=False)
+    check(lake, table, masked=False)
     check(lake, table, columns=["k"])

@@ -131,7 +131,7 @@ def test_rows_that_a_merge_makes_lie_in_no_file(lake, run):
     lake.sql("INSERT INTO d.keyed VALUES (1,'A')")
     try:
         with pytest.raises(
-            Exception, match=f"{PATH} and {INDEX} of table .*keyed.* cannot be told"
+            Exception, match=f"{PATH} and {INDEX} of table .*keyed.* cannot be read"
         ):
             run(text)
         found = run(f"SELECT id, v, {BUCKET} FROM @keyed ORDER BY id")

@@ -168,7 +168,7 @@ class CommitMessage(InBucket):
     def has_compaction(self) -> bool:
         """Whether files are replaced by others.
 
-        Or rows that left none behind, as deletes do, are told of or mark older rows deleted.
+        Or rows that left none behind, as deletes do, are in a changelog or mark older rows deleted.
         """
         looked_up = self.compact_seen is not None
         replaces = self.compact_before or self.compact_after

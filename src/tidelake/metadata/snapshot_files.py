@@ -81,8 +81,8 @@ def _listed_files(table: StoredTable, manifests: Sequence[ManifestFile]) -> Iter
 
 def data_files(table: StoredTable, entries: EntryTable) -> Iterator[str]:
     """Paths of entries' data files, and of the files beside them."""
-    places = zip(entries["partition_id"].tolist(), entries["bucket"].tolist(), strict=True)
-    for (partition_id, bucket), file in zip(places, entries.files(), strict=True):
+    owners = zip(entries["partition_id"].tolist(), entries["bucket"].tolist(), strict=True)
+    for (partition_id, bucket), file in zip(owners, entries.files(), strict=True):
         partition = entries.partitions[partition_id]
         yield table.paths.data_file(partition, bucket, file)
         for extra in file.extra_files:

@@ -12,12 +12,12 @@ LARGE_FILE_BYTES_MAX = 1 << 30
 
 
 def whole_bytes_max(size_bytes: int | None = None) -> int:
-    """How much to read of a file whose length other metadata tells, or nothing does (None).
+    """How much to read of a file whose length other metadata gives (None if none does).
 
-    A length that is a lie so costs no more memory than the truth: it is told apart after the read.
+    A wrong length costs no more memory than the right one: the reader notices it after the read.
     """
-    told = LARGE_FILE_BYTES_MAX if size_bytes is None else size_bytes
-    return min(max(told, SMALL_FILE_BYTES_MAX), LARGE_FILE_BYTES_MAX)
+    asked = LARGE_FILE_BYTES_MAX if size_bytes is None else size_bytes
+    return min(max(asked, SMALL_FILE_BYTES_MAX), LARGE_FILE_BYTES_MAX)
 
 
 def write_unique(fileio: FileIO, path: str, data: bytes) -> None:

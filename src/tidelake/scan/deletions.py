@@ -1,7 +1,7 @@
-"""The deletion vectors of a snapshot: where that of each data file is.
+"""The deletion vectors of a snapshot: the range of each data file's vector in an index file.
 
-They are taken from the index manifest once and kept beside the decoded manifests; the vectors
-themselves are read by whoever reads the data files.
+The ranges come from the index manifest once and stay beside the decoded manifests. The reader of a
+data file reads its vector.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidelake.scan.context import ReadContext
 __all__ = ["live_deletions"]
 
 RANGE_BYTES = 400
-"""What a vector's place takes in memory, about."""
+"""Memory of one vector's range, about."""
 
 
 def live_deletions(

@@ -1,7 +1,7 @@
 """The live files of a snapshot as columns in the order of a plan, and cut into buckets.
 
-The order is by partition, then bucket; the files of an append table's bucket stand as they were
-written. The live files of the newest plan's snapshot stay folded in the cache, in this order.
+The order is by partition, then bucket; the files of an append table's bucket stand in the order
+of writing. The live files of the newest plan's snapshot stay folded in the cache, in this order.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def live_buckets(
 def read_buckets(
     context: ReadContext, snapshot: Snapshot, *, manifests: ManifestCache
 ) -> list[BucketFiles]:
-    """Those of :func:`live_buckets` that a read looks at, with the files that it looks at.
+    """The buckets of :func:`live_buckets` that a read opens, with the files that it opens.
 
-    Not the postpone buckets; nor level 0 where the table's reads leave it out.
+    Left out: the postpone bucket, and level 0 where the table's reads leave it out.
     """
     files = live_files(context, snapshot, manifests=manifests)
     files = files.take(files["bucket"] >= 0)
@@ -64,8 +64,8 @@ def live_files(context: ReadContext, snapshot: Snapshot, *, manifests: ManifestC
     Returns
     -------
     EntryTable
-        Sorted by partition (in order of coming) and bucket; the files of an append table's bucket
-        in the order they were written.
+        Sorted by partition (in order of first entry) and bucket; the files of an append table's
+        bucket in the order they were written.
     """
 
     def fold() -> EntryTable:
@@ -109,9 +109,9 @@ def bucket_files(
     totals = entries["total_buckets"][starts].tolist()
     rows = np.arange(entries.num_rows)
     bounds = [*starts.tolist(), entries.num_rows]
-    for place, (start, end) in enumerate(itertools.pairwise(bounds)):
+    for number, (start, end) in enumerate(itertools.pairwise(bounds)):
         files = FileList(entries, rows[start:end])
-        partition = entries.partitions[ids[place]]
+        partition = entries.partitions[ids[number]]
         yield BucketFiles(
-            snapshot_id, partition, buckets[place], totals[place], files, deletions or {}
+            snapshot_id, partition, buckets[number], totals[number], files, deletions or {}
         )

@@ -109,7 +109,7 @@ def check_located(splits: Sequence[Split], columns: Sequence[str], *, table: str
     merging = sum(not split.raw for split in splits)
     if of_files and merging:
         message = (
-            f"{' and '.join(of_files)} of table '{table}' cannot be told: in {merging} of"
+            f"{' and '.join(of_files)} of table '{table}' cannot be read: in {merging} of"
             f" {len(splits)} splits rows of several files are merged, and a merged row lies in no"
             f" file. Compact the table fully first (CALL sys.compact(table => '{table}')), or ask"
             f" for {PARTITION} and {BUCKET} alone."

@@ -363,10 +363,10 @@ def _merge_splits(
         alone_above=alone_above,
     )
     kept = {f.file_name for split in splits for f in split.files}
-    gone = [(f, by_stats) for f, by_stats in zip(bucket.files, may.by_stats.tolist(), strict=True)
+    pruned = [(f, by_stats) for f, by_stats in zip(bucket.files, may.by_stats.tolist(), strict=True)
             if f.file_name not in kept]  # fmt: skip
-    tally.add_files((f for f, by_stats in gone if by_stats), BY_FILE_INDEX)
-    tally.add_files((f for f, by_stats in gone if not by_stats), BY_VALUE_STATS)
+    tally.add_files((f for f, by_stats in pruned if by_stats), BY_FILE_INDEX)
+    tally.add_files((f for f, by_stats in pruned if not by_stats), BY_VALUE_STATS)
     return splits
 
 

@@ -1,7 +1,7 @@
-"""The ways to alter a table, as methods.
+"""Methods of a table that alter it.
 
-Each publishes the next schema and leaves data and snapshots alone; the table object then has the
-new columns and options. Several changes in one go, all or none: :meth:`Alterations.alter`.
+Each publishes the next schema and leaves data and snapshots alone; the table object takes the
+new columns and options. Several changes at once, all or none: :meth:`AlterMethods.alter`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from tidelake.types.schema_change import (
     UpdateComment,
 )
 
-__all__ = ["Alterations"]
+__all__ = ["AlterMethods"]
 
-Self = TypeVar("Self", bound="Alterations")
+Self = TypeVar("Self", bound="AlterMethods")
 
 
-class Alterations(abc.ABC):
+class AlterMethods(abc.ABC):
     """What ALTER TABLE can do. A column inside another is named by a tuple of names."""
 
     @abc.abstractmethod

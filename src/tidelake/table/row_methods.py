@@ -1,4 +1,4 @@
-"""The ways to change rows that are there, as methods: delete and update."""
+"""Methods of a table that change its rows: delete and update."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tidelake.table.rowlevel.delete import delete_rows
 from tidelake.table.rowlevel.update import update_rows
 from tidelake.table.write.write import CommitIdentity, WriteResult
 
-__all__ = ["Modifications"]
+__all__ = ["RowMethods"]
 
 
-class Modifications(abc.ABC):
+class RowMethods(abc.ABC):
     """What DELETE and UPDATE do."""
 
     @abc.abstractmethod

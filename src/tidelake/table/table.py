@@ -3,6 +3,10 @@
 A :class:`Table` is a thin face: it knows where the table is and with which schema and options it
 was opened, and hands values to the modules that do the work. It keeps no state of the data: every
 call looks for the newest snapshot, so several processes may use a table at once.
+
+The class is one family of modules. What reads and writes is here; ``alter_methods``,
+``row_methods`` (delete, update), ``version_methods`` (tags, rollback, expiry) and
+``conversion_methods`` (pandas, Polars, DuckDB) hold the rest as mixins.
 """
 
 from __future__ import annotations
@@ -18,10 +22,10 @@ from tidelake.metadata.log.statistics import TableStatistics
 from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.options import Options, check_one_use, declared
 from tidelake.scan import ScanPlan
-from tidelake.table.alter_methods import Alterations
+from tidelake.table.alter_methods import AlterMethods
 from tidelake.table.changelog.changelog_files import ChangesMode
 from tidelake.table.changelog.changelog_plan import planned_changes
-from tidelake.table.conversion.conversion_methods import Conversions
+from tidelake.table.conversion.conversion_methods import ConversionMethods
 from tidelake.table.handle.arguments import check_dict, check_location, row_limit
 from tidelake.table.handle.display import History, describe, describe_html
 from tidelake.table.handle.handle import TableHandle
@@ -35,13 +39,13 @@ from tidelake.table.jobs.rescale import rescale_table, with_buckets
 from tidelake.table.read.explain import ScanExplanation
 from tidelake.table.read.scan_request import ScanRequest
 from tidelake.table.read.table_scan import TableScan, scan_table
-from tidelake.table.row_methods import Modifications
+from tidelake.table.row_methods import RowMethods
 from tidelake.table.rowlevel.delete import drop_partitions, truncate
 from tidelake.table.rowlevel.update import upsert_columns
 from tidelake.table.schema.alter import alter_table
 from tidelake.table.system.row_views import ROW_VIEWS, RowView
 from tidelake.table.system.system_table import MetadataTable, SystemTable
-from tidelake.table.version_methods import Versions
+from tidelake.table.version_methods import VersionMethods
 from tidelake.table.write.write import CommitIdentity, WriteResult, check_writable, write_rows
 from tidelake.table.write.write_session import WriteSession
 from tidelake.types import DataField, TableSchema
@@ -51,7 +55,7 @@ from tidelake.types.schema_change import SchemaChange
 __all__ = ["Table"]
 
 
-class Table(Conversions, Alterations, Modifications, Versions):
+class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods):
     """One table of a catalog. Picklable; safe to use from several threads.
 
     Made by :meth:`tidelake.Catalog.table` and :meth:`tidelake.Catalog.create_table`.
@@ -149,12 +153,12 @@ class Table(Conversions, Alterations, Modifications, Versions):
         """The handle for one call."""
         return self._handle if options is None else self.with_options(options).handle
 
-    # ---- alter; the methods are those of Alterations
+    # ---- alter: see AlterMethods
 
     def _alter(self, changes: tuple[SchemaChange, ...]) -> None:
         self._handle = alter_table(self._handle, changes)
 
-    # ---- write; delete and update are methods of Modifications
+    # ---- write; delete and update: see RowMethods
 
     def write(
         self,
@@ -326,7 +330,7 @@ class Table(Conversions, Alterations, Modifications, Versions):
         -------
         WriteResult
             Without a snapshot where nothing was worth it. ``compactions_dropped`` counts buckets
-            that another commit changed meanwhile: they are as they were, and the next call has
+            that another commit changed meanwhile: they are unchanged, and the next call takes
             them.
 
         Raises
@@ -334,14 +338,13 @@ class Table(Conversions, Alterations, Modifications, Versions):
         InvalidInputError
             An argument is wrong, or the table was altered since it was opened.
         ConflictError
-            Another commit compacted or rewrote each bucket that this call had worked on; nothing
-            was changed.
+            Other commits compacted or rewrote every bucket of this call; nothing was changed.
 
         Notes
         -----
-        Of a table with the postpone bucket (``bucket`` = -2), the rows that wait there get their
-        buckets first: only then are they read. Writers with ``write-only`` leave all compaction to
-        this call.
+        In a table with the postpone bucket (``bucket`` = -2), the waiting rows get their buckets
+        first; reads see them from then on. Writers with ``write-only`` leave all compaction to this
+        call.
         """
         handle = self._for_call(options)
         chosen = Chosen.of(handle, partitions, buckets)
@@ -461,14 +464,14 @@ class Table(Conversions, Alterations, Modifications, Versions):
             The most rows wanted.
         snapshot_id, timestamp, tag
             At most one: the moment to read; see :mod:`tidelake.table.handle.time_travel`. The
-            columns are those of that moment.
+            rows have the columns of that moment.
         options : mapping, optional
             Options of the table for this read; see :meth:`with_options`.
 
         Raises
         ------
         NotFoundError
-            No such column, snapshot or tag; near names or the range there is are told.
+            No such column, snapshot or tag. The message offers near names or the existing range.
         InvalidInputError
             The filter or an argument is wrong.
         """
@@ -521,7 +524,7 @@ class Table(Conversions, Alterations, Modifications, Versions):
         )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rows of the newest snapshot, for everything that speaks Arrow."""
+        """The rows of the newest snapshot, for every library that takes an Arrow stream."""
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
     # ---- time
@@ -600,7 +603,7 @@ class Table(Conversions, Alterations, Modifications, Versions):
         ----------
         columns : sequence of str, optional
             The columns to look at; by default all whose type can be. With ``[]`` rows are counted
-            only, which metadata often tells.
+            only, which metadata often gives.
 
         Returns
         -------

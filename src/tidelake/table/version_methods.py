@@ -1,4 +1,4 @@
-"""The ways to name versions of a table, to go back to them and to let them go, as methods."""
+"""Methods of a table for its versions: tags, rollback, expiry and purge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidelake.table.jobs.purge import PurgeResult, purge_files
 from tidelake.table.jobs.rollback import RollbackResult, roll_back
 from tidelake.table.jobs.tag_deletion import delete_tag
 
-__all__ = ["Retention", "TagInfo", "Versions"]
+__all__ = ["Retention", "TagInfo", "VersionMethods"]
 
 Retention = str | int | timedelta
 """How long a tag is kept: ``"1 d"``, milliseconds, or a timedelta."""
@@ -42,8 +42,8 @@ class TagInfo:
     record_count : int or None
         Stored rows of the snapshot.
     create_time : datetime or None
-        When the tag was made, on the clock of who made it, whose zone is not known; only tags that
-        are kept for a time say it.
+        When the tag was made, on its writer's clock, in an unknown zone. Only tags with a time to
+        live have it.
     time_retained : timedelta or None
         How long it is kept; for ever where None.
     """
@@ -74,7 +74,7 @@ class TagInfo:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Versions(abc.ABC):
+class VersionMethods(abc.ABC):
     """Tags, rollback, expiry and purge."""
 
     @property
@@ -118,15 +118,15 @@ class Versions(abc.ABC):
         if retained_ms is None:
             retained_ms = handle.options.get(declared.TAG_DEFAULT_TIME_RETAINED)
         snapshot = self._to_tag(snapshot_id, timestamp)
-        with handle.fileio.open_dir(handle.paths.tag_dir, make=True) as place:
-            # held first and looked at then: a table created anew gets no tag of the one before
+        with handle.fileio.open_dir(handle.paths.tag_dir, make=True) as tag_dir:
+            # the directory is held before the check: a new table at this path gets no tag
             handle.schemas.check_same(handle.schema, table=handle.identifier)
             handle.tags.create(
                 name,
                 snapshot,
                 time_retained_ms=retained_ms,
                 clock=handle.env.clock,
-                within=place,
+                within=tag_dir,
             )
         if not self._is_kept(snapshot, name):
             handle.tags.delete(name)
@@ -142,7 +142,7 @@ class Versions(abc.ABC):
     ) -> None:
         """Let a tag name another snapshot; without `time_retained` it is kept for ever.
 
-        Files that only the tag kept are orphans then, as in Java. Arguments as of
+        Files that only the tag kept become orphans, as in Java. Arguments as of
         :meth:`create_tag`.
 
         Raises
@@ -211,7 +211,7 @@ class Versions(abc.ABC):
         tag: str | None = None,
         dry_run: bool = False,
     ) -> RollbackResult:
-        """Go back to an older snapshot; what came after it is gone. This cannot be undone.
+        """Go back to an older snapshot and remove the newer ones. This cannot be undone.
 
         Later snapshots and the tags of later snapshots are removed; the data files of what they
         added become orphans. The schema stays as it is. Stop writers first: one that commits in

@@ -72,7 +72,7 @@ def test_only_buckets_and_partitions_are_known_of_merged_rows(tmp_path):
     assert located(table, ["v", PARTITION, BUCKET], filter="v = 'b'") == wanted
     for name in (PATH, INDEX):
         with pytest.raises(
-            UnsupportedError, match=f"{name} of table 't' cannot be told: in 1 of 1"
+            UnsupportedError, match=f"{name} of table 't' cannot be read: in 1 of 1"
         ):
             located(table, [name])
 

@@ -191,7 +191,7 @@ def _entry(record: Mapping[str, Any]) -> IndexEntry:
         if not isinstance(text, str):
             raise TypeError("a name is no text")
     if not isinstance(record["_PARTITION"], bytes) or not isinstance(record["_BUCKET"], int):
-        raise TypeError("a place is no partition and bucket")
+        raise TypeError("an entry has no partition and bucket")
     return IndexEntry(record["_PARTITION"], record["_BUCKET"], file)
 
 

@@ -136,7 +136,7 @@ def read_statistics(fileio: FileIO, paths: TablePaths, name: str) -> TableStatis
     Raises
     ------
     NotFoundError, CorruptError
-        It is gone or damaged.
+        It is missing or damaged.
     """
     path = paths.statistics(name)
     return TableStatistics.from_json(fileio.read_bytes(path), path=path)

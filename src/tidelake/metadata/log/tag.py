@@ -230,7 +230,7 @@ class TagLog:
         self._fileio.delete(path)
 
     def delete(self, name: str) -> None:
-        """Remove a tag; its snapshot may expire then.
+        """Remove a tag; its snapshot may expire from then on.
 
         Raises
         ------

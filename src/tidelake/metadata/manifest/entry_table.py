@@ -155,9 +155,9 @@ class EntryTable:
             own = [numbers.setdefault(p, len(numbers)) for p in table.partitions]
             ids.append(np.array(own, dtype=np.int32)[table["partition_id"]])
         batch = pa.concat_batches([table.batch for table in tables])
-        place = COLUMNS.get_field_index("partition_id")
+        index = COLUMNS.get_field_index("partition_id")
         column = pa.array(np.concatenate(ids))
-        return cls(batch.set_column(place, COLUMNS.field(place), column), tuple(numbers))
+        return cls(batch.set_column(index, COLUMNS.field(index), column), tuple(numbers))
 
     @classmethod
     def fold(cls, tables: Iterable[EntryTable], *, where: str = "the table") -> EntryTable:
@@ -183,10 +183,10 @@ class EntryTable:
         table = cls.concat(tables)
         del tables  # where the caller gave an iterator their memory is free now
         order, first, kinds = _by_identity(table)
-        place = np.arange(len(order)) - np.maximum.accumulate(
+        turn = np.arange(len(order)) - np.maximum.accumulate(
             np.where(first, np.arange(len(order)), 0)
         )
-        wrong = np.flatnonzero(kinds != (place & 1))
+        wrong = np.flatnonzero(kinds != (turn & 1))
         if len(wrong):
             raise _illegal(table, int(order[wrong[0]]), where)
         last = np.append(first[1:], True)[: len(order)]

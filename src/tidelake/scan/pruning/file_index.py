@@ -97,8 +97,8 @@ def ask_indexes(
     if not len(rows):
         return IndexAnswers(may_hold_key, may_match)
 
-    def answer(place: tuple[int, DataFileMeta]) -> tuple[bool, bool, str]:
-        row, file = place
+    def answer(entry: tuple[int, DataFileMeta]) -> tuple[bool, bool, str]:
+        row, file = entry
         partition = entries.partitions[int(entries["partition_id"][row])]
         try:
             ruled_out = _question(context, partition, int(entries["bucket"][row]), file)

@@ -217,7 +217,7 @@ class StatsPlace:
     Parameters
     ----------
     position : int or None
-        Its place in the rows of statistics; None where they do not hold it.
+        Its index in the rows of statistics; None where they lack it.
     fields_count : int
         Columns of these rows.
     data_type : DataType

@@ -1,4 +1,4 @@
-"""Whether files may hold matching rows, decided for all of them at once where columns can tell.
+"""Whether files may hold matching rows, decided for all of them at once where columns suffice.
 
 The rules are those of :func:`tidelake.types.predicate.may_match` over the ranges that
 :class:`tidelake.scan.pruning.prune.StatsReader` reads file by file. Here each leaf of the predicate
@@ -72,7 +72,7 @@ def verdicts(
     predicate : Predicate
         Bound.
     stats : {'key', 'value'}
-        Which statistics tell.
+        Which statistics are used.
     partitions : sequence of storage-value tuples
         The values of each of the entries' partitions.
 

@@ -79,7 +79,7 @@ def _bucket_keys_retyped(context: ReadContext) -> bool:
 
 
 class StatsPruning:
-    """Asks the statistics of files, by columns where they tell, else file by file."""
+    """Prunes by the statistics of files, by columns where these suffice, else file by file."""
 
     def __init__(self, context: ReadContext) -> None:
         self._context = context

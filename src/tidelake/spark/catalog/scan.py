@@ -1,7 +1,7 @@
 """The read side of a table: what Spark's optimiser pushes down, the plan, the rows.
 
 1. Spark says which columns it needs, which filters it has, and where it may stop (``LIMIT``).
-2. ``build`` plans: snapshot, pruned files, splits. The plan tells the statistics.
+2. ``build`` plans: snapshot, pruned files, splits. The plan gives the statistics.
 3. The rows are those of :func:`tidelake.spark.read.scan_frame.frame_of`, the DataFrame that
    ``tl.table``
    gives: Spark's own Parquet scan where no merge is needed, ``mapInArrow`` elsewhere. They go on
@@ -54,23 +54,23 @@ class NoBatch(Proxy):
         raise UnsupportedError(message, kind="spark_scan")
 
     def toBatch(self) -> JavaObject:
-        """Not the way in."""
+        """Refused: rows come as an RDD."""
         self._no_batch()
 
     def toMicroBatchStream(self, _checkpoint: str) -> JavaObject:
-        """No stream."""
+        """Refused: there is no stream."""
         self._no_batch()
 
     def toContinuousStream(self, _checkpoint: str) -> JavaObject:
-        """No stream."""
+        """Refused: there is no stream."""
         self._no_batch()
 
     def supportedCustomMetrics(self) -> JavaObject:
-        """None of our own."""
+        """No metrics."""
         return self.gateway.array(f"{CONNECTOR}.metric.CustomMetric", ())
 
     def reportDriverMetrics(self) -> JavaObject:
-        """None of our own."""
+        """No metrics."""
         return self.gateway.array(f"{CONNECTOR}.metric.CustomTaskMetric", ())
 
     def columnarSupportMode(self) -> JavaObject:
@@ -87,7 +87,7 @@ class _Statistics(Proxy, implements=(f"{READ}.Statistics",)):
         self._size_bytes = size_bytes
 
     def sizeInBytes(self) -> JavaObject:
-        """Bytes."""
+        """Bytes of the rows."""
         return self.gateway.optional_long(self._size_bytes)
 
     def numRows(self) -> JavaObject:
@@ -95,7 +95,7 @@ class _Statistics(Proxy, implements=(f"{READ}.Statistics",)):
         return self.gateway.optional_long(self._rows)
 
     def columnStats(self) -> JavaObject:
-        """Nothing."""
+        """No statistics of columns."""
         return self.gateway.mapping({})
 
 

@@ -172,7 +172,7 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
     options : ReadOptions
         The user's options.
     schema : StructType
-        The columns that Spark was told of.
+        The columns that Spark knows.
     """
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
@@ -228,7 +228,7 @@ class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries 
     options : ReadOptions
         The user's options, with ``incremental-between``.
     schema : StructType
-        The columns that Spark was told of.
+        The columns that Spark knows.
     """
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:

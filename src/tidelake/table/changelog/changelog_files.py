@@ -1,4 +1,4 @@
-"""What the snapshots of a range say changed, one after the other, as rows with kinds.
+"""The changes of a range of snapshots, one snapshot after the other, as rows with kinds.
 
 Two sources, both of Paimon's ``incremental-between-scan-mode``:
 
@@ -11,8 +11,8 @@ Overwrites have no changelog and are left out of both, as in Java. Rows come sna
 inside it bucket by bucket, and inside a bucket file by file as the writer made them. Nothing is
 merged: a key that was written ten times is there ten times.
 
-Where a snapshot has expired and its changelog is kept (``changelog.*`` of the writer that expires
-them, Java Paimon), its copy in ``changelog/`` tells what the snapshot told.
+The changes of an expired snapshot come from its long-lived changelog in ``changelog/``, if there is
+one (options ``changelog.*``).
 
 Source: Paimon's ``IncrementalDeltaStartingScanner`` and ``IncrementalChangelogReadProvider``
 (1.3.1). Memory: a batch.
@@ -51,13 +51,13 @@ __all__ = [
     "LoggedRows",
     "changes_mode",
     "parts_of_rows",
-    "telling_snapshots",
+    "snapshots_with_changes",
 ]
 
 ChangesMode = Literal["diff", "changelog", "delta", "auto"]
 NONE = "none"
 NO_CHANGELOG = "stream_without_changelog"
-"""The kind of the error of a table whose changes nothing tells."""
+"""The kind of the error of a table without a source of changes."""
 
 
 def changes_mode(mode: str, handle: TableHandle) -> Literal["diff", "changelog", "delta"]:
@@ -97,11 +97,11 @@ def changes_mode(mode: str, handle: TableHandle) -> Literal["diff", "changelog",
 
 
 def parts_of_rows(handle: TableHandle) -> str | None:
-    """Why the rows written to a table do not tell its changes; None where they do."""
+    """Why the rows written to a table are not its changes; None where they are."""
     if not (handle.schema.primary_keys and MergeSpec.of(handle.schema, handle.options).combines):
         return None
-    is_untold = handle.options.get(declared.CHANGELOG_PRODUCER) == NONE
-    has = "has no changelog, and the" if is_untold else "keeps a changelog, for the"
+    is_without = handle.options.get(declared.CHANGELOG_PRODUCER) == NONE
+    has = "has no changelog, and the" if is_without else "keeps a changelog, for the"
     return (
         f"Table '{handle.identifier}' {has} rows written to a table of merge-engine"
         f" '{handle.options.get(declared.MERGE_ENGINE)}' are parts of rows: they do not say what a"
@@ -111,7 +111,7 @@ def parts_of_rows(handle: TableHandle) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class LoggedRows:
-    """Reads the files of a part as they stand. Picklable.
+    """Reads the files of a part unmerged. Picklable.
 
     Parameters
     ----------
@@ -145,14 +145,14 @@ class LoggedRows:
 
 @dataclass(frozen=True, slots=True)
 class LoggedChanges:
-    """The changes that the snapshots of a range tell.
+    """The changes of a range of snapshots.
 
     Parameters
     ----------
     handle : TableHandle
         The table.
     snapshots : tuple of Snapshot
-        Those that tell something; see :func:`telling_snapshots`.
+        Those that have changes; see :func:`snapshots_with_changes`.
     of_changelog : bool
         Whether changelog files are read, or the new data files.
     rows : LoggedRows
@@ -170,14 +170,14 @@ class LoggedChanges:
         return pa.RecordBatchReader.from_batches(change_schema(self.rows), batches)
 
     def parts(self) -> Iterator[ChangePart]:
-        """The files that each snapshot tells of, bucket by bucket."""
+        """The files of each snapshot, bucket by bucket."""
         for snapshot in self.snapshots:
             for bucket in grouped(self._entries(snapshot), snapshot.id):
-                if bucket.bucket >= 0:  # rows that wait for their bucket are nobody's yet
+                if bucket.bucket >= 0:  # rows in the postpone bucket are not visible yet
                     yield (bucket.split(((bucket.files,),), raw=True),)
 
     def _entries(self, snapshot: Snapshot) -> EntryTable:
-        """The files that a snapshot tells of, in partitions that may satisfy the predicate."""
+        """The files of a snapshot, in partitions that may satisfy the predicate."""
         handle, context = self.handle, self.rows.context
         entries_of = changelog_entries if self.of_changelog else delta_entries
         entries = entries_of(handle.fileio, handle.paths, snapshot, handle.manifests)
@@ -188,10 +188,10 @@ class LoggedChanges:
         return entries.take(in_partitions(context, entries, of_partition))
 
 
-def telling_snapshots(
+def snapshots_with_changes(
     handle: TableHandle, start_id: int, end_id: int, *, of_changelog: bool
 ) -> tuple[Snapshot, ...]:
-    """The snapshots after the one, up to and with the other, that tell changes.
+    """The snapshots that have changes, after `start_id`, up to and with `end_id`.
 
     Raises
     ------

@@ -12,7 +12,7 @@ from tidelake.table.changelog.changelog_files import (
     LoggedChanges,
     LoggedRows,
     changes_mode,
-    telling_snapshots,
+    snapshots_with_changes,
 )
 from tidelake.table.changelog.changelog_protocols import PlannedChanges
 from tidelake.table.changelog.net_changes import NetRows, TableChanges
@@ -106,11 +106,11 @@ def changes_between(
         after = handle.snapshots.latest() if end is None else handle.time_travel.at(end)
         _check_forward(handle, _id_of(before), _id_of(after), start, end)
         return TableChanges(handle, before, after, NetRows(context, columns, predicate))
-    start_id = _told_id(handle, start, is_start=True)
-    end_id = _id_of(handle.snapshots.latest()) if end is None else _told_id(handle, end)
+    start_id = _id_with_changes(handle, start, is_start=True)
+    end_id = _id_of(handle.snapshots.latest()) if end is None else _id_with_changes(handle, end)
     _check_forward(handle, start_id, end_id, start, end)
     of_changelog = source == "changelog"
-    snapshots = telling_snapshots(handle, start_id, end_id, of_changelog=of_changelog)
+    snapshots = snapshots_with_changes(handle, start_id, end_id, of_changelog=of_changelog)
     rows = LoggedRows(context, columns, predicate)
     return LoggedChanges(handle, snapshots, of_changelog, rows)
 
@@ -130,25 +130,25 @@ def _id_of(snapshot: Snapshot | None) -> int:
     return 0 if snapshot is None else snapshot.id
 
 
-def _told_id(handle: TableHandle, moment: Moment, *, is_start: bool = False) -> int:
-    """The id that a moment means where changes are read one by one: no state is needed of it.
+def _id_with_changes(handle: TableHandle, moment: Moment, *, is_start: bool = False) -> int:
+    """The id of a moment whose changes are read snapshot by snapshot; its state is not needed.
 
-    So it may be the id of a snapshot that has expired and whose changelog is kept; a range may also
-    start right before the first of these.
+    It may be an expired snapshot with a long-lived changelog, or the id right before the first of
+    these, as a start.
     """
     number = whole_number(moment)
     if number is not None and number > 0:
-        told = handle.snapshots.is_kept
-        if told(number) or (is_start and told(number + 1)):
+        is_kept = handle.snapshots.is_kept
+        if is_kept(number) or (is_start and is_kept(number + 1)):
             return number
     return _id_of(_before(handle, moment) if is_start else handle.time_travel.at(moment))
 
 
 def _before(handle: TableHandle, start: Moment) -> Snapshot | None:
-    """The state at the start: that of a time before the first snapshot of all is the empty one."""
+    """The state at the start. A time before the table's first snapshot means the empty table."""
     try:
         return handle.time_travel.at(start)
     except NotFoundError as error:
         if error.kind != "before_first_snapshot" or handle.snapshots.earliest_id() != 1:
-            raise  # what came before is not known any more
+            raise  # the older snapshots have expired
         return None

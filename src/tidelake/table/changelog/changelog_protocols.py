@@ -20,7 +20,7 @@ from tidelake.types.arrow import to_arrow_schema
 __all__ = ["ChangePart", "ChangeRows", "PlannedChanges", "change_fields", "change_schema"]
 
 ChangePart: TypeAlias = tuple[Split, ...]
-"""Files that tell changes themselves; or files before, and files after."""
+"""Files that hold changes; or the files before and the files after."""
 
 KIND_ID = 2**31 - 5
 """The id of the column of kinds; Paimon's for ``rowkind``, so it meets no column of a table."""

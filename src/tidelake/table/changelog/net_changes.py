@@ -198,12 +198,12 @@ def _bag_parts(before: BucketFiles, after: BucketFiles) -> Iterator[ChangePart]:
 
 
 def _bag_changes(context: ReadContext, before: Split, after: Split) -> Changes:
-    gone, came = before.files, after.files
-    [*marked] = {f.file_name for f in gone} & {f.file_name for f in came}
-    if marked and len(gone) == len(came) == 1:
+    removed, added = before.files, after.files
+    [*marked] = {f.file_name for f in removed} & {f.file_name for f in added}
+    if marked and len(removed) == len(added) == 1:
         yield from _marked_changes(context, before, after)
-    elif gone and came:  # rows of a marked file may have moved into one that came
-        rows = sum(f.row_count for f in (*gone, *came))
+    elif removed and added:  # rows of a marked file may have moved into an added one
+        rows = sum(f.row_count for f in (*removed, *added))
         passes = -(-rows // PASS_ROWS_MAX)
         for number in range(passes):
             yield from _bag_pass(
@@ -212,8 +212,8 @@ def _bag_changes(context: ReadContext, before: Split, after: Split) -> Changes:
                 _dealt(context, _rows(context, after), number, passes),
             )
     else:
-        kind = RowKind.INSERT if came else RowKind.DELETE
-        for batch in _rows(context, after if came else before):
+        kind = RowKind.INSERT if added else RowKind.DELETE
+        for batch in _rows(context, after if added else before):
             yield batch, np.full(batch.num_rows, kind, dtype=np.int8)
 
 
@@ -238,11 +238,11 @@ def _deleted(context: ReadContext, side: Split, file: DataFileMeta) -> Positions
 
 
 def _bag_pass(
-    context: ReadContext, gone: Iterator[pa.RecordBatch], came: Iterator[pa.RecordBatch]
+    context: ReadContext, removed: Iterator[pa.RecordBatch], added: Iterator[pa.RecordBatch]
 ) -> Changes:
     schema = to_arrow_schema(context.schema.fields)
     changed, kinds = diff_multiset(
-        pa.Table.from_batches(gone, schema=schema), pa.Table.from_batches(came, schema=schema)
+        pa.Table.from_batches(removed, schema=schema), pa.Table.from_batches(added, schema=schema)
     )
     position = 0
     for batch in changed.to_batches():

@@ -1,4 +1,4 @@
-"""Rows that can be had as Arrow, given as what other libraries hold."""
+"""Methods that give rows as the frames of other libraries: pandas, Polars, DuckDB."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tidelake.table.conversion import _optional
 from tidelake.table.conversion.python_values import pandas_frame
 from tidelake.types import DataField
 
-__all__ = ["Conversions"]
+__all__ = ["ConversionMethods"]
 
 
-class Conversions(abc.ABC):
-    """The readings that follow from ``to_arrow``, alike for tables and system tables."""
+class ConversionMethods(abc.ABC):
+    """What follows from ``to_arrow``, for tables and system tables alike."""
 
     @abc.abstractmethod
     def to_arrow(self, *args: Any, **scan: Any) -> pa.Table:

@@ -52,7 +52,7 @@ def check_location(options: Options, location: str, *, table: str) -> None:
     Raises
     ------
     InvalidInputError
-        It is another place.
+        It names another directory.
     """
     given = options.get(declared.PATH)
     if given is None:

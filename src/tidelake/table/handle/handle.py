@@ -1,4 +1,4 @@
-"""What the parts of the table layer are handed: where a table is and how it was opened."""
+"""A table as it was opened: the value that the parts of the table layer take."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TableHandle(TableState):
         return TimeTravel(self.snapshots, self.tags, table=self.identifier)
 
     def store_context(self) -> StoreContext:
-        """What bucket writers need; each call names a spill directory of its own."""
+        """What bucket writers need; each call names a new spill directory."""
         return StoreContext(*self._state, spill_dir=self.env.spill_directory())
 
     def read_context(
@@ -82,7 +82,7 @@ class TableHandle(TableState):
         Raises
         ------
         NotFoundError
-            The snapshot's schema is gone; the table was dropped, and perhaps created anew.
+            The snapshot's schema is missing, or the table was dropped and perhaps created anew.
         """
         log = self.schemas
         schemas = {schema_id: log.load(schema_id) for schema_id in log.ids()}

@@ -1,4 +1,4 @@
-"""From what a user says of a moment (an id, a tag, a time) to the snapshot that is meant.
+"""From a moment that a user names (an id, a tag, a time) to its snapshot.
 
 Source: ``docs/format/reading.md``; Paimon's ``TimeTravelUtil`` (1.3.1). A time means the newest
 snapshot that was committed at or before it.
@@ -44,7 +44,7 @@ _OPTION_ARGUMENTS: dict[Option[Any], str] = {
     declared.SCAN_TIMESTAMP_MILLIS: "timestamp",
     declared.SCAN_TIMESTAMP: "timestamp",
 }
-"""Options that name a moment, and the argument that each stands for."""
+"""Options that name a moment, with the argument that each sets."""
 
 _MODE_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "from-snapshot": ("snapshot_id", "tag"),
@@ -54,7 +54,7 @@ _MODE_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "full": (),
     "latest": (),
 }
-"""What kinds of moment a ``scan.mode`` begins at; of the empty ones, at the newest snapshot."""
+"""The arguments that each ``scan.mode`` takes; the newest snapshot where there are none."""
 
 
 def option_moment(options: Options, *, table: str) -> dict[str, object]:
@@ -209,7 +209,7 @@ class TimeTravel:
         tag: str | None = None,
         default: Options | None = None,
     ) -> Snapshot | None:
-        """The snapshot to read; the latest where nothing is said, None where there is none.
+        """The snapshot to read: the newest where no moment is given, None where there is none.
 
         Parameters
         ----------

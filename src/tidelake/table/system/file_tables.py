@@ -279,11 +279,11 @@ def _totals(entries: EntryTable, starts: NDArray[np.intp]) -> Mapping[str, pa.Ar
 
 
 def _update_times(
-    handle: TableHandle, snapshot: Snapshot, places: EntryTable, *, by_bucket: bool
+    handle: TableHandle, snapshot: Snapshot, groups: EntryTable, *, by_bucket: bool
 ) -> pa.Array:
-    """When the newest file of each place was made; files that are gone count, as in Java.
+    """When the newest file of each partition or bucket was made.
 
-    They count as long as a manifest names them: its merge drops what cancels out.
+    Deleted files count, as in Java, until a merge of manifests drops their entries.
     """
     fileio, paths, manifests = handle.fileio, handle.paths, handle.manifests
     files = manifest_files(fileio, paths, snapshot, manifests)
@@ -294,12 +294,12 @@ def _update_times(
     columns = {name: entries[name] for name in keys}
     columns["time"] = entries["creation_time_ms"].fill_null(0)
     newest = pa.table(columns).group_by(keys).aggregate([("time", "max")]).to_pydict()
-    of_place = {
+    newest_of = {
         (entries.partitions[number], *rest): time
         for number, *rest, time in zip(*(newest[n] for n in [*keys, "time_max"]), strict=True)
     }
-    wanted = zip(*(places[name].tolist() for name in keys), strict=True)
-    times = [of_place[places.partitions[number], *rest] for number, *rest in wanted]
+    wanted = zip(*(groups[name].tolist() for name in keys), strict=True)
+    times = [newest_of[groups.partitions[number], *rest] for number, *rest in wanted]
     return pa.array(times, _LONG).cast(_LOCAL_TIME)
 
 
@@ -377,8 +377,8 @@ def _count_texts(
     counts = entries["value_stats_nulls"]
     lengths = pc.list_value_length(counts).fill_null(0).to_numpy(zero_copy_only=False)
     begins = np.asarray(counts.offsets)[:-1]
-    for place, field in enumerate(stats):
-        at = pa.array(np.where(lengths > place, begins + place, 0), mask=lengths <= place)
+    for index, field in enumerate(stats):
+        at = pa.array(np.where(lengths > index, begins + index, 0), mask=lengths <= index)
         by_id[field.id] = counts.values.take(at).cast(_TEXT)
     return _map_texts(entries.num_rows, {f.name: by_id.get(f.id) for f in current})
 
@@ -386,15 +386,15 @@ def _count_texts(
 def _map_texts(count: int, columns: Mapping[str, pa.Array | None]) -> pa.Array:
     """One text per row, ``{a=1, b=null}``, in the order of the names."""
     parts: list[pa.Array | str] = [pa.array(["{"] * count, _TEXT)]
-    for place, (name, texts) in enumerate(sorted(columns.items())):
+    for index, (name, texts) in enumerate(sorted(columns.items())):
         parts += [
-            f"{', ' if place else ''}{name}=",
+            f"{', ' if index else ''}{name}=",
             NULL if texts is None else texts.fill_null(NULL),
         ]
     return concat_texts(*parts, "}")
 
 
 def _spread(texts: pa.Array, where: pa.Array) -> pa.Array:
-    """Texts at the places where the mask is set, in order; null elsewhere."""
+    """Texts where the mask is set, in order; null elsewhere."""
     mask = where.to_numpy(zero_copy_only=False)
     return texts.take(pa.array(np.cumsum(mask) - 1, mask=~mask))

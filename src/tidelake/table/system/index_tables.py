@@ -68,7 +68,7 @@ def table_indexes_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Ta
             "row_count": entry.file.row_count,
             "dv_ranges": None
             if entry.file.ranges is None
-            else [dict(zip(names, place, strict=True)) for place in entry.file.ranges],
+            else [dict(zip(names, span, strict=True)) for span in entry.file.ranges],
         }
         for partition, entry in zip(partitions, entries, strict=True)
     ]

@@ -83,12 +83,12 @@ def row_texts(rows: pa.Array, types: Sequence[DataType]) -> list[pa.Array]:
         one_by_one |= True if column is None or printed is None else ~column.sound
     if not one_by_one.any() and all(printed is not None for printed in texts):
         return texts
-    places = np.flatnonzero(one_by_one)
-    found = [decode_row(rows[i].as_py(), types) for i in places.tolist()]
+    rows_left = np.flatnonzero(one_by_one)
+    found = [decode_row(rows[i].as_py(), types) for i in rows_left.tolist()]
     out: list[pa.Array] = []
     for i, (printed, data_type) in enumerate(zip(texts, types, strict=True)):
         slow = pa.array([java_text(row[i], data_type) for row in found], pa.string())
-        if printed is None or len(places) == len(rows):
+        if printed is None or len(rows_left) == len(rows):
             out.append(slow)
         else:
             out.append(pc.replace_with_mask(printed, pa.array(one_by_one), slow))
@@ -173,9 +173,9 @@ def _distinct_texts(values: NDArray[np.float64] | pa.Array, data_type: DataType)
     """Texts by the scalar rules, each distinct value once."""
     if isinstance(values, np.ndarray):
         # by their bits: -0.0 and NaN are values of their own
-        bits, places = np.unique(values.view(np.int64), return_inverse=True)
+        bits, inverse = np.unique(values.view(np.int64), return_inverse=True)
         distinct = bits.view(np.float64).tolist()
-        indices = pa.array(places)
+        indices = pa.array(inverse)
     else:
         encoded = values.dictionary_encode()
         distinct, indices = encoded.dictionary.to_pylist(), encoded.indices

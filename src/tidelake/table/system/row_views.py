@@ -1,4 +1,4 @@
-"""A table's rows seen another way: ``$audit_log``, ``$binlog`` and ``$ro``.
+"""Views of a table's rows: ``$audit_log``, ``$binlog`` and ``$ro``.
 
 - ``$audit_log``: a column ``rowkind`` (``+I``, ``-U``, ``+U``, ``-D``), then the table's columns.
   Its rows are those of the state, with the kind each was written with; a delete is there as long as
@@ -8,8 +8,8 @@
 - ``$ro``, read-optimised: of a primary-key table only the files of the last level, which need no
   merge: quick, and as old as the last full compaction. Of an append table all files.
 
-Source: Paimon's ``AuditLogTable``, ``BinlogTable`` and ``ReadOptimizedTable`` (1.3.1). A half of an
-update that stands alone is not put together with the next row, as Java does.
+Source: Paimon's ``AuditLogTable``, ``BinlogTable`` and ``ReadOptimizedTable`` (1.3.1). A ``-U``
+without its ``+U`` stays a row of its own, where Java joins it with the next row.
 """
 
 from __future__ import annotations
@@ -329,8 +329,8 @@ class RowView(MetadataTable):
         Parameters
         ----------
         start, end, filter, mode
-            As of :meth:`tidelake.Table.changes_batches`; but by default each snapshot tells what it
-            changed. The filter may name ``rowkind``; that of ``$binlog`` names nothing else.
+            As of :meth:`tidelake.Table.changes_batches`; but by default each snapshot gives its own
+            changes. The filter may name ``rowkind``; that of ``$binlog`` names nothing else.
         columns : sequence of str, optional
             The view's columns wanted.
 

@@ -28,7 +28,7 @@ from tidelake.errors import (
     shortened,
 )
 from tidelake.metadata.log.snapshot import Snapshot
-from tidelake.table.conversion.conversion_methods import Conversions
+from tidelake.table.conversion.conversion_methods import ConversionMethods
 from tidelake.table.handle.arguments import column_names, row_limit
 from tidelake.table.handle.display import History
 from tidelake.table.handle.handle import TableHandle
@@ -120,7 +120,7 @@ SYSTEM_TABLE_NAMES = (*SYSTEM_TABLES, AUDIT_LOG, BINLOG, READ_OPTIMIZED)
 """All, with those that show the table's own rows."""
 
 
-class SystemTable(Conversions, abc.ABC):
+class SystemTable(ConversionMethods, abc.ABC):
     """A small table made of metadata; it is read anew at every call."""
 
     __slots__ = ()
@@ -167,7 +167,7 @@ class SystemTable(Conversions, abc.ABC):
         Raises
         ------
         NotFoundError
-            No such column, snapshot or tag; near names are told.
+            No such column, snapshot or tag; near names are offered.
         InvalidInputError
             The filter, the limit or the moment is wrong.
         """

@@ -14,6 +14,7 @@ from typing import Any
 
 from cli_page import cli_page
 from errors_page import errors_page
+from package_page import package_pages
 from prose import wrapped
 from sql_page import sql_page
 
@@ -141,6 +142,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "options.md": options_page,
     "procedures.md": procedures_page,
     "sql-and-paimon.md": sql_page,
+    **package_pages(),
 }
 
 

@@ -151,7 +151,7 @@ def plan_scan(
     limit: int | None = None,
     mode: Literal["all", "delta"] = "all",
     level: int | None = None,
-    places: Collection[BucketId] | None = None,
+    buckets: Collection[BucketId] | None = None,
 ) -> ScanPlan:
     """Plan a read.
 
@@ -172,8 +172,8 @@ def plan_scan(
         one per bucket, to be read with ``keep_kinds=True``).
     level : int, optional
         Only the files of this level.
-    places : collection of (bytes, int), optional
-        Only the files of these partitions and buckets.
+    buckets : collection of BucketId, optional
+        Only the files of these buckets.
 
     Returns
     -------
@@ -203,8 +203,8 @@ def plan_scan(
             entries = _live(context, snapshot, opened, parts.partition, manifests, tally)
         if level is not None:
             entries = entries.take(entries["level"] == level)
-        if places is not None:
-            entries = entries.take(_in_places(entries, places))
+        if buckets is not None:
+            entries = entries.take(_in_buckets(entries, buckets))
         chosen = in_buckets_named(context, entries, parts, tally)
         if mode == "delta":
             splits = [_delta_split(context, bucket) for bucket in grouped(chosen, snapshot.id)]
@@ -256,14 +256,14 @@ def _live(
     return found.in_order(order_of(found, by_writing=not context.schema.primary_keys))
 
 
-def _in_places(entries: EntryTable, places: Collection[BucketId]) -> NDArray[np.bool_]:
-    """Which entries lie in some partitions and buckets."""
+def _in_buckets(entries: EntryTable, buckets: Collection[BucketId]) -> NDArray[np.bool_]:
+    """Which entries lie in some buckets."""
     buckets_of: dict[int, list[int]] = {}
-    for partition, bucket in places:
+    for partition, bucket in buckets:
         buckets_of.setdefault(entries.partition_id(partition), []).append(bucket)
     found = np.zeros(entries.num_rows, dtype=bool)
-    for number, buckets in buckets_of.items():
-        found |= (entries["partition_id"] == number) & np.isin(entries["bucket"], buckets)
+    for number, numbers in buckets_of.items():
+        found |= (entries["partition_id"] == number) & np.isin(entries["bucket"], numbers)
     return found
 
 

@@ -48,8 +48,8 @@ from tidelake.types.values import storage_to_arrow
 
 __all__ = [
     "ScanFilter",
-    "StatsPlace",
     "StatsReader",
+    "StatsSlot",
     "buckets_named",
     "matching_partitions",
     "prune_section",
@@ -211,7 +211,7 @@ def buckets_named(
 
 
 @dataclass(frozen=True, slots=True)
-class StatsPlace:
+class StatsSlot:
     """Where a column's statistics stand in those of the files of one schema.
 
     Parameters
@@ -237,7 +237,7 @@ class StatsReader:
 
     Statistics are addressed by the field ids of the file's own schema: a renamed column is found, a
     column that the file does not have is all null. One whose type was changed has a range only
-    where every value keeps its place among the others (INT to BIGINT, and not INT to STRING), and
+    where a cast keeps the order of all values (INT to BIGINT, and not INT to STRING), and
     no number of nulls, for a cast may make some.
 
     Parameters
@@ -262,14 +262,14 @@ class StatsReader:
             for name, value in zip(self.partition_names, values, strict=True)
         }
 
-    def place(
+    def slot(
         self,
         schema_id: int,
         stats_cols: tuple[str, ...] | None,
         column: str,
         *,
         stats: Literal["key", "value"],
-    ) -> StatsPlace | None:
+    ) -> StatsSlot | None:
         """Find the statistics of a column of the current schema in files of another.
 
         Parameters
@@ -285,7 +285,7 @@ class StatsReader:
 
         Returns
         -------
-        StatsPlace or None
+        StatsSlot or None
             None where only :meth:`key_ranges` and :meth:`value_ranges` can tell, file by file.
         """
         file_schema = self._schemas.get(schema_id)
@@ -297,13 +297,13 @@ class StatsReader:
             names = file_schema.trimmed_primary_keys
         own = next((f for f in file_schema.fields if f.id == current.id), None)
         if own is None:
-            return StatsPlace(None, len(names), current.type, is_absent=True)
+            return StatsSlot(None, len(names), current.type, is_absent=True)
         if own.type.not_null() != current.type.not_null() or len(set(names)) != len(names):
             return None
         if not set(names) <= set(file_schema.field_names):
             return None
         position = names.index(own.name) if own.name in names else None
-        return StatsPlace(position, len(names), own.type)
+        return StatsSlot(position, len(names), own.type)
 
     def key_ranges(self, file: DataFileMeta, columns: Iterable[str]) -> dict[str, ColumnRange]:
         """Ranges of the key columns, by the file's key statistics or, without them, its bounds."""

@@ -178,33 +178,33 @@ class _Columns:
         name: str,
     ) -> _Ranges | int:
         """Ranges of a column in files of one schema, or the verdict of each leaf on it."""
-        place = self._reader.place(schema_id, stats_cols, name, stats=self._stats)
-        if place is None:
+        slot = self._reader.slot(schema_id, stats_cols, name, stats=self._stats)
+        if slot is None:
             return UNKNOWN
         chosen = pa.array(rows)
         row_counts = self._entries["row_count"][rows]
-        if place.is_absent:  # added later: null in all rows
+        if slot.is_absent:  # added later: null in all rows
             if self._stats == "key":
                 return UNKNOWN
             return _Ranges(
-                None, None, row_counts, np.ones(len(rows), bool), row_counts, place.data_type
+                None, None, row_counts, np.ones(len(rows), bool), row_counts, slot.data_type
             )
-        if place.position is None:
+        if slot.position is None:
             return YES  # no statistics
         low, high = (
             field_column(
                 self._entries[f"{self._stats}_stats_{side}"].take(chosen),
-                place.position,
-                fields_count=place.fields_count,
-                data_type=place.data_type,
+                slot.position,
+                fields_count=slot.fields_count,
+                data_type=slot.data_type,
             )
             for side in ("min", "max")
         )
         if low is None or high is None:
             return UNKNOWN
         counts = self._entries[f"{self._stats}_stats_nulls"].take(chosen)
-        nulls, nulls_known, sound = _null_counts(counts, place.position, place.fields_count)
-        ranges = _Ranges(low, high, nulls, nulls_known, row_counts, place.data_type)
+        nulls, nulls_known, sound = _null_counts(counts, slot.position, slot.fields_count)
+        ranges = _Ranges(low, high, nulls, nulls_known, row_counts, slot.data_type)
         if not sound.all():
             return UNKNOWN
         return ranges
@@ -243,8 +243,8 @@ def _null_counts(
     if not has.any():
         return np.zeros(len(has), dtype=np.int64), has, sound
     # null lists have no items of their own in an array that `take` made
-    places = np.asarray(counts.offsets)[:-1][has] + position
-    items = counts.values.take(pa.array(places))
+    items_at = np.asarray(counts.offsets)[:-1][has] + position
+    items = counts.values.take(pa.array(items_at))
     values = np.zeros(len(has), dtype=np.int64)
     values[has] = items.fill_null(0).to_numpy(zero_copy_only=False)
     known = has.copy()

@@ -1,7 +1,8 @@
 """Which entries of a table of them may matter: by partition, by bucket, by statistics.
 
-Whole columns are asked where these can tell (:mod:`tidelake.scan.pruning.prune_columns`); the files
-of which they cannot are asked one by one (:mod:`tidelake.scan.pruning.prune`).
+Columns of entries are tested at once where they suffice
+(:mod:`tidelake.scan.pruning.prune_columns`), other files one by one
+(:mod:`tidelake.scan.pruning.prune`).
 """
 
 from __future__ import annotations
@@ -100,11 +101,11 @@ class StatsPruning:
         unknown = np.flatnonzero(found == UNKNOWN)
         columns = columns_of(predicate)
         partition_ids = entries["partition_id"][unknown].tolist()
-        for row, place, file in zip(
+        for row, partition_id, file in zip(
             unknown, partition_ids, entries.take(unknown).files(), strict=True
         ):
             # the partition's own values are exact and win over statistics
-            constants = self._reader.partition_ranges(partitions[place])
+            constants = self._reader.partition_ranges(partitions[partition_id])
             if stats == "key":
                 ranges = constants | self._reader.key_ranges(file, columns)
             else:

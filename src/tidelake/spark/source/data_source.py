@@ -50,7 +50,11 @@ from tidelake.spark.expression.filter import from_spark_filters
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.changes_frame import ChangeTask, PartBytes
 from tidelake.spark.read.scan_frame import split_batches
-from tidelake.spark.source.source_options import Place, ReadOptions, WriteOptions
+from tidelake.spark.source.source_options import (
+    SourceReadOptions,
+    SourceWriteOptions,
+    TableLocation,
+)
 from tidelake.spark.write.write_frame import publish
 from tidelake.spark.write.write_task import WriteTask, write_batches
 from tidelake.table import Table
@@ -77,8 +81,8 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
 
     def schema(self) -> StructType:
         """The columns that a read gives."""
-        options = ReadOptions.of(self.options)
-        table = _open(options.place, options.table_options)
+        options = SourceReadOptions.of(self.options)
+        table = _open(options.location, options.table_options)
         if options.between is not None:
             changes = _changes(table, options, (), columns=options.columns)
             return spark_schema(ChangeTask(changes.rows).fields, table=table.identifier)
@@ -87,14 +91,14 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read."""
-        options = ReadOptions.of(self.options)
+        options = SourceReadOptions.of(self.options)
         reader = TidelakeReader if options.between is None else ChangesReader
         return reader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001
         """A batch write."""
-        options = WriteOptions.of(self.options)
-        table = _open(options.place, options.table_options)
+        options = SourceWriteOptions.of(self.options)
+        table = _open(options.location, options.table_options)
         handle = table.handle
         check_writable(handle)
         if is_dynamic(handle.options, has_primary_key=bool(handle.schema.primary_keys)):
@@ -112,8 +116,8 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
 
     def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002 - Spark names it
         """A stream is refused, first of all where the table could have none."""
-        options = ReadOptions.of(self.options)
-        handle = _open(options.place, options.table_options).handle
+        options = SourceReadOptions.of(self.options)
+        handle = _open(options.location, options.table_options).handle
         today = "read it as a batch, or what changed: tl.changes(name, start)"
         reason = parts_of_rows(handle)
         if reason is None or handle.options.get(declared.CHANGELOG_PRODUCER) != "none":
@@ -169,13 +173,13 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
 
     Parameters
     ----------
-    options : ReadOptions
+    options : SourceReadOptions
         The user's options.
     schema : StructType
         The columns that Spark knows.
     """
 
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+    def __init__(self, options: SourceReadOptions, schema: StructType) -> None:
         self._options = options
         self._columns = schema.names
         self._filters: list[Filter] = []
@@ -193,7 +197,7 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
 
     def _planned(self) -> TableScan:
         if self._scan is None:
-            table = _open(self._options.place, self._options.table_options)
+            table = _open(self._options.location, self._options.table_options)
             self._scan = _scan(table, self._options, self._filters, columns=self._columns)
         return self._scan
 
@@ -225,13 +229,13 @@ class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries 
 
     Parameters
     ----------
-    options : ReadOptions
+    options : SourceReadOptions
         The user's options, with ``incremental-between``.
     schema : StructType
         The columns that Spark knows.
     """
 
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+    def __init__(self, options: SourceReadOptions, schema: StructType) -> None:
         self._options = options
         self._columns = [name for name in schema.names if name != ROW_KIND_COLUMN]
         self._filters: list[Filter] = []
@@ -249,7 +253,7 @@ class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries 
 
     def _planned(self) -> PlannedChanges:
         if self._changes is None:
-            table = _open(self._options.place, self._options.table_options)
+            table = _open(self._options.location, self._options.table_options)
             self._changes = _changes(table, self._options, self._filters, columns=self._columns)
         return self._changes
 
@@ -338,16 +342,20 @@ def _read_messages(messages: Sequence[WriterCommitMessage | None]) -> list[Commi
     ]
 
 
-def _open(place: Place, options: Mapping[str, str]) -> Table:
+def _open(location: TableLocation, options: Mapping[str, str]) -> Table:
     """The table of that name, with options for this use."""
-    found = open_catalog(place.warehouse).table(place.table)
+    found = open_catalog(location.warehouse).table(location.table)
     if not isinstance(found, Table):
-        message = f"'{place.table}' is a system table: read it with tl.table('{place.table}')."
-        raise InvalidInputError(message, kind="system_table", table=place.table)
+        message = (
+            f"'{location.table}' is a system table: read it with tl.table('{location.table}')."
+        )
+        raise InvalidInputError(message, kind="system_table", table=location.table)
     return found.with_options(options) if options else found
 
 
-def _offered(table: Table, options: ReadOptions, filters: Sequence[Filter]) -> Predicate | None:
+def _offered(
+    table: Table, options: SourceReadOptions, filters: Sequence[Filter]
+) -> Predicate | None:
     """What the user's option and Spark's filters ask for."""
     asked = parse_filter(options.filter)
     offered = from_spark_filters(filters, table.table_schema.fields)
@@ -356,7 +364,7 @@ def _offered(table: Table, options: ReadOptions, filters: Sequence[Filter]) -> P
 
 def _scan(
     table: Table,
-    options: ReadOptions,
+    options: SourceReadOptions,
     filters: Sequence[Filter],
     *,
     columns: Sequence[str] | None,
@@ -372,7 +380,7 @@ def _scan(
 
 def _changes(
     table: Table,
-    options: ReadOptions,
+    options: SourceReadOptions,
     filters: Sequence[Filter],
     *,
     columns: Sequence[str] | None,

@@ -18,18 +18,18 @@ from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.options import declared, is_option
 from tidelake.table.handle.time_travel import Time
 
-__all__ = ["Place", "ReadOptions", "WriteOptions"]
+__all__ = ["SourceReadOptions", "SourceWriteOptions", "TableLocation"]
 
 DATABASE_SUFFIX = ".db"
 SPARK_PREFIX = "__"
 """What keys begin with that Spark's own writer adds, such as ``__partition_columns``."""
 
-PLACE_KEYS = ("path", "warehouse", "table")
+LOCATION_KEYS = ("path", "warehouse", "table")
 BETWEEN = declared.INCREMENTAL_BETWEEN.key
 BETWEEN_MODE = declared.INCREMENTAL_BETWEEN_SCAN_MODE.key
 AUTO = declared.INCREMENTAL_BETWEEN_SCAN_MODE.default
 READ_KEYS = (
-    *PLACE_KEYS,
+    *LOCATION_KEYS,
     "columns",
     "filter",
     "snapshot-id",
@@ -39,7 +39,7 @@ READ_KEYS = (
     BETWEEN_MODE,
 )
 WRITE_KEYS = (
-    *PLACE_KEYS,
+    *LOCATION_KEYS,
     "commit-user",
     "commit-identifier",
 )
@@ -55,16 +55,16 @@ MOMENTS_ELSEWHERE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TableLocation:
     """Which table: a warehouse directory, and a name in it."""
 
     warehouse: str
     table: str
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Place:
+    def of(cls, options: Mapping[str, str]) -> TableLocation:
         """Take ``path``, or ``warehouse`` and ``table``."""
-        path, warehouse, name = (options.get(key) for key in PLACE_KEYS)
+        path, warehouse, name = (options.get(key) for key in LOCATION_KEYS)
         if path is not None and warehouse is None and name is None:
             return cls(*_split_path(path))
         if warehouse is None or name is None or path is not None:
@@ -78,16 +78,16 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadOptions:
+class SourceReadOptions:
     """What a read asks for; the parts as of :meth:`tidelake.table.Table.scan`.
 
     Examples
     --------
-    >>> ReadOptions.of({"path": "/w/db.db/t", "versionasof": "3"}).snapshot_id
+    >>> SourceReadOptions.of({"path": "/w/db.db/t", "versionasof": "3"}).snapshot_id
     3
     """
 
-    place: Place
+    location: TableLocation
     columns: tuple[str, ...] | None = None
     filter: str | None = None
     snapshot_id: int | None = None
@@ -98,7 +98,7 @@ class ReadOptions:
     table_options: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> ReadOptions:
+    def of(cls, options: Mapping[str, str]) -> SourceReadOptions:
         """Parse the options of a read, keys in any case.
 
         Raises
@@ -119,7 +119,7 @@ class ReadOptions:
             message = f"Option '{BETWEEN_MODE}' says how '{BETWEEN}' is read: give that, too."
             raise InvalidInputError(message, kind="source_options", option=BETWEEN_MODE)
         return cls(
-            place=Place.of(given),
+            location=TableLocation.of(given),
             columns=None if columns is None else tuple(c.strip() for c in columns.split(",")),
             filter=given.get("filter"),
             snapshot_id=snapshot_id,
@@ -132,16 +132,16 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteOptions:
+class SourceWriteOptions:
     """What a write asks for: the table, who commits, and options of the table for this use."""
 
-    place: Place
+    location: TableLocation
     commit_user: str | None = None
     commit_identifier: int | None = None
     table_options: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> WriteOptions:
+    def of(cls, options: Mapping[str, str]) -> SourceWriteOptions:
         """Parse the options of a write, keys in any case.
 
         Raises
@@ -153,7 +153,7 @@ class WriteOptions:
         given = _known(options, WRITE_KEYS, "write", other=elsewhere)
         identifier = given.get("commit-identifier")
         return cls(
-            place=Place.of(given),
+            location=TableLocation.of(given),
             commit_user=given.get("commit-user"),
             commit_identifier=(
                 None if identifier is None else _number("commit-identifier", identifier)
@@ -206,13 +206,13 @@ def _table_options(given: Mapping[str, str], own: tuple[str, ...]) -> dict[str, 
 def _moment(given: Mapping[str, str]) -> tuple[int | None, Time | None, str | None]:
     """The snapshot id, time and tag asked for: one of them at most."""
     keys = ("snapshot-id", "timestamp", "tag", *MOMENTS_ELSEWHERE, VERSION_AS_OF)
-    said = [key for key in keys if key in given]
-    if len(said) > 1:
-        message = f"Give one of the options {', '.join(said)}: each names a moment of the table."
+    named = [key for key in keys if key in given]
+    if len(named) > 1:
+        message = f"Give one of the options {', '.join(named)}: each names a moment of the table."
         raise InvalidInputError(message, kind="two_moments")
-    if not said:
+    if not named:
         return None, None, None
-    key = said[0]
+    key = named[0]
     value = given[key]
     if key == VERSION_AS_OF:
         meant = "snapshot-id" if value.isdecimal() else "tag"  # no tag's name is a number

@@ -121,12 +121,12 @@ def _diff_chunk(
     both = (old_keys[clipped] == new_keys) if len(old_keys) else np.zeros(len(new_keys), bool)
     old_both, new_both = clipped[both], np.flatnonzero(both)
     differ = rows_differ(old.take(pa.array(old_both)), new.take(pa.array(new_both)))
-    old_gone = np.ones(len(old_keys), bool)
-    old_gone[old_both] = False
+    old_removed = np.ones(len(old_keys), bool)
+    old_removed[old_both] = False
     # (position among the old keys, side) orders all changed rows by key, -U before +U
-    old_rows = np.r_[np.flatnonzero(old_gone), old_both[differ]]
+    old_rows = np.r_[np.flatnonzero(old_removed), old_both[differ]]
     old_kinds = np.r_[
-        np.full(int(old_gone.sum()), RowKind.DELETE, dtype=np.int8),
+        np.full(int(old_removed.sum()), RowKind.DELETE, dtype=np.int8),
         np.full(int(differ.sum()), RowKind.UPDATE_BEFORE, dtype=np.int8),
     ]
     new_rows = np.r_[np.flatnonzero(~both), new_both[differ]]

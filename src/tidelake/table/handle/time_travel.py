@@ -78,21 +78,21 @@ def option_moment(options: Options, *, table: str) -> dict[str, object]:
     >>> option_moment(Options.parse({"scan.snapshot-id": "3"}), table="db.t")
     {'snapshot_id': 3}
     """
-    said = [option for option in _OPTION_ARGUMENTS if options.is_set(option)]
-    if len(said) > 1:
-        raise _two_moments(f"the options {', '.join(option.key for option in said)}", table)
-    given: dict[str, object] = {_OPTION_ARGUMENTS[o]: options.get(o) for o in said}
+    named = [option for option in _OPTION_ARGUMENTS if options.is_set(option)]
+    if len(named) > 1:
+        raise _two_moments(f"the options {', '.join(option.key for option in named)}", table)
+    given: dict[str, object] = {_OPTION_ARGUMENTS[o]: options.get(o) for o in named}
     mode = options.get(declared.SCAN_MODE)
     wanted = _MODE_ARGUMENTS.get(mode)
     if wanted is None or (not wanted and not given) or set(given) & set(wanted):
         return given
     keys = [o.key for o, argument in _OPTION_ARGUMENTS.items() if argument in wanted]
     if given:
-        said_text = f"and '{said[0].key}' says another moment: unset one of them."
+        contradiction = f"and '{named[0].key}' says another moment: unset one of them."
     else:
-        said_text = "and no option says which moment."
+        contradiction = "and no option says which moment."
     need = f" It goes with {' or '.join(keys)}." if keys else ""
-    message = f"Table '{table}': option 'scan.mode' is '{mode}' {said_text}{need}"
+    message = f"Table '{table}': option 'scan.mode' is '{mode}' {contradiction}{need}"
     raise InvalidInputError(message, kind="scan_mode", table=table, option="scan.mode")
 
 
@@ -227,10 +227,10 @@ class TimeTravel:
             that is there is named), or the time lies before the first snapshot.
         """
         given = {"snapshot_id": snapshot_id, "timestamp": timestamp, "tag": tag}
-        said = [name for name, value in given.items() if value is not None]
-        if len(said) > 1:
-            raise _two_moments(", ".join(said), self._table)
-        if not said and default is not None:
+        named = [name for name, value in given.items() if value is not None]
+        if len(named) > 1:
+            raise _two_moments(", ".join(named), self._table)
+        if not named and default is not None:
             asked: dict[str, Any] = option_moment(default, table=self._table)
             return self.resolve(**asked)
         if snapshot_id is not None:

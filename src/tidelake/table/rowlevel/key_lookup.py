@@ -196,7 +196,7 @@ class RowsByKey:
             self._snapshot,
             manifests=self._manifests,
             predicate=predicate,
-            places=None if everywhere is not None else searches.keys(),
+            buckets=None if everywhere is not None else searches.keys(),
         )
         columns = tuple(dict.fromkeys((*names, *self._columns)))
         for split in plan.splits:

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import tidelake
 from tidelake.errors import InvalidInputError
 from tidelake.spark.source.data_source import TidelakeSource
-from tidelake.spark.source.source_options import ReadOptions, WriteOptions
+from tidelake.spark.source.source_options import SourceReadOptions, SourceWriteOptions
 
 SCHEMA = pa.schema([("k", pa.int64()), ("p", pa.int64())])
 
@@ -122,8 +122,10 @@ def test_a_snapshot_id_is_a_number(place, value):
 
 
 def test_options_that_spark_adds_itself_are_left_alone(place):
-    assert ReadOptions.of({"path": place, "__partition_columns": '["p"]'}).columns is None
-    assert WriteOptions.of({"path": place, "__partition_columns": '["p"]'}).commit_user is None
+    assert SourceReadOptions.of({"path": place, "__partition_columns": '["p"]'}).columns is None
+    assert (
+        SourceWriteOptions.of({"path": place, "__partition_columns": '["p"]'}).commit_user is None
+    )
 
 
 @pytest.mark.parametrize("key", ["snapshot-id", "columns", "versionAsOf", "commit_user", "mode"])

@@ -27,7 +27,6 @@ from pyspark.sql.utils import is_remote
 
 from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError, shortened
 from tidelake.metadata.log.snapshot import Snapshot
-from tidelake.scan import plan_scan
 from tidelake.spark.expression.expression import mapped, quoted
 from tidelake.spark.expression.store_assignment import assigned_values
 from tidelake.spark.expression.types import spark_schema
@@ -37,7 +36,7 @@ from tidelake.spark.write.write_frame import check_columns, write_frame, write_m
 from tidelake.spark.write.write_task import ANSWER_SCHEMA, TaskAnswer, answer_rows
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.read.table_scan import TableScan
+from tidelake.table.read.table_scan import scan_all_rows
 from tidelake.table.rowlevel.append_rewrite import done_again
 from tidelake.table.rowlevel.assignments import check_settable
 from tidelake.table.rowlevel.delete import (
@@ -279,9 +278,7 @@ def _rows_of(
     predicate: Predicate | None,
 ) -> DataFrame:
     """All columns of a primary-key table's rows that match; those that wait on level 0 too."""
-    context = handle.read_context(all_rows=True)
-    plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=predicate)
-    scan = TableScan(context, plan, handle.schema.field_names, predicate)
+    scan = scan_all_rows(handle, snapshot, predicate)
     return frame_of(spark, scan, table=handle.identifier)
 
 

@@ -35,7 +35,6 @@ from tidelake.errors import UnsupportedError
 from tidelake.merge.spec import DEDUPLICATE
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import declared
-from tidelake.scan import plan_scan
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.scan_frame import frame_of
@@ -59,7 +58,7 @@ from tidelake.spark.rowlevel.merge_columns import (
 from tidelake.spark.write.write_frame import write_frame, write_made_rows
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.read.table_scan import TableScan
+from tidelake.table.read.table_scan import scan_all_rows
 from tidelake.table.rowlevel.append_rewrite import done_again
 from tidelake.table.rowlevel.update import ShownRows, check_none_wait
 from tidelake.table.write.write import CommitIdentity, WriteResult, replay_of
@@ -218,9 +217,7 @@ class _Attempt:
         columns = self._columns_read()
         if shown.may_be_lost and merge.updates:
             columns = handle.schema.field_names
-        context = handle.read_context(all_rows=True)
-        plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=facts.predicate)
-        scan = TableScan(context, plan, columns, facts.predicate)
+        scan = scan_all_rows(handle, snapshot, facts.predicate, columns=columns)
         target = frame_of(self.spark, scan, table=handle.identifier)
         with_old = shown.may_be_lost and bool(merge.updates)
         pairs = self._pairs(target, source, facts, (), with_old=with_old)

@@ -26,12 +26,12 @@ from tidelake.errors import InvalidInputError, UnsupportedError, shortened
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.options import declared
-from tidelake.scan import live_buckets, plan_scan
+from tidelake.scan import live_buckets
 from tidelake.scan.pruning.prune import matching_partitions
 from tidelake.table.handle.arguments import whole_number
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.partition_spec import exact_partition, partitions_predicate
-from tidelake.table.read.table_scan import TableScan
+from tidelake.table.read.table_scan import TableScan, scan_all_rows
 from tidelake.table.schema.alter import alter_table
 from tidelake.table.write.write import (
     CommitIdentity,
@@ -115,11 +115,8 @@ def _rewrite(handle: TableHandle, partition: bytes) -> PartitionRewrite:
     static = None
     if handle.schema.partition_keys:
         static = exact_partition(handle.schema, handle.paths.partition_values(partition))
-    context = handle.read_context(all_rows=True)
-    plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=static)
     assert snapshot is not None, "a partition that is there is in a snapshot"
-    scan = TableScan(context, plan, handle.schema.field_names, static)
-    return PartitionRewrite(handle, scan, static, snapshot)
+    return PartitionRewrite(handle, scan_all_rows(handle, snapshot, static), static, snapshot)
 
 
 def _partitions_to_rewrite(

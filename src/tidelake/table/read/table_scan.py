@@ -21,7 +21,7 @@ from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import Predicate, bind, parse_filter
 
-__all__ = ["SplitRows", "TableRows", "TableScan", "scan_table", "stream"]
+__all__ = ["SplitRows", "TableRows", "TableScan", "scan_all_rows", "scan_table", "stream"]
 
 
 class SplitRows(Protocol):
@@ -202,3 +202,29 @@ def scan_table(handle: TableHandle, request: ScanRequest) -> TableScan:
         return TableScan(context, planned, names, predicate, limit, snapshot)
 
     return request.planned(handle, plan)
+
+
+def scan_all_rows(
+    handle: TableHandle,
+    snapshot: Snapshot | None,
+    predicate: Predicate | None = None,
+    *,
+    columns: tuple[str, ...] | None = None,
+) -> TableScan:
+    """Plan a read for a job that rewrites rows: level 0 too, so that none is lost.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    snapshot : Snapshot or None
+        What is rewritten.
+    predicate : Predicate, optional
+        Bound; all rows satisfy it.
+    columns : tuple of str, optional
+        All by default.
+    """
+    context = handle.read_context(all_rows=True)
+    plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=predicate)
+    names = handle.schema.field_names if columns is None else columns
+    return TableScan(context, plan, names, predicate, snapshot=snapshot)

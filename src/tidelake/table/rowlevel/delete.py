@@ -25,11 +25,10 @@ from tidelake.errors import InvalidInputError, UnsupportedError, near_names, sho
 from tidelake.merge import MergeSpec, deletes_remove
 from tidelake.merge.spec import AGGREGATION, FIRST_ROW, PARTIAL_UPDATE
 from tidelake.options import declared
-from tidelake.scan import plan_scan
 from tidelake.table.conversion.inputs import record_batches
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.partition_spec import partitions_predicate
-from tidelake.table.read.table_scan import TableScan
+from tidelake.table.read.table_scan import scan_all_rows
 from tidelake.table.rowlevel.append_rewrite import change_rows
 from tidelake.table.write.write import (
     Batches,
@@ -221,16 +220,7 @@ def _is_true(predicate: Predicate) -> bool:
 
 def _rows(handle: TableHandle, predicate: Predicate | None) -> Iterator[pa.RecordBatch]:
     """All columns of the newest snapshot's rows that match; those that wait on level 0 too."""
-    snapshot = handle.snapshots.latest()
-    context = handle.read_context(all_rows=True)
-    columns = handle.schema.field_names
-    plan = plan_scan(
-        context,
-        snapshot,
-        manifests=handle.manifests,
-        predicate=predicate,
-    )
-    yield from TableScan(context, plan, columns, predicate).batches()
+    yield from scan_all_rows(handle, handle.snapshots.latest(), predicate).batches()
 
 
 def _as_deletes(handle: TableHandle, rows: Iterator[pa.RecordBatch]) -> Batches:

@@ -39,11 +39,11 @@ from tidelake.merge.spec import AGGREGATION, DEDUPLICATE, PARTIAL_UPDATE
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.options import declared
-from tidelake.scan import live_buckets, plan_scan
+from tidelake.scan import live_buckets
 from tidelake.table.conversion.inputs import record_batches
 from tidelake.table.handle.arguments import column_names
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.read.table_scan import TableScan
+from tidelake.table.read.table_scan import scan_all_rows
 from tidelake.table.rowlevel.append_rewrite import change_rows, done_again
 from tidelake.table.rowlevel.assignments import Assignments
 from tidelake.table.rowlevel.key_lookup import FoundByKey, RowsByKey
@@ -215,9 +215,7 @@ def _update_keyed(
         return WriteResult()
     check_none_wait(handle, snapshot)
     # rows that wait in level 0 are committed: an update of older ones would hide them
-    context = handle.read_context(all_rows=True)
-    plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=predicate)
-    scan = TableScan(context, plan, handle.schema.field_names, predicate)
+    scan = scan_all_rows(handle, snapshot, predicate)
     shown = ShownRows(handle, assignments.columns)
     writer = new_writer(
         handle, user=identity.user, base_snapshot_id=snapshot.id, fills_defaults=False

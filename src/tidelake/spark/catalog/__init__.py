@@ -1,6 +1,6 @@
 """The warehouse as a catalog of Spark's own session: plain ``spark.sql``, without a jar.
 
-Python objects implement the Java interfaces of Spark's connectors. Rows never pass here; they go by
+Python objects implement the Java interfaces of Spark's connectors. Rows never pass here: they take
 :mod:`tidelake.spark.read` and :mod:`~tidelake.spark.write`.
 """
 

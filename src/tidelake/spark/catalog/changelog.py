@@ -3,7 +3,7 @@
 Each commit's changes are the difference between its snapshot and the one before
 (:func:`tidelake.table.changelog.changelog_plan.planned_changes`, mode ``diff``): every row that it
 changed, once or as a pair before and after, whatever kind of table it is. With ``deduplicationMode
-= 'netChanges'`` it is one difference, between the ends, told as of the last commit.
+= 'netChanges'`` it is one difference, between the ends, given at the last commit.
 """
 
 from __future__ import annotations

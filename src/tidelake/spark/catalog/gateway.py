@@ -58,16 +58,16 @@ class Gateway:
     def array(self, name: str, values: Sequence[object]) -> JavaObject:
         """An array of a class."""
         made = self._gateway.new_array(self.java(name), len(values))
-        for place, value in enumerate(values):
-            made[place] = value
+        for index, value in enumerate(values):
+            made[index] = value
         return made
 
     def proxies(self, name: str, values: Sequence[Proxy]) -> JavaObject:
         """An array of objects of Python's that implement an interface."""
         made = self._gateway.new_array(self.java(name), len(values))
-        for place, value in enumerate(values):
+        for index, value in enumerate(values):
             # an assignment would take values of Java's alone
-            self.java("java.lang.reflect.Array").set(made, place, value)
+            self.java("java.lang.reflect.Array").set(made, index, value)
         return made
 
     def strings(self, values: Sequence[str]) -> JavaObject:
@@ -159,7 +159,7 @@ class Proxy:
             cls.Java = SimpleNamespace(implements=tuple(implements))
 
     def toString(self) -> str:
-        """How it is shown, and what tells it from others."""
+        """How it is shown, and what distinguishes it."""
         return f"{type(self).__name__}@{id(self):x}"
 
     def hashCode(self) -> int:

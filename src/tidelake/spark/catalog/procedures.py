@@ -120,9 +120,9 @@ class LakeProcedure(Proxy, implements=(f"{_KIND}.SimpleProcedure",)):
     def call(self, row: JavaObject) -> JavaObject:
         """Carry it out; the answer is one scan of its rows."""
         given = {
-            parameter.name: self._value(row, place, parameter.type)
-            for place, parameter in enumerate(self._procedure.parameters)
-            if not row.isNullAt(place)
+            parameter.name: self._value(row, index, parameter.type)
+            for index, parameter in enumerate(self._procedure.parameters)
+            if not row.isNullAt(index)
         }
         spark = self.gateway.spark
         session = SqlSession(
@@ -136,14 +136,14 @@ class LakeProcedure(Proxy, implements=(f"{_KIND}.SimpleProcedure",)):
         scans.add(_Answer(self.gateway, spark.createDataFrame(answer)))
         return scans.iterator()
 
-    def _value(self, row: JavaObject, place: int, kind: ParameterType) -> object:
+    def _value(self, row: JavaObject, index: int, kind: ParameterType) -> object:
         if kind is ParameterType.LONG:
-            return int(row.getLong(place))
+            return int(row.getLong(index))
         if kind is ParameterType.INTEGER:
-            return int(row.getInt(place))
+            return int(row.getInt(index))
         if kind is ParameterType.BOOLEAN:
-            return bool(row.getBoolean(place))
-        text = str(row.getUTF8String(place).toString())
+            return bool(row.getBoolean(index))
+        text = str(row.getUTF8String(index).toString())
         return int(text) if kind is ParameterType.TIME and text.isdecimal() else text
 
 

@@ -303,8 +303,8 @@ class LakeCatalog(
             return self.gateway._gateway.new_array(self.gateway.java("java.lang.String"), 0, 0)
         names = self._catalog.list_databases()
         made = self.gateway._gateway.new_array(self.gateway.java("java.lang.String"), len(names), 1)
-        for place, name in enumerate(names):
-            made[place][0] = name
+        for index, name in enumerate(names):
+            made[index][0] = name
         return made
 
     def namespaceExists(self, namespace: JavaObject) -> bool:

@@ -62,7 +62,7 @@ class WriteOptions:
     partition : dict, optional
         What to overwrite.
     merges : bool
-        Whether rows may bring columns along, which go by their names.
+        Whether rows may add columns, matched by name.
     """
 
     table: Table
@@ -117,7 +117,7 @@ def writes_by_name(gateway: Gateway) -> bool:
     Spark leaves out its own check of columns where a table says that it takes any, and does not
     say how they were meant. Rows of ``saveAsTable`` and ``writeTo`` are meant by name; those of
     ``insertInto`` and of INSERT by place, and stay with Spark's check. A call back runs on the
-    thread of Spark's that asks, so its stack tells which it is.
+    thread of Spark's that asks, so its stack says which it is.
     """
     here = gateway.java("java.lang.Throwable")()
     stack = gateway.java("org.apache.commons.lang3.exception.ExceptionUtils").getStackTrace(here)

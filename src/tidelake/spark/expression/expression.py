@@ -69,7 +69,7 @@ def big_endian_bytes(spark: SparkSession) -> Callable[[Column], Column]:
 
     ANSI mode refuses ``CAST(bigint AS BINARY)``. A classic session builds the same cast with the
     rules of old, for this one expression, through the JVM (0.06 us a row); through Spark Connect,
-    which has no JVM at hand, the bytes go by way of hexadecimal text (0.3 us a row).
+    which has no JVM at hand, the bytes travel as hexadecimal text (0.3 us a row).
     """
     if is_remote():
         return hex_bytes

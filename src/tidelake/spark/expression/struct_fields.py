@@ -71,7 +71,7 @@ def with_fields(
 def _resolved(
     field: DataField, path: Sequence[str], table: str
 ) -> tuple[tuple[str, ...], DataType]:
-    """A field's own names and its type; names are told without regard to case."""
+    """A field's own names and its type; names are matched without regard to case."""
     names: list[str] = []
     found = field.type
     for part in path:

@@ -261,7 +261,7 @@ _SPARK_ARROW = {
     TypeRoot.TIME: pa.time64("ns"),
     TypeRoot.TIMESTAMP: pa.timestamp("us"),
     TypeRoot.TIMESTAMP_LTZ: pa.timestamp("us", tz="UTC"),
-    # the mark is how Spark tells a variant from a struct of two binaries
+    # the mark is how Spark distinguishes a variant from a struct of two binaries
     TypeRoot.VARIANT: pa.struct(
         [
             pa.field("value", pa.binary(), nullable=False),

@@ -15,14 +15,14 @@ from pathlib import Path
 import pyspark
 from pyspark.logger import PySparkLogger
 
-__all__ = ["leave_errors_to_exceptions", "own_log4j_file"]
+__all__ = ["leave_errors_to_exceptions", "log4j_file"]
 
 _OWN_FILE = Path(__file__).with_name("log4j2.properties")
 _USERS_FILES = "log4j2*.*"
 _LOGGED_ERRORS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
-def own_log4j_file(environ: Mapping[str, str]) -> str | None:
+def log4j_file(environ: Mapping[str, str]) -> str | None:
     """The URI of our log4j2 file; none where Spark finds one of the user's.
 
     Parameters
@@ -32,12 +32,12 @@ def own_log4j_file(environ: Mapping[str, str]) -> str | None:
 
     Examples
     --------
-    >>> own_log4j_file({})[-17:]
+    >>> log4j_file({})[-17:]
     'log4j2.properties'
     """
     home = environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
-    place = Path(environ.get("SPARK_CONF_DIR") or Path(home, "conf"))
-    if any(place.glob(_USERS_FILES)):
+    folder = Path(environ.get("SPARK_CONF_DIR") or Path(home, "conf"))
+    if any(folder.glob(_USERS_FILES)):
         return None
     return _OWN_FILE.as_uri()
 
@@ -45,7 +45,7 @@ def own_log4j_file(environ: Mapping[str, str]) -> str | None:
 def leave_errors_to_exceptions() -> None:
     """Do not log what is raised anyway, unless somebody set a level."""
     for name in _LOGGED_ERRORS:
-        # by Spark's own class: whoever asks first for a logger decides of which class it is
+        # by Spark's own class: whoever asks first for a logger decides its class
         logger = PySparkLogger.getLogger(name)
         if logger.level == logging.WARNING:  # as PySpark makes it
             logger.setLevel(logging.CRITICAL)

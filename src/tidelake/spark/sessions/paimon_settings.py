@@ -61,14 +61,14 @@ def paimon_options(conf: Mapping[str, str], *, table: str) -> dict[str, str]:
         split = _split(setting)
         if split is None or not _fits(split[0], table):
             continue
-        place, key = split
-        if place and place[0] != ANY:
+        scope, key = split
+        if scope and scope[0] != ANY:
             message = (
-                f"Setting '{shortened(setting)}' names the catalog '{place[0]}': write"
+                f"Setting '{shortened(setting)}' names the catalog '{scope[0]}': write"
                 f" '{PAIMON_PREFIX}*.{table}.{key}'."
             )
             raise InvalidInputError(message, kind="session_setting", option=setting)
-        named = sum(part != ANY for part in place) + bool(place)
+        named = sum(part != ANY for part in scope) + bool(scope)
         if key not in found or named >= found[key][0]:
             found[key] = (named, value)
     return {key: value for key, (_, value) in found.items()}
@@ -80,7 +80,7 @@ def check_paimon_setting(setting: str) -> None:
     Raises
     ------
     InvalidInputError
-        It names none; near names are told.
+        It names none; the error names near ones.
     """
     if not setting.startswith(PAIMON_PREFIX) or _split(setting) is not None:
         return
@@ -104,6 +104,6 @@ def _split(setting: str) -> tuple[tuple[str, ...], str] | None:
     return None
 
 
-def _fits(place: tuple[str, ...], table: str) -> bool:
+def _fits(scope: tuple[str, ...], table: str) -> bool:
     database, _, name = table.partition(".")
-    return not place or (place[1] in {ANY, database} and place[2] in {ANY, name})
+    return not scope or (scope[1] in {ANY, database} and scope[2] in {ANY, name})

@@ -22,7 +22,7 @@ from pyspark.sql.utils import is_remote
 
 from tidelake.errors import InvalidInputError, NotFoundError
 from tidelake.spark.sessions.jvm import java_home
-from tidelake.spark.sessions.log_output import leave_errors_to_exceptions, own_log4j_file
+from tidelake.spark.sessions.log_output import leave_errors_to_exceptions, log4j_file
 
 __all__ = [
     "RUNTIME_CONF",
@@ -115,8 +115,8 @@ def session(
     settings = {**RUNTIME_CONF, **_OWN_CONF}
     if SparkContext._gateway is not None:  # a JVM runs, with the log that it was started with
         settings["spark.log.level"] = "ERROR"
-    elif (log4j_file := own_log4j_file(os.environ)) is not None:
-        settings[_DRIVER_FLAGS] += f" -Dlog4j2.configurationFile={log4j_file}"
+    elif (log_file := log4j_file(os.environ)) is not None:
+        settings[_DRIVER_FLAGS] += f" -Dlog4j2.configurationFile={log_file}"
     if master is None or master.startswith("local"):
         settings |= _LOCAL_CONF
     builder = SparkSession.builder.appName(app)
@@ -181,25 +181,25 @@ def settings(spark: SparkSession) -> Mapping[str, str]:
 def parallelism(spark: SparkSession) -> int:
     """How many tasks run at once, as far as this side knows."""
     if is_remote():
-        return _told_parallelism({key: spark.conf.get(key, None) for key in _OF_SIZE})
+        return _configured_parallelism({key: spark.conf.get(key, None) for key in _OF_SIZE})
     return max(1, int(spark.sparkContext.defaultParallelism))
 
 
-def _told_parallelism(conf: Mapping[str, str | None]) -> int:
+def _configured_parallelism(conf: Mapping[str, str | None]) -> int:
     """How many tasks run at once by the settings of a server.
 
     Examples
     --------
-    >>> _told_parallelism({"spark.master": "local[2]"})
+    >>> _configured_parallelism({"spark.master": "local[2]"})
     2
-    >>> _told_parallelism({"spark.executor.instances": "3", "spark.executor.cores": "4"})
+    >>> _configured_parallelism({"spark.executor.instances": "3", "spark.executor.cores": "4"})
     12
-    >>> _told_parallelism({"spark.master": "yarn"})
+    >>> _configured_parallelism({"spark.master": "yarn"})
     8
     """
-    told = _LOCAL.fullmatch(conf.get(_OF_SIZE[0]) or "")
-    if told is not None:
-        return max(1, int(told[1]))
+    local = _LOCAL.fullmatch(conf.get(_OF_SIZE[0]) or "")
+    if local is not None:
+        return max(1, int(local[1]))
     counts = [conf.get(key) or "" for key in _OF_SIZE[1:]]
     if not all(count.isdecimal() for count in counts):
         return PARALLELISM_UNKNOWN

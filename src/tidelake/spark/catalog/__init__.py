@@ -1,7 +1,7 @@
 """The warehouse as a catalog of Spark's own session: plain ``spark.sql``, without a jar.
 
-Python objects implement the Java interfaces of Spark's connectors. Rows never pass here: they take
-:mod:`tidelake.spark.read` and :mod:`~tidelake.spark.write`.
+Python objects implement the Java interfaces of Spark's connectors. Rows never pass here:
+:mod:`tidelake.spark.read` and :mod:`~tidelake.spark.write` carry them.
 """
 
 from tidelake.spark.catalog.registration import register

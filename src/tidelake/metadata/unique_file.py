@@ -1,4 +1,4 @@
-"""Files that are written once, under names that nobody else can have."""
+"""Files that are written once, under unique names."""
 
 from __future__ import annotations
 

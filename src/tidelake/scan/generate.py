@@ -1,4 +1,4 @@
-"""From the files of one bucket to splits: which are raw, which are merged, and how they are packed.
+"""From the files of one bucket to splits: raw ones, merge ones, and how they are packed.
 
 1. Append table: each file stands alone; all splits are raw (:func:`raw_splits`).
 2. Primary-key table, all files on one level above 0 and without deletes: they do not overlap; each

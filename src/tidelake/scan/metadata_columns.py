@@ -1,4 +1,4 @@
-"""Metadata columns: where each row of a table lies.
+"""Metadata columns: file, position, partition and bucket of each row.
 
 ======================  =========================  =========================================
 column                  type                       value

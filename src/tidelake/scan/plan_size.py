@@ -1,4 +1,4 @@
-"""Whether the entries of manifests have room in the memory, before one manifest is opened."""
+"""The check that the entries of a plan fit in memory, before a manifest is opened."""
 
 from __future__ import annotations
 

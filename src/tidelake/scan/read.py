@@ -1,4 +1,4 @@
-"""Reads a split as Arrow batches.
+"""From a split to its rows as Arrow batches.
 
 1. A raw split: file after file through the format, the whole predicate pushed into it.
 2. A merge split: section after section. Each run is a lazily opened chain of files; into the files

@@ -1,4 +1,4 @@
-"""Splits as bytes, for their way from the driver to an executor.
+"""Splits as bytes, from the driver to an executor.
 
 The body is a tuple, in the frame of :mod:`tidelake.metadata.wire`. A data file is the tuple of its
 fields: their names would triple the bytes, and a scan sends many files. Statistics and embedded

@@ -1,4 +1,4 @@
-"""Sequence numbers and kinds of a merge that the manifest gives, so that no file is read for them.
+"""Sequence numbers and row kinds that the manifest gives, so that no file is read for them.
 
 1. The **sequence number** only orders rows of one key. Where every run of a section is newer than
    all runs before it, by the bounds that the manifest has of its files, any number inside a file's

@@ -1,4 +1,4 @@
-"""Consumers: how far readers of changes have come, one file each, ``consumer/consumer-<id>``.
+"""Consumers: the progress of readers of changes, one file each, ``consumer/consumer-<id>``.
 
 A file holds ``{"nextSnapshot": N}``: the reader has not seen what snapshot N changed, so that
 snapshot, and those after it, are kept. Source: Paimon's ``ConsumerManager`` (1.3.1).

@@ -1,4 +1,4 @@
-"""Statistics of a table's rows, as ANALYZE leaves them: ``statistics/stat-<uuid>-<i>``.
+"""Statistics of a table's rows, written by ANALYZE: ``statistics/stat-<uuid>-<i>``.
 
 A snapshot names the file; later snapshots of the same schema inherit it. The file is JSON, with
 ``colStats`` by the name of the column; the smallest and largest values are texts, made as Java's

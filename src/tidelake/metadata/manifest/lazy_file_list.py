@@ -1,4 +1,4 @@
-"""Files of an entry table that become objects when somebody looks at them.
+"""Files of an entry table that become objects on demand.
 
 A plan of 20,000 files is made of columns; as objects they take 5 us each, five times as long as all
 the rest of the plan. What is asked of many files at once (how many, how long) the columns answer.

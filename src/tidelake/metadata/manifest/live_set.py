@@ -1,4 +1,4 @@
-"""From a snapshot to entries: its manifests, the files that are live in it, what it changed.
+"""From a snapshot to entries: its manifests, its live files, its changes.
 
 The manifests of a snapshot are those of its base list, then those of its delta list; in that order
 their entries fold into the live files (:meth:`EntryTable.fold`). Sizes and counts that snapshot and

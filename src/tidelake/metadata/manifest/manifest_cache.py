@@ -1,4 +1,4 @@
-"""Decoded manifests, kept: what was decoded once is right for ever, for no file is changed.
+"""A cache of decoded manifests. It needs no invalidation, because no file ever changes.
 
 Keys are paths. Beside manifests and manifest lists a catalog keeps here whatever else was decoded
 of metadata files, and of each table the live files of the snapshot that was planned last.

@@ -1,4 +1,4 @@
-"""What manifests and manifest lists have in common when they are read: versions, wrong fields."""
+"""Checks common to manifests and manifest lists: versions and wrong fields."""
 
 from __future__ import annotations
 

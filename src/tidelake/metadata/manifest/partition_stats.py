@@ -1,4 +1,4 @@
-"""Statistics of a manifest over the partitions of its entries: what lets a scan skip it whole."""
+"""Partition statistics of a manifest, by which a scan skips whole manifests."""
 
 from __future__ import annotations
 

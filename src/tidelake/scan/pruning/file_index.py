@@ -1,4 +1,4 @@
-"""Which files of a plan their indexes rule out.
+"""Pruning by file indexes: which files of a plan hold no matching row.
 
 1. Only files that statistics leave are asked, and only where the predicate has conjuncts on rows.
 2. Indexes in the manifest are at hand; those in files of their own are read by several threads. All

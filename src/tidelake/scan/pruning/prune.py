@@ -1,4 +1,4 @@
-"""What a predicate says about partitions, buckets and files: the pure rules of pruning.
+"""The rules of pruning, pure: what a predicate says about partitions, buckets and files.
 
 A plan may drop a file only if no row of the answer can come from it *or be changed by it*:
 

@@ -1,4 +1,4 @@
-"""Whether files may hold matching rows, decided for all of them at once where columns suffice.
+"""Pruning by statistics for all files at once, where columns suffice.
 
 The rules are those of :func:`tidelake.types.predicate.may_match` over the ranges that
 :class:`tidelake.scan.pruning.prune.StatsReader` reads file by file. Here each leaf of the predicate

@@ -1,4 +1,4 @@
-"""Which entries of a table of them may matter: by partition, by bucket, by statistics.
+"""Pruning of entries held as columns: by partition, by bucket, by statistics.
 
 Columns of entries are tested at once where they suffice
 (:mod:`tidelake.scan.pruning.prune_columns`), other files one by one

@@ -1,4 +1,4 @@
-"""The files that a plan leaves out, and why: names in columns, made objects when looked at."""
+"""The files that a plan leaves out, with the reason: names in columns, objects on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All rows of a DataFrame as an Arrow table, whatever its types."""
+"""All rows of a DataFrame as an Arrow table, for every type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native half of a read: data files through Spark's own Parquet scan.
+"""Native scans: data files through Spark's own Parquet reader.
 
 1. A file is *native* if Spark reads from it the very rows that the kernel would: Parquet, a path
    without characters that Spark takes for a pattern, a name that it does not skip, and columns

@@ -1,4 +1,4 @@
-"""What is common to all ways of reading changes: their parts, and the rows of a part.
+"""The parts of planned changes, and the rows of a part: common to all modes.
 
 A range of changes is planned as **parts**, each of which one task can read alone: the files that a
 snapshot adds to one bucket, or files of one bucket before and after. Who reads all parts in their

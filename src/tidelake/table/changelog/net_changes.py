@@ -1,4 +1,4 @@
-"""What changed between two snapshots, as rows with kinds.
+"""The net change between two snapshots, as rows with kinds.
 
 The **net** change of (start, end]: applied to the state at `start` it gives the state at `end`,
 whatever was written, overwritten or compacted in between, and also where snapshots between the two

@@ -1,4 +1,4 @@
-"""The difference of two states of a table, as rows with kinds.
+"""The difference of two sets of rows, by key or as multisets, as rows with kinds.
 
 :func:`diff_sorted` joins two streams that are sorted by a unique key:
 

@@ -1,4 +1,4 @@
-"""Arguments as users give them, checked: counts, whole numbers, column names."""
+"""Checks of arguments: counts, whole numbers, column names, locations."""
 
 from __future__ import annotations
 

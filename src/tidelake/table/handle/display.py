@@ -1,4 +1,4 @@
-"""How a table, its history and what is at work on it show themselves, in terminal and notebook.
+"""How a table and its history are shown in a terminal and a notebook.
 
 A table that cannot be read still shows. In HTML nothing that a user wrote is markup, and of long
 things the beginning is shown.

@@ -1,4 +1,4 @@
-"""``$files``, ``$partitions``, ``$buckets``, ``$manifests``: what one snapshot is made of.
+"""``$files``, ``$partitions``, ``$buckets``, ``$manifests``: the files of one snapshot.
 
 Names and columns are those of Paimon (1.3.1). The entries of the manifests are columns already
 (:mod:`tidelake.metadata.manifest.entry_table`) and stay columns: files of one schema and one list

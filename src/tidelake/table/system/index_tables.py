@@ -1,4 +1,4 @@
-"""``$table_indexes`` and ``$statistics``: what lies beside the data files of one snapshot.
+"""``$table_indexes`` and ``$statistics``: index files and statistics of one snapshot.
 
 Names and columns are those of Paimon (1.3.1).
 """

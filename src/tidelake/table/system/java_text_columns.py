@@ -1,4 +1,4 @@
-"""Rows of metadata as texts: what :mod:`tidelake.types.java_text` prints, for many rows at once.
+"""Rows of metadata as texts, as :mod:`tidelake.types.java_text` prints them, many at once.
 
 1. Each field of all rows is read as one column (:mod:`tidelake.codec.binary_row_column`) and
    printed by a few Arrow and NumPy calls per type.

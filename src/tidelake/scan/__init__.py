@@ -6,7 +6,7 @@ A plan says which files are read and why the others are not. Which snapshot is r
 
 from tidelake.scan.context import ReadContext
 from tidelake.scan.deletions import live_deletions
-from tidelake.scan.expired import SNAPSHOT_EXPIRED
+from tidelake.scan.expired import SNAPSHOT_EXPIRED, names_expiry
 from tidelake.scan.generate import BucketFiles, file_sections
 from tidelake.scan.live_files import (
     bucket_starts,
@@ -48,6 +48,7 @@ __all__ = [
     "live_deletions",
     "live_files",
     "metadata_fields",
+    "names_expiry",
     "plan_scan",
     "read_buckets",
     "read_changes",

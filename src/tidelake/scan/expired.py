@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from tidelake.errors import NotFoundError
 from tidelake.metadata.log.tag import TagLog
-from tidelake.scan.context import ReadContext
+from tidelake.metadata.table_state import TableState
 
 __all__ = ["SNAPSHOT_EXPIRED", "names_expiry"]
 
@@ -16,7 +16,7 @@ SNAPSHOT_EXPIRED = "snapshot_expired"
 
 
 @contextmanager
-def names_expiry(context: ReadContext, snapshot_id: int) -> Iterator[None]:
+def names_expiry(table: TableState, snapshot_id: int) -> Iterator[None]:
     """Turn the error of a missing file into one that names the snapshot, if that has expired.
 
     Raises
@@ -27,20 +27,19 @@ def names_expiry(context: ReadContext, snapshot_id: int) -> Iterator[None]:
     try:
         yield
     except NotFoundError as error:
-        if error.kind != "file_not_found" or _still_has_files(context, snapshot_id):
+        if error.kind != "file_not_found" or _still_has_files(table, snapshot_id):
             raise
         message = (
-            f"Snapshot {snapshot_id} of table {context.paths.location} expired while it was read:"
+            f"Snapshot {snapshot_id} of table {table.paths.location} expired while it was read:"
             f" {error.context.get('path', 'a file')} is gone. Read again, from a newer snapshot or"
             " a tag; 'snapshot.time-retained' says how long a snapshot stays after the next one."
         )
         raise NotFoundError(message, kind=SNAPSHOT_EXPIRED, snapshot=snapshot_id) from error
 
 
-def _still_has_files(context: ReadContext, snapshot_id: int) -> bool:
+def _still_has_files(table: TableState, snapshot_id: int) -> bool:
     """Whether the snapshot, its changelog or a tag of it is there: then the file was lost."""
-    fileio, paths = context.fileio, context.paths
-    if fileio.exists(paths.snapshot(snapshot_id)) or fileio.exists(paths.changelog(snapshot_id)):
+    if table.snapshots.is_kept(snapshot_id):
         return True
-    tags = TagLog(fileio, paths)
+    tags = TagLog(table.fileio, table.paths)
     return any(tags.load(name).snapshot.id == snapshot_id for name in tags.names())

@@ -6,10 +6,17 @@ import operator
 import posixpath
 from collections.abc import Mapping, Sequence
 
-from tidelake.errors import InvalidInputError, shortened
+from tidelake.errors import InvalidInputError, NotFoundError, near_names, shortened
 from tidelake.options import Options, declared
 
-__all__ = ["check_dict", "check_location", "column_names", "row_limit", "whole_number"]
+__all__ = [
+    "check_dict",
+    "check_location",
+    "column_names",
+    "known_columns",
+    "row_limit",
+    "whole_number",
+]
 
 ROW_LIMIT_MAX = 2**62
 """More rows than any table has; Arrow takes no larger numbers."""
@@ -100,4 +107,27 @@ def column_names(
     if twice:
         message = f"columns= names '{shortened(twice[0])}' more than once; name each column once."
         raise InvalidInputError(message, kind="column_twice", table=table, column=twice[0])
+    return names
+
+
+def known_columns(
+    columns: Sequence[str] | None, known: Sequence[str], *, table: str
+) -> tuple[str, ...]:
+    """Give the columns asked for, by default all known ones.
+
+    Raises
+    ------
+    InvalidInputError
+        A column is named twice.
+    NotFoundError
+        There is no such column; near names are offered.
+    """
+    names = column_names(columns, known, table=table)
+    for name in names:
+        if name not in known:
+            message = (
+                f"'{table}' has no column '{name}'.{near_names(name, known)} Its columns are"
+                f" {', '.join(known)}."
+            )
+            raise NotFoundError(message, kind="column_not_found", column=name)
     return names

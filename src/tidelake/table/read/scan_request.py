@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from tidelake.errors import NotFoundError
 from tidelake.metadata.log.snapshot import Snapshot
-from tidelake.scan import SNAPSHOT_EXPIRED, ReadContext
+from tidelake.scan import SNAPSHOT_EXPIRED
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.time_travel import Time, option_moment
 
@@ -24,6 +24,7 @@ PLAN_TRIES = 3
 """Plans of a newest snapshot that expires meanwhile, before the error is the caller's."""
 
 S = TypeVar("S")
+Plan = Callable[[Snapshot | None, Snapshot | None], S]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class ScanRequest:
     timestamp: Time | None = None
     tag: str | None = None
 
-    def planned(self, handle: TableHandle, plan: Callable[[ReadContext, Snapshot | None], S]) -> S:
+    def planned(self, handle: TableHandle, plan: Plan[S]) -> S:
         """Plan for the snapshot that is asked for.
 
         Parameters
@@ -45,7 +46,8 @@ class ScanRequest:
         handle : TableHandle
             The table.
         plan : callable
-            Plans a table's rows, or those of a view of it, for one snapshot.
+            Plans for one snapshot. Its second argument is the snapshot whose schema has the
+            columns, if a moment was asked for; else None, for the table's columns of today.
 
         Raises
         ------
@@ -66,7 +68,7 @@ class ScanRequest:
             )
             tries_left -= 1
             try:
-                return plan(handle.read_context(snapshot if travels else None), snapshot)
+                return plan(snapshot, snapshot if travels else None)
             except NotFoundError as error:
                 if error.kind != SNAPSHOT_EXPIRED or not tries_left:
                     raise

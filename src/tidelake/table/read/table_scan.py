@@ -190,7 +190,8 @@ def scan_table(handle: TableHandle, request: ScanRequest) -> TableScan:
     """Plan a read of a table; see :meth:`tidelake.Table.scan`."""
     limit = row_limit(request.limit, table=handle.identifier)
 
-    def plan(context: ReadContext, snapshot: Snapshot | None) -> TableScan:
+    def plan(snapshot: Snapshot | None, schema_of: Snapshot | None) -> TableScan:
+        context = handle.read_context(schema_of)
         fields = context.schema.fields
         names = column_names(request.columns, context.schema.field_names, table=handle.identifier)
         context.fields(names)  # refuses unknown columns

@@ -22,14 +22,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidelake.errors import NotFoundError, near_names
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import levels_count
 from tidelake.scan import ReadContext, ScanPlan, Split, plan_scan, read_split
 from tidelake.table.changelog.changelog_files import ChangesMode
 from tidelake.table.changelog.changelog_plan import changes_between
 from tidelake.table.conversion.inputs import row_kind_names
-from tidelake.table.handle.arguments import column_names, row_limit
+from tidelake.table.handle.arguments import known_columns, row_limit
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.time_travel import Moment, Time
 from tidelake.table.read.scan_request import ScanRequest
@@ -95,14 +94,7 @@ class ViewRows:
         identifier = f"{handle.identifier}${view}"
         fields = view_fields(context, view)
         known = [f.name for f in fields]
-        names = column_names(columns, known, table=identifier)  # type: ignore[arg-type]
-        for name in names:
-            if name not in known:
-                message = (
-                    f"'{identifier}' has no column '{name}'.{near_names(name, known)} Its columns"
-                    f" are {', '.join(known)}."
-                )
-                raise NotFoundError(message, kind="column_not_found", column=name)
+        names = known_columns(columns, known, table=identifier)  # type: ignore[arg-type]
         parsed = parse_filter(wanted)
         parts = () if parsed is None else conjuncts(bind(parsed, fields))
         own = [view == BINLOG or ROW_KIND.name in columns_of(part) for part in parts]
@@ -274,7 +266,8 @@ class RowView(MetadataTable):
         handle = self.handle
         limit = row_limit(limit, table=self.identifier)
 
-        def plan(context: ReadContext, snapshot: Snapshot | None) -> ViewScan:
+        def plan(snapshot: Snapshot | None, schema_of: Snapshot | None) -> ViewScan:
+            context = handle.read_context(schema_of)
             rows = ViewRows.of(handle, context, self.name, columns, filter)
             last = self.name == READ_OPTIMIZED and bool(context.schema.primary_keys)
             planned = plan_scan(

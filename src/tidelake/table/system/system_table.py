@@ -28,11 +28,13 @@ from tidelake.errors import (
     shortened,
 )
 from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.scan import names_expiry
 from tidelake.table.conversion.conversion_methods import ConversionMethods
-from tidelake.table.handle.arguments import column_names, row_limit
+from tidelake.table.handle.arguments import known_columns, row_limit
 from tidelake.table.handle.display import History
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.time_travel import Time
+from tidelake.table.read.scan_request import ScanRequest
 from tidelake.table.system.file_index_table import FILE_INDEXES, file_indexes_table
 from tidelake.table.system.file_tables import (
     BUCKETS,
@@ -173,14 +175,7 @@ class SystemTable(ConversionMethods, abc.ABC):
         """
         schema = self.schema
         limit = row_limit(limit, table=self.identifier)
-        names = column_names(columns, schema.names, table=self.identifier)
-        for name in names:
-            if name not in schema.names:
-                message = (
-                    f"'{self.identifier}' has no column '{name}'.{near_names(name, schema.names)}"
-                    f" Its columns are {', '.join(schema.names)}."
-                )
-                raise NotFoundError(message, kind="column_not_found", column=name)
+        names = known_columns(columns, schema.names, table=self.identifier)
         flat = [f for f in schema if not pa.types.is_nested(f.type)]
         fields = fields_from_arrow(pa.schema(flat))
         parsed = parse_filter(filter)
@@ -306,17 +301,19 @@ class MetadataTable(SystemTable):
         return SYSTEM_TABLES[self.name][0]
 
     def _read(self, snapshot_id: int | None, timestamp: Time | None, tag: str | None) -> pa.Table:
-        snapshot: Snapshot | None = None
-        if self.name in OF_ONE_SNAPSHOT:
-            snapshot = self.handle.time_travel.resolve(
-                snapshot_id=snapshot_id,
-                timestamp=timestamp,
-                tag=tag,
-                default=self.handle.options,
-            )
-        else:
+        handle, (_, rows_of) = self.handle, SYSTEM_TABLES[self.name]
+        if self.name not in OF_ONE_SNAPSHOT:
             self._check_no_moment(snapshot_id, timestamp, tag)
-        return SYSTEM_TABLES[self.name][1](self.handle, snapshot)
+            return rows_of(handle, None)
+
+        def read(snapshot: Snapshot | None, _: Snapshot | None) -> pa.Table:
+            if snapshot is None:
+                return rows_of(handle, None)
+            with names_expiry(handle, snapshot.id):
+                return rows_of(handle, snapshot)
+
+        request = ScanRequest(snapshot_id=snapshot_id, timestamp=timestamp, tag=tag)
+        return request.planned(handle, read)
 
 
 def _cell(value: object) -> str:

@@ -50,7 +50,7 @@ import tidelake.table.bucketing.cross_partition_assigner as key_places
 import tidelake.table.bucketing.dynamic_buckets as dynamic_buckets
 import tidelake.table.handle.handle as handle
 import tidelake.table.table as table
-import tidelake.table.write.write as write
+import tidelake.table.write.transaction as transaction
 from proving import concurrent, directed, episode, faults, interleave
 from proving.world import Shape, draw_shape
 from tidelake.commit.expiry.tags_and_consumers import Holders
@@ -384,7 +384,7 @@ _PLANTED = (
     (
         "files deleted though the outcome is unknown",
         "check_unknown_outcome",
-        (write, "OutcomeUnknownError", lambda _: _NeverRaised),
+        (transaction, "OutcomeUnknownError", lambda _: _NeverRaised),
     ),
     (
         "sequence numbers restart",

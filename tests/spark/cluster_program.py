@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 import tidelake.spark
 from tidelake.spark.write import compaction as spark_compaction
-from tidelake.spark.write.write_frame import write_frame as spark_write
+from tidelake.spark.write import write_frame as spark_write
 from tidelake.spark.write.write_task import write_task
 
 WORK = Path(sys.argv[1])

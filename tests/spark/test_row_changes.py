@@ -11,7 +11,7 @@ from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.fileio import LocalFileIO
 from tidelake.metadata.log.snapshot import CommitKind
 from tidelake.spark.rowlevel import append_delta, delete_update
-from tidelake.table.write.write import CommitIdentity
+from tidelake.table.write.result import CommitIdentity
 
 DV = {"deletion-vectors.enabled": "true"}
 APPENDED = {

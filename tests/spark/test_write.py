@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.utils import PythonException
 
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
-from tidelake.spark.write.write_frame import write_frame as spark_write
+from tidelake.spark.write import write_frame as spark_write
 
 
 def rows_of(frame, *order):
@@ -273,13 +273,13 @@ def test_buckets_that_another_writer_wrote_to_meanwhile_are_counted(spark, lake,
     frame = spark.range(40).selectExpr("id AS k", "id AS v")
     table = lake.create_table("db.meanwhile", frame, primary_keys=["k"], options={"bucket": 4})
     assert lake.write(frame, "db.meanwhile").buckets_interleaved == 0
-    publish = spark_write.publish
+    publish = spark_write.add_answer
 
     def after_another(*arguments, **named):
         table.write([{"k": 7, "v": -7}])
         return publish(*arguments, **named)
 
-    monkeypatch.setattr(spark_write, "publish", after_another)
+    monkeypatch.setattr(spark_write, "add_answer", after_another)
     assert lake.write(frame, "db.meanwhile").buckets_interleaved == 1
 
 

@@ -11,9 +11,9 @@ from unit.table.bucketing.dynamic_tables import check_index
 
 from tidelake.errors import ConflictError, InvalidInputError
 from tidelake.options import Options
+from tidelake.spark.write import bucketing
 from tidelake.spark.write.attempt_guard import ATTEMPT_COLUMN, BUCKET_COLUMN, NOTE_COLUMN
 from tidelake.spark.write.dynamic_bucket_assigner import assigners_of
-from tidelake.spark.write.write_frame import write_frame as spark_write
 
 SMALL = {"dynamic-bucket.target-row-num": 40}
 
@@ -99,7 +99,7 @@ def test_a_key_that_tasks_put_into_two_buckets_is_not_committed(spark, lake, mon
     frame = spark.range(10).selectExpr("id AS k", "id AS v")
     table = make(lake, frame)
 
-    assigned = spark_write.assigned_rows
+    assigned = bucketing.assigned_rows
 
     def twice(handle, rows, **arguments):
         placed = assigned(handle, rows, **arguments)
@@ -107,7 +107,7 @@ def test_a_key_that_tasks_put_into_two_buckets_is_not_committed(spark, lake, mon
         again = placed.where(is_row).withColumn(BUCKET_COLUMN, F.col(BUCKET_COLUMN) + 2)
         return placed.unionByName(again).coalesce(1)
 
-    monkeypatch.setattr(spark_write, "assigned_rows", twice)
+    monkeypatch.setattr(bucketing, "assigned_rows", twice)
     with pytest.raises(ConflictError, match=r"two buckets|another bucket"):
         lake.write(frame, "db.dyn")
     assert table.latest_snapshot_id is None
@@ -130,7 +130,7 @@ def test_rows_of_two_attempts_of_an_assigning_task_are_not_committed(spark, lake
     """A key that both place, each in a bucket of another writing task, would be in two or none."""
     frame = spark.range(100, numPartitions=2).selectExpr("id AS k", "id AS v")
     table = make(lake, frame)
-    assigned = spark_write.assigned_rows
+    assigned = bucketing.assigned_rows
     tries = []
 
     def once_again(*arguments, **named):
@@ -138,7 +138,7 @@ def test_rows_of_two_attempts_of_an_assigning_task_are_not_committed(spark, lake
         placed = assigned(*arguments, **named)
         return heard_of_two_attempts(placed) if len(tries) == 1 else placed
 
-    monkeypatch.setattr(spark_write, "assigned_rows", once_again)
+    monkeypatch.setattr(bucketing, "assigned_rows", once_again)
     assert lake.write(frame, "db.dyn", tasks=2).rows == 100
     assert (len(tries), table.latest_snapshot_id) == (2, 1)
     assert content(table) == [(n, n) for n in range(100)]

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 import tidelake
 from tidelake.errors import CorruptError, InvalidInputError, UnsupportedError
-from tidelake.spark.write.write_frame import write_frame as spark_write
-from tidelake.table.write.write import new_writer
+from tidelake.spark.write import write_frame as spark_write
+from tidelake.table.write.new_writer import new_writer
 
 COLUMNS = "p string, k bigint, v bigint"
 
@@ -163,7 +163,7 @@ def test_writers_at_once_never_leave_a_key_twice(spark, lake, tmp_path):
 def test_a_commit_in_between_is_seen_and_the_rows_are_placed_anew(spark, lake, monkeypatch):
     table = make(lake)
     table.write([{"p": "a", "k": k, "v": 0} for k in range(20)])
-    publish = spark_write.publish
+    publish = spark_write.add_answer
     tries = []
 
     def after_another(*arguments, **named):
@@ -172,7 +172,7 @@ def test_a_commit_in_between_is_seen_and_the_rows_are_placed_anew(spark, lake, m
             table.write([{"p": "other", "k": k, "v": 1} for k in range(10)])
         return publish(*arguments, **named)
 
-    monkeypatch.setattr(spark_write, "publish", after_another)
+    monkeypatch.setattr(spark_write, "add_answer", after_another)
     frame = spark.range(5, 30).selectExpr("'mine' AS p", "id AS k", "2L AS v")
     for _ in range(2):  # the second time nothing is done
         lake.write(frame, "db.moving", commit_user="job", commit_identifier=7)

@@ -15,7 +15,7 @@ from tidelake.metadata.manifest.live_set import live_entries
 from tidelake.options import declared, parse_value
 from tidelake.table import Table
 from tidelake.table.jobs.compaction import Chosen
-from tidelake.table.write.compaction_conflict import overtaken
+from tidelake.table.write.compaction_conflict import compaction_conflict
 from tidelake.types.values import from_storage
 
 __all__ = ["COMPACT", "COMPACT_MANIFEST", "RESCALE"]
@@ -57,7 +57,7 @@ def _compact(call: Call) -> Rows:
         result = call.runner.compact(table.identifier, **asked, options=options)
     if result.compactions_dropped:
         # the answer has no place for a number
-        raise overtaken(
+        raise compaction_conflict(
             table.identifier,
             result.compactions_dropped,
             outcome="What other commits did not take is done.",

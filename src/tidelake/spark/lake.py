@@ -41,7 +41,7 @@ from tidelake.table.handle.display import facts_html
 from tidelake.table.handle.time_travel import Moment
 from tidelake.table.jobs.compaction import Chosen
 from tidelake.table.jobs.expiry import expire_after_compaction
-from tidelake.table.write.write import CommitIdentity, WriteResult
+from tidelake.table.write.result import CommitIdentity, WriteResult
 from tidelake.types.schema_change import SchemaChange
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from tidelake.table.system.row_views import RowView
 from tidelake.table.system.system_table import SystemTable
 from tidelake.table.table import Table
 from tidelake.table.version_methods import TagInfo
+from tidelake.table.write.result import WriteResult
 from tidelake.table.write.table_writer import TableWriter
-from tidelake.table.write.write import WriteResult
 from tidelake.table.write.write_session import WriteSession
 
 __all__ = [

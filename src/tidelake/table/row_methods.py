@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.rowlevel.delete import delete_rows
 from tidelake.table.rowlevel.update import update_rows
-from tidelake.table.write.write import CommitIdentity, WriteResult
+from tidelake.table.write.result import CommitIdentity, WriteResult
 
 __all__ = ["RowMethods"]
 

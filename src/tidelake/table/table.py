@@ -46,7 +46,10 @@ from tidelake.table.schema.alter import alter_table
 from tidelake.table.system.row_views import ROW_VIEWS, RowView
 from tidelake.table.system.system_table import MetadataTable, SystemTable
 from tidelake.table.version_methods import VersionMethods
-from tidelake.table.write.write import CommitIdentity, WriteResult, check_writable, write_rows
+from tidelake.table.write.overwrite import write_target
+from tidelake.table.write.result import CommitIdentity, WriteResult
+from tidelake.table.write.transaction import WriteTransaction
+from tidelake.table.write.writable import check_writable
 from tidelake.table.write.write_session import WriteSession
 from tidelake.types import DataField, TableSchema
 from tidelake.types.arrow import to_arrow_schema
@@ -208,13 +211,10 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods):
             The storage failed while publishing; repeat with the same commit identity.
         """
         handle = self._for_call(options)
-        return write_rows(
-            handle,
-            data,
-            mode=mode,
-            partition=partition,
-            row_kinds=row_kinds,
-            identity=CommitIdentity.of(handle, commit_user, commit_identifier),
+        identity = CommitIdentity.of(handle, commit_user, commit_identifier)
+        overwrite = write_target(handle, mode, partition)
+        return WriteTransaction(handle, identity, overwrite=overwrite).write(
+            data, row_kinds=row_kinds
         )
 
     def writer(

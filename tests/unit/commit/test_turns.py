@@ -17,7 +17,7 @@ from tidelake.commit import turns
 from tidelake.commit.turns import Turns
 from tidelake.errors import ConflictError, StorageError
 from tidelake.fileio import MemoryFileIO
-from tidelake.table.rowlevel import append_rewrite
+from tidelake.table.write import transaction
 from tidelake.telemetry import Env, ManualClock
 
 SCHEMA = pa.schema([("p", pa.string()), ("k", pa.int64()), ("n", pa.int64())])
@@ -122,9 +122,7 @@ def test_the_turn_goes_when_the_statement_fails():
     fileio.act = act
     with pytest.raises(ConflictError):
         table.update({"n": more(1000)}, "k = 3")
-    assert seen == [0] * turns.LOSSES_BEFORE + [1] * (
-        append_rewrite.TRIES_MAX - turns.LOSSES_BEFORE
-    )
+    assert seen == [0] * turns.LOSSES_BEFORE + [1] * (transaction.TRIES_MAX - turns.LOSSES_BEFORE)
     assert not turn_files(table)
 
 
@@ -340,4 +338,4 @@ def test_a_slow_update_beside_a_thread_that_never_rests_gets_through():
         stop.set()
         rival.join()
     assert done
-    assert len(tries) <= append_rewrite.TRIES_MAX
+    assert len(tries) <= transaction.TRIES_MAX

@@ -15,7 +15,7 @@ import pytest
 import tidelake
 from tidelake import ClosedError, InvalidInputError, NotFoundError, col
 from tidelake.errors import near_names
-from tidelake.table.write.write import new_writer
+from tidelake.table.write.new_writer import new_writer
 
 ROWS = [{"k": k, "v": f"v{k}", "n": k} for k in range(4)]
 INDIA = dt.timezone(dt.timedelta(hours=5, minutes=30))

@@ -24,7 +24,7 @@ from tidelake.spark.read.table_frame import in_session
 from tidelake.spark.write.schema_merging import with_all_columns, with_merged_schema
 from tidelake.spark.write.write_frame import write_frame
 from tidelake.table import Table
-from tidelake.table.write.write import CommitIdentity
+from tidelake.table.write.result import CommitIdentity
 
 __all__ = [
     "MERGE_SCHEMA",

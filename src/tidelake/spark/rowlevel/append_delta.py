@@ -33,7 +33,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 from pyspark.sql.utils import is_remote
 
-from tidelake.errors import InvalidInputError, OutcomeUnknownError, StorageError, TidelakeError
+from tidelake.errors import InvalidInputError, StorageError, TidelakeError
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import declared
@@ -49,20 +49,19 @@ from tidelake.spark.expression.expression import mapped
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
 from tidelake.spark.read.scan_frame import ROWS_PER_BATCH, packed_splits
 from tidelake.spark.sessions.session import parallelism
-from tidelake.spark.write.write_frame import result_of
 from tidelake.spark.write.write_task import (
     ANSWER_SCHEMA,
     TaskAnswer,
+    add_answer,
     answer_rows,
     for_task,
     in_task,
 )
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.rowlevel.append_delta import RowChanges, joined_messages
-from tidelake.table.rowlevel.append_rewrite import done_again
 from tidelake.table.rowlevel.row_positions import FoundRows, find_rows, read_found, read_without
-from tidelake.table.write.table_writer import delete_new_files
-from tidelake.table.write.write import UNKNOWN_COUNTS, CommitIdentity, WriteResult, replay_of
+from tidelake.table.write.result import UNKNOWN_COUNTS, WriteResult
+from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types import RowKind
 from tidelake.types.predicate import Always, Predicate
 
@@ -130,12 +129,11 @@ class RowsTask:
 
 def change_on_spark(
     spark: SparkSession,
-    handle: TableHandle,
+    transaction: WriteTransaction,
     predicate: Predicate | None,
     changed: Changed | None,
     *,
     columns: Sequence[str],
-    identity: CommitIdentity,
 ) -> WriteResult:
     """Delete rows of an append table, or give them new values.
 
@@ -143,8 +141,8 @@ def change_on_spark(
     ----------
     spark : SparkSession
         Where it runs.
-    handle : TableHandle
-        The table.
+    transaction : WriteTransaction
+        Of the table.
     predicate : Predicate, optional
         Bound: which rows, as far as the kernel's predicates can say it.
     changed : callable, optional
@@ -153,8 +151,6 @@ def change_on_spark(
         of all columns. Without it the rows are deleted.
     columns : sequence of str
         The columns that `changed` looks at.
-    identity : CommitIdentity
-        Who commits.
 
     Returns
     -------
@@ -168,24 +164,34 @@ def change_on_spark(
     ConflictError
         Others were faster each time; nothing was changed.
     """
-    if (done := replay_of(handle, identity)) is not None:
-        return done
     found = Always(value=True) if predicate is None else predicate
-    return done_again(
-        handle,
-        identity,
-        lambda: change_once(spark, handle, found, changed, columns=columns, identity=identity),
-    )
+    return transaction.run(_Change(spark, transaction, found, changed, columns))
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A delete or an update; parameters as of :func:`change_once`."""
+
+    spark: SparkSession
+    transaction: WriteTransaction
+    predicate: Predicate
+    changed: Changed | None
+    columns: Sequence[str]
+
+    def attempt(self) -> WriteResult:
+        """Make it on the newest snapshot."""
+        return change_once(
+            self.spark, self.transaction, self.predicate, self.changed, columns=self.columns
+        )
 
 
 def change_once(
     spark: SparkSession,
-    handle: TableHandle,
+    transaction: WriteTransaction,
     predicate: Predicate,
     changed: Changed | None,
     *,
     columns: Sequence[str],
-    identity: CommitIdentity,
     adds_rows: bool = False,
 ) -> WriteResult:
     """Change rows on the newest snapshot, once; see :func:`change_on_spark`.
@@ -201,6 +207,7 @@ def change_once(
     ConflictError
         Others changed the same files meanwhile.
     """
+    handle = transaction.handle
     handle.schemas.check_same(handle.schema, table=handle.identifier)
     snapshot = handle.snapshots.latest()
     if snapshot is None:
@@ -213,24 +220,9 @@ def change_once(
     task = _task(spark, handle, snapshot, plan, predicate, columns)
     answer = TaskAnswer.gather(_answers(spark, task, changed).collect())
     messages = joined_messages(_with_statistics(answer.messages, plan))
-    try:
-        if answer.errors:
-            raise answer.errors[0]
-        if not messages:
-            return WriteResult()
-        committed = handle.committer().commit(
-            messages,
-            user=identity.user,
-            identifier=identity.identifier,
-            base_snapshot_id=snapshot.id,
-        )
-    except OutcomeUnknownError:
-        raise
-    except TidelakeError:
-        # the committer's promise: nothing became visible
-        delete_new_files(handle.fileio, handle.paths, messages)
-        raise
-    return UNKNOWN_COUNTS.of(result_of(committed, answer))
+    with transaction as out:
+        add_answer(out, replace(answer, messages=tuple(messages)), base_snapshot_id=snapshot.id)
+        return out.commit(counts=UNKNOWN_COUNTS) if messages else WriteResult()
 
 
 def _task(

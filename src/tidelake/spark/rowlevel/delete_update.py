@@ -37,23 +37,17 @@ from tidelake.spark.write.write_task import ANSWER_SCHEMA, TaskAnswer, answer_ro
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.read.table_scan import scan_all_rows
-from tidelake.table.rowlevel.append_rewrite import done_again
 from tidelake.table.rowlevel.assignments import check_settable
 from tidelake.table.rowlevel.delete import (
     check_deletes_count,
-    delete_rows,
+    delete_matching,
     is_metadata_only,
     not_removed,
     removing_columns,
 )
 from tidelake.table.rowlevel.update import ShownRows, check_none_wait, check_updatable
-from tidelake.table.write.write import (
-    CommitIdentity,
-    RowCounts,
-    WriteResult,
-    check_writable,
-    replay_of,
-)
+from tidelake.table.write.result import CommitIdentity, RowCounts, WriteResult
+from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate, bind, parse_filter
@@ -102,15 +96,12 @@ class Matching:
     fresh : callable
         Called before rows are looked at, each time anew: other tables that a condition looks into
         are read as they are then.
-    given : object
-        `predicate` as it was given, not bound.
     """
 
     predicate: Predicate | None = None
     condition: Column | None = None
     alias: str | None = None
     fresh: Callable[[], None] = _nothing
-    given: object = None
 
     @classmethod
     def of(cls, handle: TableHandle, where: object) -> Matching:
@@ -122,7 +113,7 @@ class Matching:
         given = parse_filter(where)
         if given is None:
             return cls()
-        return cls(bind(given, handle.schema.fields), given=given)
+        return cls(bind(given, handle.schema.fields))
 
     def of_frame(self, frame: DataFrame) -> DataFrame:
         """Those rows of a frame that Spark has to find."""
@@ -140,7 +131,7 @@ def delete_on_spark(
     tasks: int | None,
 ) -> WriteResult:
     """Delete; see :meth:`tidelake.spark.Lake.delete`."""
-    check_writable(handle)
+    transaction = WriteTransaction(handle, identity)
     if where is None:
         message = (
             f"A delete from table '{handle.identifier}' needs a condition: give where=, or"
@@ -150,9 +141,9 @@ def delete_on_spark(
     matching = Matching.of(handle, where)
     predicate = matching.predicate
     if predicate is not None and matching.condition is None and is_metadata_only(handle, predicate):
-        return delete_rows(handle, matching.given, identity=identity)  # which binds it
+        return delete_matching(transaction, predicate)
     if not handle.schema.primary_keys:
-        return _deleted(_delete_appended(spark, handle, matching, identity))
+        return _deleted(_delete_appended(spark, transaction, matching))
     check_deletes_count(handle)
     snapshot = handle.snapshots.latest()
     if snapshot is None:
@@ -166,11 +157,11 @@ def delete_on_spark(
 
 
 def _deleted(result: WriteResult) -> WriteResult:
-    return result if result.already_committed else RowCounts(deleted=result.rows).of(result)
+    return result.with_counts(RowCounts(deleted=result.rows))
 
 
 def _updated(result: WriteResult) -> WriteResult:
-    return result if result.already_committed else RowCounts(updated=result.rows).of(result)
+    return result.with_counts(RowCounts(updated=result.rows))
 
 
 def update_on_spark(
@@ -183,7 +174,7 @@ def update_on_spark(
     tasks: int | None,
 ) -> WriteResult:
     """Update; see :meth:`tidelake.spark.Lake.update`."""
-    check_writable(handle)
+    transaction = WriteTransaction(handle, identity)
     check_updatable(handle)
     check_settable(handle, values, name="set")
     assert isinstance(values, Mapping), "checked"
@@ -198,77 +189,68 @@ def update_on_spark(
     if not handle.schema.primary_keys:
         changed = change_on_spark(
             spark,
-            handle,
+            transaction,
             matching.predicate,
             lambda rows: _with_values(handle, matching.of_frame(rows), new, places=True),
             columns=handle.schema.field_names,
-            identity=identity,
         )
         return _updated(changed)
-    if (done := replay_of(handle, identity)) is not None:
-        return done
     shown = ShownRows(handle, new.keys())
-    changed = done_again(
-        handle,
-        identity,
-        lambda: _update_keyed(spark, handle, matching, new, shown, identity, tasks),
-    )
-    return _updated(changed)
+    update = _KeyedUpdate(spark, transaction, matching, new, shown, tasks)
+    return _updated(transaction.run(update))
 
 
 def _delete_appended(
-    spark: SparkSession, handle: TableHandle, matching: Matching, identity: CommitIdentity
+    spark: SparkSession, transaction: WriteTransaction, matching: Matching
 ) -> WriteResult:
     if matching.condition is None:
-        return change_on_spark(
-            spark, handle, matching.predicate, None, columns=(), identity=identity
-        )
+        return change_on_spark(spark, transaction, matching.predicate, None, columns=())
     return change_on_spark(
         spark,
-        handle,
+        transaction,
         matching.predicate,
         lambda rows: matching.of_frame(rows).select(FILE_COLUMN, POSITION_COLUMN),
-        columns=_looked_at(spark, handle, matching),
-        identity=identity,
+        columns=_looked_at(spark, transaction.handle, matching),
     )
 
 
-def _update_keyed(
-    spark: SparkSession,
-    handle: TableHandle,
-    matching: Matching,
-    new: Mapping[str, Column],
-    shown: ShownRows,
-    identity: CommitIdentity,
-    tasks: int | None,
-) -> WriteResult:
-    handle.schemas.check_same(handle.schema, table=handle.identifier)
-    snapshot = handle.snapshots.latest()
-    if snapshot is None:
-        return WriteResult()
-    check_none_wait(handle, snapshot)
-    rows = _rows_of(spark, handle, snapshot, matching.predicate)
-    rows = matching.of_frame(rows)
+@dataclass(frozen=True, slots=True)
+class _KeyedUpdate:
+    """An update of a primary-key table."""
 
-    def write(frame: DataFrame) -> WriteResult:
-        kinds = frame.withColumn(ROW_KIND_COLUMN, _kind(RowKind.UPDATE_AFTER))
-        return write_made_rows(handle, kinds, made_from=snapshot, identity=identity, tasks=tasks)
+    spark: SparkSession
+    transaction: WriteTransaction
+    matching: Matching
+    new: Mapping[str, Column]
+    shown: ShownRows
+    tasks: int | None
 
-    if not shown.may_be_lost:
-        return write(_with_values(handle, rows, new))
-    both = _with_old_values(rows, new).persist()  # what is checked is what is written
-    try:
-        check_shown(handle, shown, both, tuple(new))
-        return write(
-            both.select(
-                *(
-                    F.col(quoted(NEW_PREFIX + name if name in new else name)).alias(name)
-                    for name in handle.schema.field_names
-                )
+    def attempt(self) -> WriteResult:
+        """Make it on the newest snapshot."""
+        handle, new = self.transaction.handle, self.new
+        handle.schemas.check_same(handle.schema, table=handle.identifier)
+        snapshot = handle.snapshots.latest()
+        if snapshot is None:
+            return WriteResult()
+        check_none_wait(handle, snapshot)
+        rows = _rows_of(self.spark, handle, snapshot, self.matching.predicate)
+        rows = self.matching.of_frame(rows)
+        if not self.shown.may_be_lost:
+            return self._write(_with_values(handle, rows, new), snapshot)
+        both = _with_old_values(rows, new).persist()  # what is checked is what is written
+        try:
+            check_shown(handle, self.shown, both, tuple(new))
+            columns = (
+                F.col(quoted(NEW_PREFIX + name if name in new else name)).alias(name)
+                for name in handle.schema.field_names
             )
-        )
-    finally:
-        both.unpersist()
+            return self._write(both.select(*columns), snapshot)
+        finally:
+            both.unpersist()
+
+    def _write(self, rows: DataFrame, snapshot: Snapshot) -> WriteResult:
+        rows = rows.withColumn(ROW_KIND_COLUMN, _kind(RowKind.UPDATE_AFTER))
+        return write_made_rows(self.transaction, rows, read_snapshot=snapshot, tasks=self.tasks)
 
 
 def _rows_of(

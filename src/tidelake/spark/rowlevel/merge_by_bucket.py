@@ -47,7 +47,7 @@ from tidelake.spark.rowlevel.merge_columns import (
     kind_of_change,
     new_value,
 )
-from tidelake.spark.write.write_frame import clustered
+from tidelake.spark.write.clustering import clustered
 from tidelake.spark.write.write_task import for_task, in_task
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle

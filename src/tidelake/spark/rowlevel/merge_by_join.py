@@ -59,9 +59,9 @@ from tidelake.spark.write.write_frame import write_frame, write_made_rows
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.read.table_scan import scan_all_rows
-from tidelake.table.rowlevel.append_rewrite import done_again
 from tidelake.table.rowlevel.update import ShownRows, check_none_wait
-from tidelake.table.write.write import CommitIdentity, WriteResult, replay_of
+from tidelake.table.write.result import CommitIdentity, WriteResult
+from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types import RowKind
 from tidelake.types.predicate import Always, And, Compare, In, Predicate, bind, conjoin
 
@@ -88,11 +88,8 @@ def merge_on_spark(
     tasks: int | None,
 ) -> WriteResult:
     """Carry a merge out; see :meth:`tidelake.spark.Lake.merge`."""
-    if (done := replay_of(handle, identity)) is not None:
-        return done
-    return done_again(
-        handle, identity, lambda: _Attempt(spark, handle, merge, identity, tasks).run()
-    )
+    transaction = WriteTransaction(handle, identity)
+    return transaction.run(_Merge(spark, transaction, merge, tasks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,26 +111,25 @@ class _Facts:
     predicate: Predicate | None
 
 
-class _Attempt:
-    """One try, on the newest snapshot."""
+class _Merge:
+    """A merge of a source into a table."""
 
     def __init__(
         self,
         spark: SparkSession,
-        handle: TableHandle,
+        transaction: WriteTransaction,
         merge: ResolvedMerge,
-        identity: CommitIdentity,
         tasks: int | None,
     ) -> None:
         self.spark = spark
-        self.handle = handle
+        self.transaction = transaction
+        self.handle = transaction.handle
         self.merge = merge
-        self.identity = identity
         self.tasks = tasks
         self.kept: list[DataFrame] = []
 
-    def run(self) -> WriteResult:
-        """Do it; what was kept on the executors goes at the end."""
+    def attempt(self) -> WriteResult:
+        """Make it on the newest snapshot; what was kept on the executors goes at the end."""
         handle, merge = self.handle, self.merge
         handle.schemas.check_same(handle.schema, table=handle.identifier)
         snapshot = handle.snapshots.latest()
@@ -156,15 +152,15 @@ class _Attempt:
                     rows,
                     mode="append",
                     partition=None,
-                    identity=self.identity,
+                    identity=self.transaction.identity,
                     tasks=self.tasks,
                 )
             if handle.schema.primary_keys:
                 return self._keyed(source, facts, snapshot)
             return self._appended(source, facts)
         finally:
-            for frame in reversed(self.kept):
-                frame.unpersist()
+            while self.kept:
+                self.kept.pop().unpersist()
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         self.kept.append(frame.persist())
@@ -192,12 +188,11 @@ class _Attempt:
         keys = [handle.schema.field(name) for name in handle.schema.primary_keys]
         try:
             return write_made_rows(
-                handle,
+                self.transaction,
                 rows,
-                made_from=snapshot,
-                identity=self.identity,
+                read_snapshot=snapshot,
                 tasks=self.tasks,
-                in_place=KeysOnce(handle.identifier, keys).through,
+                through=KeysOnce(handle.identifier, keys).through,
             )
         except UnsupportedError as error:
             if error.kind != TOO_MANY_KEYS:
@@ -233,9 +228,7 @@ class _Attempt:
         rows = changes.select(
             *names, kind_of_change(merge.clauses).alias(ROW_KIND_COLUMN)
         ).unionAll(inserts.select(*names, kind_of(RowKind.INSERT).alias(ROW_KIND_COLUMN)))
-        return write_made_rows(
-            handle, rows, made_from=snapshot, identity=self.identity, tasks=self.tasks
-        )
+        return write_made_rows(self.transaction, rows, read_snapshot=snapshot, tasks=self.tasks)
 
     def _appended(self, source: DataFrame, facts: _Facts) -> WriteResult:
         handle, merge = self.handle, self.merge
@@ -257,11 +250,10 @@ class _Attempt:
 
         return change_once(
             self.spark,
-            handle,
+            self.transaction,
             Always(value=True) if facts.predicate is None else facts.predicate,
             changed,
             columns=merge.columns_read((), whole_when_deleted=False),
-            identity=self.identity,
             adds_rows=bool(merge.of("not_matched")),
         )
 

@@ -26,7 +26,7 @@ from tidelake.spark.write.schema_merging import with_drafted_schema, with_merged
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.rowlevel.delete import check_deletes_count
 from tidelake.table.rowlevel.update import check_updatable
-from tidelake.table.write.write import check_writable
+from tidelake.table.write.writable import check_writable
 from tidelake.types import DataField, TypeRoot
 from tidelake.types.default_value import default_scalar
 from tidelake.types.predicate import Predicate, bind

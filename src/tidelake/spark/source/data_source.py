@@ -44,7 +44,6 @@ from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.metadata import commit_message
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.options import declared
-from tidelake.options.bucket_mode import is_dynamic
 from tidelake.scan import split_from_bytes, split_to_bytes
 from tidelake.spark.expression.filter import from_spark_filters
 from tidelake.spark.expression.types import spark_schema
@@ -55,7 +54,6 @@ from tidelake.spark.source.source_options import (
     SourceWriteOptions,
     TableLocation,
 )
-from tidelake.spark.write.write_frame import publish
 from tidelake.spark.write.write_task import WriteTask, write_batches
 from tidelake.table import Table
 from tidelake.table.changelog.changelog_files import NO_CHANGELOG, ChangesMode, parts_of_rows
@@ -64,7 +62,10 @@ from tidelake.table.changelog.changelog_protocols import PlannedChanges
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.read.table_scan import TableRows, TableScan
-from tidelake.table.write.write import CommitIdentity, check_writable
+from tidelake.table.write.overwrite import Overwrite
+from tidelake.table.write.result import CommitIdentity
+from tidelake.table.write.transaction import WriteTransaction
+from tidelake.table.write.writable import check_writable
 from tidelake.types.conform import conform
 from tidelake.types.predicate import Predicate, conjoin, parse_filter
 
@@ -101,7 +102,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         table = _open(options.location, options.table_options)
         handle = table.handle
         check_writable(handle)
-        if is_dynamic(handle.options, has_primary_key=bool(handle.schema.primary_keys)):
+        if handle.bucket_mode.is_assigned:
             message = (
                 f"Table '{handle.identifier}' has dynamic buckets: its rows must be clustered by"
                 " their keys before they are written, which Spark does not do for a data source."
@@ -294,40 +295,30 @@ class TidelakeWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark ca
 
     def __init__(self, handle: TableHandle, *, overwrite: bool, identity: CommitIdentity) -> None:
         self._handle = handle
-        self._overwrite = overwrite
+        self._overwrite = Overwrite.of_rows(handle) if overwrite else None
         self._identity = identity
-        self._is_committed = identity.is_committed(handle)
+        # tasks leave compactions out, for a table of this source has no say where its rows go
+        options = handle.options.updated({declared.WRITE_ONLY.key: "true"})
+        self._task = WriteTask.of(
+            handle.with_options(options), user=identity.user, overwrite=self._overwrite
+        )
+        self._is_committed = WriteTransaction(self._task.handle, identity).replayed() is not None
         self._base_snapshot_id = handle.snapshots.latest_id() or 0
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows."""
         if self._is_committed:
             return TaskMessages(())
-        options = self._handle.options.updated({declared.WRITE_ONLY.key: "true"})
-        task = WriteTask.of(
-            self._handle.with_options(options),
-            user=self._identity.user,
-            overwrite=self._overwrite,
-            static=None,
-        )
-        _, messages = write_batches(task, iterator)
+        _, messages = write_batches(self._task, iterator)
         return TaskMessages(tuple(commit_message.to_bytes(m) for m in messages))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make all tasks' rows visible at once."""
         if self._is_committed:
             return
-        dynamic = bool(self._handle.schema.partition_keys) and self._handle.options.get(
-            declared.DYNAMIC_PARTITION_OVERWRITE
-        )
-        publish(
-            self._handle,
-            _read_messages(messages),
-            identity=self._identity,
-            overwrite=self._overwrite,
-            partitions="dynamic" if self._overwrite and dynamic else None,
-            base_snapshot_id=self._base_snapshot_id,
-        )
+        with WriteTransaction(self._handle, self._identity, overwrite=self._overwrite) as out:
+            out.add_messages(_read_messages(messages), base_snapshot_id=self._base_snapshot_id)
+            out.commit()
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Leave the files: Spark also calls this when a commit failed that may be visible."""

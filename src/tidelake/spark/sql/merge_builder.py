@@ -37,7 +37,7 @@ from tidelake.sql.syntax.ast import Query
 from tidelake.sql.syntax.name import TableName
 from tidelake.table import Table
 from tidelake.table.handle.arguments import check_dict
-from tidelake.table.write.write import CommitIdentity, WriteResult
+from tidelake.table.write.result import CommitIdentity, WriteResult
 from tidelake.types.predicate import Predicate
 
 __all__ = ["MergeBuilder"]

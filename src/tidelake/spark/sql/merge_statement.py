@@ -26,7 +26,7 @@ from tidelake.sql.syntax.ast import Merge, Query
 from tidelake.sql.syntax.ast import MergeClause as SaidClause
 from tidelake.sql.syntax.tokens import fault
 from tidelake.table import Table
-from tidelake.table.write.write import CommitIdentity
+from tidelake.table.write.result import CommitIdentity
 
 __all__ = ["SourceQuery", "merge_by_statement"]
 

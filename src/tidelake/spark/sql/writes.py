@@ -39,7 +39,7 @@ from tidelake.sql.syntax.insert_columns import insert_targets, values_with_defau
 from tidelake.sql.syntax.tokens import fault
 from tidelake.table import Table
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.write.write import CommitIdentity
+from tidelake.table.write.result import CommitIdentity
 from tidelake.types import DataField
 from tidelake.types.predicate import bind
 
@@ -336,7 +336,7 @@ def _matching(
     found, known, is_whole = read_condition(where, rows, table.table_schema.fields)
     predicate = None if known is None else bind(known, table.table_schema.fields)
     condition = None if is_whole else expressions.column(found)
-    return Matching(predicate, condition, alias, fresh, known)
+    return Matching(predicate, condition, alias, fresh)
 
 
 def _nullable(schema: st.StructType) -> st.StructType:

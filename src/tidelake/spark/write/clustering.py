@@ -21,7 +21,15 @@ from tidelake.spark.sessions.session import parallelism
 from tidelake.table.handle.handle import TableHandle
 from tidelake.types import DataField
 
-__all__ = ["TASK_COLUMN", "clustering_column", "key_hash", "task_of", "tasks_count", "typed"]
+__all__ = [
+    "TASK_COLUMN",
+    "clustered",
+    "clustering_column",
+    "key_hash",
+    "task_of",
+    "tasks_count",
+    "typed",
+]
 
 TASK_COLUMN = "_tidelake_task"
 TASK_INPUT_BYTES = 32 << 20
@@ -39,6 +47,19 @@ def clustering_column(handle: TableHandle, frame: DataFrame, count: int) -> Colu
         function=handle.options.get(declared.BUCKET_FUNCTION_TYPE),
     )
     return task_of(handle, frame, bucket, count)
+
+
+def clustered(handle: TableHandle, frame: DataFrame, tasks: int | None) -> DataFrame:
+    """Rows of a table of fixed buckets in the tasks that write them, by the bucket's columns."""
+    count = tasks or tasks_count(frame)
+    if not handle.schema.partition_keys:
+        count = min(count, handle.options.get(declared.BUCKET))
+    task = clustering_column(handle, frame, count)
+    return (
+        frame.withColumn(TASK_COLUMN, task)
+        .repartitionById(count, F.col(TASK_COLUMN))
+        .drop(TASK_COLUMN)
+    )
 
 
 def key_hash(handle: TableHandle, frame: DataFrame, names: tuple[str, ...]) -> Column:

@@ -26,15 +26,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tidelake.errors import OutcomeUnknownError, StorageError, TidelakeError
+from tidelake.errors import StorageError, TidelakeError
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.options import declared
 from tidelake.spark.write.postpone_compaction import compact_postponed_on_spark
-from tidelake.spark.write.write_frame import publish, result_of
 from tidelake.spark.write.write_task import (
     ANSWER_SCHEMA,
     TaskAnswer,
+    add_answer,
     answer_rows,
     for_task,
     in_task,
@@ -42,15 +42,10 @@ from tidelake.spark.write.write_task import (
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.jobs.compaction import Chosen, CompactionPart, plan_compaction
 from tidelake.table.jobs.postpone_compaction import with_real_buckets
-from tidelake.table.write.compaction_conflict import check_not_overtaken
+from tidelake.table.write.new_writer import new_writer
+from tidelake.table.write.result import WriteResult, joined
 from tidelake.table.write.table_writer import delete_new_files
-from tidelake.table.write.write import (
-    CommitIdentity,
-    WriteResult,
-    check_writable,
-    joined,
-    new_writer,
-)
+from tidelake.table.write.transaction import WriteTransaction
 
 __all__ = ["compact_on_spark"]
 
@@ -107,7 +102,7 @@ def _compact(
     fails_if_lost: bool,
 ) -> WriteResult:
     """Compact the buckets that need it; `fails_if_lost`: an error where others took all of them."""
-    check_writable(handle)
+    transaction = WriteTransaction(handle)
     snapshot = handle.snapshots.latest()
     if snapshot is None:
         return WriteResult()
@@ -122,26 +117,9 @@ def _compact(
     task = CompactionTask(for_task(handle), shares, full, plan.snapshot_id)
     numbers = spark.range(0, len(shares), 1, len(shares))
     answer = TaskAnswer.gather(numbers.mapInArrow(_compact_share(task), ANSWER_SCHEMA).collect())
-    try:
-        if answer.errors:
-            raise answer.errors[0]
-        committed = publish(
-            handle,
-            answer.messages,
-            identity=CommitIdentity.of(handle, None, None),
-            overwrite=False,
-            partitions=None,
-            base_snapshot_id=plan.snapshot_id,
-        )
-        if fails_if_lost:
-            check_not_overtaken(handle.identifier, committed)
-    except OutcomeUnknownError:
-        raise
-    except TidelakeError:
-        # the committer's promise: nothing became visible
-        delete_new_files(handle.fileio, handle.paths, answer.messages)
-        raise
-    return result_of(committed, answer)
+    with transaction as out:
+        add_answer(out, answer, base_snapshot_id=plan.snapshot_id)
+        return out.commit_compactions(fails_if_all_lost=fails_if_lost)
 
 
 def _shares(parts: Sequence[CompactionPart], tasks: int) -> tuple[tuple[CompactionPart, ...], ...]:

@@ -50,12 +50,11 @@ from tidelake.table.bucketing.dynamic_buckets import fill_of
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN, with_row_kinds
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.read.table_scan import TableRows
-from tidelake.table.write.bucket_state import LiveState
-from tidelake.table.write.row_kind_filter import KindRules
-from tidelake.table.write.write import partial_overwrite_error
+from tidelake.table.write.bucket_state import BucketStates, EmptyStates
+from tidelake.table.write.ingest import Ingest
+from tidelake.table.write.overwrite import partial_overwrite_error
 from tidelake.telemetry import Env
 from tidelake.types.conform import conform
-from tidelake.types.default_value import default_scalars, filled_in
 
 __all__ = ["KeyStream", "MovesTask", "moved_rows"]
 
@@ -229,12 +228,14 @@ class MovesTask:
         assert context is not None, "runs on an executor"
         handle = in_task(self.handle)
         base = self.base_snapshot_id
-        live = LiveState(handle, snapshot_id=base) if base else None
+        states: BucketStates | EmptyStates = EmptyStates()
+        if base:
+            states = BucketStates(handle, snapshot_id=base)
         places = KeyPlaces(
             handle.schema,
             handle.paths,
             engine=handle.options.get(declared.MERGE_ENGINE),
-            live_counts=lambda partition: {} if live is None else live.bucket_rows(partition),
+            live_counts=states.bucket_rows,
             fill=fill_of(handle.options, assigners=self.assigners, number=context.partitionId()),
         )
         taken = 0
@@ -276,11 +277,9 @@ class KeyStream:
     def __init__(self, handle: TableHandle, *, takes_rows: bool) -> None:
         schema = handle.schema
         self._table = handle.identifier
-        self._fields = schema.fields
         self._keys = schema.primary_keys
         self._key_fields = [schema.field(name) for name in schema.primary_keys]
-        self._defaults = default_scalars(schema.fields, zone=handle.env.zone)
-        self._kind_rules = KindRules(schema, handle.options, table=handle.identifier)
+        self._ingest = Ingest(schema, handle.options, handle.env, table=handle.identifier)
         self._engine = handle.options.get(declared.MERGE_ENGINE)
         self._takes_rows = takes_rows
 
@@ -318,11 +317,10 @@ class KeyStream:
         stretch.taken += len(given)
         rows = iter([pa.RecordBatch.from_struct_array(given)])
         for part, kinds in with_row_kinds(rows, None, table=self._table):
-            whole = filled_in(conform(part, self._fields, table=self._table), self._defaults)
-            kinds = self._kind_rules.kinds_of(whole, kinds)
-            if kinds is None:
-                kinds = np.zeros(whole.num_rows, np.int8)
-            elif (stays := self._kind_rules.stored(kinds)) is not None:
-                whole, kinds = whole.filter(pa.array(stays)), kinds[stays]
-            if whole.num_rows:
-                stretch.rows.append(whole.append_column(KIND_COLUMN, pa.array(kinds, pa.int8())))
+            for own, own_kinds, _ in self._ingest.batches(part, kinds):
+                if own_kinds is None:
+                    own_kinds = np.zeros(own.num_rows, np.int8)
+                if own.num_rows:
+                    stretch.rows.append(
+                        own.append_column(KIND_COLUMN, pa.array(own_kinds, pa.int8()))
+                    )

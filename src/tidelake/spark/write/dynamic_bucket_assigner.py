@@ -36,10 +36,10 @@ from tidelake.spark.expression.expression import mapped
 from tidelake.spark.write.attempt_guard import BUCKET_COLUMN, OWN_FIELDS, with_notes
 from tidelake.spark.write.clustering import TASK_COLUMN, key_hash, task_of, tasks_count
 from tidelake.spark.write.write_task import in_task
-from tidelake.table.bucketing.dynamic_buckets import DynamicBuckets, fill_of, no_index
+from tidelake.table.bucketing.dynamic_buckets import DynamicBuckets, fill_of
 from tidelake.table.bucketing.router import Router
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.write.bucket_state import LiveState
+from tidelake.table.write.bucket_state import BucketStates, EmptyStates
 from tidelake.telemetry import Env
 from tidelake.types.conform import conform
 
@@ -151,10 +151,10 @@ class _Assigner:
         handle = in_task(task.handle)
         schema = handle.schema
         self._context = handle.store_context()
-        live = None
+        states: BucketStates | EmptyStates = EmptyStates()
         if task.base_snapshot_id is not None:
-            live = LiveState(handle, snapshot_id=task.base_snapshot_id)
-        self._entries_of = no_index if live is None else live.index_entries
+            states = BucketStates(handle, snapshot_id=task.base_snapshot_id)
+        self._entries_of = states.index_entries
         self._indexes: dict[int, DynamicBuckets] = {}
         self._partition_fields = [schema.field(name) for name in schema.partition_keys]
         self._table = handle.identifier

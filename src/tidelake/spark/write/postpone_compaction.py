@@ -21,7 +21,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from tidelake.metadata.data_file import CommitMessage
 from tidelake.scan import ReadContext, Split, split_from_bytes, split_to_bytes
 from tidelake.spark.expression.expression import mapped
 from tidelake.spark.expression.types import spark_schema, to_spark_arrow
@@ -32,15 +31,16 @@ from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.jobs.compaction import Chosen
 from tidelake.table.jobs.postpone_compaction import (
+    MovedRows,
     PostponedPartition,
+    by_buckets_count,
     check_not_altered,
     postponed_partitions,
     postponed_rows,
-    publish_moved,
     with_real_buckets,
 )
-from tidelake.table.write.table_writer import delete_new_files
-from tidelake.table.write.write import WriteResult, check_writable
+from tidelake.table.write.result import WriteResult
+from tidelake.table.write.transaction import WriteTransaction
 
 __all__ = ["compact_postponed_on_spark"]
 
@@ -61,26 +61,19 @@ def compact_postponed_on_spark(
     spark: SparkSession, handle: TableHandle, chosen: Chosen, *, tasks: int | None
 ) -> WriteResult:
     """Move the waiting rows; see :meth:`tidelake.spark.Lake.compact`."""
-    check_writable(handle)
-    snapshot = handle.snapshots.latest()
-    if snapshot is None:
-        return WriteResult()
-    partitions = [p for p in postponed_partitions(handle, snapshot, chosen) if p.waiting]
-    check_not_altered(handle, partitions)
-    messages: list[CommitMessage] = []
-    rows_count = 0
-    try:
-        for count in sorted({p.buckets_count for p in partitions}):
-            own = [p for p in partitions if p.buckets_count == count]
-            answer = _move(spark, with_real_buckets(handle, count), own, tasks=tasks)
-            rows_count += answer.rows_count
-            messages += answer.messages
+    with WriteTransaction(handle) as out:
+        snapshot = handle.snapshots.latest()
+        if snapshot is None:
+            return WriteResult()
+        partitions = [p for p in postponed_partitions(handle, snapshot, chosen) if p.waiting]
+        check_not_altered(handle, partitions)
+        moved = out.take(MovedRows(handle, partitions))
+        for count, some in by_buckets_count(partitions):
+            answer = _move(spark, with_real_buckets(handle, count), some, tasks=tasks)
+            moved.add(answer.rows_count, answer.messages)
             if answer.errors:
                 raise answer.errors[0]
-    except BaseException:
-        delete_new_files(handle.fileio, handle.paths, messages)
-        raise
-    return publish_moved(handle, partitions, messages, rows_count=rows_count)
+        return moved.commit(out)
 
 
 def _move(
@@ -98,7 +91,7 @@ def _move(
         .sortWithinPartitions(FILE_COLUMN, ROW_COLUMN)
         .drop(TASK_COLUMN, FILE_COLUMN, ROW_COLUMN)
     )
-    task = WriteTask.of(handle, user="", overwrite=False, static=None)
+    task = WriteTask.of(handle, user="")
     return TaskAnswer.gather(mapped(rows, write_task(task), ANSWER_SCHEMA).collect())
 
 

@@ -22,16 +22,18 @@ from tidelake.spark.error_wire import error_from_text, error_to_text
 from tidelake.spark.write.attempt_guard import Heard, NoteReader
 from tidelake.table.conversion.inputs import with_row_kinds
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.write.new_writer import new_writer
+from tidelake.table.write.overwrite import Overwrite
 from tidelake.table.write.table_writer import FullCompactions
-from tidelake.table.write.write import new_writer
+from tidelake.table.write.transaction import WriteTransaction
 from tidelake.telemetry import Env, Memory
-from tidelake.types.predicate import Predicate
 
 __all__ = [
     "ANSWER_SCHEMA",
     "TaskAnswer",
     "Through",
     "WriteTask",
+    "add_answer",
     "answer_rows",
     "for_task",
     "in_task",
@@ -63,10 +65,8 @@ class WriteTask:
     ----------
     handle : TableHandle
         The table.
-    overwrite : bool
-        Whether the rows replace what is there.
-    static : Predicate, optional
-        On partition columns: rows of other partitions are refused.
+    overwrite : Overwrite, optional
+        What the rows replace.
     user : str
         Who will commit.
     base_snapshot_id : int, optional
@@ -80,8 +80,7 @@ class WriteTask:
     """
 
     handle: TableHandle
-    overwrite: bool
-    static: Predicate | None
+    overwrite: Overwrite | None
     user: str
     base_snapshot_id: int | None = None
     assigned: bool = False
@@ -94,8 +93,7 @@ class WriteTask:
         handle: TableHandle,
         *,
         user: str,
-        overwrite: bool,
-        static: Predicate | None,
+        overwrite: Overwrite | None = None,
         base_snapshot_id: int | None = None,
         assigned: bool = False,
         full_compactions: FullCompactions | None = None,
@@ -107,7 +105,6 @@ class WriteTask:
         return cls(
             for_task(handle),
             overwrite,
-            static,
             user,
             base_snapshot_id,
             assigned,
@@ -164,6 +161,26 @@ class TaskAnswer:
         )
 
 
+def add_answer(out: WriteTransaction, answer: TaskAnswer, *, base_snapshot_id: int) -> None:
+    """Let a transaction have what the tasks wrote.
+
+    Parameters
+    ----------
+    base_snapshot_id : int
+        The newest snapshot before the first task began; 0 for none.
+
+    Raises
+    ------
+    TidelakeError
+        What a task refused its rows for.
+    """
+    # assigned rows are others than those that were given; each task heard how many these were
+    rows_count = answer.heard[0].rows if answer.heard else answer.rows_count
+    out.add_messages(answer.messages, base_snapshot_id=base_snapshot_id, rows_count=rows_count)
+    if answer.errors:
+        raise answer.errors[0]
+
+
 def write_task(
     task: WriteTask, *, through: Through | None = None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -212,7 +229,6 @@ def write_batches(
         handle,
         user=task.user,
         overwrite=task.overwrite,
-        static=task.static,
         base_snapshot_id=task.base_snapshot_id,
         fills_defaults=task.fills_defaults,
     )

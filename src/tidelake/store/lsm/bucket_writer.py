@@ -154,7 +154,8 @@ class LsmBucketWriter:
         Parameters
         ----------
         batch : pyarrow.RecordBatch
-            Requires: the table's columns in order, conformed to the schema.
+            Requires: the table's columns in order, conformed to the schema, without rows that
+            ``ignore-delete`` leaves out.
         kinds : int8 array [n], optional
             Row kinds; +I by default.
 
@@ -175,11 +176,6 @@ class LsmBucketWriter:
                 f" given for {count} rows: give each row one of 0 (+I), 1 (-U), 2 (+U), 3 (-D)."
             )
             raise InvalidInputError(message, kind="row_kind")
-        elif self._spec.ignore_delete:
-            add = (kinds & 1) == 0
-            if not add.all():
-                batch, kinds = batch.filter(pa.array(add)), kinds[add]
-                count = batch.num_rows
         check_sequence_numbers(self._context, self._next_sequence, count, self._directory)
         numbers = np.arange(self._next_sequence, self._next_sequence + count, dtype=np.int64)
         self._next_sequence += count

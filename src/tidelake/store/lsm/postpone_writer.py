@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from tidelake.errors import ClosedError, InvalidInputError, UnsupportedError
 from tidelake.format import check_file_formats
-from tidelake.merge import MergeSpec
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileSource
 from tidelake.options import Options, declared, target_file_size_bytes
 from tidelake.store.buffer import RowBuffer
@@ -98,7 +97,6 @@ class PostponeBucketWriter:
         self._context = context
         self._bucket = bucket
         self._total_buckets = total_buckets
-        self._ignore_delete = MergeSpec.of(context.schema, context.options).ignore_delete
         self._row_schema = to_arrow_schema(row_fields(context.schema))
         self._files = NewFiles(context, partition, bucket)
         self._buffer_bytes = min(BUFFER_BYTES, context.env.memory.row_group_bytes // 2)
@@ -121,16 +119,13 @@ class PostponeBucketWriter:
         Parameters
         ----------
         batch : pyarrow.RecordBatch
-            Requires: the table's columns in order, conformed to the schema.
+            Requires: the table's columns in order, conformed to the schema, without rows that
+            ``ignore-delete`` leaves out.
         kinds : int8 array [n], optional
             Row kinds; +I by default.
         """
         self._check_open()
         kinds = np.zeros(batch.num_rows, np.int8) if kinds is None else kinds.astype(np.int8)
-        if self._ignore_delete:
-            add = (kinds & 1) == 0
-            if not add.all():
-                batch, kinds = batch.filter(pa.array(add)), kinds[add]
         numbers = np.full(batch.num_rows, UNKNOWN_SEQUENCE, dtype=np.int64)
         columns = [pa.array(numbers), pa.array(kinds), *batch.columns]
         self._buffer.append(pa.RecordBatch.from_arrays(columns, schema=self._row_schema))

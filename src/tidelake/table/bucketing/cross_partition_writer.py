@@ -39,7 +39,7 @@ __all__ = ["KeyMoves"]
 PARTS = 16
 """Rows that do not fit the budget are split so; a part of its own may be as large as that takes."""
 
-KeysByPlace = Iterable[tuple[bytes, int, pa.RecordBatch]]
+KeysByBucket = Iterable[tuple[BucketId, pa.RecordBatch]]
 
 
 class KeyMoves:
@@ -63,7 +63,7 @@ class KeyMoves:
         context: StoreContext,
         *,
         budget_bytes: int,
-        live_keys: Callable[[pa.Table], KeysByPlace],
+        live_keys: Callable[[pa.Table], KeysByBucket],
         places: KeyPlaces,
     ) -> None:
         self._context = context
@@ -102,8 +102,7 @@ class KeyMoves:
     def _numbered(self, keys: pa.Table, places: list[BucketId]) -> LiveKeys:
         """Live keys with numbers instead of places, which are added to a list."""
         numbers: dict[BucketId, int] = {}
-        for partition, bucket, batch in self._live_keys(keys):
-            place = BucketId(partition, bucket)
+        for place, batch in self._live_keys(keys):
             if place not in numbers:
                 numbers[place] = len(places)
                 places.append(place)

@@ -32,7 +32,7 @@ from tidelake.options import Options, declared
 from tidelake.store import StoreContext
 from tidelake.table.bucketing.key_hash_index import BucketIndex, Fill
 
-__all__ = ["DynamicBuckets", "fill_of", "no_index"]
+__all__ = ["DynamicBuckets", "fill_of"]
 
 Hashes = npt.NDArray[np.int32]
 
@@ -45,12 +45,6 @@ def fill_of(options: Options, *, assigners: int = 1, number: int = 0) -> Fill:
         assigners=assigners,
         number=number,
     )
-
-
-def no_index(partition: bytes) -> tuple[Sequence[IndexEntry], int]:
-    """The index files of a partition that is overwritten: it begins anew."""
-    del partition
-    return (), 0
 
 
 class DynamicBuckets:

@@ -15,6 +15,7 @@ from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.table_state import TableState
 from tidelake.options import Options, check_supported
+from tidelake.options.bucket_mode import BucketMode
 from tidelake.options.column_options import options_for_older_schema
 from tidelake.scan import ReadContext
 from tidelake.store import StoreContext
@@ -62,6 +63,15 @@ class TableHandle(TableState):
     def time_travel(self) -> TimeTravel:
         """Finds snapshots."""
         return TimeTravel(self.snapshots, self.tags, table=self.identifier)
+
+    @property
+    def bucket_mode(self) -> BucketMode:
+        """How rows find their buckets."""
+        return BucketMode.of(
+            self.options,
+            has_primary_key=bool(self.schema.primary_keys),
+            keys_may_move=self.schema.keys_may_move,
+        )
 
     def store_context(self) -> StoreContext:
         """What bucket writers need; each call names a new spill directory."""

@@ -29,14 +29,9 @@ from tidelake.scan.pruning.prune import matching_partitions
 from tidelake.table.handle.arguments import whole_number
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.partition_spec import partitions_predicate
+from tidelake.table.write.result import WriteResult
 from tidelake.table.write.table_writer import TableWriter
-from tidelake.table.write.write import (
-    CommitIdentity,
-    WriteResult,
-    check_writable,
-    commit_rows,
-    new_writer,
-)
+from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types.predicate import Predicate, bind, columns_of, parse_filter
 
 __all__ = ["Chosen", "CompactionPart", "CompactionPlan", "compact_table", "plan_compaction"]
@@ -219,17 +214,12 @@ def compact_table(handle: TableHandle, chosen: Chosen, *, full: bool) -> WriteRe
     ConflictError
         Other commits took each bucket that was compacted; nothing was changed.
     """
-    check_writable(handle)
-    snapshot = handle.snapshots.latest()
-    if snapshot is None:
-        return WriteResult()
-    writer = new_writer(handle, base_snapshot_id=snapshot.id)
-    try:
+    with WriteTransaction(handle) as out:
+        snapshot = handle.snapshots.latest()
+        if snapshot is None:
+            return WriteResult()
+        writer = out.open_writer(base_snapshot_id=snapshot.id)
         plan = plan_compaction(handle, snapshot, writer, chosen, full=full)
-        for place in dict.fromkeys(p.bucket_id for p in plan.parts):
-            writer.compact(*place, full=full)
-    except BaseException:
-        writer.abort()
-        raise
-    identity = CommitIdentity.of(handle, None, None)
-    return commit_rows(handle, writer, identity=identity, only_compacts=True)
+        for bucket_id in dict.fromkeys(part.bucket_id for part in plan.parts):
+            writer.compact(*bucket_id, full=full)
+        return out.commit_compactions()

@@ -23,33 +23,30 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidelake.commit import Committed
-from tidelake.errors import (
-    InvalidInputError,
-    OutcomeUnknownError,
-    StorageError,
-    TidelakeError,
-    UnsupportedError,
-)
+from tidelake.errors import InvalidInputError, StorageError, UnsupportedError
 from tidelake.format import KIND_FIELD, kv_fields, read_batches
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
-from tidelake.metadata.log.snapshot import CommitKind, Snapshot
+from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.options import declared
 from tidelake.scan import BucketFiles, ReadContext, live_buckets
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.jobs.compaction import Chosen
+from tidelake.table.write.new_writer import new_writer
+from tidelake.table.write.result import WriteResult
 from tidelake.table.write.table_writer import FullCompactions, delete_new_files
-from tidelake.table.write.write import CommitIdentity, WriteResult, check_writable, new_writer
+from tidelake.table.write.transaction import WriteTransaction
+from tidelake.table.write.writable import check_writable
 
 __all__ = [
+    "MovedRows",
     "PostponedPartition",
+    "by_buckets_count",
     "check_not_altered",
     "compact_postponed",
     "postponed_partitions",
     "postponed_rows",
-    "publish_moved",
     "with_real_buckets",
 ]
 
@@ -124,6 +121,14 @@ def postponed_partitions(
     return found
 
 
+def by_buckets_count(
+    partitions: Sequence[PostponedPartition],
+) -> Iterator[tuple[int, list[PostponedPartition]]]:
+    """Partitions by their number of buckets: each number needs writers of its own."""
+    for count in sorted({p.buckets_count for p in partitions}):
+        yield count, [p for p in partitions if p.buckets_count == count]
+
+
 def postponed_rows(
     context: ReadContext, partition: bytes, files: Iterable[DataFileMeta]
 ) -> Batches:
@@ -145,29 +150,23 @@ def postponed_rows(
 
 def with_real_buckets(handle: TableHandle, buckets_count: int) -> TableHandle:
     """The table as one of fixed buckets, whose writers compact."""
-    real = {declared.BUCKET.key: str(buckets_count), declared.WRITE_ONLY.key: "false"}
-    return handle.with_options(handle.options.updated(real))
+    options = {declared.BUCKET.key: str(buckets_count), declared.WRITE_ONLY.key: "false"}
+    real = handle.with_options(handle.options.updated(options))
+    check_writable(real)
+    return real
 
 
 def compact_postponed(handle: TableHandle, chosen: Chosen, *, full: bool) -> WriteResult:
     """Move the waiting rows and compact the real buckets; one commit."""
-    check_writable(handle)
-    snapshot = handle.snapshots.latest()
-    if snapshot is None:
-        return WriteResult()
-    partitions = postponed_partitions(handle, snapshot, chosen)
-    messages: list[CommitMessage] = []
-    rows_count = 0
-    try:
-        for count in sorted({p.buckets_count for p in partitions}):
-            own = [p for p in partitions if p.buckets_count == count]
-            rows, made = _move(with_real_buckets(handle, count), own, full=full)
-            rows_count += rows
-            messages += made
-    except BaseException:
-        delete_new_files(handle.fileio, handle.paths, messages)
-        raise
-    return publish_moved(handle, partitions, messages, rows_count=rows_count)
+    with WriteTransaction(handle) as out:
+        snapshot = handle.snapshots.latest()
+        if snapshot is None:
+            return WriteResult()
+        partitions = postponed_partitions(handle, snapshot, chosen)
+        moved = out.take(MovedRows(handle, partitions))
+        for count, some in by_buckets_count(partitions):
+            moved.add(*_move(with_real_buckets(handle, count), some, full=full))
+        return moved.commit(out)
 
 
 def _move(
@@ -212,53 +211,52 @@ def check_not_altered(handle: TableHandle, partitions: Sequence[PostponedPartiti
         raise InvalidInputError(message, kind="table_altered", table=handle.identifier)
 
 
-def publish_moved(
-    handle: TableHandle,
-    partitions: Sequence[PostponedPartition],
-    messages: Sequence[CommitMessage],
-    *,
-    rows_count: int,
-) -> WriteResult:
-    """Commit what writers of real buckets made of the waiting rows, and remove these.
+class MovedRows:
+    """What a move writes: the source of its messages.
 
     Parameters
     ----------
+    handle : TableHandle
+        The table.
     partitions : sequence of PostponedPartition
-        What was moved.
-    messages : sequence of CommitMessage
-        Of the writers.
-    rows_count : int
-        Rows moved.
-
-    Raises
-    ------
-    ConflictError
-        A waiting file was moved by another job, or a real bucket was changed: nothing was done.
+        What is moved.
     """
-    moved = [_as_compaction(m) for m in messages]
-    removals = [p.removal for p in partitions if p.waiting]
-    identity = CommitIdentity.of(handle, None, None)
-    try:
-        committed: Committed = handle.committer().commit(
-            [*moved, *removals],
-            user=identity.user,
-            identifier=identity.identifier,
-            kind=CommitKind.COMPACT,
-            all_or_nothing=True,
-        )
-    except OutcomeUnknownError:
-        raise
-    except TidelakeError:
-        delete_new_files(handle.fileio, handle.paths, messages)
-        raise
-    _delete_used_up(handle, messages, moved)
-    files = [f for m in moved for f in m.compact_after]
-    return WriteResult(
-        snapshot_ids=tuple(s.id for s in committed.snapshots),
-        rows=rows_count,
-        files=len(files),
-        bytes=sum(f.file_size_bytes for f in files),
-    )
+
+    base_snapshot_id: int | None = None
+
+    def __init__(self, handle: TableHandle, partitions: Sequence[PostponedPartition]) -> None:
+        self.rows_count = 0
+        self._handle = handle
+        self._removals = [p.removal for p in partitions if p.waiting]
+        self._written: list[CommitMessage] = []
+
+    def add(self, rows_count: int, messages: Sequence[CommitMessage]) -> None:
+        """Take what writers of real buckets made of some waiting rows."""
+        self.rows_count += rows_count
+        self._written += messages
+
+    def prepare_commit(self) -> list[CommitMessage]:
+        """The real buckets' files as compacted ones, and the waiting files as removed."""
+        return [*map(_as_compaction, self._written), *self._removals]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def abort(self) -> None:
+        """Delete the new files."""
+        delete_new_files(self._handle.fileio, self._handle.paths, self._written)
+
+    def commit(self, transaction: WriteTransaction) -> WriteResult:
+        """Commit all of it or nothing.
+
+        Raises
+        ------
+        ConflictError
+            Another job moved a waiting file, or a real bucket was changed: nothing was done.
+        """
+        result = transaction.commit_compactions(all_or_nothing=True, fails_if_all_lost=False)
+        _delete_used_up(self._handle, self._written)
+        return result
 
 
 def _as_compaction(message: CommitMessage) -> CommitMessage:
@@ -280,14 +278,12 @@ def _as_compaction(message: CommitMessage) -> CommitMessage:
     )
 
 
-def _delete_used_up(
-    handle: TableHandle, written: Sequence[CommitMessage], moved: Sequence[CommitMessage]
-) -> None:
+def _delete_used_up(handle: TableHandle, written: Sequence[CommitMessage]) -> None:
     """Delete files that were written and compacted away in one go: no snapshot names them."""
-    for before, after in zip(written, moved, strict=True):
-        kept = {f.file_name for f in after.compact_after}
-        for file in before.new_files:
+    for message in written:
+        kept = {f.file_name for f in _as_compaction(message).compact_after}
+        for file in message.new_files:
             if file.file_name not in kept:
-                path = handle.paths.data_file(before.partition, before.bucket, file)
+                path = handle.paths.data_file(message.partition, message.bucket, file)
                 with contextlib.suppress(StorageError):  # an orphan is no harm
                     handle.fileio.delete(path)

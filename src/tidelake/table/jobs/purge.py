@@ -25,7 +25,7 @@ from tidelake.metadata.manifest.live_set import live_entries, manifest_files
 from tidelake.metadata.snapshot_files import named_files, state_files
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.rowlevel.delete import truncate
-from tidelake.table.write.write import CommitIdentity
+from tidelake.table.write.result import CommitIdentity
 
 __all__ = ["PurgeResult", "purge_files"]
 

@@ -33,13 +33,10 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.partition_spec import exact_partition, partitions_predicate
 from tidelake.table.read.table_scan import TableScan, scan_all_rows
 from tidelake.table.schema.alter import alter_table
-from tidelake.table.write.write import (
-    CommitIdentity,
-    WriteResult,
-    check_writable,
-    joined,
-    overwrite_partitions,
-)
+from tidelake.table.write.overwrite import Overwrite
+from tidelake.table.write.result import WriteResult, joined
+from tidelake.table.write.transaction import WriteTransaction
+from tidelake.table.write.writable import check_writable
 from tidelake.types.predicate import Predicate
 from tidelake.types.schema_change import SetOption
 
@@ -72,15 +69,10 @@ def rescale_table(handle: TableHandle, partitions: object | None) -> WriteResult
     """Rescale to the handle's number; see :meth:`tidelake.Table.rescale_bucket`."""
     results = []
     for rewrite in rewrites_of(handle, partitions):
-        result = overwrite_partitions(
-            rewrite.handle,
-            # inserts, whatever a column with row kinds says
-            ((b, np.zeros(b.num_rows, np.int8)) for b in rewrite.scan.batches()),
-            static=rewrite.partition,
-            identity=CommitIdentity.of(handle, None, None),
-            made_from=rewrite.snapshot,
-        )
-        results.append(result)
+        overwrite = Overwrite(rewrite.partition, read_snapshot=rewrite.snapshot)
+        # inserts, whatever a column with row kinds says
+        rows = ((b, np.zeros(b.num_rows, np.int8)) for b in rewrite.scan.batches())
+        results.append(WriteTransaction(rewrite.handle, overwrite=overwrite).write_batches(rows))
     return joined(results)
 
 

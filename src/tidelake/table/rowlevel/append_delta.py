@@ -33,8 +33,8 @@ from tidelake.scan import Split
 from tidelake.store import BucketDeletions
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.rowlevel.row_positions import FoundRows
+from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.table_writer import TableWriter, delete_new_files
-from tidelake.table.write.write import new_writer
 from tidelake.telemetry import ProcessMark
 
 __all__ = ["RowChanges", "deletion_files", "joined_messages"]
@@ -52,6 +52,9 @@ class RowChanges:
     """
 
     def __init__(self, handle: TableHandle, snapshot: Snapshot) -> None:
+        self.rows_count = 0
+        """Rows changed, as the caller counts them."""
+        self.base_snapshot_id: int | None = snapshot.id
         self._handle = handle
         self._snapshot = snapshot
         self._index: dict[BucketId, tuple[IndexFile, ...]] | None = None

@@ -21,66 +21,34 @@ Source of the two ways: Paimon's ``DeleteFromPaimonTableCommand`` and ``UpdatePa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 
-from tidelake.commit.conflicts.concurrent_changes import ROWS_CHANGED
-from tidelake.commit.conflicts.deletion_conflicts import DELETIONS_CHANGED
-from tidelake.errors import OutcomeUnknownError, TidelakeError
-from tidelake.metadata.data_file import CommitMessage
-from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.scan import ReadContext, plan_scan
-from tidelake.table.handle.handle import TableHandle
 from tidelake.table.rowlevel.append_delta import RowChanges
 from tidelake.table.rowlevel.assignments import Assignments
 from tidelake.table.rowlevel.row_positions import FoundRows, find_rows, read_found, read_without
-from tidelake.table.write.write import CommitIdentity, WriteResult
+from tidelake.table.write.result import RowCounts, WriteResult
+from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types.predicate import Predicate
 
-__all__ = ["change_rows", "done_again"]
-
-TRIES_MAX = 10
-"""How often a change begins anew because another commit was faster."""
-_AGAIN = frozenset({DELETIONS_CHANGED, ROWS_CHANGED, "bucket_assignment"})
-
-
-def done_again(
-    handle: TableHandle, identity: CommitIdentity, change: Callable[[], WriteResult]
-) -> WriteResult:
-    """Make a change on the newest snapshot, again and again while others change the same rows.
-
-    Where it loses again and again the commits of others wait for it
-    (:mod:`tidelake.commit.turns`).
-
-    Raises
-    ------
-    ConflictError
-        Others were faster each time; nothing was changed.
-    """
-    committer = handle.committer()
-    return committer.in_turns(identity.user, change, kinds=_AGAIN, tries=TRIES_MAX)
+__all__ = ["change_rows"]
 
 
 def change_rows(
-    handle: TableHandle,
-    predicate: Predicate,
-    assignments: Assignments | None = None,
-    *,
-    identity: CommitIdentity,
+    transaction: WriteTransaction, predicate: Predicate, assignments: Assignments | None = None
 ) -> WriteResult:
     """Delete the rows that match, or give them new values.
 
     Parameters
     ----------
-    handle : TableHandle
-        An append table.
+    transaction : WriteTransaction
+        Of an append table.
     predicate : Predicate
         Bound.
     assignments : Assignments, optional
         New values; the rows are deleted where there are none.
-    identity : CommitIdentity
-        Who commits.
 
     Returns
     -------
@@ -94,48 +62,42 @@ def change_rows(
     ConflictError
         Others were faster each time; nothing was changed.
     """
-    if identity.is_committed(handle):
-        return WriteResult(already_committed=True)
-    return done_again(handle, identity, lambda: _change(handle, predicate, assignments, identity))
+    return transaction.run(_Change(transaction, predicate, assignments))
 
 
-def _change(
-    handle: TableHandle,
-    predicate: Predicate,
-    assignments: Assignments | None,
-    identity: CommitIdentity,
-) -> WriteResult:
-    handle.schemas.check_same(handle.schema, table=handle.identifier)
-    snapshot = handle.snapshots.latest()
-    if snapshot is None:
-        return WriteResult()
-    context = handle.read_context()
-    plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=predicate)
-    places = [(split, file) for split in plan.splits for file in split.files]
-    rows_count = 0
-    changes = RowChanges(handle, snapshot)
-    try:
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A delete or an update."""
+
+    transaction: WriteTransaction
+    predicate: Predicate
+    assignments: Assignments | None
+
+    def attempt(self) -> WriteResult:
+        """Make it on the newest snapshot."""
+        handle, assignments = self.transaction.handle, self.assignments
+        handle.schemas.check_same(handle.schema, table=handle.identifier)
+        snapshot = handle.snapshots.latest()
+        if snapshot is None:
+            return WriteResult()
+        context = handle.read_context()
+        plan = plan_scan(context, snapshot, manifests=handle.manifests, predicate=self.predicate)
+        files = [(split, file) for split in plan.splits for file in split.files]
         change = _marked if handle.options.get(declared.DELETION_VECTORS_ENABLED) else _rewritten
-        with closing(
-            context.env.executor.map(lambda place: find_rows(context, *place, predicate), places)
-        ) as found:
-            for own in found:
-                if len(own.positions):
-                    change(context, changes, own, assignments)
-                    rows_count += len(own.positions)
-        messages = changes.prepare_commit()
-    except BaseException:
-        changes.abort()
-        raise
-    return _committed(
-        handle,
-        changes,
-        messages,
-        snapshot,
-        rows_count=rows_count,
-        updates=assignments is not None,
-        identity=identity,
-    )
+        with self.transaction as out:
+            changes = out.take(RowChanges(handle, snapshot))
+            with closing(
+                context.env.executor.map(lambda f: find_rows(context, *f, self.predicate), files)
+            ) as found:
+                for rows in found:
+                    if len(rows.positions):
+                        change(context, changes, rows, assignments)
+                        changes.rows_count += len(rows.positions)
+            count = changes.rows_count
+            if not count:
+                return WriteResult()
+            counts = RowCounts(deleted=count) if assignments is None else RowCounts(updated=count)
+            return out.commit(counts=counts)
 
 
 def _marked(
@@ -153,45 +115,3 @@ def _rewritten(
     for rows in read_without(context, found, assignments):
         changes.write(rows)
     changes.remove(found.split, found.file)
-
-
-def _committed(
-    handle: TableHandle,
-    changes: RowChanges,
-    messages: Sequence[CommitMessage],
-    snapshot: Snapshot,
-    *,
-    rows_count: int,
-    updates: bool,
-    identity: CommitIdentity,
-) -> WriteResult:
-    if not messages:
-        changes.close()
-        return WriteResult()
-    try:
-        committed = handle.committer().commit(
-            messages,
-            user=identity.user,
-            identifier=identity.identifier,
-            base_snapshot_id=snapshot.id,
-        )
-    except OutcomeUnknownError:
-        changes.close()
-        raise
-    except TidelakeError:
-        changes.abort()  # the committer's promise: no row was changed
-        raise
-    except BaseException:
-        changes.close()  # stopped at a moment that nobody knows: the files may be visible
-        raise
-    changes.close()
-    files = [f for m in messages for f in m.new_files]
-    vectors = [f for m in messages if m.deletions for f in m.deletions.added]
-    return WriteResult(
-        snapshot_ids=tuple(s.id for s in committed.snapshots),
-        rows=rows_count,
-        files=len(files) + len(vectors),
-        bytes=sum(f.file_size_bytes for f in files) + sum(f.file_size_bytes for f in vectors),
-        rows_updated=rows_count if updates else 0,
-        rows_deleted=0 if updates else rows_count,
-    )

@@ -30,15 +30,9 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.partition_spec import partitions_predicate
 from tidelake.table.read.table_scan import scan_all_rows
 from tidelake.table.rowlevel.append_rewrite import change_rows
-from tidelake.table.write.write import (
-    Batches,
-    CommitIdentity,
-    RowCounts,
-    WriteResult,
-    check_writable,
-    overwrite_partitions,
-    write_batches,
-)
+from tidelake.table.write.overwrite import Overwrite
+from tidelake.table.write.result import CommitIdentity, RowCounts, WriteResult
+from tidelake.table.write.transaction import RowBatches, WriteTransaction
 from tidelake.types import DataField, RowKind
 from tidelake.types.arrow import to_arrow_schema, to_arrow_type
 from tidelake.types.conform import conform
@@ -55,6 +49,7 @@ from tidelake.types.values import arrow_to_storage
 
 __all__ = [
     "check_deletes_count",
+    "delete_matching",
     "delete_rows",
     "drop_partitions",
     "is_filter",
@@ -83,12 +78,11 @@ def is_filter(target: object) -> bool:
 
 def delete_rows(handle: TableHandle, target: object, *, identity: CommitIdentity) -> WriteResult:
     """Delete; see :meth:`tidelake.table.Table.delete`."""
-    check_writable(handle)
+    transaction = WriteTransaction(handle, identity)
     if is_filter(target):
-        predicate = bind(_parsed(target), handle.schema.fields)
-        return _delete_matching(handle, predicate, identity=identity)
+        return delete_matching(transaction, bind(_parsed(target), handle.schema.fields))
     check_deletes_count(handle)
-    return write_batches(handle, _key_deletes(handle, target), identity=identity)
+    return transaction.write_batches(_key_deletes(handle, target))
 
 
 def _parsed(target: object) -> Predicate:
@@ -175,42 +169,31 @@ def drop_partitions(
     handle: TableHandle, partitions: object, *, identity: CommitIdentity
 ) -> WriteResult:
     """Drop the files of some partitions; see :meth:`tidelake.table.Table.drop_partitions`."""
-    check_writable(handle)
     static = partitions_predicate(handle.schema, partitions, table=handle.identifier)
-    return _drop(handle, static, identity=identity)
+    return _drop(handle, static, identity)
 
 
 def truncate(handle: TableHandle, *, identity: CommitIdentity) -> WriteResult:
     """Drop all files; see :meth:`tidelake.table.Table.truncate`."""
-    check_writable(handle)
-    return _drop(handle, None, identity=identity)
+    return _drop(handle, None, identity)
 
 
-def _drop(
-    handle: TableHandle, static: Predicate | None, *, identity: CommitIdentity
-) -> WriteResult:
-    whole = handle.options.updated({declared.DYNAMIC_PARTITION_OVERWRITE.key: "false"})
-    return overwrite_partitions(
-        handle.with_options(whole), iter(()), static=static, identity=identity
-    )
+def _drop(handle: TableHandle, static: Predicate | None, identity: CommitIdentity) -> WriteResult:
+    return WriteTransaction(handle, identity, overwrite=Overwrite(static)).write_batches(())
 
 
-def _delete_matching(
-    handle: TableHandle, predicate: Predicate, *, identity: CommitIdentity
-) -> WriteResult:
+def delete_matching(transaction: WriteTransaction, predicate: Predicate) -> WriteResult:
+    """Delete the rows that a bound predicate matches, in this process."""
+    handle, identity = transaction.handle, transaction.identity
     if not columns_of(predicate):
-        return _drop(handle, None, identity=identity) if _is_true(predicate) else WriteResult()
+        return _drop(handle, None, identity) if _is_true(predicate) else WriteResult()
     if is_metadata_only(handle, predicate):
-        return _drop(handle, predicate, identity=identity)
+        return _drop(handle, predicate, identity)
     if not handle.schema.primary_keys:
-        return change_rows(handle, predicate, identity=identity)
+        return change_rows(transaction, predicate)
     check_deletes_count(handle)
-    return write_batches(
-        handle,
-        _as_deletes(handle, _rows(handle, predicate)),
-        identity=identity,
-        counts=lambda found: RowCounts(deleted=found),
-    )
+    deleted = transaction.write_batches(_as_deletes(handle, _rows(handle, predicate)))
+    return deleted.with_counts(RowCounts(deleted=deleted.rows))
 
 
 def _is_true(predicate: Predicate) -> bool:
@@ -223,7 +206,7 @@ def _rows(handle: TableHandle, predicate: Predicate | None) -> Iterator[pa.Recor
     yield from scan_all_rows(handle, handle.snapshots.latest(), predicate).batches()
 
 
-def _as_deletes(handle: TableHandle, rows: Iterator[pa.RecordBatch]) -> Batches:
+def _as_deletes(handle: TableHandle, rows: Iterator[pa.RecordBatch]) -> RowBatches:
     removing = removing_columns(handle)
     for batch in rows:
         if removing:
@@ -240,7 +223,7 @@ def _check_removed(handle: TableHandle, rows: pa.RecordBatch, removing: Sequence
         raise not_removed(handle, keys.slice(int(stays.argmax()), 1).to_pylist()[0])
 
 
-def _key_deletes(handle: TableHandle, keys: object) -> Batches:
+def _key_deletes(handle: TableHandle, keys: object) -> RowBatches:
     schema = handle.schema
     key_fields = [schema.field(name) for name in schema.primary_keys]
     others = [f for f in schema.fields if f.name not in schema.primary_keys]

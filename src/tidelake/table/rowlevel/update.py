@@ -24,7 +24,7 @@ they have to be compacted first.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -44,18 +44,11 @@ from tidelake.table.conversion.inputs import record_batches
 from tidelake.table.handle.arguments import column_names
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.read.table_scan import scan_all_rows
-from tidelake.table.rowlevel.append_rewrite import change_rows, done_again
+from tidelake.table.rowlevel.append_rewrite import change_rows
 from tidelake.table.rowlevel.assignments import Assignments
 from tidelake.table.rowlevel.key_lookup import FoundByKey, RowsByKey
-from tidelake.table.write.write import (
-    CommitIdentity,
-    RowCounts,
-    WriteResult,
-    check_writable,
-    commit_rows,
-    new_writer,
-    replay_of,
-)
+from tidelake.table.write.result import CommitIdentity, RowCounts, WriteResult
+from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types import DataField, RowKind
 from tidelake.types.arrow import to_arrow_schema, to_arrow_type
 from tidelake.types.conform import conform
@@ -69,18 +62,14 @@ def update_rows(
     handle: TableHandle, values: object, where: object, *, identity: CommitIdentity
 ) -> WriteResult:
     """Update; see :meth:`tidelake.table.Table.update`."""
-    check_writable(handle)
+    transaction = WriteTransaction(handle, identity)
     check_updatable(handle)
     assignments = Assignments.of(handle, values)
     given = parse_filter(where)
     predicate = Always(value=True) if given is None else bind(given, handle.schema.fields)
     if not handle.schema.primary_keys:
-        return change_rows(handle, predicate, assignments, identity=identity)
-    if (done := replay_of(handle, identity)) is not None:
-        return done
-    return done_again(
-        handle, identity, lambda: _update_keyed(handle, predicate, assignments, identity)
-    )
+        return change_rows(transaction, predicate, assignments)
+    return transaction.run(_KeyedUpdate(transaction, predicate, assignments))
 
 
 def check_updatable(handle: TableHandle) -> None:
@@ -206,31 +195,34 @@ def _merged(batches: list[pa.RecordBatch], spec: MergeSpec, like: pa.RecordBatch
     return merged.combine_chunks().to_batches()[0]
 
 
-def _update_keyed(
-    handle: TableHandle, predicate: Predicate, assignments: Assignments, identity: CommitIdentity
-) -> WriteResult:
-    handle.schemas.check_same(handle.schema, table=handle.identifier)
-    snapshot = handle.snapshots.latest()
-    if snapshot is None:
-        return WriteResult()
-    check_none_wait(handle, snapshot)
-    # rows that wait in level 0 are committed: an update of older ones would hide them
-    scan = scan_all_rows(handle, snapshot, predicate)
-    shown = ShownRows(handle, assignments.columns)
-    writer = new_writer(
-        handle, user=identity.user, base_snapshot_id=snapshot.id, fills_defaults=False
-    )
-    try:
-        for batch in scan.batches():
-            if batch.num_rows:
-                new = assignments(batch)
-                shown.check(batch, new)
-                writer.write(new, np.full(new.num_rows, RowKind.UPDATE_AFTER, np.int8))
-    except BaseException:
-        writer.abort()
-        raise
-    counts = RowCounts(updated=writer.rows_count)
-    return commit_rows(handle, writer, identity=identity, made_from=snapshot, counts=counts)
+@dataclass(frozen=True, slots=True)
+class _KeyedUpdate:
+    """An update of a primary-key table."""
+
+    transaction: WriteTransaction
+    predicate: Predicate
+    assignments: Assignments
+
+    def attempt(self) -> WriteResult:
+        """Make it on the newest snapshot."""
+        handle = self.transaction.handle
+        handle.schemas.check_same(handle.schema, table=handle.identifier)
+        snapshot = handle.snapshots.latest()
+        if snapshot is None:
+            return WriteResult()
+        check_none_wait(handle, snapshot)
+        # rows that wait in level 0 are committed: an update of older ones would hide them
+        scan = scan_all_rows(handle, snapshot, self.predicate)
+        shown = ShownRows(handle, self.assignments.columns)
+        with self.transaction as out:
+            writer = out.open_writer(base_snapshot_id=snapshot.id, fills_defaults=False)
+            for batch in scan.batches():
+                if batch.num_rows:
+                    new = self.assignments(batch)
+                    shown.check(batch, new)
+                    writer.write(new, np.full(new.num_rows, RowKind.UPDATE_AFTER, np.int8))
+            counts = RowCounts(updated=writer.rows_count)
+            return out.commit(read_snapshot=snapshot, counts=counts)
 
 
 def upsert_columns(
@@ -240,14 +232,12 @@ def upsert_columns(
 
     Costs a read of the rows of the keys given; memory: the rows given, and the old ones.
     """
-    check_writable(handle)
+    transaction = WriteTransaction(handle, identity)
     chosen = _chosen_columns(handle, columns)
     given = _rows_of_columns(handle, data, chosen)
-    if identity.is_committed(handle):
-        return WriteResult(already_committed=True)
     if not given.num_rows:
-        return WriteResult()
-    return done_again(handle, identity, lambda: _upsert_once(handle, given, chosen, identity))
+        return transaction.replayed() or WriteResult()
+    return transaction.run(_ColumnUpsert(transaction, given, chosen))
 
 
 def _chosen_columns(handle: TableHandle, columns: Sequence[str]) -> tuple[DataField, ...]:
@@ -312,41 +302,42 @@ def _rows_of_columns(
     return given
 
 
-def _upsert_once(
-    handle: TableHandle,
-    given: pa.RecordBatch,
-    chosen: Sequence[DataField],
-    identity: CommitIdentity,
-) -> WriteResult:
-    handle.schemas.check_same(handle.schema, table=handle.identifier)
-    snapshot = handle.snapshots.latest()
-    changed, added = None, given
-    if snapshot is not None:
-        check_none_wait(handle, snapshot)
-        finder = RowsByKey(
-            handle.read_context(all_rows=True),
-            snapshot,
-            manifests=handle.manifests,
-            columns=handle.schema.field_names,
-        )
-        found = finder.find(given.select(list(handle.schema.primary_keys)))
-        added = given.filter(pa.array(~found.is_found))
-        if found.rows.num_rows:
-            changed = _with_columns(found, given, chosen)
-            ShownRows(handle, [f.name for f in chosen]).check(found.rows, changed)
-    new = _new_rows(handle, added)
-    base_id = 0 if snapshot is None else snapshot.id
-    writer = new_writer(handle, user=identity.user, base_snapshot_id=base_id, fills_defaults=False)
-    try:
-        for rows, kind in ((changed, RowKind.UPDATE_AFTER), (new, RowKind.INSERT)):
-            if rows is not None:
-                writer.write(rows, np.full(rows.num_rows, kind, np.int8))
-    except BaseException:
-        writer.abort()
-        raise
-    made_from = snapshot or EMPTY_TABLE
-    counts = RowCounts(inserted=added.num_rows, updated=given.num_rows - added.num_rows)
-    return commit_rows(handle, writer, identity=identity, made_from=made_from, counts=counts)
+@dataclass(frozen=True, slots=True)
+class _ColumnUpsert:
+    """An upsert of some columns."""
+
+    transaction: WriteTransaction
+    given: pa.RecordBatch
+    chosen: Sequence[DataField]
+
+    def attempt(self) -> WriteResult:
+        """Make it on the newest snapshot."""
+        handle, given = self.transaction.handle, self.given
+        handle.schemas.check_same(handle.schema, table=handle.identifier)
+        snapshot = handle.snapshots.latest()
+        changed, added = None, given
+        if snapshot is not None:
+            check_none_wait(handle, snapshot)
+            finder = RowsByKey(
+                handle.read_context(all_rows=True),
+                snapshot,
+                manifests=handle.manifests,
+                columns=handle.schema.field_names,
+            )
+            found = finder.find(given.select(list(handle.schema.primary_keys)))
+            added = given.filter(pa.array(~found.is_found))
+            if found.rows.num_rows:
+                changed = _with_columns(found, given, self.chosen)
+                ShownRows(handle, [f.name for f in self.chosen]).check(found.rows, changed)
+        new = _new_rows(handle, added)
+        base_id = 0 if snapshot is None else snapshot.id
+        with self.transaction as out:
+            writer = out.open_writer(base_snapshot_id=base_id, fills_defaults=False)
+            for rows, kind in ((changed, RowKind.UPDATE_AFTER), (new, RowKind.INSERT)):
+                if rows is not None:
+                    writer.write(rows, np.full(rows.num_rows, kind, np.int8))
+            counts = RowCounts(inserted=added.num_rows, updated=given.num_rows - added.num_rows)
+            return out.commit(read_snapshot=snapshot or EMPTY_TABLE, counts=counts)
 
 
 def _with_columns(

@@ -27,7 +27,7 @@ from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.table_writer import BucketState
 
-__all__ = ["LiveState"]
+__all__ = ["BucketStates", "EmptyStates"]
 
 SEPARATE_LOOK_UPS_MAX = 4
 """Buckets that are folded by themselves; the next look-up folds the whole table."""
@@ -42,8 +42,8 @@ OBJECT_BYTES = 2_000
 NO_ENTRIES = EntryTable.of([])
 
 
-class LiveState:
-    """Gives the state of buckets, by partition and bucket. For one thread.
+class BucketStates:
+    """The states of buckets in one snapshot, looked up as they are needed. For one thread.
 
     Parameters
     ----------
@@ -178,3 +178,22 @@ class LiveState:
         if not found:
             return NO_ENTRIES
         return found[0] if self._folded else EntryTable.fold(found, where=self._where)
+
+
+class EmptyStates:
+    """The states of buckets for a write that does not look at what is there, as an overwrite."""
+
+    def __call__(self, partition: bytes, bucket: int) -> BucketState:
+        """No files, and no snapshot that was looked at."""
+        del partition, bucket
+        return BucketState()
+
+    def bucket_rows(self, partition: bytes) -> dict[int, int]:
+        """No bucket has rows."""
+        del partition
+        return {}
+
+    def index_entries(self, partition: bytes) -> tuple[Sequence[IndexEntry], int]:
+        """No index: it begins anew."""
+        del partition
+        return (), 0

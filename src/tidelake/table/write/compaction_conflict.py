@@ -1,8 +1,8 @@
-"""A compaction job that other commits came before.
+"""A compaction job that lost buckets to other commits.
 
-Who loses is known only when a job commits, and a bucket that it lost is as the others left it. A
-job that lost some of its buckets has done the others; one that lost all of them is an error, and
-its files are deleted. A writer's own compactions are never an error: its rows are committed.
+A job learns only when it commits which buckets it lost; these stay as the other commits left them.
+A job that lost some of its buckets has compacted the others. One that lost all of them is an error,
+and its files are deleted. A writer's own compactions are never an error: its rows are committed.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from tidelake.commit import Committed
 from tidelake.errors import ConflictError
 
-__all__ = ["check_not_overtaken", "overtaken"]
+__all__ = ["check_some_compacted", "compaction_conflict"]
 
 
-def check_not_overtaken(identifier: str, committed: Committed) -> None:
+def check_some_compacted(identifier: str, committed: Committed) -> None:
     """Refuse a commit of compactions none of which happened.
 
     Raises
@@ -23,11 +23,11 @@ def check_not_overtaken(identifier: str, committed: Committed) -> None:
     """
     dropped = committed.dropped_compactions
     if dropped and not committed.snapshots:
-        raise overtaken(identifier, len(dropped), outcome="Nothing was changed.")
+        raise compaction_conflict(identifier, len(dropped), outcome="Nothing was changed.")
 
 
-def overtaken(identifier: str, buckets_count: int, *, outcome: str) -> ConflictError:
-    """Tell how many buckets a job lost.
+def compaction_conflict(identifier: str, buckets_count: int, *, outcome: str) -> ConflictError:
+    """The error that says how many buckets a job lost.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def overtaken(identifier: str, buckets_count: int, *, outcome: str) -> ConflictE
     buckets_count : int
         Buckets that other commits took.
     outcome : str
-        A sentence on what the job did all the same.
+        A sentence that says what the job did.
 
     Returns
     -------

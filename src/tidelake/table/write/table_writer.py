@@ -1,6 +1,6 @@
-"""Writes rows into a table's buckets: conform, route, and one store writer per bucket.
+"""Writes rows into a table's buckets: ingest, route, and one store writer per bucket.
 
-1. A batch is conformed to the schema (order, types, nulls) and routed
+1. A batch is made rows of the table (:mod:`tidelake.table.write.ingest`) and routed
    (:mod:`tidelake.table.bucketing.router`).
 2. The first rows of a bucket open its store writer, which is given the bucket's live files (the LSM
    store needs them for sequence numbers and compaction).
@@ -25,7 +25,6 @@ import pyarrow as pa
 
 from tidelake.errors import ClosedError, InvalidInputError, StorageError
 from tidelake.fileio import FileIO, parent_of
-from tidelake.merge import batch_parts
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.metadata.index_entry import IndexChange, IndexFile
@@ -41,10 +40,8 @@ from tidelake.store import (
 from tidelake.table.bucketing.cross_partition_writer import KeyMoves
 from tidelake.table.bucketing.dynamic_buckets import DynamicBuckets
 from tidelake.table.bucketing.router import Router
-from tidelake.table.write.row_kind_filter import KindRules
+from tidelake.table.write.ingest import Ingest
 from tidelake.telemetry import ProcessMark
-from tidelake.types.conform import conform
-from tidelake.types.default_value import default_scalars, filled_in
 
 __all__ = ["BucketState", "TableWriter", "delete_new_files"]
 
@@ -143,9 +140,9 @@ class TableWriter:
             function=options.get(declared.BUCKET_FUNCTION_TYPE),
             dynamic=dynamic,
         )
-        self._kind_rules = KindRules(schema, options, table=table)
-        filled = schema.fields if fills_defaults else ()
-        self._defaults = default_scalars(filled, zone=context.env.zone)
+        self._ingest = Ingest(
+            schema, options, context.env, table=table, fills_defaults=fills_defaults
+        )
         self._writers: dict[BucketId, BucketWriter] = {}
         self._held: dict[BucketId, int] = {}
         self._held_bytes = 0
@@ -191,53 +188,18 @@ class TableWriter:
             are not inserts, or rows retract and the table's merge engine cannot take them.
         """
         self._check_open()
-        if not isinstance(batch, (pa.RecordBatch, pa.Table)):
-            message = (
-                f"An object of type {type(batch).__name__} does not hold rows for a writer of table"
-                f" '{self._table}': give an Arrow table or record batch."
-            )
-            raise InvalidInputError(message, kind="not_rows", table=self._table)
-        schema = self._context.schema
-        rows = conform(batch, schema.fields, table=self._table, first_row=first_row)
-        if self._moves is None or buckets is None:
-            # rows that another task placed are whole: a delete's null partition is what it says
-            rows = filled_in(rows, self._defaults)
-        kinds = self._kind_rules.kinds_of(rows, kinds)
-        position = 0
-        for part in self._parts(rows):
-            end = position + part.num_rows
-            own = None if kinds is None else kinds[position:end]
-            if self._moves is not None and buckets is None:
-                self._moves.add(*self._stored(part, own))
+        for rows, own_kinds, own_buckets in self._ingest.batches(
+            batch, kinds, buckets, first_row=first_row
+        ):
+            if self._moves is not None and own_buckets is None:
+                self._moves.add(rows, own_kinds)
             else:
-                own_buckets = None if buckets is None else buckets[position:end]
-                self._write_conformed(part, own, own_buckets)
-            position = end
-        self.rows_count += rows.num_rows
+                self._route(rows, own_kinds, own_buckets)
+        self.rows_count += batch.num_rows
 
-    def _parts(self, rows: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:
-        """The rows as batches, cut where the copy that routing makes would be large."""
-        memory = self._context.env.memory
-        for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
-            if memory.is_limited:
-                yield from batch_parts(batch, bytes_max=memory.batch_bytes)
-            else:
-                yield batch
-
-    def _stored(
-        self, batch: pa.RecordBatch, kinds: np.ndarray | None
-    ) -> tuple[pa.RecordBatch, np.ndarray | None]:
-        """The rows that the table's options do not leave out."""
-        if kinds is None or (stays := self._kind_rules.stored(kinds)) is None:
-            return batch, kinds
-        return batch.filter(pa.array(stays)), kinds[stays]
-
-    def _write_conformed(
+    def _route(
         self, batch: pa.RecordBatch, kinds: np.ndarray | None, buckets: np.ndarray | None
     ) -> None:
-        if kinds is not None and (stays := self._kind_rules.stored(kinds)) is not None:
-            batch, kinds = batch.filter(pa.array(stays)), kinds[stays]
-            buckets = None if buckets is None else buckets[stays]
         for piece in self._router.route(batch, kinds, given=buckets):
             key = piece.bucket_id
             writer = self._writers.get(key)
@@ -387,7 +349,7 @@ class TableWriter:
         self._check_open()
         if self._moves is not None:
             for placed in self._moves.placed():
-                self._write_conformed(placed.rows, placed.kinds, placed.buckets)
+                self._route(placed.rows, placed.kinds, placed.buckets)
         if self.full_compactions is not None:
             self._compact_fully(self.full_compactions)
         keys = sorted(self._writers)

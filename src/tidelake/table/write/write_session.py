@@ -1,9 +1,8 @@
 """Rows given little by little, committed once: ``with table.writer() as out: out.write(rows)``.
 
 1. Opening checks options and commit identity; nothing is written yet.
-2. Each ``write`` hands rows to one :class:`~tidelake.table.write.table_writer.TableWriter`, whose
-   memory is
-   bounded by ``write-buffer-size``.
+2. Each ``write`` adds rows to one :class:`~tidelake.table.write.transaction.WriteTransaction`; its
+   memory is bounded by ``write-buffer-size``.
 3. A clean end of the ``with`` block commits; an exception gives everything up, and nothing becomes
    visible. So does a ``write`` that fails, even where its exception is caught inside the block.
 """
@@ -14,18 +13,10 @@ from types import TracebackType
 from typing import Self
 
 from tidelake.errors import ClosedError
-from tidelake.table.conversion.inputs import record_batches, with_row_kinds
 from tidelake.table.handle.display import facts_html
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.write.table_writer import TableWriter
-from tidelake.table.write.write import (
-    CommitIdentity,
-    WriteResult,
-    check_writable,
-    commit_rows,
-    new_writer,
-    replay_of,
-)
+from tidelake.table.write.result import CommitIdentity, WriteResult
+from tidelake.table.write.transaction import WriteTransaction
 from tidelake.telemetry import ProcessMark
 
 __all__ = ["WriteSession"]
@@ -46,11 +37,12 @@ class WriteSession:
     """
 
     def __init__(self, handle: TableHandle, *, identity: CommitIdentity) -> None:
-        check_writable(handle)
-        self._handle = handle
-        self._identity = identity
-        self._replay = replay_of(handle, identity)
-        self._writer: TableWriter | None = new_writer(handle, user=identity.user)
+        self._table = handle.identifier
+        self._transaction = WriteTransaction(handle, identity)
+        self._replay = self._transaction.replayed()
+        if self._replay is None:
+            self._transaction.open_writer()
+        self._is_open = True
         self._result: WriteResult | None = None
         self._failed = False
         self._mark = ProcessMark()
@@ -61,19 +53,19 @@ class WriteSession:
         return self._result
 
     def __repr__(self) -> str:
-        return f"Writer of table {self._handle.identifier}: {self._state()}"
+        return f"Writer of table {self._table}: {self._state()}"
 
     def _repr_html_(self) -> str:
-        return facts_html(f"Writer of {self._handle.identifier}", [("state", self._state())])
+        return facts_html(f"Writer of {self._table}", [("state", self._state())])
 
     def _state(self) -> str:
         if self._result is not None:
             ids = ", ".join(map(str, self._result.snapshot_ids))
             made = f"snapshot {ids}" if ids else "nothing to write"
             return f"committed, {_rows_text(self._result.rows)}, {made}"
-        if self._writer is None:
+        if not self._is_open:
             return "given up"
-        return f"open, {_rows_text(self._writer.rows_count)} taken"
+        return f"open, {_rows_text(self._transaction.rows_count)} taken"
 
     def write(self, data: object, *, row_kinds: object | None = None) -> None:
         """Take rows; arguments as of :meth:`tidelake.Table.write`.
@@ -86,15 +78,11 @@ class WriteSession:
             It was committed or given up before, or was opened before a fork (kind ``forked``):
             two processes would commit the same files.
         """
-        writer = self._open_writer()
+        self._check_open()
         if self._replay is not None:
             return
-        table = self._handle.identifier
-        batches = record_batches(data, self._handle.schema.fields, table=table)
-        before = writer.rows_count
         try:
-            for batch, kinds in with_row_kinds(batches, row_kinds, table=table):
-                writer.write(batch, kinds, first_row=writer.rows_count - before)
+            self._transaction.add(data, row_kinds=row_kinds)
         except BaseException:
             self.abort()
             self._failed = True
@@ -110,13 +98,9 @@ class WriteSession:
         ConflictError, OutcomeUnknownError
             As of :meth:`tidelake.Table.write`.
         """
-        writer = self._open_writer()
-        self._writer = None
-        if self._replay is not None:
-            writer.abort()
-            self._result = self._replay
-        else:
-            self._result = commit_rows(self._handle, writer, identity=self._identity)
+        self._check_open()
+        self._is_open = False
+        self._result = self._replay or self._transaction.commit()
         return self._result
 
     def abort(self) -> None:
@@ -124,19 +108,17 @@ class WriteSession:
 
         In a forked child no file is deleted: they are the parent's.
         """
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.abort()
+        self._is_open = False
+        self._transaction.abort()
 
-    def _open_writer(self) -> TableWriter:
-        self._mark.check(f"This writer of table '{self._handle.identifier}'")
-        if self._writer is None:
+    def _check_open(self) -> None:
+        self._mark.check(f"This writer of table '{self._table}'")
+        if not self._is_open:
             message = (
-                f"This writer of table '{self._handle.identifier}' was committed or given up: open"
+                f"This writer of table '{self._table}' was committed or given up: open"
                 " a new one with writer()."
             )
-            raise ClosedError(message, kind="writer", table=self._handle.identifier)
-        return self._writer
+            raise ClosedError(message, kind="writer", table=self._table)
 
     def __enter__(self) -> Self:
         return self
@@ -149,7 +131,7 @@ class WriteSession:
     ) -> None:
         if kind is not None:
             self.abort()
-        elif self._writer is not None or self._failed:  # else it was ended inside the block
+        elif self._is_open or self._failed:  # else it was ended inside the block
             self.commit()
 
 

@@ -13,7 +13,7 @@ import tidelake
 from tidelake.commit.conflicts import key_overlap
 from tidelake.errors import ConflictError
 from tidelake.fileio import MemoryFileIO
-from tidelake.table.rowlevel import append_rewrite
+from tidelake.table.write import transaction
 from tidelake.telemetry import Env
 
 SCHEMA = pa.schema([("k", pa.int64()), ("n", pa.int64()), ("s", pa.string())])
@@ -190,7 +190,7 @@ def test_keys_that_move_are_compared_in_all_partitions():
 def test_above_a_bound_the_ranges_decide_and_nothing_is_read(monkeypatch, bound, most):
     _, table = rivalled(lambda table, _: table.write(rows(1, 98)), times=1)
     monkeypatch.setattr(key_overlap, bound, most)
-    monkeypatch.setattr(append_rewrite, "TRIES_MAX", 1)
+    monkeypatch.setattr(transaction, "TRIES_MAX", 1)
     with pytest.raises(ConflictError, match="in between those of this commit"):
         table.update({"s": "x"}, "k in (0, 99)")
 
@@ -232,7 +232,7 @@ def test_a_file_that_is_gone_counts_by_its_range(monkeypatch):
         table.fileio.delete(path)
 
     _, table = rivalled(act, times=1, write_only="true")
-    monkeypatch.setattr(append_rewrite, "TRIES_MAX", 1)
+    monkeypatch.setattr(transaction, "TRIES_MAX", 1)
     with pytest.raises(ConflictError, match="have expired"):
         table.update({"s": "x"}, "k in (0, 99)")
 

@@ -14,7 +14,7 @@ import pytest
 
 import tidelake
 from tidelake.fileio import MemoryFileIO
-from tidelake.table.write.write import new_writer
+from tidelake.table.write.new_writer import new_writer
 from tidelake.telemetry import Env
 
 SCHEMA = pa.schema([("k", pa.int64()), ("who", pa.string())])

@@ -11,10 +11,11 @@ from tidelake.spark.write.postpone_compaction import WaitingTask, _read_waiting
 from tidelake.spark.write.write_task import TaskAnswer, WriteTask, write_task
 from tidelake.table.jobs.compaction import Chosen
 from tidelake.table.jobs.postpone_compaction import (
+    MovedRows,
     postponed_partitions,
-    publish_moved,
     with_real_buckets,
 )
+from tidelake.table.write.transaction import WriteTransaction
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string()})
 
@@ -43,10 +44,13 @@ def test_rows_are_read_numbered_and_written_into_real_buckets(table):
     assert rows["_tidelake_row"].to_pylist() == [*range(5), *range(2)]
     assert rows["_row_kind"].to_pylist() == [0] * 5 + [2, 3]
     given = rows.drop_columns(["_tidelake_file", "_tidelake_row"]).to_batches()
-    write = write_task(WriteTask.of(real, user="", overwrite=False, static=None))
+    write = write_task(WriteTask.of(real, user=""))
     answer = TaskAnswer.gather([r for b in write(iter(given)) for r in b.to_pylist()])
     assert answer.errors == ()
-    assert publish_moved(handle, partitions, answer.messages, rows_count=7).rows == 7
+    transaction = WriteTransaction(handle)
+    moved = transaction.take(MovedRows(handle, partitions))
+    moved.add(7, answer.messages)
+    assert moved.commit(transaction).rows == 7
     found = sorted((r["k"], r["v"]) for r in table.to_arrow().to_pylist())
     assert found == [(0, "first"), (1, "second"), (3, "first"), (4, "first")]
     assert set(table.system_table("buckets").to_arrow()["bucket"].to_pylist()) <= {0, 1, 2}

@@ -35,7 +35,7 @@ def batch_of(keys, **columns):
 
 def test_messages_of_a_task_make_its_rows_visible(table):
     answer = run(
-        WriteTask.of(table.handle, user="", overwrite=False, static=None),
+        WriteTask.of(table.handle, user=""),
         batch_of([1, 2]),
         batch_of([3]),
     )
@@ -48,7 +48,7 @@ def test_kinds_travel_as_bytes(table):
     table.write(batch_of([1, 2]))
     kinds = np.array([RowKind.DELETE], dtype=np.int8)
     answer = run(
-        WriteTask.of(table.handle, user="", overwrite=False, static=None),
+        WriteTask.of(table.handle, user=""),
         batch_of([2], _row_kind=pa.array(kinds)),
     )
     table.handle.committer().commit(answer.messages, user="me", identifier=1)
@@ -56,13 +56,13 @@ def test_kinds_travel_as_bytes(table):
 
 
 def test_a_task_without_rows_answers(table):
-    answer = run(WriteTask.of(table.handle, user="", overwrite=False, static=None))
+    answer = run(WriteTask.of(table.handle, user=""))
     assert answer == TaskAnswer(0, (), ())
 
 
 def test_wrong_rows_are_an_answer_and_leave_no_file(table, tmp_path):
     rows = batch_of([1, None])
-    answer = run(WriteTask.of(table.handle, user="", overwrite=False, static=None), rows)
+    answer = run(WriteTask.of(table.handle, user=""), rows)
     assert [type(e) for e in answer.errors] == [errors.InvalidInputError]
     assert "'k'" in str(answer.errors[0])
     assert not list(tmp_path.rglob("data-*"))
@@ -72,11 +72,11 @@ def test_errors_of_the_storage_are_raised_so_that_spark_tries_again(table, tmp_p
     (tmp_path / "db.db" / "t" / "bucket-0").write_text("a file where a directory should be")
     (tmp_path / "db.db" / "t" / "bucket-1").write_text("a file where a directory should be")
     with pytest.raises(errors.StorageError):
-        run(WriteTask.of(table.handle, user="", overwrite=False, static=None), batch_of([1, 2, 3]))
+        run(WriteTask.of(table.handle, user=""), batch_of([1, 2, 3]))
 
 
 def test_two_tasks_never_share_a_name(table):
-    task = WriteTask.of(table.handle, user="", overwrite=False, static=None)
+    task = WriteTask.of(table.handle, user="")
     one, two = run(task, batch_of([1])), run(task, batch_of([1]))
     names = [f.file_name for a in (one, two) for m in a.messages for f in m.new_files]
     assert len(names) == len(set(names)) == 2

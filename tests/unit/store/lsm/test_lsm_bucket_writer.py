@@ -96,14 +96,6 @@ def test_sequence_numbers_go_on_between_commits_of_one_writer():
     assert writer.prepare_commit().is_empty
 
 
-def test_ignore_delete_drops_retracts_before_they_are_numbered():
-    bucket = write_only(**{"ignore-delete": "true"})
-    writer = bucket.writer()
-    writer.write(bucket.batch(upserts([1, 2, 3], 1)), kinds(3, 0, 1))
-    [file] = writer.prepare_commit().new_files
-    assert (file.row_count, file.delete_row_count, file.max_sequence_number) == (1, 0, 0)
-
-
 def test_user_sequence_decides_inside_the_buffer():
     bucket = write_only(**{"sequence.field": "v"})
     writer = bucket.writer()

@@ -172,7 +172,7 @@ def test_writers_at_once_are_told_of_each_other(catalog, tmp_path):
 
 def commit_late(out, other):
     """Commit after another commit came between the look-up and the publishing."""
-    moves = out._writer._moves
+    moves = out._transaction._source._moves
     placed = moves.placed
 
     def then_another():

@@ -188,8 +188,8 @@ def test_of_two_compactions_one_moves_the_rows_and_the_other_gives_up(table, mon
         table.compact()
         return original(*arguments, **named)
 
-    original = postpone_compaction.publish_moved
-    monkeypatch.setattr(postpone_compaction, "publish_moved", publish)
+    original = postpone_compaction.MovedRows.commit
+    monkeypatch.setattr(postpone_compaction.MovedRows, "commit", publish)
     with pytest.raises(ConflictError, match="is not live now"):
         table.compact()
     assert len(rows(table)) == 5
@@ -209,8 +209,8 @@ def test_rows_that_come_while_others_are_moved_wait_for_the_next_time(table, mon
         table.write([{"p": "a", "k": 1, "v": "y"}])
         return original(*arguments, **named)
 
-    original = postpone_compaction.publish_moved
-    monkeypatch.setattr(postpone_compaction, "publish_moved", publish)
+    original = postpone_compaction.MovedRows.commit
+    monkeypatch.setattr(postpone_compaction.MovedRows, "commit", publish)
     table.compact()
     assert rows(table) == [{"p": "a", "k": 1, "v": "x"}]
     table.compact()

@@ -16,8 +16,9 @@ from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.index.deletion_file import deletion_ranges
 from tidelake.metadata.index.index_manifest import index_entries
 from tidelake.metadata.log.snapshot import CommitKind
-from tidelake.table.rowlevel import append_delta, append_rewrite
-from tidelake.table.write.write import WriteResult
+from tidelake.table.rowlevel import append_delta
+from tidelake.table.write import transaction
+from tidelake.table.write.result import WriteResult
 from tidelake.telemetry import Env
 
 SCHEMA = pa.schema([("p", pa.string()), ("k", pa.int64()), ("s", pa.string())])
@@ -243,7 +244,7 @@ def test_a_delete_gives_up_where_others_are_always_faster(monkeypatch):
     with pytest.raises(ConflictError, match="deletion vectors"):
         table.delete("k >= 20")
     monkeypatch.undo()
-    assert keys_in(table) == [*range(20), *range(20 + append_rewrite.TRIES_MAX, 40)]
+    assert keys_in(table) == [*range(20), *range(20 + transaction.TRIES_MAX, 40)]
 
 
 def test_deletes_in_different_files_do_not_meet_the_first_time(monkeypatch):

@@ -19,8 +19,8 @@ import tidelake
 from tidelake.errors import ConflictError, InvalidInputError, UnsupportedError
 from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.log.snapshot import CommitKind
-from tidelake.table.rowlevel import append_rewrite
-from tidelake.table.write.write import WriteResult, joined
+from tidelake.table.write import transaction
+from tidelake.table.write.result import WriteResult, joined
 from tidelake.telemetry import Env
 
 SCHEMA = pa.schema([("p", pa.string()), ("k", pa.int64()), ("n", pa.int64()), ("s", pa.string())])
@@ -543,7 +543,7 @@ def test_an_update_gives_up_where_others_are_always_faster():
         table.update({"s": "x"}, "k = 3")
     fileio.busy = True
     assert caught.value.kind == "rows_changed"
-    assert fileio.tries == append_rewrite.TRIES_MAX
+    assert fileio.tries == transaction.TRIES_MAX
     model = [row_of(k) for k in range(18)]
     model[3]["n"] += fileio.tries
     checked(table, model)

@@ -9,7 +9,11 @@ from unit.metadata.made import data_file, partition
 from tidelake.commit.conflicts.live_buckets import live_in
 from tidelake.metadata import CommitMessage
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.table.write.bucket_state import FOLDED_LOOK_UPS_MAX, SEPARATE_LOOK_UPS_MAX, LiveState
+from tidelake.table.write.bucket_state import (
+    FOLDED_LOOK_UPS_MAX,
+    SEPARATE_LOOK_UPS_MAX,
+    BucketStates,
+)
 
 PARTITIONS = [f"p{i}" for i in range(6)]
 BUCKETS = 3
@@ -46,8 +50,8 @@ def test_each_bucket_has_the_files_of_the_snapshot(table, repeats):
     places = [(p, b) for p in [*PARTITIONS, "new"] for b in range(BUCKETS)] * repeats
     assert len(places) > SEPARATE_LOOK_UPS_MAX
     assert (len(places) > FOLDED_LOOK_UPS_MAX) == (repeats == 4)
-    one_by_one = [LiveState(table.handle)(partition(p), b) for p, b in places]
-    together = LiveState(table.handle)
+    one_by_one = [BucketStates(table.handle)(partition(p), b) for p, b in places]
+    together = BucketStates(table.handle)
     for (p, b), alone in zip(places, one_by_one, strict=True):
         context = table.handle.commit_context()
         live = live_in(context, snapshot, partitions={partition(p)}, buckets={b})
@@ -67,19 +71,19 @@ def test_other_buckets_files_are_not_folded(table, monkeypatch):
         return fold(cls, tables, **more)
 
     monkeypatch.setattr(EntryTable, "fold", classmethod(counting))
-    assert len(LiveState(table.handle)(partition("p0"), 1).files) == 5
+    assert len(BucketStates(table.handle)(partition("p0"), 1).files) == 5
     assert folded == [5]
 
 
 def test_a_writer_stays_with_the_snapshot_that_it_began_from(table):
-    state = LiveState(table.handle)
+    state = BucketStates(table.handle)
     before = state(partition("p0"), 0)
     rows = [{"p": "p0", "k": k, "v": "x"} for k in range(9)]
     table.copy({"write-only": True}).write(rows)  # the fixture's files are names only
     assert state(partition("p0"), 0) == before
-    assert len(LiveState(table.handle)(partition("p0"), 0).files) > len(before.files)
+    assert len(BucketStates(table.handle)(partition("p0"), 0).files) > len(before.files)
 
 
 def test_an_empty_table_has_no_files_and_snapshot_zero(keyed):
-    state = LiveState(keyed.handle)(b"", 0)
+    state = BucketStates(keyed.handle)(b"", 0)
     assert (state.files, state.partition_buckets, state.snapshot_id) == ((), None, 0)

@@ -22,7 +22,7 @@ from unit.table.changelog.test_lookup_changelog import (
 )
 
 import tidelake
-import tidelake.table.write.write as table_write
+import tidelake.table.write.transaction as table_write
 from tidelake import ConflictError, InvalidInputError
 from tidelake.commit import Committer
 from tidelake.commit.publisher import Publisher

@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 
 import tidelake
-import tidelake.table.write.write as table_write
+import tidelake.table.write.transaction as table_write
 from tidelake.commit import Committer
 
 LOOKUP = {"bucket": "1", "changelog-producer": "lookup"}

@@ -125,3 +125,15 @@ def test_a_row_is_taken_back_where_that_asks_no_function(kind, g, h, options, le
     table = grouped(**options)
     table.write([{"k": 1, "v": 5, "g": g, "w": 6, "h": h}], row_kinds=[kind])
     assert rows_of(table) == left
+
+
+@pytest.mark.parametrize("bucket", [1, -2])
+def test_rows_that_are_ignored_come_into_no_file_and_are_not_numbered(bucket):
+    table = table_of(**{"bucket": bucket, "ignore-delete": True, "write-only": True})
+    table.write([row(k, 1) for k in (1, 2, 3)], row_kinds=["-D", "+I", "-U"])
+    if bucket == -2:
+        table.compact()
+    [file] = table.system_table("files").to_arrow().to_pylist()
+    numbers = file["min_sequence_number"], file["max_sequence_number"]
+    assert (file["record_count"], numbers) == (1, (0, 0))
+    assert rows_of(table) == [(2, 1, "+I")]

@@ -1,0 +1,211 @@
+"""How the rows of a DataFrame come to the tasks that write their buckets: one way for each table.
+
+A bucket of a primary-key table is written by one task, so that its sequence numbers come from one
+writer. Each way brings the rows there, and checks in what the tasks answer that it was so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from tidelake.metadata.data_file import CommitMessage
+from tidelake.options import declared
+from tidelake.options.bucket_mode import BucketMode
+from tidelake.spark.write.attempt_guard import check_one_attempt
+from tidelake.spark.write.clustering import clustered
+from tidelake.spark.write.cross_partition_assigner import moved_rows
+from tidelake.spark.write.dynamic_bucket_assigner import assigned_rows, check_one_bucket_per_key
+from tidelake.spark.write.write_task import TaskAnswer, Through
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.write.overwrite import Overwrite
+
+__all__ = ["Bucketing", "FixedBucketing", "bucketing_of"]
+
+
+class Bucketing(Protocol):
+    """One way."""
+
+    @property
+    def is_assigned(self) -> bool:
+        """Whether other tasks choose the buckets, by what the table holds."""
+        ...
+
+    @property
+    def through(self) -> Through | None:
+        """What the rows go through on the executors before they are written."""
+        ...
+
+    def place(self, rows: DataFrame) -> DataFrame:
+        """The rows in the tasks that write them."""
+        ...
+
+    def check(self, answer: TaskAnswer) -> None:
+        """Refuse what the tasks wrote.
+
+        Raises
+        ------
+        ConflictError
+            Spark ran an assigning task twice; the write can be tried again.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedBucketing:
+    """The JVM computes each row's bucket.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    tasks : int, optional
+        How many tasks write.
+    through : callable, optional
+        The rows are where they are written already, and go through this.
+    """
+
+    handle: TableHandle
+    tasks: int | None
+    through: Through | None = None
+    is_assigned = False
+
+    def place(self, rows: DataFrame) -> DataFrame:
+        """Shuffle by bucket."""
+        return rows if self.through is not None else clustered(self.handle, rows, self.tasks)
+
+    def check(self, answer: TaskAnswer) -> None:
+        """See that each bucket has one task."""
+        _check_one_task_per_bucket(self.handle, answer.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class NoBucketing:
+    """Rows stay where they are: an append table without buckets, or the postpone bucket."""
+
+    tasks: int | None
+    is_assigned = False
+    through = None
+
+    def place(self, rows: DataFrame) -> DataFrame:
+        """Shuffle only where a number of tasks is asked for."""
+        return rows if self.tasks is None else rows.repartition(self.tasks)
+
+    def check(self, answer: TaskAnswer) -> None:
+        """Nothing to see: any task may write any row."""
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicBucketing:
+    """Tasks look each key's bucket up in the index of its partition.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    tasks : int, optional
+        How many tasks assign at most, and write.
+    base_snapshot_id : int or None
+        The snapshot whose index is read, 0 for the empty table; None for an overwrite.
+    """
+
+    handle: TableHandle
+    tasks: int | None
+    base_snapshot_id: int | None
+    is_assigned = True
+    through = None
+
+    def place(self, rows: DataFrame) -> DataFrame:
+        """Shuffle by key, assign, shuffle by bucket."""
+        return assigned_rows(
+            self.handle, rows, tasks=self.tasks, base_snapshot_id=self.base_snapshot_id
+        )
+
+    def check(self, answer: TaskAnswer) -> None:
+        """See that each bucket has one task, each task one attempt, each key one bucket."""
+        check_one_attempt(answer.heard, table=self.handle.identifier)
+        _check_one_task_per_bucket(self.handle, answer.messages)
+        check_one_bucket_per_key(self.handle, answer.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class CrossPartitionBucketing:
+    """Tasks look each key's partition and bucket up among the keys of the live rows.
+
+    Parameters
+    ----------
+    handle, tasks, base_snapshot_id
+        As of :class:`DynamicBucketing`.
+    takes_rows : bool
+        Whether there may be rows: an overwrite of single partitions takes none.
+    """
+
+    handle: TableHandle
+    tasks: int | None
+    base_snapshot_id: int | None
+    takes_rows: bool
+    is_assigned = True
+    through = None
+
+    def place(self, rows: DataFrame) -> DataFrame:
+        """Shuffle by key together with the live keys, assign, shuffle by bucket."""
+        return moved_rows(
+            self.handle,
+            rows,
+            tasks=self.tasks,
+            base_snapshot_id=self.base_snapshot_id,
+            takes_rows=self.takes_rows,
+        )
+
+    def check(self, answer: TaskAnswer) -> None:
+        """See that each bucket has one task, and each task one attempt."""
+        check_one_attempt(answer.heard, table=self.handle.identifier)
+        _check_one_task_per_bucket(self.handle, answer.messages)
+
+
+def bucketing_of(
+    handle: TableHandle,
+    *,
+    overwrite: Overwrite | None,
+    base_snapshot_id: int,
+    tasks: int | None,
+    through: Through | None = None,
+) -> Bucketing:
+    """The way of a table.
+
+    Parameters
+    ----------
+    overwrite : Overwrite, optional
+        What the rows replace.
+    base_snapshot_id : int
+        The snapshot that the write begins from; 0 for the empty table.
+    tasks : int, optional
+        How many tasks write; by default the option ``sink.parallelism``.
+    through : callable, optional
+        As of :class:`FixedBucketing`.
+    """
+    tasks = tasks or handle.options.get(declared.SINK_PARALLELISM)
+    found_in = None if overwrite is not None else base_snapshot_id
+    match handle.bucket_mode:
+        case BucketMode.FIXED:
+            return FixedBucketing(handle, tasks, through)
+        case BucketMode.DYNAMIC:
+            return DynamicBucketing(handle, tasks, found_in)
+        case BucketMode.CROSS_PARTITION:
+            takes_rows = overwrite is None or not overwrite.is_partial
+            return CrossPartitionBucketing(handle, tasks, found_in, takes_rows)
+        case BucketMode.UNBUCKETED | BucketMode.POSTPONE:
+            return NoBucketing(tasks)
+
+
+def _check_one_task_per_bucket(handle: TableHandle, messages: Sequence[CommitMessage]) -> None:
+    if not handle.schema.primary_keys:
+        return
+    written = [m.bucket_id for m in messages]
+    assert len(set(written)) == len(written), (
+        f"two tasks wrote one bucket of table '{handle.identifier}': the bucket expression and the"
+        " kernel's bucket function disagree"
+    )

@@ -1,0 +1,141 @@
+"""Opens the writer of one task or process: what is there, and how rows find their buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from tidelake.merge.spec import LOOKUP
+from tidelake.metadata.bucket_id import BucketId
+from tidelake.options import Options, declared, write_buffer_bytes
+from tidelake.options.bucket_mode import BucketMode
+from tidelake.scan import plan_scan, read_split
+from tidelake.store import postpone_options
+from tidelake.table.bucketing.cross_partition_assigner import KeyPlaces
+from tidelake.table.bucketing.cross_partition_writer import KeyMoves
+from tidelake.table.bucketing.dynamic_buckets import DynamicBuckets, fill_of
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.write.bucket_state import BucketStates, EmptyStates
+from tidelake.table.write.overwrite import Overwrite, PartitionCheck
+from tidelake.table.write.table_writer import TableWriter
+from tidelake.types.predicate import In, Predicate, conjoin
+from tidelake.types.values import arrow_to_storage
+
+__all__ = ["new_writer"]
+
+KEYS_IN_PREDICATE_MAX = 1_000
+"""Keys that are looked for by their values; files are not pruned by more of them."""
+WRITER_NUMBER_MAX = 2**31 - 1
+"""Numbers of writers are drawn below this: Java reads them as INT."""
+
+
+def new_writer(
+    handle: TableHandle,
+    *,
+    user: str = "",
+    overwrite: Overwrite | None = None,
+    base_snapshot_id: int | None = None,
+    fills_defaults: bool = True,
+) -> TableWriter:
+    """Open a writer for one task. Requires: the table was checked to be writable.
+
+    Parameters
+    ----------
+    user : str
+        Who will commit: part of the names of files in the postpone bucket.
+    overwrite : Overwrite, optional
+        The rows replace what is there: sequence numbers begin anew, nothing is compacted with it,
+        and rows for partitions that are not replaced are refused.
+    base_snapshot_id : int, optional
+        The snapshot to begin from, 0 for the empty table; by default the newest.
+    fills_defaults : bool
+        Whether nulls become their columns' defaults; not in rows that were there before.
+
+    Raises
+    ------
+    NotFoundError
+        The table was dropped, and perhaps created anew, since it was opened.
+    """
+    handle.schemas.check_same(handle.schema, table=handle.identifier)
+    context = handle.store_context()
+    states: BucketStates | EmptyStates = BucketStates(handle, snapshot_id=base_snapshot_id)
+    if overwrite is not None:  # its commit would not name changelog files
+        context = replace(context, options=_without_changelog(context.options))
+        states = EmptyStates()
+    dynamic = None
+    moves = None
+    mode = handle.bucket_mode
+    if mode is BucketMode.CROSS_PARTITION:
+        moves = KeyMoves(
+            context,
+            budget_bytes=write_buffer_bytes(handle.options, handle.env.memory),
+            live_keys=LiveKeys(handle, states),
+            places=KeyPlaces(
+                handle.schema,
+                handle.paths,
+                engine=handle.options.get(declared.MERGE_ENGINE),
+                live_counts=states.bucket_rows,
+                fill=fill_of(handle.options),
+            ),
+        )
+    elif mode is BucketMode.DYNAMIC:
+        dynamic = DynamicBuckets(
+            context, entries_of=states.index_entries, fill=fill_of(handle.options)
+        )
+    elif mode is BucketMode.POSTPONE:
+        states = EmptyStates()  # new files come behind those that wait there
+        number = int(handle.env.rng.uniform(0, WRITER_NUMBER_MAX))
+        options = postpone_options(handle.options, handle.schema, user=user, writer_number=number)
+        context = replace(context, options=options)
+    static = None if overwrite is None else overwrite.static
+    return TableWriter(
+        context,
+        table=handle.identifier,
+        state_of=states,
+        check_partition=None if static is None else PartitionCheck(handle, static),
+        dynamic=dynamic,
+        moves=moves,
+        fills_defaults=fills_defaults,
+    )
+
+
+def _without_changelog(options: Options) -> Options:
+    """Options of a writer whose rows come into no changelog, now or later.
+
+    Rows that a lookup has not seen would come into it, as new rows, by the first compaction.
+    """
+    silent = {declared.CHANGELOG_PRODUCER.key: "none"}
+    if options.get(declared.CHANGELOG_PRODUCER) == LOOKUP:
+        silent[declared.FORCE_LOOKUP.key] = "true"
+    return options.updated(silent)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveKeys:
+    """Reads the primary keys of live rows; an overwrite of the whole table has none."""
+
+    handle: TableHandle
+    states: BucketStates | EmptyStates
+
+    def __call__(self, keys: pa.Table) -> Iterator[tuple[BucketId, pa.RecordBatch]]:
+        """Live keys by their bucket, without files that hold none of `keys`."""
+        if isinstance(self.states, EmptyStates):
+            return
+        handle = self.handle
+        context = handle.read_context(all_rows=True)
+        names = handle.schema.primary_keys
+        parts: list[Predicate] = []
+        for name in handle.schema.trimmed_primary_keys:
+            values = keys.column(name).unique()
+            if len(values) <= KEYS_IN_PREDICATE_MAX:
+                found = arrow_to_storage(values, handle.schema.field(name).type)
+                parts.append(In(name, tuple(found)))
+        predicate = conjoin(parts)
+        plan = plan_scan(
+            context, self.states.snapshot, manifests=handle.manifests, predicate=predicate
+        )
+        for split in plan.splits:
+            for batch in read_split(context, split, columns=names, predicate=predicate):
+                yield split.bucket_id, batch

@@ -1,0 +1,507 @@
+"""One commit to a table, from the checks to the result: what all writes and jobs go through.
+
+1. Begin: the table's options are checked, before the first byte. A commit identity that was
+   committed before is a replay: nothing is written.
+2. Rows go to a :class:`~tidelake.table.write.table_writer.TableWriter`, or a job brings commit
+   messages that its tasks wrote. If that fails the new files are deleted; nothing is visible.
+3. Commit: the committer publishes. If it refuses, the files are deleted. If the outcome is
+   unknown, or the process is interrupted while publishing, they stay: they may be visible.
+4. A statement that was made from a snapshot is done again on the newest one where another commit
+   changed its rows meanwhile (:meth:`WriteTransaction.run`).
+
+Where compactions look keys up, one that lost against another commit is tried again, and a replay
+makes up for a compaction that the first commit did not get to. Its rows are visible without that:
+reads merge what is not compacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.commit import Committed
+from tidelake.commit.conflicts.concurrent_changes import ROWS_CHANGED, EmptyTable
+from tidelake.commit.conflicts.deletion_conflicts import DELETIONS_CHANGED
+from tidelake.errors import ConflictError, OutcomeUnknownError, TidelakeError
+from tidelake.merge import MergeSpec
+from tidelake.metadata.bucket_id import BucketId
+from tidelake.metadata.data_file import CommitMessage
+from tidelake.metadata.log.snapshot import CommitKind, Snapshot
+from tidelake.options import declared
+from tidelake.store import Follower
+from tidelake.table.conversion.inputs import is_replayable, record_batches, with_row_kinds
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.write.compaction_conflict import check_some_compacted
+from tidelake.table.write.delta_commits_trigger import full_compactions
+from tidelake.table.write.new_writer import new_writer
+from tidelake.table.write.overwrite import Overwrite, partial_overwrite_error
+from tidelake.table.write.result import (
+    CommitIdentity,
+    RowCounts,
+    WriteResult,
+    joined,
+    written_counts,
+)
+from tidelake.table.write.table_writer import TableWriter, delete_new_files
+from tidelake.table.write.writable import check_writable
+
+__all__ = [
+    "BUCKETS_CHANGED",
+    "MessageSource",
+    "RowBatches",
+    "Statement",
+    "WriteTransaction",
+    "compact_due",
+]
+
+COMPACTIONS_AGAIN_MAX = 2
+"""How often compactions that lost are tried again, before they are left to the next write."""
+TRIES_MAX = 10
+"""How often a statement begins anew because another commit was faster."""
+ASSIGNMENTS_MAX = 5
+"""The same for rows that are given buckets, and nothing else, by what the table holds."""
+BUCKETS_CHANGED = "bucket_assignment"
+"""The conflict of rows whose buckets were chosen by an index that has changed."""
+
+_CHANGED = frozenset({DELETIONS_CHANGED, ROWS_CHANGED, BUCKETS_CHANGED})
+
+
+class MessageSource(Protocol):
+    """What writes files and says so in commit messages."""
+
+    @property
+    def base_snapshot_id(self) -> int | None:
+        """The snapshot that it began from, 0 for the empty table; None where that is open."""
+        ...
+
+    @property
+    def rows_count(self) -> int:
+        """Rows taken so far."""
+        ...
+
+    def prepare_commit(self) -> Sequence[CommitMessage]:
+        """Write everything out."""
+        ...
+
+    def close(self) -> None:
+        """Let go of memory; the files stay."""
+        ...
+
+    def abort(self) -> None:
+        """Delete the files."""
+        ...
+
+
+Source = TypeVar("Source", bound=MessageSource)
+RowBatches = Iterable[tuple[pa.RecordBatch, np.ndarray | None]]
+"""Rows with their row kinds; None where all are inserts."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMessages:
+    """Messages of tasks that have written their files."""
+
+    handle: TableHandle
+    messages: Sequence[CommitMessage]
+    base_snapshot_id: int | None
+    rows_count: int
+
+    def prepare_commit(self) -> Sequence[CommitMessage]:
+        """The messages."""
+        return self.messages
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def abort(self) -> None:
+        """Delete the files."""
+        delete_new_files(self.handle.fileio, self.handle.paths, self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What was published."""
+
+    committed: Committed
+    messages: Sequence[CommitMessage]
+    rows_count: int
+
+    def result(self, identity: CommitIdentity, counts: RowCounts) -> WriteResult:
+        """Say so."""
+        return WriteResult.of_commit(
+            self.committed, self.messages, identity, rows_count=self.rows_count, counts=counts
+        )
+
+
+class Statement(Protocol):
+    """A change that is made from what a snapshot holds."""
+
+    def attempt(self) -> WriteResult:
+        """Make it on the newest snapshot and commit.
+
+        Raises
+        ------
+        ConflictError
+            Another commit changed what it was made from.
+        """
+        ...
+
+
+class WriteTransaction:
+    """One commit. For one thread; on Spark it runs on the driver.
+
+    Used as a context manager it deletes, at the end, the files of whatever was not committed. After
+    a refused commit it is as new, so that a statement can be tried again.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    identity : CommitIdentity, optional
+        Who commits; by default an identity of its own.
+    overwrite : Overwrite, optional
+        What the commit replaces; by default it adds.
+
+    Raises
+    ------
+    InvalidInputError, UnsupportedError
+        This version cannot write the table.
+    """
+
+    def __init__(
+        self,
+        handle: TableHandle,
+        identity: CommitIdentity | None = None,
+        *,
+        overwrite: Overwrite | None = None,
+    ) -> None:
+        check_writable(handle)
+        self.handle = handle
+        self.identity = identity or CommitIdentity.of(handle, None, None)
+        self.overwrite = overwrite
+        self._source: MessageSource | None = None
+
+    # ---- begin
+
+    def replayed(self) -> WriteResult | None:
+        """The result of a repeated commit; None where the identity was not committed before.
+
+        If the first commit was stopped before its compaction, that is done now where the table
+        looks keys up, so that its changelog and deletion vectors come.
+        """
+        handle, identity = self.handle, self.identity
+        if not identity.is_given:
+            return None
+        committer = handle.committer()
+        if committer.filter_committed(identity.user, [identity.identifier]):
+            return None
+        done = WriteResult(already_committed=True)
+        if not _looks_up(handle):
+            return done
+        buckets = committer.uncompacted_buckets(identity.user, identity.identifier)
+        return replace(_compacted_again(handle, done, buckets), compactions_dropped=0)
+
+    def run(
+        self, statement: Statement, *, kinds: Collection[str] = _CHANGED, tries: int | None = None
+    ) -> WriteResult:
+        """Carry a statement out, again on the newest snapshot while other commits are faster.
+
+        Other commits wait for one that loses again and again (:mod:`tidelake.commit.turns`).
+
+        Parameters
+        ----------
+        statement : Statement
+            Its attempts commit by this transaction.
+        kinds : collection of str
+            The conflicts after which it is tried again.
+        tries : int, optional
+            How often at most; :data:`TRIES_MAX` by default.
+
+        Raises
+        ------
+        ConflictError
+            Others were faster each time; nothing was changed.
+        """
+        if (done := self.replayed()) is not None:
+            return done
+        return self.handle.committer().in_turns(
+            self.identity.user, statement.attempt, kinds=kinds, tries=tries or TRIES_MAX
+        )
+
+    def run_assigned(self, statement: Statement, *, tries: int = ASSIGNMENTS_MAX) -> WriteResult:
+        """The same for rows that depend on others by their buckets alone."""
+        return self.run(statement, kinds=(BUCKETS_CHANGED,), tries=tries)
+
+    # ---- rows or messages
+
+    def write(self, data: object, *, row_kinds: object | None = None) -> WriteResult:
+        """Take all rows and commit; arguments as of :meth:`tidelake.Table.write`."""
+        rows = _Rows(self, data, row_kinds)
+        if self.handle.bucket_mode.is_assigned and self.overwrite is None:
+            again = is_replayable(data) and not isinstance(row_kinds, Iterator)
+            return self.run_assigned(rows, tries=ASSIGNMENTS_MAX if again else 1)
+        if (done := self.replayed()) is not None:
+            return done
+        return rows.attempt()
+
+    def write_batches(self, batches: RowBatches) -> WriteResult:
+        """Take all rows, each batch with its row kinds, and commit."""
+        if (done := self.replayed()) is not None:
+            return done
+        with self:
+            self._add(batches)
+            return self.commit()
+
+    def add(self, data: object, *, row_kinds: object | None = None) -> None:
+        """Take some rows; arguments as of :meth:`tidelake.Table.write`."""
+        table = self.handle.identifier
+        batches = record_batches(data, self.handle.schema.fields, table=table)
+        self._add(with_row_kinds(batches, row_kinds, table=table))
+
+    def _add(self, batches: RowBatches) -> None:
+        handle, overwrite = self.handle, self.overwrite
+        takes_none = handle.schema.keys_may_move and overwrite is not None and overwrite.is_partial
+        writer = self._source or self.open_writer()
+        assert isinstance(writer, TableWriter), "rows or messages"
+        before = writer.rows_count
+        for batch, kinds in batches:
+            rows = batch if overwrite is None else overwrite.with_columns(handle, batch)
+            if takes_none and rows.num_rows:
+                raise partial_overwrite_error(handle.identifier)
+            writer.write(rows, kinds, first_row=writer.rows_count - before)
+
+    def open_writer(
+        self, *, base_snapshot_id: int | None = None, fills_defaults: bool = True
+    ) -> TableWriter:
+        """Open the writer of this commit; arguments as of :func:`new_writer`."""
+        writer = new_writer(
+            self.handle,
+            user=self.identity.user,
+            overwrite=self.overwrite,
+            base_snapshot_id=base_snapshot_id,
+            fills_defaults=fills_defaults,
+        )
+        return self.take(writer)
+
+    def take(self, source: Source) -> Source:
+        """Let something else write the files of this commit."""
+        assert self._source is None, "one source for each commit"
+        self._source = source
+        return source
+
+    def add_messages(
+        self,
+        messages: Sequence[CommitMessage],
+        *,
+        base_snapshot_id: int | None,
+        rows_count: int = 0,
+    ) -> None:
+        """Take what tasks have written.
+
+        Parameters
+        ----------
+        messages : sequence of CommitMessage
+            Of all tasks.
+        base_snapshot_id : int or None
+            The newest snapshot before the first task began, 0 for none; None where that is open.
+        rows_count : int
+            Rows that the tasks took.
+        """
+        self.take(TaskMessages(self.handle, messages, base_snapshot_id, rows_count))
+
+    @property
+    def rows_count(self) -> int:
+        """Rows taken so far and not committed."""
+        return 0 if self._source is None else self._source.rows_count
+
+    # ---- commit or abort
+
+    def commit(
+        self,
+        *,
+        read_snapshot: Snapshot | EmptyTable | None = None,
+        counts: RowCounts | None = None,
+    ) -> WriteResult:
+        """Make the rows visible; full compactions that are due go with them.
+
+        Parameters
+        ----------
+        read_snapshot : Snapshot or EmptyTable, optional
+            The rows were made from what this snapshot holds: it is a conflict if others wrote to
+            their keys since.
+        counts : RowCounts, optional
+            What happened to the rows; by default what is known of any write.
+
+        Raises
+        ------
+        ConflictError, OutcomeUnknownError
+            As of :meth:`tidelake.commit.Committer.commit`.
+        """
+        done = self._publish(read_snapshot=read_snapshot)
+        known = counts or written_counts(self.handle, done.rows_count)
+        if self.overwrite is not None:
+            known = replace(known, deleted=None)
+        result = done.result(self.identity, known)
+        if self.overwrite is not None or not result.compactions_dropped:
+            return result
+        buckets = [m.bucket_id for m in done.messages if m.compact_before]
+        return _compacted_again(self.handle, result, buckets)
+
+    def commit_compactions(
+        self, *, all_or_nothing: bool = False, fails_if_all_lost: bool = True
+    ) -> WriteResult:
+        """Commit what has no new rows.
+
+        Parameters
+        ----------
+        all_or_nothing : bool
+            Whether no compaction may be left out alone.
+        fails_if_all_lost : bool
+            Whether it is an error if other commits took all of the buckets.
+
+        Raises
+        ------
+        ConflictError
+            Other commits took all of the buckets; nothing was changed.
+        """
+        done = self._publish(all_or_nothing=all_or_nothing, fails_if_all_lost=fails_if_all_lost)
+        return done.result(self.identity, RowCounts())
+
+    def _publish(
+        self,
+        *,
+        read_snapshot: Snapshot | EmptyTable | None = None,
+        all_or_nothing: bool = False,
+        fails_if_all_lost: bool = False,
+    ) -> _Done:
+        """Write everything out, publish, let go of the source.
+
+        The files are deleted only where none of them can be visible.
+        """
+        handle, identity, overwrite = self.handle, self.identity, self.overwrite
+        source, self._source = self._source, None
+        assert source is not None, "rows or messages were added"
+        may_be_visible = False
+        try:
+            if isinstance(source, TableWriter) and source.rows_count and overwrite is None:
+                source.full_compactions = full_compactions(handle)
+            messages = source.prepare_commit()
+            committer = handle.committer()
+            may_be_visible = True
+            if overwrite is not None:
+                committed = committer.overwrite(
+                    messages,
+                    user=identity.user,
+                    identifier=identity.identifier,
+                    partitions=overwrite.partitions,
+                    read_snapshot=overwrite.read_snapshot,
+                )
+            else:
+                committed = committer.commit(
+                    messages,
+                    user=identity.user,
+                    identifier=identity.identifier,
+                    kind=CommitKind.COMPACT if all_or_nothing else None,
+                    base_snapshot_id=source.base_snapshot_id,
+                    all_or_nothing=all_or_nothing,
+                    read_snapshot=read_snapshot,
+                )
+            if fails_if_all_lost:
+                check_some_compacted(handle.identifier, committed)
+        except OutcomeUnknownError:
+            raise
+        except TidelakeError:
+            may_be_visible = False  # the committer's promise
+            raise
+        finally:
+            # an interrupt may have come while publishing, so its files stay
+            if may_be_visible:
+                source.close()
+            else:
+                source.abort()
+        return _Done(committed, messages, source.rows_count)
+
+    def abort(self) -> None:
+        """Delete the files of what was not committed; a forked child deletes none."""
+        source, self._source = self._source, None
+        if source is not None:
+            source.abort()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.abort()
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A write of rows that are all there."""
+
+    transaction: WriteTransaction
+    data: object
+    row_kinds: object | None
+
+    def attempt(self) -> WriteResult:
+        """Take the rows and commit."""
+        with self.transaction as out:
+            out.add(self.data, row_kinds=self.row_kinds)
+            return out.commit()
+
+
+def _looks_up(handle: TableHandle) -> bool:
+    """Whether each commit looks up what older files have of its keys, and compacts them."""
+    schema, options = handle.schema, handle.options
+    if not schema.primary_keys or options.get(declared.WRITE_ONLY):
+        return False
+    return Follower(MergeSpec.of(schema, options), options, schema.field_names).looks_up
+
+
+def _compacted_again(
+    handle: TableHandle, written: WriteResult, buckets: Collection[BucketId]
+) -> WriteResult:
+    """Compact buckets whose compaction a commit could not make, if the table looks keys up.
+
+    The commit's rows are visible: a failure from here on does not change what `written` says.
+    """
+    if not buckets or not _looks_up(handle):
+        return written
+    for _ in range(COMPACTIONS_AGAIN_MAX):
+        try:
+            with WriteTransaction(handle) as out:
+                writer = out.open_writer()
+                for bucket_id in buckets:
+                    writer.compact(*bucket_id, full=False)
+                again = out.commit_compactions()
+        except ConflictError:
+            continue
+        except TidelakeError:
+            break  # whatever it is, the next write meets it
+        written = replace(
+            joined([written, again]),
+            already_committed=written.already_committed,
+            compactions_dropped=again.compactions_dropped,
+        )
+        if not again.compactions_dropped:
+            break
+    return written
+
+
+def compact_due(handle: TableHandle) -> WriteResult:
+    """Carry out the full compactions that were due with the newest commit; one commit."""
+    due = full_compactions(handle, committed=True)
+    if due is None or not due.due:
+        return WriteResult()
+    with WriteTransaction(handle) as out:
+        out.open_writer().full_compactions = due
+        return out.commit()

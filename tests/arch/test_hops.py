@@ -1,0 +1,49 @@
+"""The ways of rows on ``docs/internals/hops.md`` are those that calls go."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from proving.hops import hops, listed, traced
+
+import tidelake
+from tidelake.fileio import MemoryFileIO
+from tidelake.table import Table
+from tidelake.telemetry import SerialExecutor
+
+HOPS_MAX = 12
+DATA = pa.table({"k": pa.array([1, 2, 3], pa.int32()), "v": [1, 2, 3]})
+PARQUET_WRITTEN = frozenset(
+    {"store/buffer.py:RowBuffer.append", "format/parquet/writer.py:ParquetFileWriter.write"}
+)
+PARQUET_READ = frozenset({"format/parquet/reader.py:read_parquet"})
+
+
+@pytest.fixture
+def table():
+    """Everything happens in one thread, the one that is traced."""
+    catalog = tidelake.open("/w", fileio=MemoryFileIO())
+    options = {"bucket": 1}
+    made = catalog.create_table(
+        "db.t", {"k": "INT", "v": "BIGINT"}, primary_keys=["k"], options=options
+    )
+    made.write(DATA)
+    handle = made.handle
+    return Table(replace(handle, env=replace(handle.env, executor=SerialExecutor())))
+
+
+def test_an_upsert_goes_the_way_that_the_page_says(table):
+    root = traced(lambda: table.write(DATA), lambda value: value is DATA)
+    found = hops(root, PARQUET_WRITTEN)
+    assert found == listed("Table.write")
+    assert len(found) <= HOPS_MAX
+    assert max(Counter(hop.split(":")[0] for hop in found).values()) <= 2
+
+
+def test_a_merged_read_goes_the_way_that_the_page_says(table):
+    table.write(DATA)
+    root = traced(table.to_arrow, lambda _: False)
+    assert hops(root, PARQUET_READ) == listed("Table.to_arrow")

@@ -363,7 +363,7 @@ _PLANTED = (
     (
         "a key that moves stays where it was",
         "check_keys_move_between_partitions",
-        (key_places.KeyPlaces, "_places_of", _keys_are_not_found),
+        (key_places.CrossPartitionAssigner, "_bucket_numbers", _keys_are_not_found),
     ),
     (
         "publish replaces what is there",

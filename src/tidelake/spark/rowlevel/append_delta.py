@@ -59,7 +59,7 @@ from tidelake.spark.write.write_task import (
 )
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.rowlevel.append_delta import RowChanges, joined_messages
-from tidelake.table.rowlevel.row_positions import FoundRows, find_rows, read_found, read_without
+from tidelake.table.rowlevel.row_positions import RowPositions, find_rows, read_found, read_without
 from tidelake.table.write.result import UNKNOWN_COUNTS, WriteResult
 from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types import RowKind
@@ -74,7 +74,7 @@ POSITION_COLUMN = "_tidelake_position"
 ACTION_COLUMN = "_tidelake_action"
 """What becomes of a row, as the number of a row kind: -D, +U, or +I of one that is new."""
 _SHARE_COLUMN = "_tidelake_share"
-_PLACE_COLUMNS = (FILE_COLUMN, POSITION_COLUMN)
+_POSITION_COLUMNS = (FILE_COLUMN, POSITION_COLUMN)
 
 Batches = Iterator[pa.RecordBatch]
 Changed = Callable[[DataFrame], DataFrame]
@@ -264,11 +264,11 @@ def _answers(spark: SparkSession, task: RowsTask, changed: Changed | None) -> Da
     if changed is None:
         return numbers.mapInArrow(lambda batches: _apply(task, _read(task, batches)), ANSWER_SCHEMA)
     fields = task.context.fields(task.columns)
-    places = [
+    positions = [
         st.StructField(FILE_COLUMN, st.LongType()),
         st.StructField(POSITION_COLUMN, st.LongType()),
     ]
-    schema = st.StructType([*places, *spark_schema(fields, table=task.handle.identifier).fields])
+    schema = st.StructType([*positions, *spark_schema(fields, table=task.handle.identifier).fields])
     rows = changed(numbers.mapInArrow(lambda batches: _read(task, batches), schema))
     if ACTION_COLUMN in rows.columns or _may_shuffle(rows):
         rows = _by_share(spark, task, rows)
@@ -277,7 +277,7 @@ def _answers(spark: SparkSession, task: RowsTask, changed: Changed | None) -> Da
 
 def _by_share(spark: SparkSession, task: RowsTask, rows: DataFrame) -> DataFrame:
     """The rows of each file in the task that has it; rows that are new anywhere."""
-    share_of = {n: place for place, share in enumerate(task.shares) for n in share}
+    share_of = {n: index for index, share in enumerate(task.shares) for n in share}
     shares = F.lit([share_of[n] for n in range(len(task.files))]).cast("array<int>")
     share = F.get(shares, F.col(FILE_COLUMN).cast("int"))
     count = len(task.shares)
@@ -307,26 +307,26 @@ def _read(task: RowsTask, numbers: Batches) -> Batches:
                 split = split_from_bytes(task.files[number])
                 found = find_rows(task.context, split, split.files[0], task.predicate)
                 if not fields:
-                    yield _placed(number, found.positions)
+                    yield _positions(number, found.positions)
                     continue
                 begin = 0
                 for rows in read_found(task.context, found, fields) if len(found.positions) else ():
                     typed = to_spark_arrow(rows, fields)
                     end = begin + rows.num_rows
-                    places = _placed(number, found.positions[begin:end])
+                    positions = _positions(number, found.positions[begin:end])
                     whole = pa.RecordBatch.from_arrays(
-                        [*places.columns, *typed.columns],
-                        schema=pa.schema([*places.schema, *typed.schema]),
+                        [*positions.columns, *typed.columns],
+                        schema=pa.schema([*positions.schema, *typed.schema]),
                     )
                     for start in range(0, whole.num_rows, ROWS_PER_BATCH):
                         yield whole.slice(start, ROWS_PER_BATCH)
                     begin = end
 
 
-def _placed(number: int, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
+def _positions(number: int, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
     numbers = np.full(len(positions), number, np.int64)
     return pa.RecordBatch.from_arrays(
-        [pa.array(numbers), pa.array(positions)], names=list(_PLACE_COLUMNS)
+        [pa.array(numbers), pa.array(positions)], names=list(_POSITION_COLUMNS)
     )
 
 
@@ -357,7 +357,7 @@ def _change_rows(task: RowsTask, changes: RowChanges, batches: Batches) -> int:
         batch = given
         if not batch.num_rows:
             continue
-        rows = batch.drop_columns(list(_PLACE_COLUMNS))
+        rows = batch.drop_columns(list(_POSITION_COLUMNS))
         if ACTION_COLUMN in rows.schema.names:
             actions = rows.column(ACTION_COLUMN)
             rows = rows.drop_columns([ACTION_COLUMN])
@@ -366,7 +366,7 @@ def _change_rows(task: RowsTask, changes: RowChanges, batches: Batches) -> int:
             added = pc.equal(actions, int(RowKind.INSERT))
             batch = batch.filter(pc.invert(added))
             rows_count += pc.sum(added).as_py()
-        numbers, positions = (batch.column(name).to_numpy() for name in _PLACE_COLUMNS)
+        numbers, positions = (batch.column(name).to_numpy() for name in _POSITION_COLUMNS)
         for number in np.unique(numbers).tolist():  # mostly one
             gone.setdefault(number, []).append(positions[numbers == number])
         if rows.num_columns and rows.num_rows:
@@ -385,7 +385,7 @@ def _change_rows(task: RowsTask, changes: RowChanges, batches: Batches) -> int:
     return rows_count
 
 
-def _found(task: RowsTask, number: int, every: npt.NDArray[np.int64]) -> FoundRows:
+def _found(task: RowsTask, number: int, every: npt.NDArray[np.int64]) -> RowPositions:
     split = split_from_bytes(task.files[number])
     positions = np.unique(every)
     if len(positions) < len(every):
@@ -395,7 +395,7 @@ def _found(task: RowsTask, number: int, every: npt.NDArray[np.int64]) -> FoundRo
             " row once."
         )
         raise InvalidInputError(message, kind="row_twice", table=task.handle.identifier)
-    return FoundRows(split, split.files[0], positions)
+    return RowPositions(split, split.files[0], positions)
 
 
 def _with_statistics(messages: Sequence[CommitMessage], plan: ScanPlan) -> list[CommitMessage]:

@@ -191,7 +191,7 @@ def update_on_spark(
             spark,
             transaction,
             matching.predicate,
-            lambda rows: _with_values(handle, matching.of_frame(rows), new, places=True),
+            lambda rows: _with_values(handle, matching.of_frame(rows), new, with_positions=True),
             columns=handle.schema.field_names,
         )
         return _updated(changed)
@@ -290,14 +290,14 @@ def value_column(handle: TableHandle, name: str, value: object) -> Column:
 
 
 def _with_values(
-    handle: TableHandle, rows: DataFrame, new: Mapping[str, Column], *, places: bool = False
+    handle: TableHandle, rows: DataFrame, new: Mapping[str, Column], *, with_positions: bool = False
 ) -> DataFrame:
     """The rows with their new values; every expression sees the old row."""
     columns = [
         new[name].alias(name) if name in new else F.col(quoted(name))
         for name in handle.schema.field_names
     ]
-    own = [FILE_COLUMN, POSITION_COLUMN] if places else []
+    own = [FILE_COLUMN, POSITION_COLUMN] if with_positions else []
     return rows.select(*own, *columns)
 
 
@@ -314,7 +314,7 @@ def _looked_at(spark: SparkSession, handle: TableHandle, matching: Matching) -> 
     if is_remote():
         return names
     used = checked._jdf.queryExecution().analyzed().references().toSeq()
-    wanted = {used.apply(place).name() for place in range(used.size())}
+    wanted = {used.apply(index).name() for index in range(used.size())}
     return tuple(name for name in names if name in wanted)
 
 

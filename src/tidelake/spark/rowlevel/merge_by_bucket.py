@@ -51,7 +51,7 @@ from tidelake.spark.write.clustering import clustered
 from tidelake.spark.write.write_task import for_task, in_task
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.rowlevel.key_lookup import RowsByKey, is_comparable
+from tidelake.table.rowlevel.key_lookup import KeyLookup, is_comparable
 from tidelake.types import RowKind
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import Predicate
@@ -190,16 +190,16 @@ class _Sides:
     @classmethod
     def of(cls, source: Sequence[str], of_key: Mapping[str, str], columns: Sequence[str]) -> _Sides:
         """Name them."""
-        keys = {key: f"{_KEY}{place}" for place, key in enumerate(of_key)}
+        keys = {key: f"{_KEY}{index}" for index, key in enumerate(of_key)}
         by_source = {of_key[key].casefold(): keys[key] for key in reversed(list(of_key))}
         return cls(
             of_key,
             tuple(keys.values()),
             {
-                name: by_source.get(name.casefold(), f"{_SOURCE}{place}")
-                for place, name in enumerate(source)
+                name: by_source.get(name.casefold(), f"{_SOURCE}{index}")
+                for index, name in enumerate(source)
             },
-            {name: keys.get(name, f"{_TARGET}{place}") for place, name in enumerate(columns)},
+            {name: keys.get(name, f"{_TARGET}{index}") for index, name in enumerate(columns)},
         )
 
     @property
@@ -234,7 +234,7 @@ class _Sides:
             *(F.col(quoted(name)).alias(key) for key, name in self.of_key.items()),
             *(F.col(quoted(name)).alias(own) for name, own in self.carried_of_source),
         )
-        placed = clustered(handle, packed, tasks)
+        rows_by_bucket = clustered(handle, packed, tasks)
         wanted = tuple(name for name, _ in self.carried_of_target)
         found = spark_schema(handle.read_context().fields(wanted), table=handle.identifier)
         types = [f.dataType for f in (*packed.schema.fields, *found.fields)]
@@ -249,7 +249,7 @@ class _Sides:
             tuple(schema.names),
             merge.predicate,
         )
-        return mapped(placed, task.rows, schema)
+        return mapped(rows_by_bucket, task.rows, schema)
 
     def of_source(self, rows: DataFrame, alias: str) -> DataFrame:
         """The rows with the source's columns under its alias, and all that they had."""
@@ -297,7 +297,7 @@ class _LookUp:
     def rows(self, batches: Batches) -> Batches:
         """Rows of the source in, pairs out."""
         handle = in_task(self.handle)
-        rows = RowsByKey(
+        rows = KeyLookup(
             handle.read_context(all_rows=True),
             self.snapshot,
             manifests=handle.manifests,
@@ -316,14 +316,14 @@ class _LookUp:
         if held:
             yield from self._pairs(rows, held)
 
-    def _pairs(self, rows: RowsByKey, held: Sequence[pa.RecordBatch]) -> Batches:
+    def _pairs(self, rows: KeyLookup, held: Sequence[pa.RecordBatch]) -> Batches:
         context = self.handle.read_context()
         schema = to_arrow_schema(context.fields(self.keys))
         keys = [
-            pa.chunked_array([batch.column(place) for batch in held])
+            pa.chunked_array([batch.column(index) for batch in held])
             .cast(field.type)
             .combine_chunks()
-            for place, field in enumerate(schema)
+            for index, field in enumerate(schema)
         ]
         found = rows.find(pa.RecordBatch.from_arrays(keys, names=list(self.keys)))
         fields = context.fields(self.columns)
@@ -366,8 +366,8 @@ def _evaluated(
             MATCHED,
             F.col(CLAUSE).alias(INSERT_CLAUSE),
             *(
-                new_value(inserts, name, F.lit(None).cast(wanted)).alias(f"{_INSERT}{place}")
-                for place, (name, wanted) in enumerate(merge.types.items())
+                new_value(inserts, name, F.lit(None).cast(wanted)).alias(f"{_INSERT}{index}")
+                for index, (name, wanted) in enumerate(merge.types.items())
             ),
         )
         pairs = sides.pairs(one_row, rows, merge)
@@ -378,13 +378,13 @@ def _evaluated(
     acts = F.col(CLAUSE).isNotNull()
     is_added = F.col(INSERT_CLAUSE).isNotNull() if inserts else F.lit(False)
     columns = []
-    for place, (name, wanted) in enumerate(merge.types.items()):
+    for index, (name, wanted) in enumerate(merge.types.items()):
         old = F.lit(None).cast(wanted)
         if name in sides.target:
             old = F.col(f"{quoted(merge.alias)}.{quoted(name)}")
         value = new_value(merge.updates, name, old)
         if inserts:
-            value = F.when(is_added, F.col(f"{_INSERT}{place}")).otherwise(value)
+            value = F.when(is_added, F.col(f"{_INSERT}{index}")).otherwise(value)
         columns.append(value.alias(name))
     kind = F.when(is_added, kind_of(RowKind.INSERT)).otherwise(kind_of_change(merge.clauses))
     return pairs.where(acts | is_added).select(*columns, kind.alias(ROW_KIND_COLUMN))

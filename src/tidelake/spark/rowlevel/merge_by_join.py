@@ -202,8 +202,8 @@ class _Merge:
     def _columns_read(self) -> tuple[str, ...]:
         """The columns of a primary-key table that are looked at or kept."""
         handle = self.handle
-        places = (*handle.schema.primary_keys, *handle.schema.partition_keys)
-        return self.merge.columns_read(places, whole_when_deleted=not _deletes_by_key(handle))
+        columns = (*handle.schema.primary_keys, *handle.schema.partition_keys)
+        return self.merge.columns_read(columns, whole_when_deleted=not _deletes_by_key(handle))
 
     def _keyed(self, source: DataFrame, facts: _Facts, snapshot: Snapshot) -> WriteResult:
         handle, merge = self.handle, self.merge
@@ -232,20 +232,20 @@ class _Merge:
 
     def _appended(self, source: DataFrame, facts: _Facts) -> WriteResult:
         handle, merge = self.handle, self.merge
-        places = (FILE_COLUMN, POSITION_COLUMN)
+        positions = (FILE_COLUMN, POSITION_COLUMN)
         names = [F.col(quoted(name)) for name in handle.schema.field_names]
-        place_columns = [F.col(c) for c in places]
-        no_place = [F.lit(None).cast("bigint").alias(c) for c in places]
+        position_columns = [F.col(c) for c in positions]
+        no_position = [F.lit(None).cast("bigint").alias(c) for c in positions]
 
         def changed(rows: DataFrame) -> DataFrame:
-            pairs = self._pairs(rows, source, facts, places)
-            changes = self._changes(pairs, places)
+            pairs = self._pairs(rows, source, facts, positions)
+            changes = self._changes(pairs, positions)
             inserts = self._inserts(source, pairs)
-            self._check_once(changes, inserts, places, facts)
+            self._check_once(changes, inserts, positions, facts)
             return changes.select(
-                *place_columns, kind_of_change(merge.clauses).alias(ACTION_COLUMN), *names
+                *position_columns, kind_of_change(merge.clauses).alias(ACTION_COLUMN), *names
             ).unionAll(
-                inserts.select(*no_place, kind_of(RowKind.INSERT).alias(ACTION_COLUMN), *names)
+                inserts.select(*no_position, kind_of(RowKind.INSERT).alias(ACTION_COLUMN), *names)
             )
 
         return change_once(
@@ -264,7 +264,7 @@ class _Merge:
         target: DataFrame,
         source: DataFrame,
         facts: _Facts,
-        places: Sequence[str],
+        positions: Sequence[str],
         *,
         with_old: bool = False,
     ) -> DataFrame:
@@ -285,7 +285,7 @@ class _Merge:
         if by_source:
             joined = joined.where(matched | F.col(CLAUSE).isNotNull())
         held = {name.casefold() for name in target.columns}
-        columns = [F.col(c) for c in (*places, SOURCE_ROW, CLAUSE)]
+        columns = [F.col(c) for c in (*positions, SOURCE_ROW, CLAUSE)]
         for field in handle.schema.fields:
             wanted = merge.types[field.name]
             old = F.lit(None).cast(wanted)
@@ -397,9 +397,9 @@ def _facts(source: DataFrame, handle: TableHandle, merge: ResolvedMerge) -> _Fac
         and isinstance(source.schema[s].dataType, _LISTED)
         and source.schema[s].dataType == merge.types[t]
     ]
-    for place, (_, column) in enumerate(bounded):
-        asked.append(F.min(_source(column)).alias(f"low{place}"))
-        asked.append(F.max(_source(column)).alias(f"high{place}"))
+    for index, (_, column) in enumerate(bounded):
+        asked.append(F.min(_source(column)).alias(f"low{index}"))
+        asked.append(F.max(_source(column)).alias(f"high{index}"))
     row = source.agg(*asked).collect()[0]
     count = row["rows"]
     is_unique = bool(equal) and row["distinct"] == count
@@ -425,7 +425,7 @@ def _bounds(
 ) -> list[Predicate]:
     """What the equated columns of the target can be."""
     fields = handle.schema.fields
-    if any(row[f"low{place}"] is None for place in range(len(bounded))):
+    if any(row[f"low{index}"] is None for index in range(len(bounded))):
         return [Always(value=False)]  # nulls alone: nothing matches
     if count <= KEYS_LISTED_MAX:
         lists = source.agg(
@@ -436,7 +436,7 @@ def _bounds(
             for n, (target, _) in enumerate(bounded)
         ]
     ranges: list[Predicate] = []
-    for place, (target, _) in enumerate(bounded):
-        low, high = row[f"low{place}"], row[f"high{place}"]
+    for index, (target, _) in enumerate(bounded):
+        low, high = row[f"low{index}"], row[f"high{index}"]
         ranges.append(bind(And((Compare(">=", target, low), Compare("<=", target, high))), fields))
     return ranges

@@ -91,8 +91,8 @@ class KeysOnce:
         wrong = np.flatnonzero((changed > 1) | ((changed > 0) & (added > 0)))
         if not len(wrong):
             return
-        place = int(order[starts[wrong[0]]])
-        key = {f.name: rows[f.name][place].as_py() for f in self.keys}
+        index = int(order[starts[wrong[0]]])
+        key = {f.name: rows[f.name][index].as_py() for f in self.keys}
         raise once_fault(self.table, key, changed_count=int(changed[wrong[0]]))
 
 

@@ -4,19 +4,19 @@ Where a row goes, an assigning task says (:mod:`tidelake.spark.write.dynamic_buc
 :mod:`tidelake.spark.write.cross_partition_assigner`), and it may say otherwise when Spark runs it
 again: rows come in another order, or the DataFrame is not the same twice. If an executor dies
 between the two stages, some writing tasks have done with what the first attempt gave them, others
-get what the second one gives. A key could then be in two places, or in none.
+get what the second one gives. A key could then be in two buckets, or in none.
 
-1. Each row carries the number of the attempt that placed it, which is unique in the application.
+1. Each row carries the number of the attempt that assigned it, which is unique in the application.
 2. At its end an assigning task gives **every** writing task a row of its own, the note: which
    partition and attempt it was, how many rows it took, and why it refused them if it did.
-3. A writing task tells the driver which attempts it heard, as a digest: notes of thousands of
-   tasks to thousands of others are too much for one process. The driver commits only if all tell
-   the same: as every task has a note of every assigner, two attempts of one cannot both have been
-   heard.
+3. A writing task gives the driver a digest of the attempts in its notes: notes of thousands of
+   tasks to thousands of others are too much for one process. The driver commits only if all digests
+   are equal: every task has a note of every assigner, so no two tasks can have rows of different
+   attempts.
 
 Spark 4.3 compares checksums of what attempts give (``spark.sql.shuffle.orderIndependentChecksum``).
-Rows carry their attempt, so it takes any second one for other rows: it does all anew where no
-writing task has done, and else gives up the job, which is the same conflict.
+Rows carry their attempt, so to Spark a second attempt gives other rows. It then repeats the stage
+if no writing task is done, and else fails the job, which is the same conflict.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from tidelake.spark.write.clustering import TASK_COLUMN
 __all__ = [
     "BUCKET_COLUMN",
     "OWN_FIELDS",
-    "Heard",
-    "Note",
+    "AttemptDigest",
+    "AttemptNote",
     "NoteReader",
     "check_one_attempt",
     "one_attempt",
@@ -68,7 +68,7 @@ SPARK_GIVES_UP = "A shuffle map stage with indeterminate output was failed and r
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class AttemptNote:
     """What an assigning task says of itself.
 
     Parameters
@@ -93,19 +93,19 @@ class Note:
 
         Examples
         --------
-        >>> Note.from_text(Note(0, 7, 100).to_text())
-        Note(partition=0, attempt=7, rows=100, error=None)
+        >>> AttemptNote.from_text(AttemptNote(0, 7, 100).to_text())
+        AttemptNote(partition=0, attempt=7, rows=100, error=None)
         """
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_text(cls, text: str) -> Note:
+    def from_text(cls, text: str) -> AttemptNote:
         """Read it."""
         return cls(**json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class AttemptDigest:
     """What all assigning tasks together say to a writing task.
 
     Parameters
@@ -120,11 +120,11 @@ class Heard:
     rows: int
 
 
-Placed = tuple[pa.RecordBatch, npt.NDArray[np.int32], int]
+Assigned = tuple[pa.RecordBatch, npt.NDArray[np.int32], int]
 
 
 def with_notes(
-    place: Callable[[Iterator[pa.RecordBatch]], Iterator[Placed]],
+    assign: Callable[[Iterator[pa.RecordBatch]], Iterator[Assigned]],
     *,
     schema: pa.Schema,
     tasks: int,
@@ -133,10 +133,10 @@ def with_notes(
 
     Parameters
     ----------
-    place : callable
-        Batches in; placed rows, their buckets, and how many rows were taken since the last.
+    assign : callable
+        Batches in; assigned rows, their buckets, and how many rows were taken since the last.
     schema : Schema
-        Of the placed rows, where there are none. Of others the note takes their own: Spark takes
+        Of the assigned rows, where there are none. Of others the note takes their own: Spark takes
         batches of one schema, and that of a given batch depends on the session (time zone).
     tasks : int
         How many tasks write.
@@ -150,7 +150,7 @@ def with_notes(
         error = None
         seen = schema
         try:
-            for rows, buckets, taken in place(batches):
+            for rows, buckets, taken in assign(batches):
                 rows_count += taken
                 if rows.num_rows:
                     seen = rows.schema
@@ -159,7 +159,7 @@ def with_notes(
             raise  # Spark tries the task again
         except TidelakeError as refused:
             error = error_to_text(refused)
-        note = Note(context.partitionId(), attempt, rows_count, error)
+        note = AttemptNote(context.partitionId(), attempt, rows_count, error)
         yield _note_rows(note, seen, tasks)
 
     return run
@@ -176,7 +176,7 @@ def _with_own(rows: pa.RecordBatch, buckets: npt.NDArray[np.int32], attempt: int
     return _batch([*rows.columns, *own], rows.schema)
 
 
-def _note_rows(note: Note, schema: pa.Schema, tasks: int) -> pa.RecordBatch:
+def _note_rows(note: AttemptNote, schema: pa.Schema, tasks: int) -> pa.RecordBatch:
     own = [
         pa.nulls(tasks, pa.int32()),
         pa.array(np.arange(tasks, dtype=np.int32)),
@@ -197,7 +197,7 @@ class NoteReader:
 
     def __init__(self) -> None:
         self._attempts: set[int] = set()
-        self._notes: list[Note] = []
+        self._notes: list[AttemptNote] = []
 
     def rows_of(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, npt.NDArray[np.int32]]:
         """The rows of a batch and their buckets.
@@ -210,7 +210,7 @@ class NoteReader:
         self._attempts.update(batch.column(ATTEMPT_COLUMN).unique().to_pylist())
         if batch.column(BUCKET_COLUMN).null_count:
             for text in batch.column(NOTE_COLUMN).drop_null().to_pylist():  # one for each assigner
-                note = Note.from_text(text)
+                note = AttemptNote.from_text(text)
                 if note.error is not None:
                     raise error_from_text(note.error)
                 self._notes.append(note)
@@ -218,20 +218,20 @@ class NoteReader:
         buckets = batch.column(BUCKET_COLUMN).to_numpy(zero_copy_only=False)
         return batch.drop_columns([field.name for field in OWN_FIELDS]), buckets
 
-    def heard(self) -> Heard:
-        """What the notes say, once all rows came."""
+    def digest(self) -> AttemptDigest:
+        """The digest of all notes, once all rows came."""
         partitions = sorted((note.partition, note.attempt) for note in self._notes)
         assert self._attempts == {attempt for _, attempt in partitions}, "rows without a note"
         digest = hashlib.sha256(json.dumps(partitions).encode()).hexdigest()
-        return Heard(digest, sum(note.rows for note in self._notes))
+        return AttemptDigest(digest, sum(note.rows for note in self._notes))
 
 
-def check_one_attempt(heard: Sequence[Heard], *, table: str) -> None:
+def check_one_attempt(digests: Sequence[AttemptDigest], *, table: str) -> None:
     """See that all writing tasks were given rows by the same attempts.
 
     Parameters
     ----------
-    heard : sequence of Heard
+    digests : sequence of AttemptDigest
         Of each writing task.
     table : str
         For messages.
@@ -241,7 +241,7 @@ def check_one_attempt(heard: Sequence[Heard], *, table: str) -> None:
     ConflictError
         Spark ran an assigning task again. Nothing was committed.
     """
-    if len({told.attempts for told in heard}) > 1:
+    if len({digest.attempts for digest in digests}) > 1:
         raise _two_attempts(table)
 
 
@@ -264,7 +264,7 @@ def one_attempt(*, table: str) -> Iterator[None]:
 
 def _two_attempts(table: str) -> ConflictError:
     message = (
-        f"Spark ran a task again that placed rows of a write to table '{table}', and may have"
-        " placed them otherwise. Nothing was committed; write again."
+        f"Spark ran a task again that assigned rows of a write to table '{table}', and may have"
+        " assigned them otherwise. Nothing was committed; write again."
     )
     return ConflictError(message, kind="bucket_assignment", table=table)

@@ -1,14 +1,15 @@
 """How the rows of a DataFrame come to the tasks that write their buckets: one way for each table.
 
 A bucket of a primary-key table is written by one task, so that its sequence numbers come from one
-writer. Each way brings the rows there, and checks in what the tasks answer that it was so.
+writer. Each way has a method `cluster`, which brings the rows there, and a method `check`, which
+refuses answers of tasks that it was not so for: with a ConflictError (kind ``bucket_assignment``)
+where Spark ran an assigning task twice, so that the write can be tried again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from pyspark.sql import DataFrame
 
@@ -17,41 +18,13 @@ from tidelake.options import declared
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.spark.write.attempt_guard import check_one_attempt
 from tidelake.spark.write.clustering import clustered
-from tidelake.spark.write.cross_partition_assigner import moved_rows
+from tidelake.spark.write.cross_partition_assigner import cross_partition_rows
 from tidelake.spark.write.dynamic_bucket_assigner import assigned_rows, check_one_bucket_per_key
 from tidelake.spark.write.write_task import TaskAnswer, Through
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.overwrite import Overwrite
 
-__all__ = ["Bucketing", "FixedBucketing", "bucketing_of"]
-
-
-class Bucketing(Protocol):
-    """One way."""
-
-    @property
-    def is_assigned(self) -> bool:
-        """Whether other tasks choose the buckets, by what the table holds."""
-        ...
-
-    @property
-    def through(self) -> Through | None:
-        """What the rows go through on the executors before they are written."""
-        ...
-
-    def place(self, rows: DataFrame) -> DataFrame:
-        """The rows in the tasks that write them."""
-        ...
-
-    def check(self, answer: TaskAnswer) -> None:
-        """Refuse what the tasks wrote.
-
-        Raises
-        ------
-        ConflictError
-            Spark ran an assigning task twice; the write can be tried again.
-        """
-        ...
+__all__ = ["Bucketing", "bucketing_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +46,7 @@ class FixedBucketing:
     through: Through | None = None
     is_assigned = False
 
-    def place(self, rows: DataFrame) -> DataFrame:
+    def cluster(self, rows: DataFrame) -> DataFrame:
         """Shuffle by bucket."""
         return rows if self.through is not None else clustered(self.handle, rows, self.tasks)
 
@@ -90,7 +63,7 @@ class NoBucketing:
     is_assigned = False
     through = None
 
-    def place(self, rows: DataFrame) -> DataFrame:
+    def cluster(self, rows: DataFrame) -> DataFrame:
         """Shuffle only where a number of tasks is asked for."""
         return rows if self.tasks is None else rows.repartition(self.tasks)
 
@@ -118,7 +91,7 @@ class DynamicBucketing:
     is_assigned = True
     through = None
 
-    def place(self, rows: DataFrame) -> DataFrame:
+    def cluster(self, rows: DataFrame) -> DataFrame:
         """Shuffle by key, assign, shuffle by bucket."""
         return assigned_rows(
             self.handle, rows, tasks=self.tasks, base_snapshot_id=self.base_snapshot_id
@@ -126,13 +99,13 @@ class DynamicBucketing:
 
     def check(self, answer: TaskAnswer) -> None:
         """See that each bucket has one task, each task one attempt, each key one bucket."""
-        check_one_attempt(answer.heard, table=self.handle.identifier)
+        check_one_attempt(answer.digests, table=self.handle.identifier)
         _check_one_task_per_bucket(self.handle, answer.messages)
         check_one_bucket_per_key(self.handle, answer.messages)
 
 
 @dataclass(frozen=True, slots=True)
-class CrossPartitionBucketing:
+class CrossPartitionBucketing(DynamicBucketing):
     """Tasks look each key's partition and bucket up among the keys of the live rows.
 
     Parameters
@@ -143,16 +116,11 @@ class CrossPartitionBucketing:
         Whether there may be rows: an overwrite of single partitions takes none.
     """
 
-    handle: TableHandle
-    tasks: int | None
-    base_snapshot_id: int | None
     takes_rows: bool
-    is_assigned = True
-    through = None
 
-    def place(self, rows: DataFrame) -> DataFrame:
+    def cluster(self, rows: DataFrame) -> DataFrame:
         """Shuffle by key together with the live keys, assign, shuffle by bucket."""
-        return moved_rows(
+        return cross_partition_rows(
             self.handle,
             rows,
             tasks=self.tasks,
@@ -162,8 +130,12 @@ class CrossPartitionBucketing:
 
     def check(self, answer: TaskAnswer) -> None:
         """See that each bucket has one task, and each task one attempt."""
-        check_one_attempt(answer.heard, table=self.handle.identifier)
+        check_one_attempt(answer.digests, table=self.handle.identifier)
         _check_one_task_per_bucket(self.handle, answer.messages)
+
+
+Bucketing = FixedBucketing | NoBucketing | DynamicBucketing | CrossPartitionBucketing
+"""One way."""
 
 
 def bucketing_of(

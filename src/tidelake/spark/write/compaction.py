@@ -8,7 +8,7 @@
    commit messages.
 3. The driver collects them and commits once. Of a task that was tried twice Spark gives the answer
    of one attempt; files of the others are never referenced. A bucket that another commit changed
-   meanwhile gives way alone.
+   meanwhile is left out alone.
 
 A bucket is compacted from what is there when its task begins, so a commit that was made after the
 plan is no conflict. Bins are compacted as they were planned.

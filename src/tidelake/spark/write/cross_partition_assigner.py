@@ -1,14 +1,14 @@
-"""Upserts of keys that may move between partitions: tasks that share the keys place the rows.
+"""Upserts of keys that may move between partitions: tasks that share keys assign the rows.
 
 1. The keys of the base snapshot's live rows are read on the executors, their columns alone, each
    with the number of its partition and bucket.
 2. The given rows and these keys are shuffled together by the hash of the key, computed in the JVM
    by one expression for both, so that one task sees all there is of a key. There they are sorted
    by the hash; Spark's sort spills to disk.
-3. The task takes stretch after stretch of whole keys out of its stream, and places the rows
+3. The task takes stretch after stretch of whole keys out of its stream, and assigns the rows
    (:mod:`tidelake.table.bucketing.cross_partition_assigner`). Of ``n`` tasks each fills the buckets
    ``b`` with ``b % n`` its number.
-4. Rows, and the deletes at the places that keys have left, are shuffled by partition and bucket to
+4. Rows, and the deletes in the buckets that keys have left, are shuffled by partition and bucket to
    the tasks that write them. That all come of the same attempts the driver sees
    (:mod:`tidelake.spark.write.attempt_guard`), and the commit that nobody added rows meanwhile.
 
@@ -43,8 +43,8 @@ from tidelake.spark.write.dynamic_bucket_assigner import assigners_of, clustered
 from tidelake.spark.write.write_task import in_task
 from tidelake.table.bucketing.cross_partition_assigner import (
     KIND_COLUMN,
-    KeyPlaces,
-    PlacedRows,
+    AssignedRows,
+    CrossPartitionAssigner,
 )
 from tidelake.table.bucketing.dynamic_buckets import fill_of
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN, with_row_kinds
@@ -56,17 +56,17 @@ from tidelake.table.write.overwrite import partial_overwrite_error
 from tidelake.telemetry import Env
 from tidelake.types.conform import conform
 
-__all__ = ["KeyStream", "MovesTask", "moved_rows"]
+__all__ = ["CrossPartitionTask", "KeyStream", "cross_partition_rows"]
 
 HASH_COLUMN = "_tidelake_hash"
 ROW_COLUMN = "_tidelake_given"
 LIVE_COLUMN = "_tidelake_live"
-PLACE_COLUMN = "_tidelake_place"
+BUCKET_NUMBER_COLUMN = "_tidelake_bucket_number"
 
 _NO_BUCKETS = np.empty(0, np.int32)
 
 
-def moved_rows(
+def cross_partition_rows(
     handle: TableHandle,
     frame: DataFrame,
     *,
@@ -81,7 +81,7 @@ def moved_rows(
     frame : DataFrame
         The table's columns, and row kinds as bytes.
     tasks : int, optional
-        How many tasks place rows at most, and write.
+        How many tasks assign rows at most, and write.
     base_snapshot_id : int or None
         The snapshot whose keys are looked at, 0 for the empty table; None for an overwrite of the
         whole table.
@@ -97,14 +97,14 @@ def moved_rows(
     numbers: dict[BucketId, int] = {}
     for split in plan.splits:
         numbers.setdefault(split.bucket_id, len(numbers))
-    places = tuple(numbers)
+    bucket_ids = tuple(numbers)
 
     keys = handle.schema.primary_keys
     fields = [handle.schema.field(name) for name in keys]
     live_schema = st.StructType(
         [
             *spark_schema(fields, table=handle.identifier).fields,
-            st.StructField(PLACE_COLUMN, st.IntegerType()),
+            st.StructField(BUCKET_NUMBER_COLUMN, st.IntegerType()),
         ]
     )
     both = frame.select(
@@ -132,21 +132,21 @@ def moved_rows(
         .drop(TASK_COLUMN)
         .sortWithinPartitions(HASH_COLUMN)
     )
-    task = MovesTask.of(
+    task = CrossPartitionTask.of(
         handle,
-        places=places,
+        bucket_ids=bucket_ids,
         assigners=assigners,
         base_snapshot_id=base_snapshot_id,
         takes_rows=takes_rows,
     )
     kind = st.StructField(ROW_KIND_COLUMN, st.ByteType())
     schema = spark_schema(handle.schema.fields, table=handle.identifier)
-    placed = mapped(
+    assigned = mapped(
         sorted_keys,
-        with_notes(task.place, schema=task.placed_schema, tasks=count),
+        with_notes(task.assign, schema=task.assigned_schema, tasks=count),
         st.StructType([*schema.fields, kind, *OWN_FIELDS]),
     )
-    return clustered_by_bucket(handle, placed, count)
+    return clustered_by_bucket(handle, assigned, count)
 
 
 def _live_keys(
@@ -156,7 +156,7 @@ def _live_keys(
     blobs: Sequence[Sequence[tuple[int, bytes]]],
     schema: st.StructType,
 ) -> DataFrame:
-    """The keys of all live rows, each with the number of its place."""
+    """The keys of all live rows, each with the number of its bucket."""
     read = _read_keys(TableRows(context, tuple(keys)), blobs)
     return spark.range(0, len(blobs), 1, len(blobs)).mapInArrow(read, schema)
 
@@ -168,23 +168,23 @@ def _read_keys(
         fields = task.fields
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                for place, blob in blobs[number]:
+                for bucket_number, blob in blobs[number]:
                     for rows in split_batches(task, split_from_bytes(blob), fields):
-                        own = pa.array(np.full(rows.num_rows, place, np.int32))
-                        yield rows.append_column(PLACE_COLUMN, own)
+                        own = pa.array(np.full(rows.num_rows, bucket_number, np.int32))
+                        yield rows.append_column(BUCKET_NUMBER_COLUMN, own)
 
     return read
 
 
 @dataclass(frozen=True, slots=True)
-class MovesTask:
-    """Places rows. Picklable.
+class CrossPartitionTask:
+    """Gives rows their buckets. Picklable.
 
     Parameters
     ----------
     handle : TableHandle
         The table.
-    places : tuple of (bytes, int)
+    bucket_ids : tuple of (bytes, int)
         Partition and bucket of each number that comes with a live key.
     assigners : int
         How many tasks share the keys.
@@ -195,7 +195,7 @@ class MovesTask:
     """
 
     handle: TableHandle
-    places: tuple[BucketId, ...]
+    bucket_ids: tuple[BucketId, ...]
     assigners: int
     base_snapshot_id: int | None
     takes_rows: bool
@@ -205,25 +205,25 @@ class MovesTask:
         cls,
         handle: TableHandle,
         *,
-        places: tuple[BucketId, ...],
+        bucket_ids: tuple[BucketId, ...],
         assigners: int,
         base_snapshot_id: int | None,
         takes_rows: bool,
-    ) -> MovesTask:
+    ) -> CrossPartitionTask:
         """For a table as the driver opened it; each task has its own clock, ids and threads."""
         own = replace(handle, env=Env(zone=handle.env.zone).with_memory(handle.env.memory))
-        return cls(own, places, assigners, base_snapshot_id, takes_rows)
+        return cls(own, bucket_ids, assigners, base_snapshot_id, takes_rows)
 
     @property
-    def placed_schema(self) -> pa.Schema:
+    def assigned_schema(self) -> pa.Schema:
         """The rows that go on: the table's columns and the kind, in Spark's Arrow types."""
         schema = spark_arrow_schema(self.handle.schema.fields)
         return schema.append(pa.field(ROW_KIND_COLUMN, pa.int8()))
 
-    def place(
+    def assign(
         self, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int32], int]]:
-        """Runs on executors: given rows and live keys in, sorted by hash; placed rows out."""
+        """Runs on executors: given rows and live keys in, sorted by hash; assigned rows out."""
         context = TaskContext.get()
         assert context is not None, "runs on an executor"
         handle = in_task(self.handle)
@@ -231,7 +231,7 @@ class MovesTask:
         states: BucketStates | EmptyStates = EmptyStates()
         if base:
             states = BucketStates(handle, snapshot_id=base)
-        places = KeyPlaces(
+        assigner = CrossPartitionAssigner(
             handle.schema,
             handle.paths,
             engine=handle.options.get(declared.MERGE_ENGINE),
@@ -244,19 +244,19 @@ class MovesTask:
             if not stretch.rows:
                 continue
             rows = pa.Table.from_batches(stretch.rows)
-            for placed in places.place(rows, stretch.live, self.places):
-                yield self._in_spark_types(placed), placed.buckets, taken
+            for assigned in assigner.assign(rows, stretch.live, self.bucket_ids):
+                yield self._in_spark_types(assigned), assigned.buckets, taken
                 taken = 0
-        yield pa.RecordBatch.from_pylist([], schema=self.placed_schema), _NO_BUCKETS, taken
+        yield pa.RecordBatch.from_pylist([], schema=self.assigned_schema), _NO_BUCKETS, taken
 
-    def _in_spark_types(self, placed: PlacedRows) -> pa.RecordBatch:
-        rows = to_spark_arrow(placed.rows, self.handle.schema.fields)
-        return rows.append_column(ROW_KIND_COLUMN, pa.array(placed.kinds))
+    def _in_spark_types(self, assigned: AssignedRows) -> pa.RecordBatch:
+        rows = to_spark_arrow(assigned.rows, self.handle.schema.fields)
+        return rows.append_column(ROW_KIND_COLUMN, pa.array(assigned.kinds))
 
 
 @dataclass(slots=True)
 class _Stretch:
-    """Given rows, conformed and with kinds, and live keys with the numbers of their places."""
+    """Given rows, conformed and with kinds, and live keys with the numbers of their buckets."""
 
     rows: list[pa.RecordBatch] = field(default_factory=list)
     live: list[tuple[pa.RecordBatch, npt.NDArray[np.int64]]] = field(default_factory=list)
@@ -307,8 +307,12 @@ class KeyStream:
         given, live = given.filter(given.is_valid()), live.filter(live.is_valid())
         if len(live):
             keys = pa.RecordBatch.from_struct_array(live)
-            numbers = keys.column(PLACE_COLUMN).to_numpy(zero_copy_only=False).astype(np.int64)
-            keys = conform(keys.drop_columns([PLACE_COLUMN]), self._key_fields, table=self._table)
+            numbers = (
+                keys.column(BUCKET_NUMBER_COLUMN).to_numpy(zero_copy_only=False).astype(np.int64)
+            )
+            keys = conform(
+                keys.drop_columns([BUCKET_NUMBER_COLUMN]), self._key_fields, table=self._table
+            )
             stretch.live.append((keys, numbers))
         if not len(given):
             return

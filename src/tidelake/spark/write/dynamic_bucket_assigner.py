@@ -1,7 +1,7 @@
 """Which dynamic bucket each row of a DataFrame goes to: looked up by tasks that share the keys.
 
 1. Each key has a hash, computed in the JVM as its bucket is in a table of fixed buckets. Of ``n``
-   assigners ``hash % n`` says which one answers for a key, so a key is looked up in one place.
+   assigners ``hash % n`` says which one answers for a key, so a key is looked up by one task.
 2. The rows are shuffled to their assigner. Its task reads the index of each partition that rows
    come for, in the one snapshot that the driver chose, keeps the hashes that are its own, and fills
    the buckets ``b`` with ``b % n`` its number (:mod:`tidelake.table.bucketing.key_hash_index`).
@@ -89,18 +89,18 @@ def assigned_rows(
     # of a note all these columns are null
     schema = st.StructType([st.StructField(f.name, f.dataType) for f in frame.schema.fields])
     arrow = pyspark_arrow_schema(schema, timezone="UTC")
-    placed = mapped(
+    assigned = mapped(
         found,
-        with_notes(task.place, schema=arrow, tasks=count),
+        with_notes(task.assign, schema=arrow, tasks=count),
         st.StructType([*schema.fields, *OWN_FIELDS]),
     )
-    return clustered_by_bucket(handle, placed, count)
+    return clustered_by_bucket(handle, assigned, count)
 
 
-def clustered_by_bucket(handle: TableHandle, placed: DataFrame, count: int) -> DataFrame:
+def clustered_by_bucket(handle: TableHandle, assigned: DataFrame, count: int) -> DataFrame:
     """Placed rows in the partitions that write them, notes in those that they are for."""
-    task = F.coalesce(TASK_COLUMN, task_of(handle, placed, F.col(BUCKET_COLUMN), count))
-    return placed.withColumn(TASK_COLUMN, task).repartitionById(count, F.col(TASK_COLUMN))
+    task = F.coalesce(TASK_COLUMN, task_of(handle, assigned, F.col(BUCKET_COLUMN), count))
+    return assigned.withColumn(TASK_COLUMN, task).repartitionById(count, F.col(TASK_COLUMN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class AssignTask:
     assigners : int
         How many assigners share the keys of a partition.
     base_snapshot_id : int or None
-        The snapshot whose index is gone by, 0 for the empty table; None for an overwrite, which
+        The snapshot whose index is read, 0 for the empty table; None for an overwrite, which
         begins with an empty one.
     """
 
@@ -131,7 +131,7 @@ class AssignTask:
             base_snapshot_id,
         )
 
-    def place(
+    def assign(
         self, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int32], int]]:
         """Runs on executors: rows with a column of hashes in; rows, their buckets, how many out."""

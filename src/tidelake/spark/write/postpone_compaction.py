@@ -2,9 +2,9 @@
 
 1. The driver lists the waiting files in the order they are replayed
    (:mod:`tidelake.table.jobs.postpone_compaction`) and numbers them.
-2. Executors read them, file by file; each row carries its file's number and its place in it.
+2. Executors read them, file by file; each row carries its file's number and its position in it.
 3. Rows are shuffled so that one task has all of a bucket, as for a write, and sorted by number and
-   place there: a key's rows meet its writer in the order they were written.
+   position there: a key's rows meet its writer in the order they were written.
 4. The driver commits once: all of it or nothing.
 
 Partitions with another number of buckets are jobs of their own, in one commit.
@@ -98,7 +98,7 @@ def _move(
 def _waiting_rows(
     spark: SparkSession, handle: TableHandle, partitions: Sequence[PostponedPartition]
 ) -> DataFrame:
-    """The table's columns, the kind, and each row's file and place in it."""
+    """The table's columns, the kind, and each row's file and position in it."""
     blobs = tuple(
         split_to_bytes(Split(0, p.partition, -1, -1, (((file,),),), raw=True))
         for p in partitions
@@ -126,15 +126,15 @@ def _read_waiting(
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 split = split_from_bytes(task.files[number])
-                place = 0
+                position = 0
                 for rows, kinds in postponed_rows(task.context, split.partition, split.files):
                     size = rows.num_rows
                     own = [
                         pa.array(kinds),
                         pa.array(np.full(size, number, np.int32)),
-                        pa.array(np.arange(place, place + size, dtype=np.int64)),
+                        pa.array(np.arange(position, position + size, dtype=np.int64)),
                     ]
-                    place += size
+                    position += size
                     columns = to_spark_arrow(rows, fields).columns + own
                     names = [f.name for f in fields]
                     names += [ROW_KIND_COLUMN, FILE_COLUMN, ROW_COLUMN]

@@ -118,7 +118,7 @@ class _FrameWrite:
             tasks=self.tasks,
             through=self.through,
         )
-        rows = bucketing.place(_with_kind_bytes(self.frame))
+        rows = bucketing.cluster(_with_kind_bytes(self.frame))
         task = WriteTask.of(
             handle,
             user=self.transaction.identity.user,

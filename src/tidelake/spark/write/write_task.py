@@ -19,7 +19,7 @@ from tidelake.metadata import commit_message
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.spark.error_wire import error_from_text, error_to_text
-from tidelake.spark.write.attempt_guard import Heard, NoteReader
+from tidelake.spark.write.attempt_guard import AttemptDigest, NoteReader
 from tidelake.table.conversion.inputs import with_row_kinds
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.new_writer import new_writer
@@ -135,14 +135,14 @@ class TaskAnswer:
         Of all tasks.
     errors : tuple of TidelakeError
         Why tasks refused their rows.
-    heard : tuple of Heard
-        Of each task whose rows other tasks placed, what they said.
+    digests : tuple of AttemptDigest
+        Of each task whose rows other tasks gave buckets, which attempts they were.
     """
 
     rows_count: int
     messages: tuple[CommitMessage, ...]
     errors: tuple[TidelakeError, ...]
-    heard: tuple[Heard, ...] = ()
+    digests: tuple[AttemptDigest, ...] = ()
 
     @classmethod
     def gather(cls, rows: Sequence[Any]) -> TaskAnswer:
@@ -155,8 +155,10 @@ class TaskAnswer:
                 if row["message"] is not None
             ),
             errors=tuple(error_from_text(row["error"]) for row in rows if row["error"] is not None),
-            heard=tuple(
-                Heard(row["attempts"], row["placed"]) for row in rows if row["attempts"] is not None
+            digests=tuple(
+                AttemptDigest(row["attempts"], row["placed"])
+                for row in rows
+                if row["attempts"] is not None
             ),
         )
 
@@ -174,8 +176,8 @@ def add_answer(out: WriteTransaction, answer: TaskAnswer, *, base_snapshot_id: i
     TidelakeError
         What a task refused its rows for.
     """
-    # assigned rows are others than those that were given; each task heard how many these were
-    rows_count = answer.heard[0].rows if answer.heard else answer.rows_count
+    # assigned rows are others than those that were given; each task knows how many these were
+    rows_count = answer.digests[0].rows if answer.digests else answer.rows_count
     out.add_messages(answer.messages, base_snapshot_id=base_snapshot_id, rows_count=rows_count)
     if answer.errors:
         raise answer.errors[0]
@@ -202,7 +204,7 @@ def write_task(
         except TidelakeError as error:
             yield answer_rows(error=error)
             return
-        yield answer_rows(rows_count, messages, heard=None if reader is None else reader.heard())
+        yield answer_rows(rows_count, messages, digest=None if reader is None else reader.digest())
 
     return write
 
@@ -217,7 +219,7 @@ def write_batches(
     batches : iterator of RecordBatch
         The table's columns, and ``_row_kind`` where there are kinds.
     reader : NoteReader, optional
-        Tells rows and their buckets from notes, where other tasks placed the rows.
+        Tells rows and their buckets from notes, where other tasks gave the rows buckets.
 
     Returns
     -------
@@ -257,7 +259,7 @@ def answer_rows(
     messages: Sequence[CommitMessage] = (),
     *,
     error: TidelakeError | None = None,
-    heard: Heard | None = None,
+    digest: AttemptDigest | None = None,
 ) -> pa.RecordBatch:
     """What a task gives back: a row per message, or one with an error."""
     payload: list[bytes | None] = [commit_message.to_bytes(m) for m in messages]
@@ -270,8 +272,8 @@ def answer_rows(
             "rows": counts,
             "message": rows,
             "error": texts,
-            "attempts": [None if heard is None else heard.attempts, *nothing],
-            "placed": [None if heard is None else heard.rows, *nothing],
+            "attempts": [None if digest is None else digest.attempts, *nothing],
+            "placed": [None if digest is None else digest.rows, *nothing],
         },
         schema=_ANSWER_ARROW,
     )

@@ -41,23 +41,23 @@ from tidelake.types.values import storage_to_arrow
 
 __all__ = [
     "KIND_COLUMN",
-    "KeyPlaces",
+    "AssignedRows",
+    "CrossPartitionAssigner",
     "LiveKeys",
-    "PlacedRows",
 ]
 
 JOIN_ROWS = 1 << 18
 """Keys of the table that are joined at once, at least: a join costs as much as both sides have."""
 
 KIND_COLUMN = "_tidelake_kind"
-_ROW, _PLACE = "_tidelake_row", "_tidelake_place"
+_ROW, _BUCKET = "_tidelake_row", "_tidelake_bucket_number"
 
 LiveKeys = Iterable[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]
-"""Primary keys of live rows, and the number of each one's place."""
+"""Primary keys of live rows, and the number of each one's bucket."""
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedRows:
+class AssignedRows:
     """Rows with their kinds and buckets; their partitions are in their columns."""
 
     rows: pa.RecordBatch
@@ -72,13 +72,13 @@ class _Before:
     Parameters
     ----------
     own : list of (bytes, int)
-        The places that they are in, few of all.
+        The buckets that they are in, few of all.
     at : int64 array [n]
-        The number of each key's place among these; one past the last where it has none.
+        The number of each key's bucket among these; one past the last where it has none.
     codes : int64 array [p + 1]
-        The number of each place's partition among those of the given rows; -1 where there is none.
+        The number of each bucket's partition among those of the given rows; -1 where there is none.
     buckets : int32 array [p + 1]
-        Each place's bucket.
+        Each bucket's number in its partition.
     """
 
     own: list[BucketId]
@@ -92,8 +92,8 @@ class _Before:
         return self.at < len(self.own)
 
 
-class KeyPlaces:
-    """Places rows. For one writer; not thread-safe.
+class CrossPartitionAssigner:
+    """Gives rows their buckets. For one writer; not thread-safe.
 
     Parameters
     ----------
@@ -127,10 +127,10 @@ class KeyPlaces:
         self._router = Router(self._partition_fields, [], buckets_count=-1)
         self._counts: dict[bytes, dict[int, int]] = {}
 
-    def place(
-        self, table: pa.Table, live_keys: LiveKeys, places: Sequence[BucketId]
-    ) -> Iterator[PlacedRows]:
-        """Place all rows of some keys.
+    def assign(
+        self, table: pa.Table, live_keys: LiveKeys, bucket_ids: Sequence[BucketId]
+    ) -> Iterator[AssignedRows]:
+        """Give all rows of some keys their buckets.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class KeyPlaces:
             no row of these keys comes later.
         live_keys : iterable
             Each live row of these keys once; others may come too.
-        places : sequence of (bytes, int)
+        bucket_ids : sequence of (bytes, int)
             What the numbers mean; looked at when `live_keys` is at its end.
 
         Raises
@@ -156,10 +156,10 @@ class KeyPlaces:
         if self._engine in (PARTIAL_UPDATE, AGGREGATION):
             numbers = row_codes(pa.table(rows.select(self._keys)))
             firsts = np.unique(numbers, return_index=True)[1]
-            before = self._before(rows.take(pa.array(firsts)), live_keys, places, partitions)
+            before = self._before(rows.take(pa.array(firsts)), live_keys, bucket_ids, partitions)
             yield from self._where_they_are(rows, kinds, (partitions, codes), numbers, before)
             return
-        before = self._before(rows, live_keys, places, partitions)
+        before = self._before(rows, live_keys, bucket_ids, partitions)
         adds, found = (kinds & 1) == 0, before.found
         stays = found & (before.codes[before.at] == codes)
         if self._engine == FIRST_ROW:
@@ -170,13 +170,13 @@ class KeyPlaces:
             buckets[new] = self._filled(partition, len(new))
         chosen = np.flatnonzero(adds)
         if len(chosen):
-            yield PlacedRows(rows.take(pa.array(chosen)), kinds[chosen], buckets[chosen])
+            yield AssignedRows(rows.take(pa.array(chosen)), kinds[chosen], buckets[chosen])
         gone = np.flatnonzero(found & (~adds | ~stays))
         if self._engine == DEDUPLICATE and len(gone):
             old = before.at[gone]
             retracts = self._moved_to(rows.take(pa.array(gone)), old, before.own)
             deletes = np.full(len(gone), RowKind.DELETE, np.int8)
-            yield PlacedRows(retracts, deletes, before.buckets[old])
+            yield AssignedRows(retracts, deletes, before.buckets[old])
 
     def _where_they_are(
         self,
@@ -185,8 +185,8 @@ class KeyPlaces:
         partitions: tuple[Sequence[bytes], npt.NDArray[np.int64]],
         numbers: npt.NDArray[np.int64],
         before: _Before,
-    ) -> Iterator[PlacedRows]:
-        """All rows, at the place of their key; `numbers` tells the keys of rows."""
+    ) -> Iterator[AssignedRows]:
+        """All rows, in the bucket of their key; `numbers` are the keys of rows."""
         names, codes = partitions
         found = before.found
         adding = np.flatnonzero((kinds & 1) == 0)[::-1]
@@ -201,27 +201,27 @@ class KeyPlaces:
             new = np.flatnonzero(~found & (home >= 0) & (of_key == number))
             buckets[new] = self._filled(partition, len(new))
         own = numbers[stay]
-        placed = rows.take(pa.array(stay))
+        assigned = rows.take(pa.array(stay))
         if (codes[stay] != of_key[own]).any():
             at_home = np.where(found[own], stay, home[own])
-            placed = self._moved_to(
-                self._with_partition_of(placed, rows.take(pa.array(at_home))),
+            assigned = self._moved_to(
+                self._with_partition_of(assigned, rows.take(pa.array(at_home))),
                 before.at[own],
                 before.own,
             )
-        yield PlacedRows(placed, kinds[stay], buckets[own])
+        yield AssignedRows(assigned, kinds[stay], buckets[own])
 
     def _before(
         self,
         rows: pa.RecordBatch,
         live_keys: LiveKeys,
-        places: Sequence[BucketId],
+        bucket_ids: Sequence[BucketId],
         partitions: Sequence[bytes],
     ) -> _Before:
         """Where the keys of rows are. Requires: no key twice."""
-        before = self._places_of(rows.select(self._keys), live_keys)
+        before = self._bucket_numbers(rows.select(self._keys), live_keys)
         used, at = np.unique(before, return_inverse=True)
-        own = [places[number] for number in used[used >= 0].tolist()]
+        own = [bucket_ids[number] for number in used[used >= 0].tolist()]
         at -= len(used) - len(own)
         numbers = {partition: number for number, partition in enumerate(partitions)}
         return _Before(
@@ -231,8 +231,8 @@ class KeyPlaces:
             np.array([*(bucket for _, bucket in own), -1], np.int32),
         )
 
-    def _places_of(self, keys: pa.RecordBatch, live_keys: LiveKeys) -> npt.NDArray[np.int64]:
-        """The number of the place where each key's row is; -1 where it has none."""
+    def _bucket_numbers(self, keys: pa.RecordBatch, live_keys: LiveKeys) -> npt.NDArray[np.int64]:
+        """The number of the bucket where each key's row is; -1 where it has none."""
         before = np.full(keys.num_rows, -1, np.int64)
         wanted = pa.table(keys).append_column(_ROW, pa.array(np.arange(keys.num_rows)))
         held: list[pa.RecordBatch] = []
@@ -243,10 +243,10 @@ class KeyPlaces:
             at = found.column(_ROW).to_numpy()
             if (before[at] >= 0).any() or len(np.unique(at)) < len(at):
                 raise self._twice()
-            before[at] = found.column(_PLACE).to_numpy()
+            before[at] = found.column(_BUCKET).to_numpy()
 
         for batch, numbers in live_keys:
-            held.append(batch.append_column(_PLACE, pa.array(numbers, pa.int64())))
+            held.append(batch.append_column(_BUCKET, pa.array(numbers, pa.int64())))
             held_rows += batch.num_rows
             if held_rows >= max(JOIN_ROWS, keys.num_rows):
                 join()
@@ -280,21 +280,21 @@ class KeyPlaces:
         return rows
 
     def _moved_to(
-        self, rows: pa.RecordBatch, old: npt.NDArray[np.int64], places: Sequence[BucketId]
+        self, rows: pa.RecordBatch, old: npt.NDArray[np.int64], bucket_ids: Sequence[BucketId]
     ) -> pa.RecordBatch:
-        """The rows with the partition columns of other places; past the last, with their own."""
-        values = [self._paths.partition_values(partition) for partition, _ in places]
+        """The rows with the partition columns of other buckets; past the last, with their own."""
+        values = [self._paths.partition_values(partition) for partition, _ in bucket_ids]
         for position, field in enumerate(self._partition_fields):
             at = rows.schema.get_field_index(field.name)
             column = storage_to_arrow([value[position] for value in values], field.type)
             both = pa.concat_arrays([column, rows.column(at)])
-            chosen = np.where(old < len(places), old, len(places) + np.arange(len(old)))
+            chosen = np.where(old < len(bucket_ids), old, len(bucket_ids) + np.arange(len(old)))
             rows = rows.set_column(at, rows.schema.field(at), both.take(pa.array(chosen)))
         return rows
 
     def _twice(self) -> CorruptError:
         message = (
-            f"A key of table {self._paths.location} has rows in two places: writers that"
+            f"A key of table {self._paths.location} has rows in two buckets: writers that"
             " did not know of each other added them. Delete one of them by its partition."
         )
         return CorruptError(message, kind="key_twice")

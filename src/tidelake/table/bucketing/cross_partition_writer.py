@@ -29,12 +29,12 @@ from tidelake.metadata.bucket_id import BucketId
 from tidelake.store import StoreContext
 from tidelake.table.bucketing.cross_partition_assigner import (
     KIND_COLUMN,
-    KeyPlaces,
+    AssignedRows,
+    CrossPartitionAssigner,
     LiveKeys,
-    PlacedRows,
 )
 
-__all__ = ["KeyMoves"]
+__all__ = ["CrossPartitionWriter"]
 
 PARTS = 16
 """Rows that do not fit the budget are split so; a part of its own may be as large as that takes."""
@@ -42,8 +42,8 @@ PARTS = 16
 KeysByBucket = Iterable[tuple[BucketId, pa.RecordBatch]]
 
 
-class KeyMoves:
-    """Takes the rows of one write and places them at its end. Not thread-safe.
+class CrossPartitionWriter:
+    """Takes the rows of one write and gives them their buckets at its end. Not thread-safe.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class KeyMoves:
     live_keys : callable
         The primary keys of the base snapshot's live rows by partition and bucket, given the keys
         that are looked for; others may come too.
-    places : KeyPlaces
+    assigner : CrossPartitionAssigner
         Says where rows go.
     """
 
@@ -64,12 +64,12 @@ class KeyMoves:
         *,
         budget_bytes: int,
         live_keys: Callable[[pa.Table], KeysByBucket],
-        places: KeyPlaces,
+        assigner: CrossPartitionAssigner,
     ) -> None:
         self._context = context
         self._budget_bytes = budget_bytes
         self._live_keys = live_keys
-        self._places = places
+        self._assigner = assigner
         self._batches: list[pa.RecordBatch] = []
         self._held_bytes = 0
         self._parts: list[SpillStack] = []
@@ -87,26 +87,26 @@ class KeyMoves:
         if self._held_bytes > self._budget_bytes and self._context.spill_dir is not None:
             self._spill(self._context.spill_dir)
 
-    def placed(self) -> Iterator[PlacedRows]:
-        """Give all rows their places; once."""
+    def assigned(self) -> Iterator[AssignedRows]:
+        """Give all rows their buckets; once."""
         if self._parts:
             assert self._context.spill_dir is not None
             self._spill(self._context.spill_dir)
         for batches in self._taken():
             if batches:
                 rows = pa.Table.from_batches(batches)
-                places: list[BucketId] = []
-                keys = self._numbered(rows.select(self._context.schema.primary_keys), places)
-                yield from self._places.place(rows, keys, places)
+                bucket_ids: list[BucketId] = []
+                keys = self._numbered(rows.select(self._context.schema.primary_keys), bucket_ids)
+                yield from self._assigner.assign(rows, keys, bucket_ids)
 
-    def _numbered(self, keys: pa.Table, places: list[BucketId]) -> LiveKeys:
-        """Live keys with numbers instead of places, which are added to a list."""
+    def _numbered(self, keys: pa.Table, bucket_ids: list[BucketId]) -> LiveKeys:
+        """Live keys with numbers instead of bucket ids, which are added to a list."""
         numbers: dict[BucketId, int] = {}
-        for place, batch in self._live_keys(keys):
-            if place not in numbers:
-                numbers[place] = len(places)
-                places.append(place)
-            yield batch, np.full(batch.num_rows, numbers[place])
+        for bucket_id, batch in self._live_keys(keys):
+            if bucket_id not in numbers:
+                numbers[bucket_id] = len(bucket_ids)
+                bucket_ids.append(bucket_id)
+            yield batch, np.full(batch.num_rows, numbers[bucket_id])
 
     def _taken(self) -> Iterator[list[pa.RecordBatch]]:
         """All rows of some keys at a time, in the order they came in."""

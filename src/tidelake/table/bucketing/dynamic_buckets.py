@@ -6,7 +6,7 @@
    needed: not kept for a few batches, kept for more.
 2. Rows are given their bucket by it, or bring the bucket that another task gave them.
 3. At the commit each bucket with new keys gets a new index file: all of its hashes, the new ones
-   last. The message says which snapshot's index was gone by, so that the commit can tell whether
+   last. The message says which snapshot's index was read, so that the commit can check whether
    the choice still holds (:mod:`tidelake.commit.conflicts.index_conflicts`).
 
 Memory: a few MiB, and after some batches 6 bytes for each key of the partitions written to.
@@ -93,7 +93,7 @@ class DynamicBuckets:
         Raises
         ------
         ConflictError
-            The index file that the writer went by is gone: another commit has put one in its place.
+            Another commit has replaced an index file that the writer had read.
         """
         partition, bucket = message.bucket_id
         if partition not in self._indexes or not message.new_files:
@@ -127,7 +127,7 @@ class DynamicBuckets:
         except NotFoundError as error:
             if first:
                 raise
-            why = f"an index file that it went by is gone ({error.message})"
+            why = f"an index file that it read was replaced ({error.message})"
             raise assignment_conflict(self._context.paths.location, why) from error
 
     def _index(self, partition: bytes) -> BucketIndex:

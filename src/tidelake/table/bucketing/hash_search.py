@@ -62,7 +62,7 @@ class HashSearch:
         Returns
         -------
         int array
-            The place among those wanted of each stored hash that is one of them, in the order of
+            The index among those wanted of each stored hash that is one of them, in the order of
             the stored ones.
         """
         stored = stored[_flagged(self._high, self._high_bits(stored))]
@@ -70,8 +70,8 @@ class HashSearch:
         hashes = stored.view(">i4").astype(np.int32)
         if not len(hashes):
             return np.empty(0, np.intp)
-        places = np.minimum(np.searchsorted(self._wanted, hashes), len(self._wanted) - 1)
-        found: npt.NDArray[np.intp] = places[self._wanted[places] == hashes]
+        indices = np.minimum(np.searchsorted(self._wanted, hashes), len(self._wanted) - 1)
+        found: npt.NDArray[np.intp] = indices[self._wanted[indices] == hashes]
         return found
 
     def _high_bits(self, stored: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:

@@ -270,9 +270,9 @@ class BucketIndex:
             (self._recent_hashes, self._recent_buckets),
         ):
             if len(hashes):
-                places = np.minimum(np.searchsorted(hashes, distinct), len(hashes) - 1)
-                found = hashes[places] == distinct
-                buckets[found] = own[places[found]]
+                indices = np.minimum(np.searchsorted(hashes, distinct), len(hashes) - 1)
+                found = hashes[indices] == distinct
+                buckets[found] = own[indices[found]]
         return buckets
 
     def _placed(self, new: Hashes) -> Buckets:

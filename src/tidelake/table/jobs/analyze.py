@@ -72,7 +72,7 @@ def analyzed_columns(
     Raises
     ------
     NotFoundError
-        There is no such column; near names are told.
+        There is no such column; the message offers near names.
     InvalidInputError
         A column's type has no statistics.
     """

@@ -191,12 +191,12 @@ def plan_compaction(
     """
     found = live_buckets(handle.read_context(), snapshot, manifests=handle.manifests)
     parts: list[CompactionPart] = []
-    for place in chosen.of_buckets(handle, found):
-        files = writer.compaction_parts(place.partition, place.bucket, full=full)
+    for bucket in chosen.of_buckets(handle, found):
+        files = writer.compaction_parts(bucket.partition, bucket.bucket, full=full)
         parts += [
             CompactionPart(
-                place.partition,
-                place.bucket,
+                bucket.partition,
+                bucket.bucket,
                 sum(f.file_size_bytes for f in own),
                 frozenset(f.file_name for f in own) if len(files) > 1 else None,
             )

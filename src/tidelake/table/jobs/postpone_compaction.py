@@ -180,12 +180,12 @@ def _move(
         for partition in partitions:
             for batch, kinds in postponed_rows(context, partition.partition, partition.waiting):
                 writer.write(batch, kinds)
-        places = [BucketId(p.partition, bucket) for p in partitions for bucket in p.buckets]
+        bucket_ids = [BucketId(p.partition, bucket) for p in partitions for bucket in p.buckets]
         if full:  # with them the buckets that rows begin just now
-            writer.full_compactions = FullCompactions(frozenset(places), what_is_written=True)
+            writer.full_compactions = FullCompactions(frozenset(bucket_ids), what_is_written=True)
         else:
-            for place in places:
-                writer.compact(*place, full=False)
+            for bucket_id in bucket_ids:
+                writer.compact(*bucket_id, full=False)
         messages = writer.prepare_commit()
     except BaseException:
         writer.abort()

@@ -6,11 +6,10 @@
 2. New rows are written as any others are; nothing is compacted on the way, so that files and
    vectors of a bucket change once in a commit.
 3. :meth:`RowChanges.prepare_commit` gives one message for each bucket. All of them are one commit,
-   OVERWRITE, that holds only if the files and vectors that were gone by are still those of the
-   table.
+   OVERWRITE, that holds only if the table still has the files and vectors that were
+   read.
 
-Who finds the rows, and where the new ones come from, is the caller's: a delete, an update, or
-whatever else changes rows.
+The caller finds the rows and makes the new ones: a delete, an update, or another change.
 Several tasks may change one table without buckets if no two mark rows of files whose vectors share
 an index file; :func:`joined_messages` puts their messages together.
 """
@@ -32,7 +31,7 @@ from tidelake.options import declared
 from tidelake.scan import Split
 from tidelake.store import BucketDeletions
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.rowlevel.row_positions import FoundRows
+from tidelake.table.rowlevel.row_positions import RowPositions
 from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.table_writer import TableWriter, delete_new_files
 from tidelake.telemetry import ProcessMark
@@ -65,24 +64,24 @@ class RowChanges:
         self._handed_out: list[CommitMessage] = []
         self._mark = ProcessMark()
 
-    def mark(self, found: FoundRows) -> int:
+    def mark(self, found: RowPositions) -> int:
         """Delete found rows by their file's deletion vector; gives how many were there."""
-        place = self._place(found.split)
-        deletions = self._deletions.get(place)
+        bucket_id = self._bucket_id(found.split)
+        deletions = self._deletions.get(bucket_id)
         if deletions is None:
             if self._index is None:
                 self._index = deletion_files(self._handle, self._snapshot)
-            deletions = self._deletions[place] = BucketDeletions(
+            deletions = self._deletions[bucket_id] = BucketDeletions(
                 self._handle.store_context(),
-                *place,
-                files=self._index.get(place, ()),
+                *bucket_id,
+                files=self._index.get(bucket_id, ()),
                 one_file=found.split.total_buckets > 0,
             )
         return deletions.delete(found.file, found.positions)
 
     def remove(self, split: Split, file: DataFileMeta) -> None:
         """Let a file go with all its rows. Requires: no row of it is marked."""
-        self._removed.setdefault(self._place(split), []).append(file)
+        self._removed.setdefault(self._bucket_id(split), []).append(file)
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Take new rows, with all columns.
@@ -110,16 +109,18 @@ class RowChanges:
         """
         written = [] if self._writer is None else self._writer.prepare_commit()
         messages = {m.bucket_id: m for m in written}
-        for place, total_buckets in self._total_buckets.items():
-            own = messages.get(place) or CommitMessage(*place, total_buckets)
-            if place in self._removed:
-                own = replace(own, removed_files=tuple(self._removed[place]))
-            if place in self._deletions:
-                change = _written(self._deletions[place])
+        for bucket_id, total_buckets in self._total_buckets.items():
+            own = messages.get(bucket_id) or CommitMessage(*bucket_id, total_buckets)
+            if bucket_id in self._removed:
+                own = replace(own, removed_files=tuple(self._removed[bucket_id]))
+            if bucket_id in self._deletions:
+                change = _written(self._deletions[bucket_id])
                 if change is not None:
                     own = replace(own, deletions=change)
-                    self._handed_out.append(CommitMessage(*place, total_buckets, deletions=change))
-            messages[place] = own
+                    self._handed_out.append(
+                        CommitMessage(*bucket_id, total_buckets, deletions=change)
+                    )
+            messages[bucket_id] = own
         prepared = [m for _, m in sorted(messages.items()) if not m.is_empty]
         paths = self._handle.paths
         directories = {
@@ -153,10 +154,10 @@ class RowChanges:
             delete_new_files(self._handle.fileio, self._handle.paths, self._handed_out)
         self._handed_out.clear()
 
-    def _place(self, split: Split) -> BucketId:
-        place = split.bucket_id
-        self._total_buckets[place] = split.total_buckets
-        return place
+    def _bucket_id(self, split: Split) -> BucketId:
+        bucket_id = split.bucket_id
+        self._total_buckets[bucket_id] = split.total_buckets
+        return bucket_id
 
 
 def _written(deletions: BucketDeletions) -> DeletionChange | None:
@@ -174,8 +175,8 @@ def deletion_files(
     index: dict[BucketId, tuple[IndexFile, ...]] = {}
     for entry in index_entries(handle.fileio, handle.paths, snapshot, handle.manifests):
         if entry.file.index_type == DELETION_VECTORS:
-            place = entry.bucket_id
-            index[place] = (*index.get(place, ()), entry.file)
+            bucket_id = entry.bucket_id
+            index[bucket_id] = (*index.get(bucket_id, ()), entry.file)
     return index
 
 
@@ -190,14 +191,14 @@ def joined_messages(messages: Iterable[CommitMessage]) -> Sequence[CommitMessage
         if message.deletions is None:
             kept.append(message)
             continue
-        place = (message.partition, message.bucket, message.total_buckets)
-        before = changes.get(place, DeletionChange())
-        changes[place] = DeletionChange(
+        key = (message.partition, message.bucket, message.total_buckets)
+        before = changes.get(key, DeletionChange())
+        changes[key] = DeletionChange(
             (*before.removed, *message.deletions.removed),
             (*before.added, *message.deletions.added),
         )
         rest = replace(message, deletions=None)
         if not rest.is_empty:
             kept.append(rest)
-    kept += [CommitMessage(*place, deletions=change) for place, change in changes.items()]
+    kept += [CommitMessage(*key, deletions=change) for key, change in changes.items()]
     return kept

@@ -28,7 +28,7 @@ from tidelake.options import declared
 from tidelake.scan import ReadContext, plan_scan
 from tidelake.table.rowlevel.append_delta import RowChanges
 from tidelake.table.rowlevel.assignments import Assignments
-from tidelake.table.rowlevel.row_positions import FoundRows, find_rows, read_found, read_without
+from tidelake.table.rowlevel.row_positions import RowPositions, find_rows, read_found, read_without
 from tidelake.table.write.result import RowCounts, WriteResult
 from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types.predicate import Predicate
@@ -101,7 +101,7 @@ class _Change:
 
 
 def _marked(
-    context: ReadContext, changes: RowChanges, found: FoundRows, assignments: Assignments | None
+    context: ReadContext, changes: RowChanges, found: RowPositions, assignments: Assignments | None
 ) -> None:
     if assignments is not None:
         for rows in read_found(context, found):
@@ -110,7 +110,7 @@ def _marked(
 
 
 def _rewritten(
-    context: ReadContext, changes: RowChanges, found: FoundRows, assignments: Assignments | None
+    context: ReadContext, changes: RowChanges, found: RowPositions, assignments: Assignments | None
 ) -> None:
     for rows in read_without(context, found, assignments):
         changes.write(rows)

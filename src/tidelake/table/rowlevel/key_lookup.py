@@ -36,7 +36,7 @@ from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import And, Compare, In, Predicate, bind, conjoin
 
-__all__ = ["FoundByKey", "RowsByKey", "is_comparable"]
+__all__ = ["KeyLookup", "LookedUpRows", "is_comparable"]
 
 KEYS_LISTED_MAX = 1_000
 """So few keys prune files by their values, more of them by their bounds."""
@@ -55,7 +55,7 @@ _COMPARABLE = _BOUNDED | {TypeRoot.BOOLEAN, TypeRoot.DECIMAL, TypeRoot.VARBINARY
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _MICROSECONDS = 6
 
-Places = npt.NDArray[np.intp]
+Positions = npt.NDArray[np.intp]
 
 
 def is_comparable(data_type: DataType) -> bool:
@@ -76,35 +76,35 @@ def is_comparable(data_type: DataType) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundByKey:
+class LookedUpRows:
     """What was found of some keys.
 
     Parameters
     ----------
-    places : int array [n]
-        Of each key the place of its row among `rows`; -1 where the table has none.
+    positions : int array [n]
+        Of each key the position of its row among `rows`; -1 where the table has none.
     rows : RecordBatch
         The columns asked for of the rows found.
     """
 
-    places: Places
+    positions: Positions
     rows: pa.RecordBatch
 
     @property
     def is_found(self) -> npt.NDArray[np.bool_]:
         """Whether each key is there."""
-        return self.places >= 0
+        return self.positions >= 0
 
     def beside(self, start: int, count: int) -> list[pa.Array]:
         """The columns asked for beside `count` keys from `start` on; null where none is found."""
-        places = self.places[start : start + count]
+        positions = self.positions[start : start + count]
         if not self.rows.num_rows:  # or no columns
             return [pa.nulls(count, field.type) for field in self.rows.schema]
-        taken = pa.array(places, mask=places < 0)
+        taken = pa.array(positions, mask=positions < 0)
         return [column.take(taken) for column in self.rows.columns]
 
 
-class RowsByKey:
+class KeyLookup:
     """Finds rows of one snapshot of a table by their keys.
 
     Parameters
@@ -151,7 +151,7 @@ class RowsByKey:
                 function=options.get(declared.BUCKET_FUNCTION_TYPE),
             )
 
-    def find(self, keys: pa.RecordBatch) -> FoundByKey:
+    def find(self, keys: pa.RecordBatch) -> LookedUpRows:
         """Look keys up.
 
         Parameters
@@ -163,20 +163,20 @@ class RowsByKey:
         for column in keys.columns:
             whole &= column.is_valid().to_numpy(zero_copy_only=False)
         known = np.flatnonzero(whole)
-        places = np.full(keys.num_rows, -1, np.intp)
+        positions = np.full(keys.num_rows, -1, np.intp)
         found: list[pa.RecordBatch] = []
         count = 0
         for own, rows in self._found(keys, known):
-            places[own] = count + np.arange(len(own))
+            positions[own] = count + np.arange(len(own))
             count += len(own)
             found.append(rows)
         wanted = self._context.fields(self._columns)
-        return FoundByKey(places, _together(found, to_arrow_schema(wanted)))
+        return LookedUpRows(positions, _together(found, to_arrow_schema(wanted)))
 
     def _found(
-        self, keys: pa.RecordBatch, known: Places
-    ) -> Iterator[tuple[Places, pa.RecordBatch]]:
-        """Places of keys, and their rows one for one, batch by batch."""
+        self, keys: pa.RecordBatch, known: Positions
+    ) -> Iterator[tuple[Positions, pa.RecordBatch]]:
+        """Positions of keys, and their rows one for one, batch by batch."""
         if not len(known):
             return
         rows = keys.take(pa.array(known)) if len(known) < keys.num_rows else keys

@@ -1,11 +1,11 @@
 """Rows of an append table by where they are: found, read, and read beside those that stay.
 
-A row of an append table has no key; it is told by its data file and its ordinal in it. Rows that a
+A row of an append table has no key: its data file and its ordinal in it identify it. Rows that a
 deletion vector names are not there.
 
 1. :func:`find_rows` reads the columns of a condition, nothing else, and gives ordinals.
 2. :func:`read_found` reads these rows whole; :func:`read_without` the other live rows of the file,
-   with the found ones put at their places where they have new values.
+   with the found ones put at their positions where they have new values.
 
 Memory: a batch, and eight bytes for each row found.
 """
@@ -25,14 +25,14 @@ from tidelake.scan import ReadContext, Split, deleted_rows, read_file
 from tidelake.types import DataField
 from tidelake.types.predicate import Always, Predicate, columns_of, evaluate
 
-__all__ = ["FoundRows", "find_rows", "read_found", "read_without"]
+__all__ = ["RowPositions", "find_rows", "read_found", "read_without"]
 
 NewValues = Callable[[pa.RecordBatch], pa.RecordBatch]
 NO_POSITIONS: Positions = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRows:
+class RowPositions:
     """Live rows of one data file.
 
     Parameters
@@ -52,7 +52,7 @@ class FoundRows:
 
 def find_rows(
     context: ReadContext, split: Split, file: DataFileMeta, predicate: Predicate
-) -> FoundRows:
+) -> RowPositions:
     """Find the live rows of a file that match.
 
     Parameters
@@ -87,11 +87,11 @@ def find_rows(
     deleted = deleted_rows(context, split, file)
     if deleted is not None:
         found = np.setdiff1d(found, deleted, assume_unique=True)
-    return FoundRows(split, file, found)
+    return RowPositions(split, file, found)
 
 
 def read_found(
-    context: ReadContext, found: FoundRows, fields: Sequence[DataField] | None = None
+    context: ReadContext, found: RowPositions, fields: Sequence[DataField] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Read found rows.
 
@@ -99,7 +99,7 @@ def read_found(
     ----------
     context : ReadContext
         The table.
-    found : FoundRows
+    found : RowPositions
         The rows.
     fields : sequence of DataField, optional
         The columns wanted; all by default.
@@ -119,7 +119,7 @@ def read_found(
 
 
 def read_without(
-    context: ReadContext, found: FoundRows, new_values: NewValues | None = None
+    context: ReadContext, found: RowPositions, new_values: NewValues | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Read the live rows of a file, without the found ones or with new values in them.
 
@@ -127,10 +127,10 @@ def read_without(
     ----------
     context : ReadContext
         The table.
-    found : FoundRows
+    found : RowPositions
         The rows to leave out, or to change.
     new_values : callable, optional
-        Gives the found rows of a batch with their new values; they keep their places.
+        Gives the found rows of a batch with their new values; they keep their positions.
 
     Yields
     ------
@@ -148,9 +148,9 @@ def read_without(
         rows = batch.filter(pa.array(stays))
         if new_values is not None and changed.any():
             new = new_values(batch.filter(pa.array(changed)))
-            places = np.concatenate([np.flatnonzero(stays), np.flatnonzero(changed)])
+            order = np.concatenate([np.flatnonzero(stays), np.flatnonzero(changed)])
             both = pa.concat_batches([rows.cast(new.schema), new])
-            rows = both.take(pa.array(np.argsort(places)))
+            rows = both.take(pa.array(np.argsort(order)))
         if rows.num_rows:
             yield rows
 

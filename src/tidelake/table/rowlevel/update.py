@@ -46,7 +46,7 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.read.table_scan import scan_all_rows
 from tidelake.table.rowlevel.append_rewrite import change_rows
 from tidelake.table.rowlevel.assignments import Assignments
-from tidelake.table.rowlevel.key_lookup import FoundByKey, RowsByKey
+from tidelake.table.rowlevel.key_lookup import KeyLookup, LookedUpRows
 from tidelake.table.write.result import CommitIdentity, RowCounts, WriteResult
 from tidelake.table.write.transaction import WriteTransaction
 from tidelake.types import DataField, RowKind
@@ -103,7 +103,7 @@ def check_none_wait(handle: TableHandle, snapshot: Snapshot) -> None:
     if handle.options.get(declared.BUCKET) != POSTPONE_BUCKET:
         return
     buckets = live_buckets(handle.read_context(), snapshot, manifests=handle.manifests)
-    if any(place.bucket == POSTPONE_BUCKET for place in buckets):
+    if any(b.bucket == POSTPONE_BUCKET for b in buckets):
         message = (
             f"Rows wait in the postpone bucket of table '{handle.identifier}', and an update made"
             " from older rows of their keys would hide them: compact() first."
@@ -138,7 +138,7 @@ class ShownRows:
     def check(self, before: pa.RecordBatch, after: pa.RecordBatch) -> None:
         """Refuse rows that would be lost, in whole or in part.
 
-        Requires: rows of different keys; each new row at the place of the old one.
+        Requires: rows of different keys; each new row at the position of the old one.
 
         Raises
         ------
@@ -318,7 +318,7 @@ class _ColumnUpsert:
         changed, added = None, given
         if snapshot is not None:
             check_none_wait(handle, snapshot)
-            finder = RowsByKey(
+            finder = KeyLookup(
                 handle.read_context(all_rows=True),
                 snapshot,
                 manifests=handle.manifests,
@@ -341,12 +341,12 @@ class _ColumnUpsert:
 
 
 def _with_columns(
-    found: FoundByKey, given: pa.RecordBatch, chosen: Sequence[DataField]
+    found: LookedUpRows, given: pa.RecordBatch, chosen: Sequence[DataField]
 ) -> pa.RecordBatch:
     """The rows found, with the columns that were given for their keys."""
     known = np.flatnonzero(found.is_found)
     order = np.empty(len(known), np.intp)
-    order[found.places[known]] = known
+    order[found.positions[known]] = known
     new = given.take(pa.array(order))
     names = {f.name for f in chosen}
     old = found.rows
@@ -361,11 +361,11 @@ def _new_rows(handle: TableHandle, given: pa.RecordBatch) -> pa.RecordBatch | No
         return None
     defaults = default_scalars(schema.fields, zone=handle.env.zone)
     columns = []
-    for place, field in enumerate(schema.fields):
+    for index, field in enumerate(schema.fields):
         if field.name in given.schema.names:
             columns.append(given.column(field.name))
-        elif place in defaults:
-            columns.append(pa.repeat(defaults[place], given.num_rows))
+        elif index in defaults:
+            columns.append(pa.repeat(defaults[index], given.num_rows))
         elif field.type.nullable:
             columns.append(pa.nulls(given.num_rows, to_arrow_type(field.type)))
         else:

@@ -129,15 +129,15 @@ class BucketStates:
         for entry in table.to_entries():  # a Python loop over files, 5 us each
             if entry.bucket == POSTPONE_BUCKET:
                 continue  # its files have no part in a real bucket
-            place = entry.bucket_id
-            files.setdefault(place, []).append(entry.file)
-            buckets.setdefault(place, entry.total_buckets)
+            bucket_id = entry.bucket_id
+            files.setdefault(bucket_id, []).append(entry.file)
+            buckets.setdefault(bucket_id, entry.total_buckets)
             self._partition_buckets.setdefault(entry.partition, entry.total_buckets)
         return {
-            place: BucketState(
-                tuple(own), buckets[place], self._snapshot_id, self._vectors.get(place, ())
+            bucket_id: BucketState(
+                tuple(own), buckets[bucket_id], self._snapshot_id, self._vectors.get(bucket_id, ())
             )
-            for place, own in files.items()
+            for bucket_id, own in files.items()
         }
 
     def _read(self) -> None:
@@ -155,8 +155,8 @@ class BucketStates:
         self._index = index_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
         for entry in self._index:
             if entry.file.index_type == DELETION_VECTORS:
-                place = entry.bucket_id
-                self._vectors[place] = (*self._vectors.get(place, ()), entry.file)
+                bucket_id = entry.bucket_id
+                self._vectors[bucket_id] = (*self._vectors.get(bucket_id, ()), entry.file)
         self._where = f"snapshot {snapshot.id} of {handle.paths.location}"
         self._snapshot_id = snapshot.id
 

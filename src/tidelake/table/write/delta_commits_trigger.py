@@ -50,7 +50,7 @@ def full_compactions(handle: TableHandle, *, committed: bool = False) -> FullCom
     if now is not None and then is not None:
         try:
             due = _due(handle, then, now)
-        except NotFoundError:  # it expired meanwhile; the newest is the oldest that can be told
+        except NotFoundError:  # it expired meanwhile; the newest is the oldest that is known
             due = _due(handle, now, now)
     return FullCompactions(due, what_is_written=commits == 1 and not committed)
 
@@ -78,21 +78,21 @@ def _state_before(handle: TableHandle, now: Snapshot, commits: int) -> Snapshot 
 def _due(handle: TableHandle, then: Snapshot, now: Snapshot) -> frozenset[BucketId]:
     last = levels_count(handle.options) - 1
     live = _live(handle, now)
-    waiting = set(_places(live, live["level"] < last))
+    waiting = set(_bucket_ids(live, live["level"] < last))
     if then.id == now.id or not waiting:
         return frozenset(waiting)
     before = _live(handle, then)
     known = set(before["file_name"].filter(before["level"] == last).to_pylist())
     is_new = np.array([name not in known for name in live["file_name"].to_pylist()], np.bool_)
-    since = set(_places(live, (live["level"] == last) & is_new))
-    return frozenset(waiting & set(_places(before, before["level"] < last)) - since)
+    since = set(_bucket_ids(live, (live["level"] == last) & is_new))
+    return frozenset(waiting & set(_bucket_ids(before, before["level"] < last)) - since)
 
 
 def _live(handle: TableHandle, snapshot: Snapshot) -> EntryTable:
     return live_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
 
 
-def _places(entries: EntryTable, mask: np.ndarray) -> Iterator[BucketId]:
+def _bucket_ids(entries: EntryTable, mask: np.ndarray) -> Iterator[BucketId]:
     """The real buckets of some entries."""
     real = mask & (entries["bucket"] >= 0)
     numbers = np.unique(

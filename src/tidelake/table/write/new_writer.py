@@ -13,8 +13,8 @@ from tidelake.options import Options, declared, write_buffer_bytes
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.scan import plan_scan, read_split
 from tidelake.store import postpone_options
-from tidelake.table.bucketing.cross_partition_assigner import KeyPlaces
-from tidelake.table.bucketing.cross_partition_writer import KeyMoves
+from tidelake.table.bucketing.cross_partition_assigner import CrossPartitionAssigner
+from tidelake.table.bucketing.cross_partition_writer import CrossPartitionWriter
 from tidelake.table.bucketing.dynamic_buckets import DynamicBuckets, fill_of
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.bucket_state import BucketStates, EmptyStates
@@ -65,14 +65,14 @@ def new_writer(
         context = replace(context, options=_without_changelog(context.options))
         states = EmptyStates()
     dynamic = None
-    moves = None
+    cross_partition = None
     mode = handle.bucket_mode
     if mode is BucketMode.CROSS_PARTITION:
-        moves = KeyMoves(
+        cross_partition = CrossPartitionWriter(
             context,
             budget_bytes=write_buffer_bytes(handle.options, handle.env.memory),
             live_keys=LiveKeys(handle, states),
-            places=KeyPlaces(
+            assigner=CrossPartitionAssigner(
                 handle.schema,
                 handle.paths,
                 engine=handle.options.get(declared.MERGE_ENGINE),
@@ -96,7 +96,7 @@ def new_writer(
         state_of=states,
         check_partition=None if static is None else PartitionCheck(handle, static),
         dynamic=dynamic,
-        moves=moves,
+        cross_partition=cross_partition,
         fills_defaults=fills_defaults,
     )
 

@@ -86,9 +86,9 @@ class RowKindFilter:
         return ~out if out.any() else None
 
     def _from_column(self, column: pa.Array | pa.ChunkedArray) -> Kinds:
-        places = pc.index_in(pc.utf8_upper(column), value_set=_KIND_TEXTS)
-        if places.null_count:
-            wrong = column.filter(pc.is_null(places))[0].as_py()
+        numbers = pc.index_in(pc.utf8_upper(column), value_set=_KIND_TEXTS)
+        if numbers.null_count:
+            wrong = column.filter(pc.is_null(numbers))[0].as_py()
             message = (
                 f"Column '{self._column}' of table '{self._table}' says what each row does"
                 f" ('rowkind.field') and holds {shortened(repr(wrong))}: write one of"
@@ -97,5 +97,5 @@ class RowKindFilter:
             raise InvalidInputError(
                 message, kind="row_kind", table=self._table, column=self._column
             )
-        kinds: Kinds = places.to_numpy(zero_copy_only=False).astype(np.int8)
+        kinds: Kinds = numbers.to_numpy(zero_copy_only=False).astype(np.int8)
         return kinds

@@ -37,7 +37,7 @@ from tidelake.store import (
     PostponeBucketWriter,
     StoreContext,
 )
-from tidelake.table.bucketing.cross_partition_writer import KeyMoves
+from tidelake.table.bucketing.cross_partition_writer import CrossPartitionWriter
 from tidelake.table.bucketing.dynamic_buckets import DynamicBuckets
 from tidelake.table.bucketing.router import Router
 from tidelake.table.write.ingest import Ingest
@@ -106,7 +106,7 @@ class TableWriter:
         Called once for each new partition; raises where rows may not go there.
     dynamic : DynamicBuckets, optional
         Gives the buckets where the table makes them as they are needed.
-    moves : KeyMoves, optional
+    cross_partition : CrossPartitionWriter, optional
         Gives partitions and buckets where keys may move between partitions.
     fills_defaults : bool
         Whether nulls become their columns' defaults; not in rows that were there before.
@@ -120,7 +120,7 @@ class TableWriter:
         state_of: Callable[[bytes, int], BucketState],
         check_partition: Callable[[bytes], None] | None = None,
         dynamic: DynamicBuckets | None = None,
-        moves: KeyMoves | None = None,
+        cross_partition: CrossPartitionWriter | None = None,
         fills_defaults: bool = True,
     ) -> None:
         schema, options = context.schema, context.options
@@ -131,7 +131,7 @@ class TableWriter:
         self._buckets_count = options.get(declared.BUCKET)
         self._budget = MemoryBudget(write_buffer_bytes(options, context.env.memory))
         self._dynamic = dynamic
-        self._moves = moves
+        self._cross_partition = cross_partition
         hashed = self._buckets_count > 0 or dynamic is not None
         self._router = Router(
             [schema.field(name) for name in schema.partition_keys],
@@ -191,8 +191,8 @@ class TableWriter:
         for rows, own_kinds, own_buckets in self._ingest.batches(
             batch, kinds, buckets, first_row=first_row
         ):
-            if self._moves is not None and own_buckets is None:
-                self._moves.add(rows, own_kinds)
+            if self._cross_partition is not None and own_buckets is None:
+                self._cross_partition.add(rows, own_kinds)
             else:
                 self._route(rows, own_kinds, own_buckets)
         self.rows_count += batch.num_rows
@@ -227,9 +227,9 @@ class TableWriter:
         self.base_snapshot_id = state.snapshot_id
         known = state.partition_buckets
         if adds_rows and known is not None and known != self._buckets_count:
-            place = context.paths.partition_path(partition) or "the table"
+            where = context.paths.partition_path(partition) or "the table"
             message = (
-                f"Table '{self._table}': {place} was written with {known} buckets and option"
+                f"Table '{self._table}': {where} was written with {known} buckets and option"
                 f" 'bucket' is now {self._buckets_count}. Rewrite it with rescale_bucket() or with"
                 f" mode='overwrite', or set 'bucket' back to {known}."
             )
@@ -347,9 +347,9 @@ class TableWriter:
             The writer was closed, or this is a forked child of the process that opened it.
         """
         self._check_open()
-        if self._moves is not None:
-            for placed in self._moves.placed():
-                self._route(placed.rows, placed.kinds, placed.buckets)
+        if self._cross_partition is not None:
+            for assigned in self._cross_partition.assigned():
+                self._route(assigned.rows, assigned.kinds, assigned.buckets)
         if self.full_compactions is not None:
             self._compact_fully(self.full_compactions)
         keys = sorted(self._writers)
@@ -358,7 +358,7 @@ class TableWriter:
             self._account(key, self._writers[key])
         if self._dynamic is not None:
             messages = [self._with_index(self._dynamic, message) for message in messages]
-        if self._moves is not None and self.base_snapshot_id is not None:
+        if self._cross_partition is not None and self.base_snapshot_id is not None:
             base = IndexChange(self.base_snapshot_id)
             messages = [replace(m, index=base) if m.new_files else m for m in messages]
         changed = [m for m in messages if not m.is_empty]
@@ -367,9 +367,9 @@ class TableWriter:
             pass
         return changed
 
-    def _prepared(self, place: BucketId) -> CommitMessage:
-        """The message of a bucket, noted at once: another bucket may fail, and this one's not."""
-        message = self._writers[place].prepare_commit()
+    def _prepared(self, bucket_id: BucketId) -> CommitMessage:
+        """The message of a bucket, kept at once: another bucket may fail later."""
+        message = self._writers[bucket_id].prepare_commit()
         self._handed_out.append(message)
         return message
 
@@ -380,11 +380,11 @@ class TableWriter:
             chosen &= written
         if compactions.what_is_written:
             chosen |= written
-        for place in sorted(chosen):
-            writer = self._writers.get(place)
+        for bucket_id in sorted(chosen):
+            writer = self._writers.get(bucket_id)
             if writer is None:
-                writer = self._writers[place] = self._open(*place, adds_rows=False)
-            if place not in self._altered:
+                writer = self._writers[bucket_id] = self._open(*bucket_id, adds_rows=False)
+            if bucket_id not in self._altered:
                 writer.compact(full=True)
 
     def _with_index(self, dynamic: DynamicBuckets, message: CommitMessage) -> CommitMessage:

@@ -66,7 +66,7 @@ def heard_by(task, *outputs):
         rows, buckets = reader.rows_of(batch.take(pa.array(own, pa.int64())))
         assert rows.schema.names == ["k", "at"]
         taken += zip(rows.column("k").to_pylist(), buckets.tolist(), strict=True)
-    return reader.heard(), taken
+    return reader.digest(), taken
 
 
 def test_every_writing_task_hears_every_placing_task(place):
@@ -92,7 +92,7 @@ def test_another_attempt_of_one_placing_task_is_seen_though_it_gave_no_rows(plac
 def test_a_task_that_heard_nothing_does_not_agree(place):
     heard, _ = heard_by(0, place(0, 70))
     with pytest.raises(ConflictError):
-        check_one_attempt([heard, NoteReader().heard()], table="db.t")
+        check_one_attempt([heard, NoteReader().digest()], table="db.t")
 
 
 def test_rows_of_an_attempt_without_its_note_are_a_bug(place):

@@ -27,11 +27,13 @@ def sorted_batch(*entries):
     """Of (hash, k, v) a given row, of (hash, k) a live key."""
     given = [None if len(e) == 2 else {"p": "a", "k": e[1], "v": e[2]} for e in entries]
     live = [
-        {"k": e[1], cross_partition_assigner.PLACE_COLUMN: 3} if len(e) == 2 else None
+        {"k": e[1], cross_partition_assigner.BUCKET_NUMBER_COLUMN: 3} if len(e) == 2 else None
         for e in entries
     ]
     row_type = pa.struct({"p": pa.string(), "k": pa.int64(), "v": pa.int64()})
-    live_type = pa.struct({"k": pa.int64(), cross_partition_assigner.PLACE_COLUMN: pa.int32()})
+    live_type = pa.struct(
+        {"k": pa.int64(), cross_partition_assigner.BUCKET_NUMBER_COLUMN: pa.int32()}
+    )
     return pa.record_batch(
         {
             cross_partition_assigner.HASH_COLUMN: pa.array([e[0] for e in entries], pa.int32()),
@@ -95,7 +97,7 @@ def test_kinds_and_places_go_with_their_rows(handle):
     )
     batch = sorted_batch((1, 0), (2, 5)).set_column(1, cross_partition_assigner.ROW_COLUMN, given)
     live = pa.array(
-        [None, {"k": 5, cross_partition_assigner.PLACE_COLUMN: 9}], batch.column(2).type
+        [None, {"k": 5, cross_partition_assigner.BUCKET_NUMBER_COLUMN: 9}], batch.column(2).type
     )
     batch = batch.set_column(2, cross_partition_assigner.LIVE_COLUMN, live)
     first, second = [

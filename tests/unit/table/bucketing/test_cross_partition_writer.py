@@ -172,14 +172,14 @@ def test_writers_at_once_are_told_of_each_other(catalog, tmp_path):
 
 def commit_late(out, other):
     """Commit after another commit came between the look-up and the publishing."""
-    moves = out._transaction._source._moves
-    placed = moves.placed
+    moves = out._transaction._source._cross_partition
+    placed = moves.assigned
 
     def then_another():
         yield from placed()
         other.write(rows(("d", 1, 4)))
 
-    moves.placed = then_another
+    moves.assigned = then_another
     out.commit()
 
 

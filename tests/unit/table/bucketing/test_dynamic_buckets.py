@@ -208,7 +208,7 @@ def test_an_index_file_that_expired_under_a_writer_is_a_conflict(catalog, more):
     writer.write(rows([0, 70]))
     table.write(rows([50]))  # another index file comes in its place
     table.handle.fileio.delete(f"{table.handle.paths.location}/index/{entry.file.file_name}")
-    with pytest.raises(ConflictError, match="index file that it went by is gone") as error:
+    with pytest.raises(ConflictError, match="index file that it read was replaced") as error:
         write_and_commit(writer, rows(more))
     assert error.value.kind == "bucket_assignment"
     assert content(table) == {("a", k): 0 for k in (0, 1, 2, 50)}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tidelake.table.rowlevel import key_lookup
-from tidelake.table.rowlevel.key_lookup import RowsByKey
+from tidelake.table.rowlevel.key_lookup import KeyLookup
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import bind, parse_filter
 
@@ -58,7 +58,7 @@ def row(table, number):
 def finder(table, columns, predicate=None):
     handle = table.handle
     found = parse_filter(predicate)
-    return RowsByKey(
+    return KeyLookup(
         handle.read_context(all_rows=True),
         handle.snapshots.latest(),
         manifests=handle.manifests,
@@ -109,7 +109,7 @@ def test_a_null_in_a_key_matches_nothing(catalog):
     keys = [row(table, 4), row(table, 4) | {"k0": None}, {"k0": None, "k1": None}, row(table, 5)]
     found = finder(table, ["v"]).find(keys_of(table, keys))
     assert answers(found, 4) == [{"v": 4}, None, None, {"v": 5}]
-    assert finder(table, ["v"]).find(keys_of(table, keys[1:3])).places.tolist() == [-1, -1]
+    assert finder(table, ["v"]).find(keys_of(table, keys[1:3])).positions.tolist() == [-1, -1]
 
 
 def test_without_columns_it_is_told_what_is_there(catalog):
@@ -160,7 +160,7 @@ def test_an_empty_batch_of_keys_finds_nothing(catalog):
     table = made(catalog, LAYOUTS["one number"])
     table.write([row(table, 1) | {"v": 1, "list": None}])
     found = finder(table, ["v"]).find(keys_of(table, []))
-    assert found.places.dtype == np.intp
+    assert found.positions.dtype == np.intp
     assert found.beside(0, 0)[0].type == pa.int32()
 
 

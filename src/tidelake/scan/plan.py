@@ -8,11 +8,11 @@
    (:mod:`tidelake.scan.pruning.prune_columns`), else file by file
    (:mod:`tidelake.scan.pruning.prune`); then by the indexes of single files
    (:mod:`tidelake.scan.pruning.file_index`).
-4. Each bucket's files become splits (:mod:`tidelake.scan.generate`). Files are objects only where
-   they must be merged; those of raw splits become objects when somebody looks at them. Level 0 is
-   left out where the table says so (``deletion-vectors.merge-on-read`` = ``false``).
-5. A limit without a predicate on rows keeps only as many raw splits as hold that many rows: the
-   rows of a raw split, less those that its deletion vectors name, are exact.
+4. Each bucket's files become splits (:mod:`tidelake.scan.generate`). Files to be merged become
+   objects; those of raw splits do so on demand. Level 0 is left out with
+   ``deletion-vectors.merge-on-read`` = ``false``.
+5. A limit without a predicate on rows keeps the first raw splits that hold that many rows. The
+   number of rows of a raw split, less those that its deletion vectors name, is exact.
 
 Source: ``docs/format/reading.md``; Paimon's ``AbstractFileStoreScan`` and ``SnapshotReaderImpl``
 (1.3.1). Runs on the driver. Cost: O(entries) in NumPy; in Python O(splits) and O(files to merge).

@@ -1,15 +1,13 @@
 """From a split to its rows as Arrow batches.
 
-1. A raw split: file after file through the format, the whole predicate pushed into it.
-2. A merge split: section after section. Each run is a lazily opened chain of files; into the files
-   go only the conjuncts on primary-key columns (a key that does not match does not match in any
-   run, while a *value* that does not match may be the newer one and must hide the older, or be a
-   part of the merged one). The runs
-   are merged, rows whose merged kind is a delete are dropped, then the other conjuncts apply.
-3. Of a file with a deletion vector the rows that it names are left out before anything else.
-4. Keys are stored twice in a data file (``_KEY_k`` and ``k``); only the second is read. Sequence
-   numbers and kinds are not read where the manifest says enough of them
-   (:mod:`tidelake.scan.system_columns`).
+1. A raw split: file after file, with the whole predicate pushed into the format.
+2. A merge split: section after section. Each run is a lazily opened chain of files. Only the
+   conjuncts on primary-key columns are pushed into the files: a key that does not match does so in
+   every run, but a *value* that does not match may hide an older one, or be a part of the merged
+   one. The runs are merged, deletes are dropped, then the other conjuncts apply.
+3. The rows that a file's deletion vector names are left out before anything else.
+4. A data file stores keys twice (``_KEY_k`` and ``k``); only the second is read. Sequence numbers
+   and kinds are not read where the manifest gives them (:mod:`tidelake.scan.system_columns`).
 
 Files of an older schema are read with the current fields: the format finds columns by field id.
 

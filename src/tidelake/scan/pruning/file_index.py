@@ -1,14 +1,13 @@
 """Pruning by file indexes: which files of a plan hold no matching row.
 
-1. Only files that statistics leave are asked, and only where the predicate has conjuncts on rows.
-2. Indexes in the manifest are at hand; those in files of their own are read by several threads. All
-   of that is done while the plan is made, so a file that is ruled out is in no split, whoever
-   reads the splits.
-3. A file whose index leaves no row for the conjuncts on the primary key has no row of interest in
-   any run. What the index says of the other conjuncts counts as value statistics do: where files of
-   a primary-key table overlap, only :func:`~tidelake.scan.pruning.prune.prune_section` may use it.
-4. An index only saves reading: one that is damaged, missing or of a later version is left aside,
-   named in the plan, and its file is read.
+1. Only the files that statistics leave are tested, and only by conjuncts on rows.
+2. Some indexes stand in the manifest; several threads read those that have a file. The planner does
+   all of this, so that a pruned file is in no split.
+3. A file whose index has no row for the conjuncts on the primary key matters to no run. The other
+   conjuncts count as value statistics do: where files of a primary-key table overlap, only
+   :func:`~tidelake.scan.pruning.prune.prune_section` may use them.
+4. An index only saves reading. One that is damaged, missing or of a later version is named in the
+   plan, and its file is read.
 
 Source: Paimon's ``FileIndexEvaluator`` and the scans' ``filterByFileIndex`` (1.3.1), which ask
 indexes in the manifest when they plan and the others when they read.

@@ -1,7 +1,7 @@
-"""Our tables as a query of Spark reads them: with a moment, options, changes, a window.
+"""Tables as sources of a Spark query: with a moment, options, changes or a window.
 
-Each becomes a :class:`Source`: the columns that it has, and how a DataFrame comes of those that a
-query looks at and of the filter that it sets.
+Each becomes a :class:`Source`: its columns, and a function from the columns and the filter of a
+query to a DataFrame.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ ROW_KIND = "rowkind"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a reference of a query turned out to be.
+    """The table that a reference of a query names.
 
     Parameters
     ----------
     columns : tuple of str
-        All that it has.
+        All its columns.
     fields : tuple of DataField
-        Of a table of ours, where a filter may be pushed.
+        Columns of a table into which a filter may be pushed.
     frame : callable
         From the columns wanted and the filter to the DataFrame.
     table : Table, optional
-        Whose rows these are, as they are: what ``count(*)`` asks.
+        The table whose rows these are, unchanged: for ``count(*)``.
     moment : mapping, optional
-        Of these rows.
+        The moment that is read.
     hidden : tuple of str
-        Columns that it has where they are named.
+        Columns that a query gets only by name.
     """
 
     columns: tuple[str, ...]
@@ -73,7 +73,7 @@ class TableSources:
     spark : SparkSession
         Where they are read.
     session : SqlSession
-        Whose time zone and catalogs hold.
+        Its time zone and catalogs.
     """
 
     def __init__(self, spark: SparkSession, session: SqlSession) -> None:
@@ -127,7 +127,7 @@ class TableSources:
     def _changes_source(
         self, found: Table, between: tuple[Any, Any], options: dict[str, object], name: str
     ) -> Source:
-        """What changed and is there: a batch shows no deletes."""
+        """The changes that leave a row: a batch shows no deletes."""
         mode: Any = options.pop(INCREMENTAL_MODE, "auto")
         table = in_session(self.spark, found, options)
         fields = table.table_schema.fields
@@ -161,7 +161,7 @@ class TableSources:
     def of_system_table(
         self, reference: Reference, found: SystemTable, table: Table | None
     ) -> Source:
-        """What a table says of itself.
+        """The rows of a system table or a view.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class TableSources:
         found : SystemTable
             What it names.
         table : Table, optional
-            Whose it is, where the query gives options.
+            Its table, where the query gives options.
         """
         name = str(reference.name)
         if table is not None:
@@ -191,7 +191,7 @@ class TableSources:
     def _timed(
         self, found: Table, options: dict[str, object], conf: Mapping[str, str] | None = None
     ) -> Table:
-        """The table with the options of one use; a time among them says its zone from now on."""
+        """The table with the options of one use; a time among them gets the zone of the session."""
         table = in_session(self.spark, found, options, conf=conf)
         time = table.options.get(declared.SCAN_TIMESTAMP)
         if time is None:
@@ -214,7 +214,7 @@ class TableSources:
 
 
 def selected(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Columns of a DataFrame, whatever signs are in their names."""
+    """Columns of a DataFrame, by names of any characters."""
     return frame.select(*(quoted(c) for c in columns))
 
 

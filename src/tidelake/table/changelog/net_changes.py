@@ -6,20 +6,21 @@ have expired.
 
 Primary-key tables, per bucket whose set of files differs:
 
-1. The files of both states are cut into sections together; a section with the same files and
-   deletion vectors in both is left out, for its rows are the same. Each other is a part.
+1. The files of both states are cut into sections together. A section with the same files and
+   deletion vectors in both has the same rows and is left out. Each other section is a part.
 2. A part is merged for each state, sorted by key, and compared
    (:func:`tidelake.table.changelog.snapshot_diff.diff_sorted`): ``+I``, ``-D``, and ``-U`` ``+U``
    pairs.
 
-Append tables, per bucket whose set of files or of deletion vectors differs: where files only came,
-their rows are ``+I``. Where only a vector changed, the rows that it names now are ``-D``. Each such
-file is a part. Where files went too (a compaction moved rows, an overwrite replaced them) the
-bucket is one part, and the rows of both sides are compared as bags. So that memory stays bounded,
-rows are dealt by hash into passes of at most ``PASS_ROWS_MAX`` rows, each of which reads the files
-again.
+Append tables, per bucket whose set of files or of deletion vectors differs:
 
-Memory: a batch per open file; for bags also ``PASS_ROWS_MAX`` rows.
+1. Files were only added: their rows are ``+I``. Only a vector changed: the rows that it newly names
+   are ``-D``. Each such file is a part.
+2. Files were removed too (a compaction moved rows, an overwrite replaced them): the bucket is one
+   part, and the rows of both sides are compared as multisets. To bound memory, rows are dealt by
+   hash into passes of at most ``PASS_ROWS_MAX`` rows; each pass reads the files again.
+
+Memory: a batch per open file; for multisets also ``PASS_ROWS_MAX`` rows.
 """
 
 from __future__ import annotations

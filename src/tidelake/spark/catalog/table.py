@@ -22,7 +22,7 @@ from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.spark.write.schema_merging import merges_schema
 from tidelake.table import RowView, SystemTable, Table
-from tidelake.table.handle.time_travel import option_moment
+from tidelake.table.read.scan_request import ScanRequest
 
 __all__ = ["CATALOG", "PROVIDER", "LakeTable", "Relation", "SystemRelation"]
 
@@ -204,13 +204,12 @@ class LakeTable(
         self._options = dict(options)
         opened = in_session(gateway.spark, table, self._options)
         self._merges = is_write and merges_schema(opened.handle) and writes_by_name(gateway)
-        self._fields = opened.table_schema.fields
         self._metadata = metadata_fields(opened.table_schema)
-        if self._moment or option_moment(opened.options, table=table.identifier):
-            snapshot = opened.handle.time_travel.resolve(**self._moment, default=opened.options)
+        request = ScanRequest(**self._moment)
+        snapshot = request.snapshot(opened.handle)
+        self._fields = opened.table_schema.fields
+        if request.travels(opened.handle):
             self._fields = opened.handle.read_context(snapshot).schema.fields
-        else:
-            snapshot = opened.handle.snapshots.latest()
         self._struct = spark_schema(self._fields, table=table.identifier)
         schema, written = table.table_schema, None
         if snapshot is not None:

@@ -25,7 +25,7 @@ from tidelake.sql.execution.time_travel_clause import moment_of
 from tidelake.sql.query.query import Reference
 from tidelake.table import SystemTable, Table
 from tidelake.table.changelog.changelog_plan import planned_changes
-from tidelake.table.handle.time_travel import option_moment
+from tidelake.table.read.scan_request import ScanRequest
 from tidelake.table.system.row_views import AUDIT_LOG
 from tidelake.types import DataField
 
@@ -100,7 +100,7 @@ class TableSources:
             return self._changes_source(found, between, options, name)
         moment = moment_of(reference.clause, found, self.session)
         table = self._timed(found, options, conf)
-        fields = _fields_at(table, moment)
+        fields = ScanRequest(**moment).fields(table.handle)
 
         def frame(columns: list[str], row_filter: object) -> DataFrame:
             # a window adds its columns to those of the table
@@ -216,15 +216,6 @@ class TableSources:
 def selected(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Columns of a DataFrame, by names of any characters."""
     return frame.select(*(quoted(c) for c in columns))
-
-
-def _fields_at(table: Table, moment: Mapping[str, Any]) -> tuple[DataField, ...]:
-    """The columns that a read of a moment has."""
-    travels = bool(moment) or bool(option_moment(table.options, table=table.identifier))
-    if not travels:
-        return table.table_schema.fields
-    snapshot = table.handle.time_travel.resolve(**moment, default=table.options)
-    return table.handle.read_context(snapshot).schema.fields
 
 
 def _two_ends(options: dict[str, object], key: str, what: str, name: str) -> tuple[str, str] | None:

@@ -31,6 +31,7 @@ from tidelake.sql.syntax.name import TableName
 from tidelake.sql.syntax.sqlglot_dialect import exp
 from tidelake.sql.syntax.tokens import fault
 from tidelake.table import RowView, SystemTable, Table
+from tidelake.table.read.scan_request import ScanRequest
 from tidelake.types import DataField
 from tidelake.types.arrow import fields_from_arrow
 from tidelake.types.predicate import Predicate
@@ -191,7 +192,7 @@ def _with_options(table: Table, options: dict[str, str], session: SqlSession) ->
 def _fields(table: Table | SystemTable, moment: Mapping[str, Any]) -> tuple[DataField, ...]:
     """The columns that filters may look at, and the others, in the table's order."""
     if isinstance(table, Table):
-        return table.scan(**moment).context.schema.fields if moment else table.table_schema.fields
+        return ScanRequest(**moment).fields(table.handle)
     return tuple(fields_from_arrow(table.schema))
 
 

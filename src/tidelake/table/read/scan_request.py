@@ -17,6 +17,7 @@ from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.scan import SNAPSHOT_EXPIRED
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.time_travel import Time, option_moment
+from tidelake.types import DataField
 
 __all__ = ["ScanRequest"]
 
@@ -38,6 +39,32 @@ class ScanRequest:
     timestamp: Time | None = None
     tag: str | None = None
 
+    def travels(self, handle: TableHandle) -> bool:
+        """Whether a moment is asked for, by an argument or by an option of the table."""
+        asked = (self.snapshot_id, self.timestamp, self.tag) != (None, None, None)
+        return asked or bool(option_moment(handle.options, table=handle.identifier))
+
+    def snapshot(self, handle: TableHandle) -> Snapshot | None:
+        """The snapshot of the moment, by default the newest; None where there is none.
+
+        Raises
+        ------
+        NotFoundError, InvalidInputError
+            As of :meth:`planned`.
+        """
+        return handle.time_travel.resolve(
+            snapshot_id=self.snapshot_id,
+            timestamp=self.timestamp,
+            tag=self.tag,
+            default=handle.options,
+        )
+
+    def fields(self, handle: TableHandle) -> tuple[DataField, ...]:
+        """The columns that there are to read: those of the moment, or the table's of today."""
+        if not self.travels(handle):
+            return handle.schema.fields
+        return handle.read_context(self.snapshot(handle)).schema.fields
+
     def planned(self, handle: TableHandle, plan: Plan[S]) -> S:
         """Plan for the snapshot that is asked for.
 
@@ -56,16 +83,10 @@ class ScanRequest:
         InvalidInputError
             Two moments are asked for.
         """
-        asked = (self.snapshot_id, self.timestamp, self.tag) != (None, None, None)
-        travels = asked or bool(option_moment(handle.options, table=handle.identifier))
+        travels = self.travels(handle)
         tries_left = 1 if travels else PLAN_TRIES
         while True:
-            snapshot = handle.time_travel.resolve(
-                snapshot_id=self.snapshot_id,
-                timestamp=self.timestamp,
-                tag=self.tag,
-                default=handle.options,
-            )
+            snapshot = self.snapshot(handle)
             tries_left -= 1
             try:
                 return plan(snapshot, snapshot if travels else None)

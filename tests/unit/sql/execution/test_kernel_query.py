@@ -153,3 +153,20 @@ def test_settings_that_spark_would_have_count(session):
     conf = {"spark.tidelake.scan.snapshot-id": "1"}
     assert answer(session, text, conf).read_all().to_pylist() == [{"price": 4.0}]
     assert answer(session, "SELECT 1 FROM x.y.z", {"spark.sql.catalog.x": "c"}) is None
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "SELECT a FROM renamed VERSION AS OF 1 WHERE a = 1",
+        "SELECT a FROM renamed /*+ OPTIONS('scan.snapshot-id' = '1') */ WHERE a = 1",
+    ],
+)
+def test_a_read_of_a_moment_has_the_columns_of_that_moment(tmp_path, read):
+    session = SqlSession(tidelake.open(tmp_path))
+    for statement in parse("CREATE TABLE renamed (a INT)"):
+        execute(statement, session)
+    table = session.catalog.table("default.renamed")
+    table.write([{"a": 1}])
+    table.alter(tidelake.RenameColumn("a", "c"))
+    assert answer(session, read).read_all().to_pylist() == [{"a": 1}]

@@ -137,7 +137,7 @@ def _modules() -> Iterator[Module]:
             if isinstance(node, ast.Assign | ast.AnnAssign) and _is_text(node.value):
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
                 if isinstance(target, ast.Name):
-                    module.texts[target.id] = node.value.value  # type: ignore[union-attr]
+                    module.texts[target.id] = node.value.value
         yield module
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "src")]
 
-from interop.fuzz.both import run  # noqa: E402  (the path comes first)
+from interop.fuzz.both import Outcome, run  # noqa: E402  (the path comes first)
 from interop.fuzz.draw import draw  # noqa: E402
 from interop.fuzz.program import Program  # noqa: E402
 from interop.fuzz.shrink import shrink  # noqa: E402
@@ -30,7 +30,7 @@ from rich.console import Console  # noqa: E402
 FIXTURES = ROOT / "tests" / "interop" / "fuzz" / "fixtures"
 
 
-def tried(program: Program, java: JavaPeer) -> object:
+def tried(program: Program, java: JavaPeer) -> Outcome:
     """The outcome of a program in a warehouse that is thrown away."""
     with tempfile.TemporaryDirectory(prefix="tidelake-fuzz-") as warehouse:
         return run(program, java, Path(warehouse))

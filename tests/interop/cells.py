@@ -223,7 +223,7 @@ def value_cell(value: object, type_text: TypeForm) -> Cell:
     if root in {"CHAR", "VARCHAR", "STRING"}:
         return "s:" + value
     if root in {"BINARY", "VARBINARY", "BYTES"}:
-        return "x:" + value.hex()
+        return "x:" + value.hex()  # type: ignore[attr-defined]
     prefix = {"DATE": "day", "TIME": "ms", "TIMESTAMP": "ns", "TIMESTAMP_LTZ": "ns"}[root]
     return f"{prefix}:{value}"
 

@@ -82,7 +82,7 @@ def test_java_answers_from_our_indexes_as_from_its_own_and_as_we_do():
         (type_text, kind, options, values)
         for type_text, values in VALUES.items()
         for kind, all_options in OPTIONS.items()
-        for options in all_options
+        for options in all_options  # type: ignore[attr-defined]
     ]
     made = ask_java([write_request(*case) for case in cases])
     asked = []
@@ -128,7 +128,8 @@ def test_java_answers_from_our_indexes_as_from_its_own_and_as_we_do():
             if type_text == "TIMESTAMP(9)" and len(question) > 1:
                 continue  # Java compares microseconds: it loses rows of < > <> that are near
             if kind == "bitmap" and question[0] == "!=":
-                java = java & ~np.array([v is None for v in values])  # Java leaves null rows here
+                # Java leaves null rows here
+                java = java & ~np.array([v is None for v in values])  # type: ignore[attr-defined]
             assert ours.tolist() == java.tolist(), where
     assert words == {"skip", "remain", "rows"}
 

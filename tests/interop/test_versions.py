@@ -108,8 +108,8 @@ def test_a_rollback_leaves_what_java_leaves(peer, tmp_path, kind):
         java = copied(source, tmp_path / f"java{number}")
         ours = copied(source, tmp_path / f"ours{number}")
         peer.do("version", java, do="rollback", **target)
-        done = opened(ours).rollback_to(target.get("snapshot", target.get("name")))
-        assert (done.previous_snapshot_id, done.snapshot_id) == (last, target.get("snapshot", 2))
+        done = opened(ours).rollback_to(target.get("snapshot", target.get("name")))  # type: ignore[attr-defined]
+        assert (done.previous_snapshot_id, done.snapshot_id) == (last, target.get("snapshot", 2))  # type: ignore[attr-defined]
         check_same(peer, ours, java)
         check_goes_on(peer, ours)
 

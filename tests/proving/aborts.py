@@ -35,11 +35,11 @@ def _commits_noted() -> Iterator[list[TableHandle]]:
         noted.append(handle)
         return committer(handle)
 
-    TableHandle.committer = told  # type: ignore[method-assign, assignment]
+    TableHandle.committer = told
     try:
         yield noted
     finally:
-        TableHandle.committer = committer  # type: ignore[method-assign]
+        TableHandle.committer = committer
 
 
 def _files(table: tidelake.Table) -> set[str]:

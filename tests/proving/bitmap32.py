@@ -36,11 +36,11 @@ class Bitmap(bytes):
                 head += struct.pack("<I", at)
                 at += len(body)
         self = super().__new__(cls, head + b"".join(body for _, body in forms))
-        self.numbers = numbers
+        self.numbers = numbers  # type: ignore[attr-defined]
         return self
 
     def __getnewargs__(self):  # a copy is made of the numbers, not of the bytes
-        return (self.numbers,)
+        return (self.numbers,)  # type: ignore[attr-defined]
 
 
 def _smallest(lows):

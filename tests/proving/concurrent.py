@@ -109,7 +109,7 @@ class Job:
     """Of the table that it works on; 0 before it has opened one."""
     target: State | None = None
     """What a rollback goes back to."""
-    process: Process = None  # type: ignore[assignment]
+    process: Process = None
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Meeting:
 
     def _fresh(self, slot: Slot) -> Slot:
         seed = self.rng.randrange(2**31)
-        slot.catalog = open_catalog(slot.files, seed, clock=self.clock)  # type: ignore[arg-type]
+        slot.catalog = open_catalog(slot.files, seed, clock=self.clock)
         slot.table, slot.table_number = None, 0
         return slot
 
@@ -302,7 +302,7 @@ class Meeting:
         clock, self.rows_drawn = self.rows_drawn, self.rows_drawn + count
         rows = draw_rows(self.shape, self.rng, count, clock=clock, retract=retract)
         for row in rows:
-            row["k"] = row["k"] - row["k"] % SLOTS + slot.number  # type: ignore[operator]
+            row["k"] = row["k"] - row["k"] % SLOTS + slot.number
         return rows
 
     def _written(self, name: str, slot: Slot, commit: Commit) -> Job:
@@ -383,7 +383,7 @@ class Meeting:
 
     def _replay(self, slot: Slot) -> Job | None:
         """Write a commit again, of which nobody knows how it ended, or that was made."""
-        own = [c for c in self.commits[-8:] if c.rows[0]["k"] % SLOTS == slot.number]  # type: ignore[operator]
+        own = [c for c in self.commits[-8:] if c.rows[0]["k"] % SLOTS == slot.number]
         return self._written("replay", slot, self.rng.choice(own)) if own else self._upsert(slot)
 
     def _compact(self, slot: Slot) -> Job:

@@ -16,6 +16,7 @@ import tidelake
 from proving.forked import answer_of, answers, fork
 from proving.fsck import check_table
 from tidelake.errors import ClosedError, ConflictError
+from tidelake.table.write.write_session import WriteSession
 
 SCHEMA = pa.schema([("who", pa.string()), ("i", pa.int64()), ("v", pa.string())])
 ROWS = 40
@@ -57,13 +58,13 @@ def _work(table: tidelake.Table, who: str, seed: int, depth: int) -> list[Commit
         elif chance < 0.55 and depth:
             inner = f"{who}-{number}"
             child = fork(partial(_work, table, inner, seed + 1, depth - 1))
-            done += answer_of(child)  # type: ignore[arg-type]
+            done += answer_of(child)
         else:
             done.append(_write(table, who, number))
     return done
 
 
-def _refused(session: tidelake.WriteSession) -> list[Commit]:
+def _refused(session: WriteSession) -> list[Commit]:
     """A session of the parent's: it is refused in the child, and given up there without harm."""
     try:
         session.write(rows_of("stolen", 0))
@@ -111,7 +112,7 @@ def forks(directory: Path, *, count: int, seed: int) -> dict:
                 if rng.random() < 0.3:
                     works.append(partial(_refused, session))
                 for found in answers(works):
-                    acknowledged += found  # type: ignore[arg-type]
+                    acknowledged += found
             acknowledged.append((f"session{forked}", 0))
             forked += together
     finally:

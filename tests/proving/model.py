@@ -125,7 +125,7 @@ class ModelTable:
         found: list[object] = []
         for name in () if self.sequence_field is None else self.sequence_field.split(","):
             value = row[name] or 0
-            found += [row[name] is not None, -value if self.descending else value]  # type: ignore[operator]
+            found += [row[name] is not None, -value if self.descending else value]
         return tuple(found)
 
     def overwrite(self, rows: Iterable[Row], *, dynamic: bool) -> None:

@@ -109,7 +109,7 @@ class Stopping:
 class _Directory:
     """A directory that a process holds, each use of which waits too."""
 
-    def __init__(self, inner: object, process: Process) -> None:
+    def __init__(self, inner: Any, process: Process) -> None:
         self.inner, self._process = inner, process
 
     @property

@@ -219,7 +219,7 @@ def test_expired_rows_go_on_executors(spark, lake, engine, producer):
     checked(after(before, commits[2]))  # a read leaves nothing out
     lake.compact("db.t", full=True, tasks=2)
     kept = {k: row for k, row in before.items() if row[1] != OLD}
-    left = after(kept, {k: row for k, row in commits[2].items() if row[1] != OLD})
+    left = after(kept, {k: row for k, row in commits[2].items() if row[1] != OLD})  # type: ignore[attr-defined]
     checked(left)
     assert len(before) > len(kept) < len(left)
     if producer:

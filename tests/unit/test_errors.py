@@ -33,7 +33,7 @@ def shell(monkeypatch):
 
     formatter = SimpleNamespace(mode="Context", structured_traceback=structured_traceback)
     module = ModuleType("IPython")
-    module.get_ipython = lambda: SimpleNamespace(InteractiveTB=formatter)
+    module.get_ipython = lambda: SimpleNamespace(InteractiveTB=formatter)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython", module)
     return SimpleNamespace(formatter=formatter, asked=asked)
 

@@ -204,7 +204,7 @@ def test_commands_of_the_program(lake):
     assert not carry_out("\\nothing", shell)
     assert not carry_out("help", shell)
     assert carry_out("exit;", shell)
-    assert shell.out.getvalue() == "id\n1\n"
+    assert shell.out.getvalue() == "id\n1\n"  # type: ignore[attr-defined]
     said = err.getvalue()
     assert "Timing is on." in said
     assert "(1 row, " in said

@@ -106,7 +106,7 @@ class World:
 
 def message(*files, place=(EMPTY_ROW, 0), total_buckets=2, before=(), after=()):
     files = tuple(data_file(f) if isinstance(f, str) else f for f in files)
-    return CommitMessage(*place, total_buckets, files, tuple(before), tuple(after))
+    return CommitMessage(*place, total_buckets, files, tuple(before), tuple(after))  # type: ignore[call-arg]
 
 
 __all__ = [

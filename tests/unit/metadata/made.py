@@ -62,11 +62,11 @@ def data_file(name="data-1.parquet", *, level=0, rows=10, keys=None, sequences=(
 
 
 def added(name="data-1.parquet", *, place=(EMPTY_ROW, 0), total_buckets=1, **fields):
-    return ManifestEntry(FileKind.ADD, *place, total_buckets, data_file(name, **fields))
+    return ManifestEntry(FileKind.ADD, *place, total_buckets, data_file(name, **fields))  # type: ignore[call-arg]
 
 
 def deleted(name="data-1.parquet", *, place=(EMPTY_ROW, 0), total_buckets=1, **fields):
-    return ManifestEntry(FileKind.DELETE, *place, total_buckets, data_file(name, **fields))
+    return ManifestEntry(FileKind.DELETE, *place, total_buckets, data_file(name, **fields))  # type: ignore[call-arg]
 
 
 def write_manifest(fileio, paths, name, entries, *, schema_id, codec="null"):

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import Any, Protocol
 
 import pyarrow as pa
-from rich.cells import cell_len
+from wcwidth import width as cell_width
 
 from tidelake.cli.output.cell_text import csv_field, json_text, shown
 from tidelake.cli.output.cells import cells_of
@@ -69,7 +69,7 @@ def _csv(schema: pa.Schema, rows: Iterator[Row]) -> Iterator[str]:
 
 def _vertical(schema: pa.Schema, rows: Iterator[Row]) -> Iterator[str]:
     names = [shown(name) for name in schema.names]
-    width = max(map(cell_len, names), default=0)
+    width = max(map(cell_width, names), default=0)
     for number, row in enumerate(rows, 1):
         yield f"-[ row {number} ]".ljust(width + 12, "-")
         for name, value in zip(names, row, strict=True):
@@ -83,7 +83,7 @@ def _table(schema: pa.Schema, rows: Iterator[Row]) -> Iterator[str]:
     right = [_is_number(field.type) for field in schema]
     first = [[shown(value).split("\n") for value in row] for row in islice(rows, WIDTH_ROWS)]
     widths = [
-        max(cell_len(name), *(cell_len(line) for row in first for line in row[at]), 1)
+        max(cell_width(name), *(cell_width(line) for row in first for line in row[at]), 1)
         for at, name in enumerate(names)
     ]
     yield _line([[name] for name in names], widths, [False] * len(names))[0]
@@ -107,7 +107,7 @@ def _line(cells: Sequence[list[str]], widths: Sequence[int], right: Sequence[boo
 
 
 def _padded(text: str, width: int, *, right: bool = False) -> str:
-    blanks = " " * (width - cell_len(text))
+    blanks = " " * (width - cell_width(text))
     return blanks + text if right else text + blanks
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import TextIO
 
-from rich.cells import cell_len
+from wcwidth import width as cell_width
 
 __all__ = ["Pager"]
 
@@ -57,7 +57,7 @@ class Pager:
         fits = True
         for line in lines:
             first.append(line)
-            fits = cell_len(line) <= columns and len(first) <= height - LINES_KEPT
+            fits = cell_width(line) <= columns and len(first) <= height - LINES_KEPT
             if not fits:
                 break
         command = None if fits else self._command()

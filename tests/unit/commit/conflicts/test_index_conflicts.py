@@ -32,7 +32,7 @@ class Files:
     def entry(self, place, hashes):
         name = f"index-{place[0].decode()}-{place[1]}-{'-'.join(map(str, hashes))}"
         self.hashes[name] = np.array(hashes, np.int32)
-        return IndexEntry(*place, IndexFile(HASH, name, 4 * len(hashes), len(hashes)))
+        return IndexEntry(*place, IndexFile(HASH, name, 4 * len(hashes), len(hashes)))  # type: ignore[call-arg]
 
     def read(self, entry):
         if entry.file.file_name not in self.hashes:
@@ -50,7 +50,7 @@ class Files:
         for place, base, known, added in changes:
             file = self.entry(place, [*known, *added]).file if added else None
             change = IndexChange(base, file, len(known) if added else 0)
-            messages.append(CommitMessage(*place, -1, index=change))
+            messages.append(CommitMessage(*place, -1, index=change))  # type: ignore[call-arg]
         return HashIndexChanges(messages, entries_of=self.entries_of, read=self.read, table="t")
 
     def after(self, plan, number):

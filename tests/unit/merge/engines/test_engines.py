@@ -75,7 +75,7 @@ CASES = [
     ("nested_update", "ROWS", {"count_limit": 3}),
     ("nested_update", "ROWS", {"nested_key": ("i",), "count_limit": 2}),
 ]
-IDS = ["-".join([name, kind, *map(str, settings)]) for name, kind, settings in CASES]
+IDS = ["-".join([name, kind, *map(str, settings)]) for name, kind, settings in CASES]  # type: ignore[call-overload]
 
 
 def model_settings(settings):

@@ -262,5 +262,5 @@ def test_no_file_is_left(tmp_path: Path, ending):
     else:
         assert next(batches).schema == SCHEMA
         assert list(tmp_path.iterdir())
-        batches.close()
+        batches.close()  # type: ignore[attr-defined]
     assert list(tmp_path.iterdir()) == []

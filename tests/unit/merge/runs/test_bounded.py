@@ -159,7 +159,7 @@ def test_a_reader_that_stops_leaves_no_files(tmp_path: Path):
     )
     assert next(batches).num_rows
     assert list(tmp_path.iterdir())
-    batches.close()
+    batches.close()  # type: ignore[attr-defined]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -44,7 +44,7 @@ ENTRIES = st.builds(
 )
 # few identities, so that they meet
 SMALL = st.builds(
-    lambda kind, place, level, name, extra, path: ManifestEntry(
+    lambda kind, place, level, name, extra, path: ManifestEntry(  # type: ignore[call-arg]
         kind, *place, 1, data_file(name, level=level, extra_files=extra, external_path=path)
     ),
     st.sampled_from(FileKind),

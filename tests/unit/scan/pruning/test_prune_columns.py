@@ -106,7 +106,7 @@ KEYED = TableSchema(
 def keyed_file(low, high, *, stats=True, **changes):
     types = [f.type for f in KEYED.fields[1:3]]
     keys = [serialize_row(k, types) for k in (low, high)]
-    own = SimpleStats(*keys, (0, 0)) if stats else EMPTY_STATS
+    own = SimpleStats(*keys, (0, 0)) if stats else EMPTY_STATS  # type: ignore[call-arg]
     return data_file(min_key=keys[0], max_key=keys[1], key_stats=own, **changes)
 
 

@@ -338,7 +338,7 @@ def test_two_expiries_at_once_remove_the_same(fileio):
     work(table, 5)
     now = rows(table)
     path = table.handle.paths.snapshot(3)
-    rival: list[object] = []
+    rival = []
     meanwhile = Meanwhile(
         fileio, "delete", path, lambda: rival.append(table.expire_snapshots(**ALL))
     )

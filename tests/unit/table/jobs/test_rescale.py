@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-import tidelake
+import tidelake.table.read.table_scan
 from tidelake import ConflictError, InvalidInputError, UnsupportedError
 from tidelake.scan import live_buckets
 

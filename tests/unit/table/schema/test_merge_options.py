@@ -271,7 +271,7 @@ NEEDED = {
     [
         (function, needed, column)
         for needed, functions in NEEDED.items()
-        for function, columns in functions.items()
+        for function, columns in functions.items()  # type: ignore[attr-defined]
         for column in columns
     ],
 )

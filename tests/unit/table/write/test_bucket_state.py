@@ -63,7 +63,7 @@ def test_each_bucket_has_the_files_of_the_snapshot(table, repeats):
 
 def test_other_buckets_files_are_not_folded(table, monkeypatch):
     folded = []
-    fold = EntryTable.fold.__func__
+    fold = EntryTable.fold.__func__  # type: ignore[attr-defined]
 
     def counting(cls, tables, **more):
         tables = list(tables)

@@ -25,8 +25,8 @@ def test_a_clean_end_commits_everything_once(keyed):
         out.write(pa.Table.from_pylist([row(1, "b")], schema=keyed.schema))
         out.write([row(2)], row_kinds=["-D"])
         assert out.result is None
-    assert out.result.snapshot_ids == (1,)
-    assert out.result.rows == 4
+    assert out.result.snapshot_ids == (1,)  # type: ignore[attr-defined]
+    assert out.result.rows == 4  # type: ignore[attr-defined]
     assert keyed.to_arrow().to_pylist() == [row(1, "b")]
 
 

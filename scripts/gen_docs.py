@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from adr_page import adr_page
 from cli_page import cli_page
 from errors_page import errors_page
 from package_page import package_pages
@@ -137,6 +138,7 @@ def _parameter_row(parameter: Parameter) -> tuple[str, ...]:
 
 
 PAGES: Mapping[str, Callable[[], str]] = {
+    "adr/index.md": lambda: adr_page(DOCS / "adr"),
     "cli.md": cli_page,
     "errors.md": errors_page,
     "options.md": options_page,

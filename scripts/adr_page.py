@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from prose import wrapped
+
 __all__ = ["adr_page"]
 
 HEAD = """\
@@ -15,8 +17,6 @@ HEAD = """\
 A decision that others will ask about has a page: what was asked, what was decided, what else was
 possible. A number is given once and never again.
 
-| number | decision | status |
-|---|---|---|
 """
 
 
@@ -29,10 +29,11 @@ def adr_page(directory: Path) -> str:
 
 def _row(number: int, page: Path | None) -> str:
     if page is None:
-        return f"| {number} | not used | withdrawn |\n"
+        return f"- {number}: not used.\n"
     text = page.read_text(encoding="utf-8")
     title = re.search(r"^# \d+\. (.*)$", text, re.MULTILINE)
     status = re.search(r"^Status: (.*?)(?:, [\d-]+)?\.?$", text, re.MULTILINE)
     assert title, f"{page.name} needs a title"
     assert status, f"{page.name} needs a status"
-    return f"| {number} | [{title[1]}]({page.name}) | {status[1]} |\n"
+    line = f"[{title[1]}]({page.name}) ({status[1]})"
+    return wrapped(line, first=f"- {number}: ", indent="  ") + "\n"

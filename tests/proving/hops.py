@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 
 import pyarrow as pa
 
@@ -86,7 +86,7 @@ def traced(work: Callable[[], object], is_data: Callable[[object], bool]) -> Cal
     return root
 
 
-def _count(code: object) -> int:
+def _count(code: CodeType) -> int:
     return code.co_argcount + code.co_kwonlyargcount
 
 

@@ -12,6 +12,7 @@ from tidelake.fileio import LocalFileIO
 from tidelake.metadata.log.snapshot import CommitKind
 from tidelake.spark.rowlevel import append_delta, delete_update
 from tidelake.table.write.result import CommitIdentity
+from tidelake.table.write.transaction import WriteTransaction
 
 DV = {"deletion-vectors.enabled": "true"}
 APPENDED = {
@@ -214,7 +215,7 @@ def test_a_change_that_gives_a_row_twice_is_refused(spark, lake):
     with pytest.raises(InvalidInputError, match="more than once") as caught:
         append_delta.change_on_spark(
             spark,
-            table.handle,
+            WriteTransaction(table.handle, CommitIdentity.of(table.handle, None, None)),
             None,
             lambda rows: (
                 rows.select(append_delta.FILE_COLUMN, append_delta.POSITION_COLUMN)
@@ -223,7 +224,6 @@ def test_a_change_that_gives_a_row_twice_is_refused(spark, lake):
                 .drop("twice")
             ),
             columns=("k",),
-            identity=CommitIdentity.of(table.handle, None, None),
         )
     assert caught.value.kind == "row_twice"
     assert table.count() == ROWS

@@ -23,6 +23,7 @@ from types import CodeType, FrameType
 import pyarrow as pa
 
 import tidelake
+from tidelake.table.bucketing.router import BucketRows
 
 ROOT = Path(tidelake.__file__).parent
 PAGE = Path(__file__).parents[2] / "docs/internals/hops.md"
@@ -56,7 +57,7 @@ def traced(work: Callable[[], object], is_data: Callable[[object], bool]) -> Cal
             return any(map(is_rows, value[:3]))
         if inspect.isgenerator(value) or isinstance(value, Iterator):
             return True
-        return is_rows(getattr(value, "rows", None)) if hasattr(value, "bucket") else False
+        return isinstance(value, BucketRows)
 
     def watch(frame: FrameType, event: str, value: object) -> None:
         file = frame.f_code.co_filename

@@ -53,7 +53,7 @@ import tidelake.table.table as table
 import tidelake.table.write.transaction as transaction
 from proving import concurrent, directed, episode, faults, interleave
 from proving.world import Shape, draw_shape
-from tidelake.commit.expiry.tags_and_consumers import Holders
+from tidelake.commit.expiry.tags_and_branches import References
 from tidelake.errors import CorruptError, TidelakeError
 from tidelake.fileio import FaultMode, MemoryFileIO, OpenDirectory
 from tidelake.merge import merge_buffer
@@ -538,9 +538,9 @@ _PLANTED = (
     (
         "an expiry looks at no tag",
         "check_expiry",
-        (Holders, "_around", lambda _: lambda *_: iter(())),
+        (References, "_nearest", lambda _: lambda *_: iter(())),
     ),
-    ("an expiry looks at no consumer", "check_expiry", (expiry, "held_id", _passed_over)),
+    ("an expiry looks at no consumer", "check_expiry", (expiry, "consumer_next_id", _passed_over)),
     (
         "an expiry takes a lifted file for removed",
         "check_expiry",

@@ -6,20 +6,22 @@ calls it anew for each attempt (:mod:`tidelake.commit.publisher`). A plan keeps 
 calls: what earlier attempts checked is part of the :class:`Base`. It reads the table and writes
 nothing.
 
-======================  =========  ================================================================
-plan                    snapshot   what is checked against each base
-======================  =========  ================================================================
-:class:`AppendPlan`     APPEND     rollback, number of buckets, chosen buckets of keys. Sequence
-                                   numbers may interleave; that is reported
-... that changes rows   OVERWRITE  the same; data files and deletion vectors that it replaces; where
-                                   it updates by key, that nobody wrote to these keys
-:class:`OverwritePlan`  OVERWRITE  all files that are live in the chosen partitions are replaced;
-                                   where rows are rewritten, that they are the rows that were read
-:class:`CompactionPlan` COMPACT    each bucket's files, levels and deletion vectors; a compaction
-                                   that does not fit is dropped and reported
-:class:`ManifestMergePlan` COMPACT   nothing: manifests are merged, no data file changes
-:class:`StatisticsPlan` ANALYZE    nothing: no data file changes
-======================  =========  ================================================================
+==========================  =========  ============================================================
+plan                        snapshot   what is checked against each base
+==========================  =========  ============================================================
+:class:`AppendPlan`         APPEND     no rollback; number of buckets; the buckets chosen for keys;
+                                       where rows were made from older ones, that nobody wrote to
+                                       their keys. Interleaving sequence numbers are reported
+... that marks or removes   OVERWRITE  the same, and that the data files and deletion vectors that
+older rows                             it replaces are unchanged
+:class:`OverwritePlan`      OVERWRITE  it replaces all files that are live in the chosen partitions
+                                       of this very base; where it rewrites rows, that they are the
+                                       rows that were read
+:class:`CompactionPlan`     COMPACT    each bucket's files, levels and deletion vectors; one that
+                                       does not fit is dropped and reported
+:class:`ManifestMergePlan`  COMPACT    nothing: no data file changes
+:class:`StatisticsPlan`     ANALYZE    nothing: no data file changes
+==========================  =========  ============================================================
 """
 
 from __future__ import annotations

@@ -1,23 +1,23 @@
-"""Turns: a statement that others were faster than several times asks the next commits to wait.
+"""Turns: a statement that lost several races asks the next commits to wait for it.
 
 A statement that reads for seconds loses against commits of milliseconds to the same rows, however
-often it is done again: waiting longer each time would make it worse. So, once it has lost
+often it is repeated; waiting longer each time would make it worse. So, once it has lost
 :data:`LOSSES_BEFORE` times,
 
 1. it puts a file ``turn-<end>-<holder>`` beside the table's schemas: the end of its lease in ms
    since the epoch, and a digest of its commit user. The lease is as long as two of its tries, at
-   most :data:`LEASE_MS_MAX`; a try that is lost all the same renews it,
-2. each attempt of each commit lists the schemas anyway, so that it sees the turn without another
-   call. It waits until the file is gone or the lease has ended, once per commit, and then begins
-   anew on the newest snapshot. Compactions do not wait,
-3. who holds a turn himself waits only for those that end before his own,
-4. the statement removes its file when it ends, however it ends. One that was killed leaves it; the
-   lease ends by time, and whoever sees the file :data:`STALE_MS` later removes it.
+   most :data:`LEASE_MS_MAX`. A try that is lost all the same renews it,
+2. each attempt of each commit lists the schemas anyway, so it sees the turn without another call.
+   It waits until the file is gone or the lease has ended, once per commit, and then begins anew on
+   the newest snapshot. Compactions do not wait,
+3. a statement that holds a turn waits only for turns that end before its own,
+4. the statement removes its file when it ends, however it ends. If it was killed, the file stays
+   and the lease ends by time. A commit that sees the file :data:`STALE_MS` later removes it.
 
-Turns are for fairness. Nothing is wrong where one is not seen, or not waited for: a clock that runs
-ahead passes over it, one that is behind takes an end that is farther away than a lease can be for
-nothing. Java Paimon reads names that begin with ``schema-`` in this directory, and no others, so
-its commits wait for nobody.
+Turns are for fairness; a commit that does not wait is still correct. A clock that runs ahead
+ignores a turn. A clock that is behind ignores a turn whose end is farther away than a lease can be.
+Java Paimon reads only names that begin with ``schema-`` in this directory, so its commits do not
+wait.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ __all__ = ["Turns", "in_turns"]
 T = TypeVar("T")
 
 LOSSES_BEFORE = 3
-"""Tries that a statement loses before it asks others to wait."""
+"""How many tries a statement loses before it asks others to wait."""
 LEASE_MS_MIN = 1_000
 LEASE_MS_MAX = 30_000
-"""How long a commit waits for the turn of another at most, and a lease lasts."""
+"""How long a lease lasts at most, and a commit waits for it."""
 LEASE_TRIES = 2
 """How many of the statement's longest tries, from the second on, a lease lasts."""
 POLL_MS = 100
 STALE_MS = 600_000
-"""After its end by so much the file of a turn is removed by whoever sees it."""
+"""How long after its end a turn's file is removed by any commit that sees it."""
 PREFIX = "turn-"
 HOLDER_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Turn:
-    """What a turn's file is called.
+    """The name of a turn's file.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class _Turn:
 def in_turns(
     context: CommitContext, user: str, work: Callable[[], T], *, kinds: Collection[str], tries: int
 ) -> T:
-    """Do work until no other commit was faster, and let others wait where it loses again and again.
+    """Repeat work until no other commit wins; ask others to wait after several losses.
 
     Parameters
     ----------
@@ -92,16 +92,16 @@ def in_turns(
     work : callable
         Reads the newest snapshot and commits.
     kinds : collection of str
-        The kinds of conflict after which it is done again.
+        The kinds of conflict after which it is repeated.
     tries : int
-        How often at most.
+        How often it is done at most.
 
     Raises
     ------
     ConflictError
-        Others were faster each time.
+        Others won each time.
     """
-    asked = _Asked(context, user)
+    request = _TurnRequest(context, user)
     try:
         for left in reversed(range(tries)):
             try:
@@ -109,13 +109,13 @@ def in_turns(
             except ConflictError as error:
                 if error.kind not in kinds or not left:
                     raise
-                asked.lose()
+                request.lose()
     finally:
-        asked.withdraw()
+        request.withdraw()
     raise AssertionError("unreachable")
 
 
-class _Asked:
+class _TurnRequest:
     """The turn that a statement asks for."""
 
     def __init__(self, context: CommitContext, user: str) -> None:
@@ -127,7 +127,7 @@ class _Asked:
         self._turn: _Turn | None = None
 
     def lose(self) -> None:
-        """Count a try that was lost; ask, from some on."""
+        """Count a lost try; ask for a turn once there are enough."""
         now_ms = self._context.env.clock.now_ms()
         if self._began_ms is not None:
             self._longest_ms = max(self._longest_ms, now_ms - self._began_ms)
@@ -148,13 +148,13 @@ class _Asked:
             _remove(self._context, before)
 
     def withdraw(self) -> None:
-        """Let the others go on."""
+        """Give the turn back."""
         if self._turn is not None:
             _remove(self._context, self._turn)
 
 
 class Turns:
-    """What one commit knows of the turns of others. Not thread-safe.
+    """The turns of others, for one commit. Not thread-safe.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class Turns:
         Parameters
         ----------
         names : iterable of str
-            What the directory of schemas holds.
+            The names in the directory of schemas.
         user : str
             Who commits.
 
@@ -198,13 +198,13 @@ class Turns:
         turns = sorted(turn for name in names if (turn := _Turn.of(name)) is not None)
         if not turns:
             return []
-        now_ms, own = self._context.env.clock.now_ms(), _digest(user)
+        now_ms, holder = self._context.env.clock.now_ms(), _digest(user)
         for turn in turns:
             if turn.until_ms + STALE_MS < now_ms:
                 _remove(self._context, turn)
         held = [turn for turn in turns if 0 < turn.until_ms - now_ms <= LEASE_MS_MAX]
-        mine = min((turn for turn in held if turn.holder == own), default=None)
-        return [turn for turn in held if turn.holder != own and (mine is None or turn < mine)]
+        mine = min((turn for turn in held if turn.holder == holder), default=None)
+        return [turn for turn in held if turn.holder != holder and (mine is None or turn < mine)]
 
     def _names(self) -> list[str]:
         try:

@@ -44,7 +44,7 @@ def test_the_end_is_that_of_the_rule(oldest, more, least, surplus, older_than, l
     newest = oldest + more
     retention = Retention(least, least + surplus, older_than, limit)
     times = {number: number for number in range(oldest, newest + 1)}
-    end = retention.end(oldest, newest, held_id=held, time_ms=times.get)
+    end = retention.end(oldest, newest, consumer_next_id=held, time_ms=times.get)
     assert end == kept_by_the_rule(retention, oldest, newest, held, times)
     assert oldest <= end <= newest
 

@@ -1,5 +1,5 @@
-"""The checks of a commit against the snapshots that others published meanwhile.
+"""Checks of a commit against the snapshots that others published meanwhile.
 
-Each module answers one question: files, keys, indexes, deletion vectors, compactions, overwrites.
-Nothing here writes or publishes; a check returns what does not fit, or raises ``ConflictError``.
+Each module checks one thing: files, keys, indexes, deletion vectors, compactions, overwrites.
+Nothing here writes or publishes. A check returns what does not fit, or raises ``ConflictError``.
 """

@@ -1,20 +1,19 @@
 """Whether others wrote, since a snapshot, to keys that a commit writes.
 
-The manifest says the smallest and the largest key of a file. A small commit of random keys has
-ranges as wide as the table, so ranges alone would find a key in common with every other commit.
+A manifest has the smallest and the largest key of each file. A small commit of random keys has
+ranges as wide as the table, so ranges alone would find a common key with every other commit.
 
-1. Of each snapshot since, the files that it added or removed in our buckets are taken whose range
-   of keys meets ours. Compactions move rows and are passed over; a row that deletes a key is one
-   of this key.
-2. Where there are none, there is no key in common: nothing is read.
-3. Their key columns are read, and those of our own files whose ranges meet theirs. A key in common
-   is a conflict; deletion vectors are not looked at, so a row that was marked since counts too.
-4. Where they are many or large (:data:`FILES_READ_MAX`, :data:`KEYS_READ_MAX`,
+1. Take each later snapshot's files, added or removed in our buckets, whose key range overlaps ours.
+   Skip compactions, which only move rows. A row that deletes a key counts as a row of this key.
+2. If there are none, there is no common key, and nothing is read.
+3. Otherwise read their key columns, and those of our own files whose ranges overlap theirs. A
+   common key is a conflict. Deletion vectors are not read, so a row that was marked since counts.
+4. If they are too many or too large (:data:`FILES_READ_MAX`, :data:`KEYS_READ_MAX`,
    :data:`BYTES_READ_MAX`), or one is gone, the ranges decide.
 
-Cost: one small file per snapshot since and its delta; the key columns of the files of step 3. A
-commit that lost its race looks at the new snapshots only, and keeps its own keys at hand
-(:data:`OWN_KEYS_BYTES_MAX`). Memory: their keys, and ours up to this bound, else a batch of them.
+Cost: one small file and the delta of each later snapshot; the key columns of the files of step 3. A
+commit that lost its race reads only the new snapshots, and caches its own keys
+(:data:`OWN_KEYS_BYTES_MAX`). Memory: their keys, and ours up to this bound, else a batch of ours.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ FILES_READ_MAX = 4_000
 KEYS_READ_MAX = 1_000_000
 """Rows of these files."""
 BYTES_READ_MAX = 256 << 20
-"""What these files take in all; their key columns, which are read, are a part of it."""
+"""Total size of these files; only their key columns are read."""
 OWN_KEYS_BYTES_MAX = 64 << 20
-"""Keys of our own files that are kept for the next attempt; others are read again."""
+"""Keys of our own files that are cached for the next attempt; others are read again."""
 
 _EVERYWHERE = BucketId(b"", 0)
 
@@ -115,8 +114,8 @@ class KeyOverlap:
                 return f"snapshot {snapshot_id} has expired"
             found += [
                 _Theirs(snapshot_id, entry)
-                for place, own in self._by_place(entries).items()
-                for entry in self._meeting(own, self._own_at(place))
+                for bucket_id, own in self._by_bucket(entries).items()
+                for entry in self._meeting(own, self._own_in(bucket_id))
             ]
         return self._common(found)
 
@@ -130,20 +129,20 @@ class KeyOverlap:
         except NotFoundError:
             return None
 
-    def _by_place(self, table: EntryTable) -> dict[BucketId, list[ManifestEntry]]:
+    def _by_bucket(self, table: EntryTable) -> dict[BucketId, list[ManifestEntry]]:
         """The files that entries add or remove, by where a key of theirs is."""
         found: dict[BucketId, list[ManifestEntry]] = {}
         for entry in table.to_entries():
-            found.setdefault(self._place(entry), []).append(entry)
+            found.setdefault(self._bucket_of(entry), []).append(entry)
         return found
 
-    def _place(self, entry: ManifestEntry) -> BucketId:
+    def _bucket_of(self, entry: ManifestEntry) -> BucketId:
         return _EVERYWHERE if self._across else entry.bucket_id
 
-    def _own_at(self, place: BucketId) -> Sequence[ManifestEntry]:
+    def _own_in(self, bucket_id: BucketId) -> Sequence[ManifestEntry]:
         if self._own is None:
-            self._own = self._by_place(self._new_files)
-        return self._own.get(place, ())
+            self._own = self._by_bucket(self._new_files)
+        return self._own.get(bucket_id, ())
 
     def _meeting(
         self, entries: Sequence[ManifestEntry], others: Sequence[ManifestEntry]
@@ -179,10 +178,15 @@ class KeyOverlap:
             keys = list(self._context.env.executor.map(self._keys, found))
         except NotFoundError:
             return f"files of snapshot {found[0].snapshot_id}, or of a later one, have expired"
-        by_place: dict[BucketId, list[_Theirs]] = {}
+        by_bucket: dict[BucketId, list[_Theirs]] = {}
         for theirs, own in zip(found, keys, strict=True):
-            by_place.setdefault(self._place(theirs.entry), []).append(replace(theirs, keys=own))
-        hits = [self._first_hit(self._own_at(place), all_of) for place, all_of in by_place.items()]
+            by_bucket.setdefault(self._bucket_of(theirs.entry), []).append(
+                replace(theirs, keys=own)
+            )
+        hits = [
+            self._first_hit(self._own_in(bucket_id), all_of)
+            for bucket_id, all_of in by_bucket.items()
+        ]
         known = [hit for hit in hits if hit is not None]
         return f"snapshot {min(known)} writes to a key of this commit" if known else None
 

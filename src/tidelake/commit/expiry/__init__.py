@@ -1,7 +1,7 @@
-"""Expiry: snapshots and changelogs that are too old, and the files that nothing else needs.
+"""Expiry of old snapshots and changelogs, and of the files that nothing else needs.
 
-What may expire is decided first; files are deleted after the snapshot that named them. Expiry of
-rows is :mod:`tidelake.store.lsm.expiry`.
+First it is decided what may expire. Files are removed after the snapshot that named them. Rows
+expire elsewhere, in :mod:`tidelake.store.lsm.expiry`.
 """
 
 from tidelake.commit.expiry.automatic import expire_as_configured, expire_quietly

@@ -1,4 +1,4 @@
-"""What every commit does with what has expired, unless the table is ``write-only``."""
+"""The expiry that follows every commit, unless the table is ``write-only``."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def expire_as_configured(context: CommitContext, newest: Snapshot) -> None:
     Parameters
     ----------
     newest : Snapshot
-        The newest snapshot, or one that is about as new. A clock that is behind its time counts as
-        being there.
+        The newest snapshot, or one that is about as new. Its time counts as now if the clock is
+        behind it.
 
     Notes
     -----
-    Costs nothing while the table has no more snapshots than are kept at least; then the hint of the
-    oldest one is read and the time of the one after it.
+    It makes no call while the table has no more snapshots than are kept at least. Otherwise it
+    reads the hint of the oldest one, and the time of the next.
     """
     now_ms = max(context.env.clock.now_ms(), newest.time_ms)
     of_snapshots, of_changelogs = retentions(context.options, now_ms=now_ms)
@@ -43,7 +43,7 @@ def expire_as_configured(context: CommitContext, newest: Snapshot) -> None:
 
 
 def expire_quietly(context: CommitContext, newest: Snapshot | None = None) -> None:
-    """Expire after a commit that is done whatever happens here: what fails is logged.
+    """Expire after a commit; a failure is logged, since the commit is done.
 
     The next commit tries again. The newest snapshot is looked up where it is not given.
     """

@@ -1,12 +1,12 @@
-"""The files that changelogs need which outlived their snapshots."""
+"""Files that long-lived changelogs still need after their snapshots have expired."""
 
 from __future__ import annotations
 
 from tidelake.commit.context import CommitContext
 from tidelake.commit.expiry.referenced_files import (
-    data_tells,
+    data_is_changelog,
     has_no_producer,
-    is_told,
+    is_changelog,
     manifests_and_lists,
     removed_by,
 )
@@ -17,16 +17,16 @@ from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.snapshot_files import changelog_files, data_files
 from tidelake.options import Options
 
-__all__ = ["are_told_by_data", "kept_for_changelogs"]
+__all__ = ["are_in_data_files", "kept_for_changelogs"]
 
 
-def are_told_by_data(context: CommitContext) -> bool:
-    """Whether files stay for changelogs that data files tell.
+def are_in_data_files(context: CommitContext) -> bool:
+    """Whether some changelogs are read from data files, which must therefore be kept.
 
-    They do without a changelog producer. They do with one, too, as long as changelogs from before
-    it are kept, which the schemas of these changelogs say.
+    They are where the table has no changelog producer. They are also where it has one, as long as
+    changelogs from before it are kept; the schemas of these changelogs show that.
     """
-    if data_tells(context):
+    if data_is_changelog(context):
         return True
     log = KeptChangelogs(context.fileio, context.paths)
     found = log.range()
@@ -40,14 +40,15 @@ def are_told_by_data(context: CommitContext) -> bool:
             for schema_id in range(first, last + 1)
         )
     except NotFoundError:
-        return True  # another expiry has removed one: rather too much stays than too little
+        return True  # another expiry has removed one: better keep too much than too little
 
 
 def kept_for_changelogs(context: CommitContext, oldest: Snapshot) -> frozenset[str]:
-    """Paths of the files that stay for changelogs, whatever snapshots and tags need.
+    """Paths of the files that changelogs need, whatever snapshots and tags need.
 
-    Where data tells, those are also the files that were removed since the oldest of them: some
-    older changelog tells of them, and they go with the one that removed them.
+    Where changelogs are read from data files, these include the data files that were removed since
+    the oldest changelog: an older changelog names them. They expire with the changelog that removed
+    them.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def kept_for_changelogs(context: CommitContext, oldest: Snapshot) -> frozenset[s
     if found is None:
         return frozenset()
     first, last = found
-    by_data = are_told_by_data(context)
+    in_data_files = are_in_data_files(context)
     paths: set[str] = set()
     for number in range(first, last + 1):
         try:
@@ -73,12 +74,14 @@ def kept_for_changelogs(context: CommitContext, oldest: Snapshot) -> frozenset[s
             paths.update(changelog_files(context, changelog))
         except NotFoundError:
             continue
-        if by_data:
-            paths.update(manifests_and_lists(context, changelog, is_dying=True))
-            paths.update(_told_by_data(context, changelog))
-    return frozenset(paths | _told_by_data(context, oldest)) if by_data else frozenset(paths)
+        if in_data_files:
+            paths.update(manifests_and_lists(context, changelog, may_be_missing=True))
+            paths.update(_removed_changelog(context, changelog))
+    if in_data_files:
+        paths.update(_removed_changelog(context, oldest))
+    return frozenset(paths)
 
 
-def _told_by_data(context: CommitContext, snapshot: Snapshot) -> set[str]:
+def _removed_changelog(context: CommitContext, snapshot: Snapshot) -> set[str]:
     removed = removed_by(context, snapshot)
-    return set(data_files(context, removed.take(is_told(removed))))
+    return set(data_files(context, removed.take(is_changelog(removed))))

@@ -1,4 +1,4 @@
-"""What a snapshot needs beside data files, and what of its data the next one has removed."""
+"""The metadata files that a snapshot needs, and the data files that it removed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tidelake.metadata.manifest.live_set import delta_entries
 from tidelake.options import Options, declared
 
 __all__ = [
-    "data_tells",
+    "data_is_changelog",
     "has_no_producer",
     "index_and_statistics",
-    "is_told",
+    "is_changelog",
     "manifests_and_lists",
     "metadata_files",
     "removed_by",
@@ -29,7 +29,7 @@ __all__ = [
 NONE = "none"
 
 
-def data_tells(context: CommitContext) -> bool:
+def data_is_changelog(context: CommitContext) -> bool:
     """Whether the data files as they were written are the table's changelog."""
     return has_no_producer(context.options)
 
@@ -39,33 +39,33 @@ def has_no_producer(options: Options) -> bool:
     return options.get(declared.CHANGELOG_PRODUCER) == NONE
 
 
-def is_told(data: EntryTable) -> np.ndarray:
-    """Which data files are changelog where data tells: those that writers made, no compactions."""
+def is_changelog(data: EntryTable) -> np.ndarray:
+    """The data files that are changelog where there is no producer: those of writers; a mask."""
     return np.asarray(pc.fill_null(data["file_source"], FileSource.APPEND)) == FileSource.APPEND
 
 
 def metadata_files(
-    context: CommitContext, snapshot: Snapshot, *, is_dying: bool = False
+    context: CommitContext, snapshot: Snapshot, *, may_be_missing: bool = False
 ) -> Iterator[str]:
-    """Paths of the files that a snapshot's state needs, but for data files.
+    """Paths of the files that a snapshot's state needs, without data files.
 
     Parameters
     ----------
-    is_dying : bool
-        Whether a list or index manifest that is missing names nothing, in the place of an error: an
-        expiry of Java Paimon that was killed leaves old snapshots like that.
+    may_be_missing : bool
+        Whether a missing list or index manifest counts as empty and is no error: a killed expiry of
+        Java Paimon leaves old snapshots like that.
 
     Raises
     ------
     NotFoundError
         One is missing.
     """
-    yield from manifests_and_lists(context, snapshot, is_dying=is_dying)
-    yield from index_and_statistics(context, snapshot, is_dying=is_dying)
+    yield from manifests_and_lists(context, snapshot, may_be_missing=may_be_missing)
+    yield from index_and_statistics(context, snapshot, may_be_missing=may_be_missing)
 
 
 def manifests_and_lists(
-    context: CommitContext, snapshot: Snapshot, *, is_dying: bool
+    context: CommitContext, snapshot: Snapshot, *, may_be_missing: bool
 ) -> Iterator[str]:
     """Paths of the manifests of a snapshot's state and of their lists."""
     fileio, paths = context.fileio, context.paths
@@ -78,7 +78,7 @@ def manifests_and_lists(
         try:
             listed = context.manifests.manifest_list(fileio, paths, name, size_bytes=size_bytes)
         except NotFoundError:
-            if is_dying:
+            if may_be_missing:
                 continue
             raise
         for manifest in listed:
@@ -86,7 +86,7 @@ def manifests_and_lists(
 
 
 def index_and_statistics(
-    context: CommitContext, snapshot: Snapshot, *, is_dying: bool
+    context: CommitContext, snapshot: Snapshot, *, may_be_missing: bool
 ) -> Iterator[str]:
     """Paths of a snapshot's index manifest, index files and statistics."""
     fileio, paths = context.fileio, context.paths
@@ -96,20 +96,20 @@ def index_and_statistics(
             for entry in index_entries(fileio, paths, snapshot, context.manifests):
                 yield paths.index_file_of(entry)
         except NotFoundError:
-            if not is_dying:
+            if not may_be_missing:
                 raise
     if snapshot.statistics is not None:
         yield paths.statistics(snapshot.statistics)
 
 
 def removed_by(context: CommitContext, snapshot: Snapshot) -> EntryTable:
-    """The data files that a snapshot removed from the table; not those that it only moved.
+    """The data files that a snapshot removed from the table, without those that it only moved.
 
-    A compaction that lifts a file to another level deletes its name and adds it again.
+    A compaction that moves a file to another level deletes its name and adds it again.
     """
     try:
         delta = delta_entries(context.fileio, context.paths, snapshot, context.manifests)
-    except NotFoundError:  # as of metadata_files: its files went before its manifests
+    except NotFoundError:  # see metadata_files: its files were removed before its manifests
         return EntryTable.of(())
     kind = delta["kind"]
     added = delta["file_name"].filter(kind == FileKind.ADD)

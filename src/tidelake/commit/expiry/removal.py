@@ -1,4 +1,4 @@
-"""Removes files, and how far an expiry goes."""
+"""What expiries share: removing files, the limit that consumers set, commit times."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from tidelake.commit.context import CommitContext
 from tidelake.errors import NotFoundError, StorageError
 from tidelake.metadata.log.consumer import next_snapshot_ids
 
-__all__ = ["held_id", "remove_files", "time_of"]
+__all__ = ["committed_ms", "consumer_next_id", "remove_files"]
 
 
 def remove_files(context: CommitContext, files: Collection[str]) -> None:
-    """Remove files that nothing names any more; one that cannot be removed is an orphan.
+    """Remove files that nothing names any more, also from the manifest cache.
 
-    What was decoded of them is not kept in memory either.
+    A file that cannot be removed is an orphan.
     """
 
     def remove(path: str) -> None:
         try:
             context.fileio.delete(path)
         except StorageError:
-            return  # an orphan harms nobody
+            return  # an orphan does no harm
 
     list(context.env.executor.map(remove, sorted(files)))
     context.manifests.forget(files)
 
 
-def held_id(context: CommitContext) -> int | None:
+def consumer_next_id(context: CommitContext) -> int | None:
     """The oldest snapshot that a consumer has still to read; None without consumers."""
     return min(next_snapshot_ids(context.fileio, context.paths).values(), default=None)
 
 
-def time_of(context: CommitContext, snapshot_id: int) -> int | None:
-    """When a snapshot, or one whose changelog is kept, was committed; None where it is gone."""
+def committed_ms(context: CommitContext, snapshot_id: int) -> int | None:
+    """When a snapshot, or one with a long-lived changelog, was committed; None where it is gone."""
     try:
         return context.log.load_or_changelog(snapshot_id).time_ms
     except NotFoundError:

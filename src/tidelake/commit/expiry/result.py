@@ -9,14 +9,14 @@ __all__ = ["Expired"]
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """What an expiry of snapshots or of changelogs did, or would do.
+    """The result of an expiry of snapshots or of changelogs, or of a dry run.
 
     Parameters
     ----------
     ids : tuple of int
-        Snapshots, or changelogs of snapshots, that are gone, ascending.
+        The removed snapshots, or the snapshots of the removed changelogs, ascending.
     removed_files : int
-        Data, changelog, index and metadata files that nothing needs any more.
+        How many data, changelog, index and metadata files were removed.
     """
 
     ids: tuple[int, ...] = ()

@@ -1,15 +1,15 @@
 """How many snapshots and changelogs are kept, and for how long. Pure.
 
-Of the ids from the oldest on, those expire for which all of this holds:
+From the oldest on, an id expires if
 
-1. at least `count_min` newer ones stay, itself counted (``num-retained.min``);
-2. the one after it is older than `older_than_ms` (``time-retained``), or more than `count_max`
-   would stay (``num-retained.max``);
-3. no consumer has still to read it;
-4. at most `limit` go at a time (``snapshot.expire.limit``).
+1. at least `count_min` ids stay (``num-retained.min``);
+2. the next one is older than `older_than_ms` (``time-retained``), or more than `count_max` would
+   stay (``num-retained.max``);
+3. no consumer still has to read it;
+4. at most `limit` expire at a time (``snapshot.expire.limit``).
 
-Source: Paimon's ``ExpireSnapshotsImpl`` and ``ExpireChangelogImpl``; rule 2 asks for the age of the
-next one, as 2.1 does, where 1.3.1 asks for its own: a state is kept for that long after it was the
+Source: Paimon's ``ExpireSnapshotsImpl`` and ``ExpireChangelogImpl``. Rule 2 uses the age of the
+next id, as 2.1 does, where 1.3.1 uses its own: a state is kept for that long after it was the
 newest.
 """
 
@@ -37,11 +37,11 @@ class Retention:
     Parameters
     ----------
     count_min, count_max : int
-        Kept at least, and at most.
+        How many are kept at least, and at most.
     older_than_ms : int
-        What was followed by another before this time may go, ms since the epoch.
+        One may expire if the next was committed before this time, ms since the epoch.
     limit : int
-        How many go at a time.
+        How many expire at a time, at most.
     """
 
     count_min: int
@@ -54,30 +54,30 @@ class Retention:
         oldest_id: int,
         newest_id: int,
         *,
-        held_id: int | None,
         time_ms: Callable[[int], int | None],
+        consumer_next_id: int | None = None,
     ) -> int:
-        """Id of the oldest that stays.
+        """The oldest id that stays.
 
         Parameters
         ----------
         oldest_id, newest_id : int
-            The oldest that may go, and the table's newest snapshot.
-        held_id : int, optional
-            The oldest that a consumer has still to read.
+            The oldest one there is, and the table's newest snapshot.
         time_ms : callable
             When an id was committed; None where it is gone.
+        consumer_next_id : int, optional
+            The oldest that a consumer still has to read.
 
         Examples
         --------
-        >>> Retention(1, 3, older_than_ms=0, limit=50).end(1, 9, held_id=None, time_ms=lambda i: i)
+        >>> Retention(1, 3, older_than_ms=0, limit=50).end(1, 9, time_ms=lambda i: i)
         7
-        >>> Retention(1, 9, older_than_ms=5, limit=50).end(1, 9, held_id=None, time_ms=lambda i: i)
+        >>> Retention(1, 9, older_than_ms=5, limit=50).end(1, 9, time_ms=lambda i: i)
         4
         """
         end = min(newest_id - self.count_min + 1, oldest_id + self.limit)
-        if held_id is not None:
-            end = min(end, held_id)
+        if consumer_next_id is not None:
+            end = min(end, consumer_next_id)
         for number in range(max(newest_id - self.count_max + 1, oldest_id), end):
             next_ms = time_ms(number + 1)
             if next_ms is not None and next_ms >= self.older_than_ms:
@@ -94,28 +94,28 @@ def retentions(
     older_than_ms: int | None = None,
     limit: int | None = None,
 ) -> tuple[Retention, Retention]:
-    """What a table's options keep of snapshots and of changelogs.
+    """The retention of snapshots and of changelogs that a table's options ask for.
 
     Parameters
     ----------
     options : Options
-        The table's. What ``changelog.*`` does not say is as they say for snapshots; if it says
-        nothing, changelogs go with their snapshots.
+        The table's. A ``changelog.*`` option that is not set has the value of the one for
+        snapshots; if none is set, changelogs expire with their snapshots.
     now_ms : int
         Ms since the epoch.
     count_min, count_max, older_than_ms, limit : int, optional
-        Of snapshots, in the place of what the options say.
+        For snapshots, instead of the options.
 
     Returns
     -------
     tuple of Retention
-        Of snapshots, and of changelogs.
+        For snapshots, and for changelogs.
     """
 
     def value(given: int | None, option: Option[int]) -> int:
         return options.get(option) if given is None else given
 
-    def told(option: Option[int | None], otherwise: Option[int]) -> int:
+    def either(option: Option[int | None], otherwise: Option[int]) -> int:
         found = options.get(option)
         return options.get(otherwise) if found is None else found
 
@@ -129,9 +129,9 @@ def retentions(
     if not any(map(options.is_set, _OF_CHANGELOGS)):
         return of_snapshots, of_snapshots
     of_changelogs = Retention(
-        told(declared.CHANGELOG_NUM_RETAINED_MIN, declared.SNAPSHOT_NUM_RETAINED_MIN),
-        told(declared.CHANGELOG_NUM_RETAINED_MAX, declared.SNAPSHOT_NUM_RETAINED_MAX),
-        now_ms - told(declared.CHANGELOG_TIME_RETAINED, declared.SNAPSHOT_TIME_RETAINED),
+        either(declared.CHANGELOG_NUM_RETAINED_MIN, declared.SNAPSHOT_NUM_RETAINED_MIN),
+        either(declared.CHANGELOG_NUM_RETAINED_MAX, declared.SNAPSHOT_NUM_RETAINED_MAX),
+        now_ms - either(declared.CHANGELOG_TIME_RETAINED, declared.SNAPSHOT_TIME_RETAINED),
         of_snapshots.limit,
     )
     return of_snapshots, of_changelogs

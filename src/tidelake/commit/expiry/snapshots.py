@@ -1,54 +1,55 @@
 """Removes the oldest snapshots, and the files that nothing else needs.
 
-1. All that the first snapshot that stays needs, and what tags and branches are there, is read. Then
-   the hint EARLIEST names that snapshot; consumers are looked at once more, for one may have been
-   put there before it could see that.
-2. Snapshot by snapshot, the oldest first: what goes with it is found out, while it can be read.
-   Where changelogs live longer its file is copied to ``changelog/``. Its file is removed; then
-   tags are listed, for one may have been made before its snapshot was gone; then its files go:
+1. Read all files that the first remaining snapshot needs, the tags and the branches. Name that
+   snapshot in the hint EARLIEST. Read the consumers once more: one may have been created before it
+   could see the hint.
+2. Snapshot by snapshot, the oldest first: find the files that expire with it while it can be read.
+   Where changelogs live longer, copy its file to ``changelog/``. Remove its file; list the tags,
+   since one may have been created before the snapshot was gone; then remove the files:
 
    - data files that the next snapshot removed, unless a tag or a branch has them;
    - files of its changelog, unless that lives longer;
    - manifests, their lists, index files and statistics that neither the next snapshot nor a tag or
      a branch has. Where changelogs live longer and no producer writes them, the data files as they
-     were written are the changelog: these and the manifests stay, until the changelog expires.
+     were written are the changelog: these and the manifests stay until the changelog expires.
 
-Others may roll the table back meanwhile, to a snapshot that is to go, or drop it and create another
-one. So all of this happens in the directory of the snapshots that was there before the table was
-seen to be the one that was opened; and before each snapshot goes, and once more before its files
-do, the first that stays must be there, the very same file. If it is not, the expiry ends, and the
-snapshot gets its file back where no other is there: then it is what was gone back to. A rollback
-holds its target by a tag until it has looked at its file for the last time, so one of the two sees
-the other.
+Others may meanwhile roll the table back to a snapshot that is to expire, or drop the table and
+create another one. So the directory of the snapshots is opened before the check that the table is
+the one that was opened, and all removals of snapshots happen in this directory. Before each
+snapshot is removed, and once more before its files are, the first remaining one must be there, the
+very same file. If it is not, the expiry ends. The snapshot gets its file back if no other snapshot
+is there: then it is the target of a rollback. A rollback holds its target by a tag until it has
+read its file for the last time, so one of the two sees the other.
 
-A process that dies leaves no snapshot that cannot be read: at most the files of one that is gone
-stay behind as orphans, and the next expiry goes on. Two that run at once remove the same files.
-Whoever reads a snapshot while it expires loses its files and is told so; ``time-retained`` is for
+A process that dies leaves no snapshot that cannot be read. At most the files of one removed
+snapshot stay behind as orphans, and the next expiry goes on. Two that run at once remove the same
+files. A reader of a snapshot that expires gets an error that says so; ``time-retained`` prevents
 that.
 
 Source: Paimon's ``ExpireSnapshotsImpl`` and ``SnapshotDeletion`` (1.3.1), which remove data first
-and snapshots last, all of them at once. Cost: the manifests that each snapshot added, and the lists
-of each; of a tag all its manifests; the file of the first that stays, twice for each that goes.
+and snapshots last, all of them at once. Cost: the lists of each snapshot and the manifests that it
+added; all manifests of a tag; for each snapshot two reads of the file of the first remaining one.
 """
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from tidelake.commit.context import CommitContext
-from tidelake.commit.expiry.changelog_retention import are_told_by_data
+from tidelake.commit.expiry.changelog_retention import are_in_data_files
 from tidelake.commit.expiry.referenced_files import (
     index_and_statistics,
-    is_told,
+    is_changelog,
     manifests_and_lists,
     metadata_files,
     removed_by,
 )
-from tidelake.commit.expiry.removal import held_id, remove_files, time_of
+from tidelake.commit.expiry.removal import committed_ms, consumer_next_id, remove_files
 from tidelake.commit.expiry.result import Expired
 from tidelake.commit.expiry.retention import Retention
-from tidelake.commit.expiry.tags_and_consumers import Holders
+from tidelake.commit.expiry.tags_and_branches import References
 from tidelake.errors import NotFoundError
 from tidelake.fileio import OpenDirectory
 from tidelake.metadata.log.long_lived_changelog import KeptChangelogs
@@ -79,87 +80,87 @@ def expire_snapshots(
     keeps_changelogs : bool
         Whether changelogs outlive their snapshots.
     newest_id : int, optional
-        The newest snapshot as a commit knows it, which is cheap to be asked after each: what an
-        expiry that was killed has left is then looked for only where there is more to remove.
+        The newest snapshot as a commit knows it, which saves calls after each commit: what a killed
+        expiry left behind is then looked for only where there is more to remove.
     dry_run : bool
-        Whether to say only what would go.
+        Whether to report only what would be removed.
 
     Raises
     ------
     CorruptError
-        A snapshot, tag, consumer or manifest is damaged; what was found before it is gone.
+        A snapshot, tag, consumer or manifest is damaged; older ones have been removed.
     StorageError
         The storage failed. Call it again.
     """
     log = context.log
-    is_asked = newest_id is None
+    is_explicit = newest_id is None
     newest_id = log.latest_id() if newest_id is None else newest_id
     oldest_id = log.earliest_id()
     if newest_id is None or oldest_id is None:
         return Expired()
-    end_id = retention.end(
-        oldest_id, newest_id, held_id=None, time_ms=lambda number: time_of(context, number)
-    )
+    end_id = retention.end(oldest_id, newest_id, time_ms=partial(committed_ms, context))
     if end_id > oldest_id:
-        end_id = _not_held(context, end_id, oldest_id=oldest_id)
-    if end_id > oldest_id or is_asked:
+        end_id = _before_consumers(context, end_id, oldest_id=oldest_id)
+    if end_id > oldest_id or is_explicit:
         while oldest_id > 1 and context.fileio.exists(context.paths.snapshot(oldest_id - 1)):
             oldest_id -= 1  # left behind by an expiry that was killed
     if end_id <= oldest_id:
         return Expired()
     kept = KeptChangelogs(context.fileio, context.paths)
-    by_data = are_told_by_data(context)
-    # data files stay for changelogs kept before: those that remove them must be kept
-    keeps_changelogs = keeps_changelogs or (by_data and kept.range() is not None)
-    with ExitStack() as held:
-        place = held.enter_context(log.open_dir())
-        kept_place = None
+    in_data_files = are_in_data_files(context)
+    # data files are kept for older changelogs, so changelogs that remove them are kept too
+    keeps_changelogs = keeps_changelogs or (in_data_files and kept.range() is not None)
+    with ExitStack() as opened:
+        directory = opened.enter_context(log.open_dir())
+        changelog_directory = None
         if keeps_changelogs and not dry_run:
-            kept_place = held.enter_context(kept.open_dir())
+            changelog_directory = opened.enter_context(kept.open_dir())
         SchemaLog(context.fileio, context.paths).check_same(context.schema, table=context.table)
         try:
             expiry = _Expiry.until(
-                context, place, oldest_id, end_id, keeps_changelogs=keeps_changelogs
+                context, directory, oldest_id, end_id, keeps_changelogs=keeps_changelogs
             )
             if not dry_run:
-                free_id = _announced(context, place, end_id, oldest_id=oldest_id)
+                free_id = _announce_earliest(context, directory, end_id, oldest_id=oldest_id)
                 if free_id < end_id:
                     end_id = free_id
                     expiry = _Expiry.until(
-                        context, place, oldest_id, end_id, keeps_changelogs=keeps_changelogs
+                        context, directory, oldest_id, end_id, keeps_changelogs=keeps_changelogs
                     )
         except NotFoundError:
             if context.fileio.exists(context.paths.snapshot(end_id)):
                 raise
-            return Expired()  # another expiry is further
-        expiry.kept_place = kept_place
-        expiry.by_data = by_data
-        return expiry.look(oldest_id) if dry_run else expiry.run(oldest_id)
+            return Expired()  # another expiry is ahead
+        expiry.changelog_directory = changelog_directory
+        expiry.in_data_files = in_data_files
+        return expiry.preview(oldest_id) if dry_run else expiry.run(oldest_id)
 
 
-def _announced(context: CommitContext, place: OpenDirectory, end_id: int, *, oldest_id: int) -> int:
-    """Say in EARLIEST where the table begins; that, for a consumer may hold more than was seen."""
+def _announce_earliest(
+    context: CommitContext, directory: OpenDirectory, end_id: int, *, oldest_id: int
+) -> int:
+    """Write the first remaining id to EARLIEST; its value, less if a new consumer needs more."""
     hint = context.paths.earliest_hint
-    context.fileio.replace(hint, str(end_id).encode(), within=place)
-    free_id = _not_held(context, end_id, oldest_id=oldest_id)
+    context.fileio.replace(hint, str(end_id).encode(), within=directory)
+    free_id = _before_consumers(context, end_id, oldest_id=oldest_id)
     if free_id < end_id:
-        context.fileio.replace(hint, str(free_id).encode(), within=place)
+        context.fileio.replace(hint, str(free_id).encode(), within=directory)
     return free_id
 
 
-def _not_held(context: CommitContext, end_id: int, *, oldest_id: int) -> int:
-    """How far consumers let an expiry go."""
-    held = held_id(context)
-    return end_id if held is None else max(oldest_id, min(held, end_id))
+def _before_consumers(context: CommitContext, end_id: int, *, oldest_id: int) -> int:
+    """The first remaining id that consumers allow."""
+    next_id = consumer_next_id(context)
+    return end_id if next_id is None else max(oldest_id, min(next_id, end_id))
 
 
 @dataclass(slots=True)
-class _Doomed:
-    """What goes with a snapshot, unless a tag or a branch has it."""
+class _Candidates:
+    """Files that expire with a snapshot, unless a tag or a branch has them."""
 
     snapshot_id: int
     removed_id: int
-    """The snapshot that removed its data."""
+    """The snapshot that removed its data files."""
     data: EntryTable
     metadata: frozenset[str]
     changelog: frozenset[str]
@@ -171,64 +172,64 @@ class _Expiry:
 
     Parameters
     ----------
-    context, holders
-        The table, and what keeps files in it.
-    place : OpenDirectory
+    context, references
+        The table, and its tags and branches.
+    directory : OpenDirectory
         The directory of its snapshots.
     end, end_data : Snapshot, bytes
-        The first that stays, and its file.
-    needed : frozenset of str
+        The first remaining snapshot, and the bytes of its file.
+    kept_metadata : frozenset of str
         Paths of its metadata files.
     keeps_changelogs : bool
         Whether changelogs outlive their snapshots.
     is_over : bool
-        Whether the first that stays is gone.
-    kept_place : OpenDirectory, optional
+        Whether the first remaining snapshot is gone.
+    changelog_directory : OpenDirectory, optional
         The directory of changelogs that outlive their snapshots.
-    by_data : bool
-        Whether data files tell some of these.
+    in_data_files : bool
+        Whether some of these are read from data files.
     """
 
     context: CommitContext
-    holders: Holders
-    place: OpenDirectory
+    references: References
+    directory: OpenDirectory
     end: Snapshot
     end_data: bytes
-    needed: frozenset[str]
+    kept_metadata: frozenset[str]
     keeps_changelogs: bool
     is_over: bool = False
-    kept_place: OpenDirectory | None = None
-    by_data: bool = False
+    changelog_directory: OpenDirectory | None = None
+    in_data_files: bool = False
 
     @classmethod
     def until(
         cls,
         context: CommitContext,
-        place: OpenDirectory,
+        directory: OpenDirectory,
         oldest_id: int,
         end_id: int,
         *,
         keeps_changelogs: bool,
     ) -> _Expiry:
-        """Read all that says what is needed, before anything goes."""
+        """Read everything that decides what is kept, before anything is removed."""
         end = context.log.load(end_id)
         end_data = context.fileio.read_bytes(context.paths.snapshot(end_id))
-        needed = frozenset(metadata_files(context, end))
-        holders = Holders(context)
-        holders.read_between(oldest_id, end_id)
-        return cls(context, holders, place, end, end_data, needed, keeps_changelogs)
+        kept_metadata = frozenset(metadata_files(context, end))
+        references = References(context)
+        references.preload(oldest_id, end_id)
+        return cls(context, references, directory, end, end_data, kept_metadata, keeps_changelogs)
 
-    def look(self, oldest_id: int) -> Expired:
-        """What would go."""
-        found = {i: self.look_at(i) for i in range(oldest_id, self.end.id)}
+    def preview(self, oldest_id: int) -> Expired:
+        """What would be removed."""
+        found = {i: self.count_files(i) for i in range(oldest_id, self.end.id)}
         counts = {i: count for i, count in found.items() if count is not None}
         return Expired(tuple(counts), sum(counts.values()))
 
     def run(self, oldest_id: int) -> Expired:
-        """Remove snapshots, the oldest first, as long as the first that stays is there."""
+        """Remove snapshots, the oldest first, as long as the first remaining one is there."""
         ids, count = [], 0
         for number in range(oldest_id, self.end.id):
-            if not self._stands():
+            if not self._end_is_there():
                 self.is_over = True
             if self.is_over:
                 break
@@ -237,24 +238,24 @@ class _Expiry:
                 ids.append(number)
                 count += removed
         if self.is_over:
-            self.context.log.mend_earliest(within=self.place)
+            self.context.log.mend_earliest(within=self.directory)
         return Expired(tuple(ids), count)
 
-    def _stands(self) -> bool:
-        """Whether the first snapshot that stays is there: no rollback took it, it is no other's."""
+    def _end_is_there(self) -> bool:
+        """Whether the first remaining snapshot is unchanged: no rollback removed or replaced it."""
         try:
             path = self.context.paths.snapshot(self.end.id)
             return self.context.fileio.read_bytes(path) == self.end_data
         except NotFoundError:
             return False
 
-    def look_at(self, snapshot_id: int) -> int | None:
-        """How many files go with a snapshot; None where it is gone."""
+    def count_files(self, snapshot_id: int) -> int | None:
+        """How many files expire with a snapshot; None where it is gone."""
         try:
             snapshot = self.context.log.load(snapshot_id)
         except NotFoundError:
             return None
-        return len(self._free(self._doomed(snapshot)))
+        return len(self._free(self._candidates(snapshot)))
 
     def remove(self, snapshot_id: int) -> int | None:
         """Remove a snapshot and its files; how many, None where another has removed it."""
@@ -264,41 +265,41 @@ class _Expiry:
         except NotFoundError:
             return None
         snapshot = Snapshot.from_json(data, path=path)
-        doomed = self._doomed(snapshot)
-        files = self._free(doomed)
-        if self.kept_place is not None:
+        candidates = self._candidates(snapshot)
+        files = self._free(candidates)
+        if self.changelog_directory is not None:
             kept = KeptChangelogs(context.fileio, context.paths)
-            kept.keep(snapshot_id, data, within=self.kept_place)
-        if not context.fileio.delete(path, within=self.place):
+            kept.keep(snapshot_id, data, within=self.changelog_directory)
+        if not context.fileio.delete(path, within=self.directory):
             return None
-        if self.holders.look_again():
-            files = self._free(doomed)
-        if not self._stands():
+        if self.references.refresh():
+            files = self._free(candidates)
+        if not self._end_is_there():
             self.is_over = True
             if context.log.latest_id() is None:  # the table was rolled back to this very snapshot
-                context.fileio.put_if_absent(path, data, within=self.place)
+                context.fileio.put_if_absent(path, data, within=self.directory)
             return None
         remove_files(context, files)
         return len(files)
 
-    def _doomed(self, snapshot: Snapshot) -> _Doomed:
+    def _candidates(self, snapshot: Snapshot) -> _Candidates:
         context = self.context
         after = self._after(snapshot)
         data = removed_by(context, after)
-        metadata = set(index_and_statistics(context, snapshot, is_dying=True))
-        if self.keeps_changelogs and self.by_data:
-            data = data.take(~is_told(data))
+        metadata = set(index_and_statistics(context, snapshot, may_be_missing=True))
+        if self.keeps_changelogs and self.in_data_files:
+            data = data.take(~is_changelog(data))
         else:
-            metadata.update(manifests_and_lists(context, snapshot, is_dying=True))
-        metadata.difference_update(metadata_files(context, after, is_dying=True))
-        metadata.difference_update(self.needed)
+            metadata.update(manifests_and_lists(context, snapshot, may_be_missing=True))
+        metadata.difference_update(metadata_files(context, after, may_be_missing=True))
+        metadata.difference_update(self.kept_metadata)
         changelog = frozenset[str]()
         if not self.keeps_changelogs:
             changelog = frozenset(_changelog_files(context, snapshot))
-        return _Doomed(snapshot.id, after.id, data, frozenset(metadata), changelog)
+        return _Candidates(snapshot.id, after.id, data, frozenset(metadata), changelog)
 
     def _after(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot after one, or the next that there is."""
+        """The next snapshot that is there."""
         for number in range(snapshot.id + 1, self.end.id):
             try:
                 return self.context.log.load(number)
@@ -306,10 +307,10 @@ class _Expiry:
                 continue
         return self.end
 
-    def _free(self, doomed: _Doomed) -> frozenset[str]:
-        data = self.holders.keep_data(doomed.data, doomed.removed_id)
-        metadata = doomed.metadata - self.holders.metadata(doomed.snapshot_id)
-        return frozenset(data_files(self.context, data)) | metadata | doomed.changelog
+    def _free(self, candidates: _Candidates) -> frozenset[str]:
+        data = self.references.unreferenced(candidates.data, candidates.removed_id)
+        metadata = candidates.metadata - self.references.metadata(candidates.snapshot_id)
+        return frozenset(data_files(self.context, data)) | metadata | candidates.changelog
 
 
 def _changelog_files(context: CommitContext, snapshot: Snapshot) -> frozenset[str]:

@@ -1,9 +1,8 @@
-"""What keeps files of snapshots that have expired: tags, and branches.
+"""Tags and branches, which keep files of snapshots that have expired.
 
-A file that is in an expired snapshot and in a tag is in all states between the two: what is removed
-from a table never comes back under its name. So, of the table's own tags, the nearest one on each
-side tells. Branches go their own way from a tag that they have a copy of: all their tags tell, and
-the oldest snapshot.
+A removed file never comes back under its name. So a file that is in an expired snapshot and in a
+tag is in all states between the two, and only the nearest tag on each side has to be read. A branch
+starts from its own copy of a tag; all its tags and its oldest snapshot are read.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.live_set import live_entries
 from tidelake.metadata.paths import numbered
 
-__all__ = ["Holders"]
+__all__ = ["References"]
 
 BRANCH_PREFIX, TAG_PREFIX = "branch-", "tag-"
 LOOKS_MAX = 10
-"""Times that tags are listed, while those that were listed are gone when they are read."""
+"""How often tags are listed again when a listed one is gone before it is read."""
 
 
-class Holders:
-    """Tags and branches of a table, and what they need.
+class References:
+    """Tags and branches of a table, and the files that they need.
 
     Parameters
     ----------
@@ -45,13 +44,13 @@ class Holders:
         self._of_branches: tuple[Snapshot, ...] = ()
         self._live_names: dict[str, pa.Array] = {}
         self._metadata: dict[str, frozenset[str]] = {}
-        self.look_again()
+        self.refresh()
 
-    def look_again(self) -> bool:
-        """Look for new tags and branches; whether anything is other than before.
+    def refresh(self) -> bool:
+        """Read new tags and branches; whether anything has changed.
 
-        A listing may be old: a tag that was there and is not listed any more is looked for by its
-        name, and what a branch was seen to need stays.
+        A listing may be stale: a known tag that is not listed is read by its name, and what a
+        branch needed before stays.
 
         Raises
         ------
@@ -71,9 +70,9 @@ class Holders:
         raise StorageError(message, kind="tags_change", table=self._context.table)
 
     def _look(self) -> bool:
-        """Read tags and branches; False where one that was listed is gone when it is read.
+        """Read tags and branches; False where a listed one is gone before it is read.
 
-        It may have got another name, which that listing does not have.
+        It may have been renamed after the listing.
         """
         log = TagLog(self._context.fileio, self._context.paths, table=self._context.table)
         listed = log.names()
@@ -92,50 +91,50 @@ class Holders:
         self._of_branches = tuple({s.delta_manifest_list: s for s in branches}.values())
         return True
 
-    def read_between(self, first_id: int, end_id: int) -> None:
-        """Read the lists of those that tell of a range of snapshots, before anything goes.
+    def preload(self, first_id: int, end_id: int) -> None:
+        """Read the metadata of all that a range of snapshots needs, before anything is removed.
 
         Raises
         ------
         NotFoundError, CorruptError
-            One of them cannot be read: it is not known what it needs.
+            One cannot be read, so it is not known what it needs.
         """
         for number in range(first_id, end_id):
-            for holder in self._around(number):
-                self._metadata_of(holder)
+            for snapshot in self._nearest(number):
+                self._metadata_of(snapshot)
 
-    def keep_data(self, entries: EntryTable, removed_id: int) -> EntryTable:
-        """Leave out of entries, which a snapshot removed, those whose files are needed."""
-        for holder in self._around(removed_id - 1):
+    def unreferenced(self, entries: EntryTable, removed_id: int) -> EntryTable:
+        """The entries, of those that a snapshot removed, whose files no tag or branch needs."""
+        for snapshot in self._nearest(removed_id - 1):
             if not entries.num_rows:
                 break
-            kept = pc.is_in(entries["file_name"], value_set=self._names_in(holder))
+            kept = pc.is_in(entries["file_name"], value_set=self._names_in(snapshot))
             entries = entries.take(~np.asarray(kept))
         return entries
 
     def metadata(self, snapshot_id: int) -> frozenset[str]:
-        """Paths of the metadata files, of those that a snapshot names, that are needed."""
-        needed = [self._metadata_of(holder) for holder in self._around(snapshot_id)]
-        return frozenset().union(*needed)
+        """Paths of the metadata files that tags and branches share with a snapshot."""
+        nearest = self._nearest(snapshot_id)
+        return frozenset[str]().union(*map(self._metadata_of, nearest))
 
-    def _around(self, snapshot_id: int) -> Iterator[Snapshot]:
+    def _nearest(self, snapshot_id: int) -> Iterator[Snapshot]:
         tags = sorted(self._tags.values(), key=lambda s: s.id)
         yield from [s for s in tags if s.id <= snapshot_id][-1:]
         yield from [s for s in tags if s.id > snapshot_id][:1]
         yield from self._of_branches
 
-    def _names_in(self, holder: Snapshot) -> pa.Array:
-        key = holder.delta_manifest_list
+    def _names_in(self, snapshot: Snapshot) -> pa.Array:
+        key = snapshot.delta_manifest_list
         if key not in self._live_names:
             context = self._context
-            live = live_entries(context.fileio, context.paths, holder, context.manifests)
+            live = live_entries(context.fileio, context.paths, snapshot, context.manifests)
             self._live_names[key] = live["file_name"]
         return self._live_names[key]
 
-    def _metadata_of(self, holder: Snapshot) -> frozenset[str]:
-        key = holder.delta_manifest_list
+    def _metadata_of(self, snapshot: Snapshot) -> frozenset[str]:
+        key = snapshot.delta_manifest_list
         if key not in self._metadata:
-            self._metadata[key] = frozenset(metadata_files(self._context, holder))
+            self._metadata[key] = frozenset(metadata_files(self._context, snapshot))
         return self._metadata[key]
 
     def _branches(self) -> Iterator[Snapshot]:

@@ -180,13 +180,9 @@ class KeyOverlap:
             return f"files of snapshot {found[0].snapshot_id}, or of a later one, have expired"
         by_bucket: dict[BucketId, list[_Theirs]] = {}
         for theirs, own in zip(found, keys, strict=True):
-            by_bucket.setdefault(self._bucket_of(theirs.entry), []).append(
-                replace(theirs, keys=own)
-            )
-        hits = [
-            self._first_hit(self._own_in(bucket_id), all_of)
-            for bucket_id, all_of in by_bucket.items()
-        ]
+            bucket_id = self._bucket_of(theirs.entry)
+            by_bucket.setdefault(bucket_id, []).append(replace(theirs, keys=own))
+        hits = [self._first_hit(self._own_in(b), all_of) for b, all_of in by_bucket.items()]
         known = [hit for hit in hits if hit is not None]
         return f"snapshot {min(known)} writes to a key of this commit" if known else None
 

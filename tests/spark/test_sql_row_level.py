@@ -87,7 +87,7 @@ def test_subqueries_are_pruned_and_read_again_where_another_commit_was_faster(la
         ("DELETE FROM t WHERE id IN (SELECT id FROM uu)", NotFoundError, "Did you mean 'u'"),
         ("DELETE FROM t WHERE id IN (SELECT idd FROM u)", InvalidInputError, "idd"),
         ("UPDATE t SET n = (SELECT n FROM u LIMIT) + 1", InvalidInputError, "column 40:"),
-        ("UPDATE t SET n = 1 WHERE id = 3 LIMIT 1", UnsupportedError, "nothing behind"),
+        ("UPDATE t SET n = 1 WHERE id = 3 LIMIT 1", UnsupportedError, "nothing after"),
         ("UPDATE t SET n = 1 WHERE iid = 3", InvalidInputError, "Did you mean 'id'"),
         ("UPDATE t SET n = (SELECT n, id FROM u)", InvalidInputError, "column"),
     ],

@@ -1,11 +1,11 @@
 """The filesystem catalog: databases and tables are directories, ``<warehouse>/<db>.db/<table>``.
 
-A table is there when its ``schema`` directory holds a schema; creating one publishes ``schema-0``
-by put-if-absent, so of two creators one wins and the other learns of it. There are no other
-files: any engine that speaks Paimon sees the same catalog.
+A table exists if its ``schema`` directory holds a schema. Creating a table publishes ``schema-0``
+by put-if-absent, so one of two creators wins and the other gets an error. There are no other
+files: every engine for Paimon sees the same catalog.
 
-Names pass :func:`tidelake.fileio.validate_name` and the path made of them is checked once more to
-lie inside the warehouse.
+Names pass :func:`tidelake.fileio.validate_name`, and each path is checked to be inside the
+warehouse.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tidelake.catalog.aside import Aside
+from tidelake.catalog.dropped_directories import DroppedDirectories
 from tidelake.catalog.global_tables import GLOBAL_TABLES, SYSTEM_DATABASE, GlobalTable
 from tidelake.catalog.new_table import check_agrees, first_schema
 from tidelake.errors import (
@@ -55,33 +55,32 @@ def open_catalog(
     env: Env | None = None,
     fileio: FileIO | None = None,
 ) -> Catalog:
-    """Open a warehouse; a directory that is not there comes into being with the first table.
+    """Open a warehouse; the first table creates a missing directory.
 
     Parameters
     ----------
     warehouse : str or Path
         The directory, or its ``file:`` URI.
     options : mapping, optional
-        Of the catalog: ``{"table-default.bucket": 4}`` gives new tables an option that they are
-        not made with another value of.
+        Options of the catalog: ``{"table-default.bucket": 4}`` is the default of an option of new
+        tables.
     memory : int or str, optional
-        Bytes, or a size such as ``"256 mb"``, of 64 mb or more: what writing, reading, compacting
-        and planning in this process may take beside the interpreter, the rows that the caller
-        gives and those that it keeps. By default there is no limit but ``write-buffer-size``. The
-        shares are those of :class:`tidelake.telemetry.Memory`: an eighth for the rows that a
-        writer holds (unless a table sets ``write-buffer-size``), for a row group being written and
-        for decoded manifests, a sixteenth for the rows of a merge and a quarter for the pages of
-        its files. Rows that do not fit go to the local disk. One task runs at a time for each 512
-        mb, four at most.
+        Bytes, or a size such as ``"256 mb"``, 64 mb or more. It limits what writes, reads,
+        compactions and plans use in this process, without the interpreter and the caller's rows. By
+        default only ``write-buffer-size`` limits memory. Shares are defined in
+        :class:`tidelake.telemetry.Memory`: an eighth each for the rows of a writer (unless a table
+        sets ``write-buffer-size``), for a row group being written and for decoded manifests; a
+        sixteenth for the rows of a merge, and a quarter for the pages of its files. Rows that do
+        not fit are spilled to the local disk. One task runs at a time per 512 mb, four at most.
     env : Env, optional
-        Clock, ids, executor; the real world by default.
+        Clock, ids, executor; the system's by default.
     fileio : FileIO, optional
         The storage; local files by default.
 
     Raises
     ------
     InvalidInputError
-        The memory is no size, or too little.
+        The memory is no size, or too small.
 
     Examples
     --------
@@ -112,8 +111,8 @@ def _memory(given: object) -> Memory:
         raise InvalidInputError(message, kind="memory") from error
     if total_bytes < MEMORY_BYTES_MIN:
         message = (
-            f"memory is {shortened(repr(given))}, {total_bytes} bytes: too little to hold a row"
-            f" group and the pages of a few files. Give {MEMORY_BYTES_MIN >> 20} mb or more."
+            f"memory is {shortened(repr(given))}, {total_bytes} bytes, too small for a row group"
+            f" and the pages of a few files: give {MEMORY_BYTES_MIN >> 20} mb or more."
         )
         raise InvalidInputError(message, kind="memory")
     return Memory.of(total_bytes)
@@ -121,19 +120,18 @@ def _memory(given: object) -> Memory:
 
 def _warehouse_path(warehouse: object) -> str:
     if not isinstance(warehouse, (str, Path)):
-        message = f"{shortened(repr(warehouse))} is no path of a warehouse: give a local directory."
+        message = f"Warehouse {shortened(repr(warehouse))} is no path: give a local directory."
         raise InvalidInputError(message, kind="warehouse")
     text = str(warehouse)
     if text.startswith("file:"):
         text = "/" + text.removeprefix("file:").lstrip("/")
     elif "://" in text:
-        message = (
-            f"Warehouse '{text}' is on a storage that this version does not reach: give a local"
-            " directory."
-        )
+        message = f"Warehouse '{text}' is on an unsupported storage: give a local directory."
         raise InvalidInputError(message, kind="warehouse", warehouse=text)
     if not text:
-        raise InvalidInputError("The warehouse's path is empty.", kind="warehouse")
+        raise InvalidInputError(
+            "The warehouse's path is empty: give a local directory.", kind="warehouse"
+        )
     return Path(text).expanduser().absolute().as_posix()
 
 
@@ -149,7 +147,7 @@ class Catalog:
     fileio : FileIO, optional
         The storage; local files by default.
     table_options : mapping, optional
-        Options that new tables get.
+        Default options of new tables.
     """
 
     def __init__(
@@ -179,7 +177,7 @@ class Catalog:
                     len(tables) > NAMES_SHOWN_MAX
                 )
                 lines.append((name, (", ".join(tables[:NAMES_SHOWN_MAX]) or "no table") + more))
-        except TidelakeError as error:  # what cannot be read still shows
+        except TidelakeError as error:  # a broken catalog still has a display
             lines.append(("cannot be read", error.message))
         else:
             if len(databases) > NAMES_SHOWN_MAX:
@@ -189,19 +187,19 @@ class Catalog:
         return facts_html(f"Catalog {self.warehouse}", lines)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # a cache stays where it is; the copy begins with an empty one
+        # the copy begins with an empty cache
         parts = (self.warehouse, self.env, self.fileio, self._table_options)
         return (_unpickled, parts)
 
     def create_database(self, name: str, *, if_exists: str = "error") -> None:
-        """Make a database.
+        """Create a database.
 
         Parameters
         ----------
         name : str
             Its name.
         if_exists : {'error', 'ignore'}
-            What to do where it exists.
+            What to do if it exists.
         """
         _check_choice(if_exists, "if_exists")
         path = self._database_path(name)
@@ -213,17 +211,17 @@ class Catalog:
         self.fileio.make_dirs(path)
 
     def database_exists(self, name: str) -> bool:
-        """Whether there is a database of this name.
+        """Check if a database exists.
 
         Raises
         ------
         InvalidInputError
-            It is no name of a database.
+            The name is invalid.
         """
         return name == SYSTEM_DATABASE or self.fileio.exists(self._database_path(name))
 
     def table_exists(self, identifier: str) -> bool:
-        """Whether there is a table ``"database.table"``; one small directory is listed.
+        """Check if a table ``"database.table"`` exists; lists one small directory.
 
         Raises
         ------
@@ -236,7 +234,7 @@ class Catalog:
         return self._holds_table(self._table_path(database, name))
 
     def list_databases(self) -> list[str]:
-        """Names of the databases, sorted."""
+        """List the names of the databases, sorted."""
         return sorted(
             entry.name.removesuffix(DATABASE_SUFFIX)
             for entry in self.fileio.list_dir(self.warehouse)
@@ -244,7 +242,7 @@ class Catalog:
         )
 
     def list_tables(self, database: str) -> list[str]:
-        """Names of a database's tables, sorted; of ``sys`` those of the catalog itself."""
+        """List the names of a database's tables, sorted; ``sys`` has the catalog's."""
         if database == SYSTEM_DATABASE:
             return sorted(GLOBAL_TABLES)
         return self._tables_in(self._existing_database(database))
@@ -268,7 +266,7 @@ class Catalog:
         comment: str | None = None,
         if_exists: str = "error",
     ) -> Table:
-        """Make a table, and its database where that is missing.
+        """Create a table, and its database if missing.
 
         Parameters
         ----------
@@ -279,14 +277,13 @@ class Catalog:
         primary_keys, partition_keys : sequence of str
             Column names.
         options : mapping, optional
-            Table options, as Paimon names them: ``{"bucket": 4}``; beside them those that the
-            catalog was opened with. None leaves one of these out.
+            Table options by Paimon's names, ``{"bucket": 4}``, on top of the catalog's defaults;
+            None removes a default.
         comment : str, optional
             A comment.
         if_exists : {'error', 'ignore'}
-            What to do where the table exists; ``'ignore'`` gives the table that is there, if its
-            columns (in any order), keys and order of changes are those asked for. Other options
-            and the comment stay as they are.
+            What to do if the table exists; ``'ignore'`` returns it if columns (in any order), keys
+            and merge options are the same. Its other options and its comment stay.
 
         Returns
         -------
@@ -295,8 +292,8 @@ class Catalog:
         Raises
         ------
         InvalidInputError, UnsupportedError
-            What is wrong with names, columns, keys or options, or how the table that is there
-            differs; nothing was written.
+            Names, columns, keys or options are wrong, or the existing table differs; nothing was
+            written.
         AlreadyExistsError
             The table exists.
         """
@@ -322,8 +319,8 @@ class Catalog:
             return existing()
         if self.fileio.list_dir(f"{path}/snapshot"):
             message = (
-                f"{path} holds what is left of table '{identifier}', which was being dropped:"
-                f" finish it with drop_table('{identifier}') first."
+                f"{path} has files of table '{identifier}', whose drop was interrupted: finish it"
+                f" by drop_table('{identifier}') first."
             )
             raise AlreadyExistsError(message, kind="table_remains", table=identifier)
         new_schema = self.first_schema(
@@ -350,17 +347,17 @@ class Catalog:
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
     ) -> TableSchema:
-        """The schema that a new table would begin with; nothing is written.
+        """Return the first schema of a new table; nothing is written.
 
         Parameters
         ----------
         identifier, schema, primary_keys, partition_keys, options, comment
-            As of :meth:`create_table`.
+            As for :meth:`create_table`.
 
         Raises
         ------
         InvalidInputError, UnsupportedError
-            What is wrong with names, columns, keys or options.
+            Names, columns, keys or options are wrong.
         """
         made = first_schema(
             schema,
@@ -376,14 +373,14 @@ class Catalog:
         return made
 
     def table(self, identifier: str) -> Table | SystemTable:
-        """Open a table, or with ``"db.t$snapshots"`` one of its system tables.
+        """Open a table, or a system table such as ``"db.t$snapshots"``.
 
-        ``"sys.all_table_options"`` and ``"sys.catalog_options"`` are of the whole catalog.
+        ``"sys.all_table_options"`` and ``"sys.catalog_options"`` describe the whole catalog.
 
         Raises
         ------
         NotFoundError
-            There is no such database or table; near names are offered.
+            There is no such database or table.
         """
         text = identifier if isinstance(identifier, str) else ""
         base, dollar, system = text.partition("$")
@@ -400,7 +397,7 @@ class Catalog:
             return GlobalTable(name, self._catalog_options)
         message = (
             f"There is no system table '{SYSTEM_DATABASE}.{name}'.{near_names(name, GLOBAL_TABLES)}"
-            f" There are: {', '.join(GLOBAL_TABLES)}."
+            f" System tables are: {', '.join(GLOBAL_TABLES)}."
         )
         raise NotFoundError(message, kind="system_table_not_found", name=name)
 
@@ -415,7 +412,7 @@ class Catalog:
         yield ("warehouse", self.warehouse)
 
     def location(self, identifier: str) -> str:
-        """The directory of a table, whether there is one or not.
+        """Return the directory of a table, which may not exist.
 
         Raises
         ------
@@ -432,12 +429,12 @@ class Catalog:
         identifier : str
             ``"database.table"``.
         changes : sequence of SchemaChange
-            :class:`tidelake.AddColumn`, :class:`tidelake.RenameColumn`, ...; one alone will do.
+            :class:`tidelake.AddColumn`, :class:`tidelake.RenameColumn`, ..., or one of them.
 
         Returns
         -------
         Table
-            With the new schema. See :meth:`tidelake.Table.alter` for what may go wrong.
+            With the new schema. See :meth:`tidelake.Table.alter` for errors.
         """
         database, name = _split(identifier)
         given = changes if isinstance(changes, Sequence) else [changes]
@@ -446,20 +443,20 @@ class Catalog:
     def rename_table(
         self, identifier: str, new_identifier: str, *, if_missing: str = "error"
     ) -> Table | None:
-        """Give a table another name, in this database or in another of the warehouse.
+        """Rename a table, within its database or into another one of the warehouse.
 
         Parameters
         ----------
         identifier, new_identifier : str
-            ``"database.table"``; the new database is made where it is missing.
+            ``"database.table"``; a missing new database is created.
         if_missing : {'error', 'ignore'}
-            What to do where there is no such table; ``'ignore'`` gives None.
+            What to do if the table does not exist; ``'ignore'`` returns None.
 
         Returns
         -------
         Table or None
-            The table under its new name. One that was opened under the old name is of no more use:
-            its reads find no files and its writes are refused.
+            The renamed table. Objects opened under the old name stop working: reads find no files,
+            and writes are refused.
 
         Raises
         ------
@@ -468,14 +465,14 @@ class Catalog:
         AlreadyExistsError
             The new name is taken.
         InvalidInputError, UnsupportedError
-            It is no name of a table; the table has an option ``path``; the storage cannot rename a
-            directory at once. Nothing was changed.
+            A name is invalid, the table has an option ``path``, or the storage cannot rename a
+            directory. Nothing was changed.
 
         Notes
         -----
-        A table is its directory: one rename of it, which other processes see whole or not at all.
-        A commit under the old name is refused afterwards; one that publishes in that very moment is
-        in the table, and is told so or that its outcome is unknown.
+        The table's directory is renamed once, so other processes see one name or the other. Later
+        commits under the old name are refused. A commit that publishes at the same time is in the
+        table; it succeeds or reports an unknown outcome.
         """
         _check_choice(if_missing, "if_missing")
         (database, name), (new_database, new_name) = _split(identifier), _split(new_identifier)
@@ -486,39 +483,39 @@ class Catalog:
         options = self._load(database, name).options
         if options.get(declared.PATH) is not None:
             message = (
-                f"Table '{identifier}' has the option 'path', which says where it is, so it cannot"
-                f" be renamed: CREATE TABLE {new_identifier} AS SELECT * FROM {identifier}."
+                f"Table '{identifier}' has the option 'path' and cannot be renamed: CREATE TABLE"
+                f" {new_identifier} AS SELECT * FROM {identifier}."
             )
             raise UnsupportedError(message, kind="rename_table", table=identifier)
         if place == target or self.fileio.exists(target):
             raise self._taken(new_database, new_name)
         try:
             self.fileio.move_dir(place, target)
-        except NotFoundError as error:  # another was faster
+        except NotFoundError as error:  # another process was faster
             raise self._no_table(database, name) from error
         except AlreadyExistsError as error:
             raise self._taken(new_database, new_name) from error
         return self._load(new_database, new_name)
 
     def _taken(self, database: str, name: str) -> AlreadyExistsError:
-        """The error for a new name that is that of a table, or of what is left of one."""
+        """Make the error for a new name that is taken."""
         message = (
-            f"There is a table '{database}.{name}', or what is left of one: choose another name, or"
+            f"Table '{database}.{name}' exists, or files of it are left: choose another name, or"
             " drop it first."
         )
         return AlreadyExistsError(message, kind="table_exists", table=f"{database}.{name}")
 
     def drop_table(self, identifier: str, *, if_missing: str = "error") -> None:
-        """Remove a table with all its data and history. This cannot be undone.
+        """Drop a table with all its data and history. This cannot be undone.
 
-        Where its directory is a symbolic link, what that points to is removed too.
+        If its directory is a symbolic link, the target is deleted too.
 
         Raises
         ------
         NotFoundError
             There is no such table.
         StorageError
-            The storage failed: the table is there, or is not and some of its files are still, which
+            The storage failed: the table still exists, or it is dropped and some files are left, as
             the message says.
         """
         _check_choice(if_missing, "if_missing")
@@ -528,16 +525,16 @@ class Catalog:
             if if_missing == "ignore":
                 return
             raise self._no_table(database, name)
-        aside = self._aside()
+        dropped = self._dropped()
         with suppress(NotFoundError):  # another dropped it at the same time
-            moved = aside.take(path)
+            moved = dropped.move(path)
             if moved is None:
-                aside.delete_in_place(path)
+                dropped.delete_in_place(path)
             else:
-                aside.delete(moved, what=f"Table '{identifier}'")
+                dropped.delete(moved, what=f"Table '{identifier}'")
 
     def drop_database(self, name: str, *, cascade: bool = False, if_missing: str = "error") -> None:
-        """Remove a database; with `cascade` its tables too."""
+        """Drop a database; with `cascade` also its tables."""
         _check_choice(if_missing, "if_missing")
         path = self._database_path(name)
         if not self.fileio.exists(path):
@@ -545,23 +542,23 @@ class Catalog:
                 return
             raise self._no_database(name)
         self._check_droppable(name, path, cascade=cascade)
-        aside = self._aside()
+        dropped = self._dropped()
         with suppress(NotFoundError):  # another dropped it at the same time
-            moved = aside.take(path)
+            moved = dropped.move(path)
             if moved is None:
                 for table in self._tables_in(path):
-                    aside.delete_in_place(f"{path}/{table}")
+                    dropped.delete_in_place(f"{path}/{table}")
                 self.fileio.delete_dir(path)
                 return
-            try:  # a table may have been made since
+            try:  # a table may have been created meanwhile
                 self._check_droppable(name, moved, cascade=cascade)
             except InvalidInputError:
-                aside.give_back(moved, path)
+                dropped.restore(moved, path)
                 raise
-            aside.delete(moved, what=f"Database '{name}'")
+            dropped.delete(moved, what=f"Database '{name}'")
 
     def _check_droppable(self, name: str, path: str, *, cascade: bool) -> None:
-        """Refuse to drop a database that holds tables, unless they shall go with it."""
+        """Refuse to drop a database with tables, unless `cascade`."""
         tables = [] if cascade else self._tables_in(path)
         if tables:
             message = (
@@ -570,8 +567,8 @@ class Catalog:
             )
             raise InvalidInputError(message, kind="database_not_empty", database=name)
 
-    def _aside(self) -> Aside:
-        return Aside(self.fileio, self.warehouse, self.env.ids)
+    def _dropped(self) -> DroppedDirectories:
+        return DroppedDirectories(self.fileio, self.warehouse, self.env.ids)
 
     def _load(self, database: str, name: str) -> Table:
         location = self._table_path(database, name)
@@ -614,7 +611,7 @@ class Catalog:
         return self._inside(f"{directory}/{validate_name(name, 'table')}")
 
     def _inside(self, relative: str) -> str:
-        """A path below the warehouse, checked once more though names were validated."""
+        """Join a path below the warehouse; a second check after the names'."""
         path = posixpath.normpath(f"{self.warehouse}/{relative}")
         if path != f"{self.warehouse.rstrip('/')}/{relative}":
             message = f"'{relative}' leaves the warehouse {self.warehouse}: choose another name."
@@ -641,8 +638,8 @@ class Catalog:
         if self.fileio.list_dir(f"{path}/snapshot"):
             message = (
                 f"Table '{database}.{name}' has snapshots, but no schema: {path}/schema/ is empty."
-                f" If it was being dropped, finish with drop_table('{database}.{name}'); otherwise"
-                " bring its schema files back."
+                f" Finish an interrupted drop by drop_table('{database}.{name}'); otherwise restore"
+                " its schema files."
             )
             return NotFoundError(message, kind="schema_missing", table=f"{database}.{name}")
         known = self.list_tables(database)
@@ -655,18 +652,18 @@ class Catalog:
 
 def _listed(names: Sequence[str]) -> str:
     if not names:
-        return " There is none yet: create_table() makes a table, and its database."
+        return " There is none yet: create_table() creates a table and its database."
     more = ", ..." if len(names) > NAMES_SHOWN_MAX else ""
     return f" There are: {', '.join(names[:NAMES_SHOWN_MAX])}{more}."
 
 
 def _split(identifier: str) -> tuple[str, str]:
-    """Take ``"database.table"`` apart."""
+    """Split ``"database.table"``."""
     if not isinstance(identifier, str) or identifier.count(".") != 1:
         shown = shortened(repr(identifier))
         simple = isinstance(identifier, str) and identifier.isidentifier()
         simple = simple and len(identifier) <= NAME_REPEATED_MAX
-        such = f", such as 'default.{identifier}', where SQL has its tables" if simple else ""
+        such = f", such as 'default.{identifier}', SQL's default database" if simple else ""
         message = f"{shown} is no table name: write it as 'database.table'{such}."
         raise InvalidInputError(message, kind="bad_identifier", table=identifier)
     database, _, name = identifier.partition(".")
@@ -675,7 +672,7 @@ def _split(identifier: str) -> tuple[str, str]:
 
 def _check_choice(value: str, argument: str) -> None:
     if value not in {"error", "ignore"}:
-        message = f"{argument}='{shortened(str(value))}' is not known: use 'error' or 'ignore'."
+        message = f"{argument}='{shortened(str(value))}' is unknown: use 'error' or 'ignore'."
         raise InvalidInputError(message, kind="bad_argument", argument=argument)
 
 

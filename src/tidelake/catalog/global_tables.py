@@ -1,7 +1,7 @@
-"""System tables of a whole catalog: ``cat.table("sys.all_table_options")``.
+"""System tables of a catalog: ``cat.table("sys.all_table_options")``.
 
 - ``sys.all_table_options``: one row per option that a table sets.
-- ``sys.catalog_options``: one row per option that the catalog was opened with; the warehouse too.
+- ``sys.catalog_options``: one row per option of the catalog, with the warehouse.
 
 Names and columns are those of Paimon (1.3.1). The database ``sys`` is not on disk.
 """
@@ -40,7 +40,7 @@ class GlobalTable(SystemTable):
     name : str
         Its name in the database ``sys``.
     rows : callable
-        Gives the rows, each a tuple.
+        Returns the rows as tuples.
     """
 
     __slots__ = ("_name", "_rows")

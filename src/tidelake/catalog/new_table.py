@@ -1,8 +1,8 @@
-"""Checks what a user asks of a new table and makes its first schema of it, or compares it with one.
+"""Checks the definition of a new table and makes its first schema, or compares it with a table.
 
 1. Columns, keys and the options that name columns obey :mod:`tidelake.table.schema.validation`; the
    columns of the primary key become NOT NULL.
-2. Options are known, well-formed and covered (``options.check_new_table``, ``check_supported``).
+2. Options are known, valid and supported (``options.check_new_table``, ``check_supported``).
 
 Source: Paimon's ``SchemaValidation`` and ``Schema`` (1.3.1). Nothing is written here.
 """
@@ -51,7 +51,7 @@ DECIDES_ROWS: tuple[Option[Any], ...] = (
     declared.SEQUENCE_FIELD_SORT_ORDER,
     declared.IGNORE_DELETE,
 )
-"""Options with which a table of the same columns and keys holds other rows."""
+"""Options that change the rows of a table with the same columns and keys."""
 
 
 def first_schema(
@@ -77,16 +77,16 @@ def first_schema(
     primary_keys, partition_keys : sequence of str
         Column names.
     table_options : mapping
-        Options; values that are not text are written as text, None is not set.
+        Options; values are written as text, None leaves an option unset.
     comment : str, optional
         The table's comment.
     time_ms : int
-        Now.
+        Current time, milliseconds since the epoch.
 
     Raises
     ------
     InvalidInputError, UnsupportedError
-        What is wrong, in which column or option, and what to do.
+        A column, key or option is wrong.
     """
     keys = _names(primary_keys, "primary key", table)
     partitions = _names(partition_keys, "partition key", table)
@@ -97,7 +97,7 @@ def first_schema(
     parsed = Options.parse(text_options, table=table)
     check_supported(parsed, table=table, has_primary_key=bool(keys), action="create")
     check_file_formats(parsed, fields, what=f"Table '{table}'")
-    option_moment(parsed, table=table)  # refuses moments that contradict each other
+    option_moment(parsed, table=table)  # refuses contradicting time travel options
     schema = TableSchema(
         id=0,
         fields=tuple(
@@ -125,22 +125,22 @@ def check_agrees(
     partition_keys: Sequence[str],
     table_options: Mapping[str, object],
 ) -> None:
-    """Refuse to take a table for the one that was asked for, where it is another.
+    """Refuse an existing table with another definition.
 
-    Columns must agree by name and type, whatever their order; keys; and the options of
-    :data:`DECIDES_ROWS`. Other options change how rows are kept and not which.
+    Columns must agree by name and type in any order, and so must keys and the options of
+    :data:`DECIDES_ROWS`. Other options do not change which rows the table has.
 
     Parameters
     ----------
     existing : TableSchema
-        The table that is there.
+        The existing table.
     columns, table, primary_keys, partition_keys, table_options
-        As of :func:`first_schema`.
+        As for :func:`first_schema`.
 
     Raises
     ------
     InvalidInputError
-        All that differs is named.
+        The definitions differ; the message lists all differences.
     """
     keys = _names(primary_keys, "primary key", table)
     partitions = _names(partition_keys, "partition key", table)
@@ -169,8 +169,8 @@ def check_agrees(
     ]
     if differences:
         message = (
-            f"Table '{table}' exists and is not the one asked for: {'; '.join(differences)}. Open"
-            f" it as it is with table('{table}'), or choose another name."
+            f"Table '{table}' exists with another definition: {'; '.join(differences)}. Open it"
+            f" with table('{table}'), or choose another name."
         )
         raise InvalidInputError(message, kind="table_differs", table=table)
 
@@ -180,7 +180,7 @@ def _column_difference(name: str, found: str | None, asked: str | None) -> str:
     if found is None:
         return f"it has no column '{shown}'"
     if asked is None:
-        return f"it has a column '{shown}' more"
+        return f"it has another column '{shown}'"
     return f"column '{shown}' is {found}, not {asked}"
 
 
@@ -216,7 +216,7 @@ def _fields(columns: object, *, table: str) -> tuple[DataField, ...]:
 
 
 def _is_paimon_type(given: object) -> bool:
-    """Whether it is no Arrow type and no name of one, which are lower case."""
+    """True unless it is an Arrow type or its name, which is lower case."""
     if isinstance(given, str):
         try:
             pa.type_for_alias(given)

@@ -1,4 +1,4 @@
-"""Tables at a path of their own, outside any warehouse: opened, and made where asked."""
+"""Tables at a path, outside of any warehouse."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from tidelake.table import Table, TableHandle
 from tidelake.telemetry import Env
 from tidelake.types import DataField
 
-__all__ = ["AskedTable", "table_at"]
+__all__ = ["TableDefinition", "table_at"]
 
 
 @dataclass(frozen=True, slots=True)
-class AskedTable:
-    """What the table at a path is said to be.
+class TableDefinition:
+    """Expected definition of the table at a path.
 
     Parameters
     ----------
     fields : tuple of DataField
-        Its columns; without any, whatever table is there will do.
+        Its columns; empty accepts any table.
     primary_keys, partition_keys, options
-        As of :meth:`tidelake.Catalog.create_table`.
+        As for :meth:`tidelake.Catalog.create_table`.
     auto_create : bool
-        Whether to make it where there is none.
+        Create a missing table.
     """
 
     fields: tuple[DataField, ...] = ()
@@ -40,19 +40,21 @@ class AskedTable:
     auto_create: bool = False
 
 
-def table_at(location: str, asked: AskedTable, *, name: str, env: Env, fileio: FileIO) -> Table:
+def table_at(
+    location: str, definition: TableDefinition, *, name: str, env: Env, fileio: FileIO
+) -> Table:
     """Open the table at a path.
 
     Parameters
     ----------
     location : str
         An absolute path.
-    asked : AskedTable
-        What is expected there.
+    definition : TableDefinition
+        The expected definition.
     name : str
-        What messages call it.
+        Its name in messages.
     env, fileio
-        As of :class:`tidelake.Catalog`.
+        As for :class:`tidelake.Catalog`.
 
     Returns
     -------
@@ -61,39 +63,39 @@ def table_at(location: str, asked: AskedTable, *, name: str, env: Env, fileio: F
     Raises
     ------
     NotFoundError
-        There is none.
+        There is no table.
     InvalidInputError
-        The table that is there is another one.
+        The table has another definition.
     """
     log = SchemaLog(fileio, TablePaths(location))
     schema = log.latest()
     if schema is None:
-        if not asked.auto_create:
+        if not definition.auto_create:
             message = (
-                f"There is no table at {location}: give the path of one, or make it with the option"
-                " 'auto-create' = 'true'."
+                f"There is no table at {location}: give the path of a table, or create it by the"
+                " option 'auto-create' = 'true'."
             )
             raise NotFoundError(message, kind="table_not_found", table=name, path=location)
         new_schema = first_schema(
-            asked.fields,
+            definition.fields,
             table=name,
-            primary_keys=asked.primary_keys,
-            partition_keys=asked.partition_keys,
-            table_options=asked.options,
+            primary_keys=definition.primary_keys,
+            partition_keys=definition.partition_keys,
+            table_options=definition.options,
             comment=None,
             time_ms=env.clock.now_ms(),
         )
-        log.create(new_schema)  # of two that make it at once, the second takes the first one's
+        log.create(new_schema)  # of two concurrent creators, the second uses the first one's
         schema = log.latest()
         assert schema is not None, "the schema that was just published is there"
-    if asked.fields:
+    if definition.fields:
         check_agrees(
             schema,
-            asked.fields,
+            definition.fields,
             table=name,
-            primary_keys=asked.primary_keys,
-            partition_keys=asked.partition_keys,
-            table_options=asked.options,
+            primary_keys=definition.primary_keys,
+            partition_keys=definition.partition_keys,
+            table_options=definition.options,
         )
     return Table(
         TableHandle(

@@ -1,10 +1,9 @@
-"""Tables that are written out of sight, and then put in the place of others.
+"""Staged tables: written in the staging directory, then moved to their location.
 
-A warehouse of files has no change of two directories at once. So the new table is written whole in
-a directory of the warehouse where nobody looks for tables; then the old table's directory is moved
-beside it, the new one's to the old one's place, and the old one is deleted. Between the two moves
-there is no table under the name: a reader that opens it then is told so, and a process that dies
-then leaves both, whole, below :data:`STAGING_DIRECTORY`.
+A file system cannot swap two directories at once. So the new table is written to the staging
+directory. Then the old table's directory is moved beside it, the new one's to the table's location,
+and the old one is deleted. Between the two moves the table does not exist: a reader gets an error,
+and a process that dies leaves both tables, whole, below :data:`STAGING_DIRECTORY`.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from tidelake.catalog.aside import STAGING_DIRECTORY
+from tidelake.catalog.dropped_directories import STAGING_DIRECTORY
 from tidelake.catalog.filesystem import Catalog
-from tidelake.catalog.path_table import AskedTable, table_at
+from tidelake.catalog.path_table import TableDefinition, table_at
 from tidelake.errors import TidelakeError
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.paths import TablePaths
@@ -35,24 +34,24 @@ def staged_table(
     options: Mapping[str, object] | None = None,
     comment: str | None = None,
 ) -> Table:
-    """Make a table out of sight.
+    """Create a table in the staging directory.
 
     Parameters
     ----------
     catalog : Catalog
-        Whose table it shall become.
+        The catalog that will hold it.
     identifier, schema, primary_keys, partition_keys, options, comment
-        As of :meth:`tidelake.Catalog.create_table`.
+        As for :meth:`tidelake.Catalog.create_table`.
 
     Returns
     -------
     Table
-        To be written, and given to :func:`put_in_place` or :func:`discard`.
+        Write to it, then call :func:`put_in_place` or :func:`discard`.
 
     Raises
     ------
     InvalidInputError, UnsupportedError
-        What is wrong with names, columns, keys or options; nothing was written.
+        Names, columns, keys or options are wrong; nothing was written.
     """
     made = catalog.first_schema(
         identifier,
@@ -64,17 +63,19 @@ def staged_table(
     )
     location = f"{catalog.warehouse.rstrip('/')}/{STAGING_DIRECTORY}/{catalog.env.ids.uuid()}"
     SchemaLog(catalog.fileio, TablePaths.of(location, made)).create(made)
-    return table_at(location, AskedTable(), name=identifier, env=catalog.env, fileio=catalog.fileio)
+    return table_at(
+        location, TableDefinition(), name=identifier, env=catalog.env, fileio=catalog.fileio
+    )
 
 
 def put_in_place(catalog: Catalog, staged: Table) -> None:
-    """Put a staged table in the place of the one of its name, which is dropped, if there is one.
+    """Move a staged table to its location; an existing table is dropped.
 
     Raises
     ------
     StorageError
-        The storage failed; the table that was there is there, or the message of a crash between the
-        moves is the module's.
+        The storage failed. The old table is still there, unless the process dies between the two
+        moves.
     """
     database = staged.identifier.partition(".")[0]
     catalog.create_database(database, if_exists="ignore")
@@ -87,7 +88,7 @@ def put_in_place(catalog: Catalog, staged: Table) -> None:
         files.move_dir(new, place)
     except TidelakeError:
         if there:
-            with suppress(TidelakeError):  # the first failure is the one to tell of
+            with suppress(TidelakeError):  # report the first failure
                 files.move_dir(old, place)
         raise
     files.delete_dir(old)
@@ -95,5 +96,5 @@ def put_in_place(catalog: Catalog, staged: Table) -> None:
 
 def discard(catalog: Catalog, staged: Table) -> None:
     """Delete a staged table."""
-    with suppress(TidelakeError):  # what failed before is the thing to tell of
+    with suppress(TidelakeError):  # report the failure before
         catalog.fileio.delete_dir(staged.paths.location)

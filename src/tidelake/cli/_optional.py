@@ -1,4 +1,4 @@
-"""Modules that need a library of an extra, loaded when they are needed."""
+"""Imports modules that need a library of an extra."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def load(module: str, *, what: str, extra: str) -> ModuleType:
     module : str
         Its full name.
     what : str
-        What needs the library: the beginning of the message.
+        Subject of the message: what needs the library.
     extra : str
-        The extra that brings the library.
+        The extra with the library.
 
     Raises
     ------
@@ -32,6 +32,6 @@ def load(module: str, *, what: str, extra: str) -> ModuleType:
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
         if library == "tidelake" or not library:
-            raise  # a fault of ours
+            raise  # a bug
         message = f"{what} needs the library '{library}': pip install 'tidelake[{extra}]'."
         raise UnsupportedError(message, kind="library_missing", library=library) from error

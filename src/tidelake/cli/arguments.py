@@ -1,4 +1,4 @@
-"""Reads the command line by its declaration."""
+"""Parses the command line."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ class UsageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SqlArguments:
-    """What ``tidelake sql`` was told.
+    """Arguments of ``tidelake sql``.
 
     Parameters
     ----------
     warehouse : str
         The directory.
     texts : tuple of str
-        Statements of the command line.
+        Statements of ``--command``.
     files : tuple of str
-        Their names; ``-`` is the standard input.
+        Names of ``--file``; ``-`` is the standard input.
     format : str
-        How answers are written.
+        Output format.
     catalog, database : str
-        Names.
+        Their names.
     spark : bool
-        Whether Spark may start.
+        Spark may start.
     master : str, optional
-        Where it runs.
+        Spark's master.
     conf : mapping
         Spark's settings.
     memory : str, optional
-        Of this process.
+        Memory limit of this process.
     echo, timing, pager : bool
-        What the terminal shows.
+        Show statements, show times, page long answers.
     history : str, optional
-        The file.
+        History file.
     """
 
     warehouse: str
@@ -80,21 +80,21 @@ class _Parser(argparse.ArgumentParser):
 
 
 def read_arguments(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> SqlArguments:
-    """Read the command line.
+    """Parse the command line.
 
     Parameters
     ----------
     argv : sequence of str
-        Without the program's name.
+        Arguments without the program's name.
     environ : mapping
-        Where the warehouse may be said.
+        May set the warehouse.
 
     Raises
     ------
     UsageError
-        What is wrong.
+        The command line is wrong.
     SystemExit
-        ``--help`` or ``--version`` was asked, and answered.
+        After ``--help`` or ``--version``.
 
     Examples
     --------
@@ -109,8 +109,8 @@ def read_arguments(argv: Sequence[str], environ: Mapping[str, str] = os.environ)
     warehouse = given["warehouse"] or environ.get(WAREHOUSE_VARIABLE)
     if not warehouse:
         message = (
-            f"where is the warehouse? Give --warehouse PATH, or set {WAREHOUSE_VARIABLE}; the"
-            " directory comes into being with its first table"
+            f"the warehouse is missing: give --warehouse PATH, or set {WAREHOUSE_VARIABLE}; the"
+            " first table creates the directory"
         )
         raise UsageError(message)
     files = tuple(given["file"] or ())
@@ -119,7 +119,7 @@ def read_arguments(argv: Sequence[str], environ: Mapping[str, str] = os.environ)
             message = f"there is no file {name}"
             raise UsageError(message)
     if files.count("-") > 1:
-        message = "the standard input (-f -) can be read once only"
+        message = "the standard input (-f -) can be read only once"
         raise UsageError(message)
     return SqlArguments(
         warehouse=warehouse,

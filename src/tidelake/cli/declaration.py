@@ -1,7 +1,4 @@
-"""What the program takes: every command and option, declared once.
-
-The parser is built from it, and so is the page ``docs/cli.md``.
-"""
+"""Declares every command and option once, for the parser and the page ``docs/cli.md``."""
 
 from __future__ import annotations
 
@@ -21,17 +18,17 @@ class Flag:
     Parameters
     ----------
     names : tuple of str
-        As they are written, the long one last.
+        Spellings, the long one last.
     what : str
-        What it does, as a sentence.
+        A sentence for the help.
     value : str, optional
-        What its value is called; None for an option without one.
+        Name of its value; None for a flag without value.
     repeats : bool
-        Whether it may be given several times.
+        May be given several times.
     choices : tuple of str
-        The values that there are, where there are few.
+        Allowed values; empty for any.
     default : str, optional
-        Its value where it is not given, for reading; the program knows what to do with none.
+        Its default, for the help only.
     """
 
     names: tuple[str, ...]
@@ -43,7 +40,7 @@ class Flag:
 
     @property
     def dest(self) -> str:
-        """The name of its value in a program."""
+        """Attribute name of its value."""
         return self.names[-1].lstrip("-").replace("-", "_")
 
 
@@ -62,48 +59,48 @@ SQL = Command(
     (
         Flag(
             ("-w", "--warehouse"),
-            "The warehouse's directory. It comes into being with its first table.",
+            "The warehouse's directory. The first table creates it.",
             value="PATH",
             default=f"the variable {WAREHOUSE_VARIABLE}",
         ),
         Flag(
             ("-c", "--command"),
-            "Run these statements and end. Several are run in their order, then the files.",
+            "Run these statements and exit. Several run in order, then the files.",
             value="SQL",
             repeats=True,
         ),
         Flag(
             ("-f", "--file"),
-            "Run the statements of a file and end; `-` is the standard input.",
+            "Run the statements of a file and exit; `-` is the standard input.",
             value="FILE",
             repeats=True,
         ),
         Flag(
             ("--format",),
-            "How answers are written.",
+            "Output format.",
             value="FORMAT",
             choices=("table", "json", "csv", "vertical"),
             default="table",
         ),
         Flag(
             ("--catalog",),
-            "What statements call the warehouse.",
+            "Name of the warehouse's catalog in statements.",
             value="NAME",
             default="tidelake",
         ),
         Flag(
             ("-d", "--database"),
-            "The database that names without one are of.",
+            "The current database.",
             value="NAME",
             default="default",
         ),
         Flag(
             ("--no-spark",),
-            "Never start Spark: a statement that needs it is refused.",
+            "Never start Spark; refuse statements that need it.",
         ),
         Flag(
             ("--master",),
-            "Where Spark runs, such as `local[4]` or `spark://host:7077`.",
+            "Spark's master, such as `local[4]` or `spark://host:7077`.",
             value="URL",
             default="all cores of this machine",
         ),
@@ -115,7 +112,7 @@ SQL = Command(
         ),
         Flag(
             ("--memory",),
-            "What this process may take for reading, writing and compacting, such as `512 mb`.",
+            "Memory limit of this process for reads, writes and compactions, such as `512 mb`.",
             value="SIZE",
             default="no limit",
         ),
@@ -125,15 +122,15 @@ SQL = Command(
         ),
         Flag(
             ("--timing",),
-            "Show rows and seconds of each statement on the standard error, as in the terminal.",
+            "Show the rows and seconds of each statement on the standard error.",
         ),
         Flag(
             ("--no-pager",),
-            "Write long answers to the terminal as they are, without a pager.",
+            "Write long answers without a pager.",
         ),
         Flag(
             ("--history",),
-            "Where the lines of the terminal are kept.",
+            "History file of the prompt.",
             value="FILE",
             default="`~/.local/state/tidelake/history`",
         ),
@@ -142,8 +139,8 @@ SQL = Command(
 COMMANDS = (SQL,)
 EXIT_CODES = (
     (0, "All statements ran."),
-    (1, "A statement failed; those behind it did not run."),
+    (1, "A statement failed; later ones did not run."),
     (2, "The command line is wrong, or a library is missing; nothing ran."),
-    (130, "Ctrl-C ended it."),
-    (141, "Whoever read its output went away."),
+    (130, "Interrupted by Ctrl-C."),
+    (141, "The reader of the output closed it."),
 )

@@ -1,11 +1,11 @@
-"""Runs one statement after the other: in this process where that is enough, else on Spark.
+"""Runs statements in this process if possible, else on Spark.
 
 1. Statements on catalogs and tables (DDL, SHOW, CALL, ...) run in this process.
-2. Queries that the kernel can answer alone do too (:mod:`tidelake.sql.execution.kernel_query`), and
-   INSERT of literals (:mod:`tidelake.sql.execution.kernel_insert`), until Spark runs: then Spark
-   answers all queries, by its own views and settings.
-3. Everything else starts Spark, once, with the session as it is: its catalogs, its current
-   database, its temporary tables.
+2. So do simple queries (:mod:`tidelake.sql.execution.kernel_query`) and INSERT of literals
+   (:mod:`tidelake.sql.execution.kernel_insert`), until Spark runs. Then Spark answers all queries,
+   with its views and settings.
+3. Everything else starts Spark once, with the session's catalogs, current database and temporary
+   tables.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidelake.catalog import Catalog, open_catalog
 from tidelake.cli._optional import load
 from tidelake.errors import UnsupportedError
 from tidelake.maintenance.procedure import Runner
-from tidelake.sql.execution.error_position import placed
+from tidelake.sql.execution.error_position import positioned_errors
 from tidelake.sql.execution.execute import execute, needs_spark
 from tidelake.sql.execution.kernel_insert import kernel_insert
 from tidelake.sql.execution.kernel_query import kernel_answer
@@ -34,7 +34,7 @@ from tidelake.sql.syntax.ast import (
     Insert,
     Merge,
     Query,
-    SetOption,
+    SetProperty,
     Statement,
     Update,
 )
@@ -54,19 +54,19 @@ class Engine:
     warehouse : str
         The directory.
     catalog : str
-        What statements call it.
+        Its name in statements.
     database : str
-        The current one at the beginning.
+        The current database at the start.
     spark : bool
-        Whether Spark may start.
+        Spark may start.
     master : str, optional
-        Where Spark runs.
+        Spark's master.
     conf : mapping of str to str
-        Settings of Spark's session.
+        Spark's settings.
     memory : str, optional
-        What this process may take.
+        Memory limit of this process.
     notify : callable
-        Takes a line about what takes long.
+        Takes a line for the user.
 
     Raises
     ------
@@ -103,7 +103,7 @@ class Engine:
 
     @property
     def zone(self) -> str:
-        """Where instants are shown: the zone of Spark's session, or what it would be."""
+        """Time zone for instants: that of Spark's session, or its default."""
         name = self._conf.get(TIME_ZONE) or local_zone() or "UTC"
         zone = named_zone(name if self._spark is None else self._spark.zone)
         if isinstance(zone, ZoneInfo):
@@ -112,7 +112,7 @@ class Engine:
 
     @property
     def spark_runs(self) -> bool:
-        """Whether Spark was started."""
+        """True once Spark was started."""
         return self._spark is not None
 
     def answer(self, statement: Statement, text: str) -> pa.RecordBatchReader | None:
@@ -121,23 +121,23 @@ class Engine:
         Parameters
         ----------
         statement : Statement
-            Of :func:`tidelake.sql.parse`.
+            From :func:`tidelake.sql.parse`.
         text : str
-            The whole text that it is of.
+            The whole text, for messages.
 
         Returns
         -------
         pyarrow.RecordBatchReader or None
-            Its rows, which a reader may still have to make; None where a statement has none.
+            Its rows, perhaps computed lazily; None for a statement without rows.
 
         Raises
         ------
         TidelakeError
-            What is wrong, and where.
+            The statement failed; the message shows the position.
         """
-        of_spark = self.spark_runs and isinstance(statement, SetOption)
+        of_spark = self.spark_runs and isinstance(statement, SetProperty)
         if not (needs_spark(statement) or of_spark):
-            with placed(text, statement):
+            with positioned_errors(text, statement):
                 found = execute(statement, self.session)
             return found.to_reader() if found.num_columns else None
         if self._spark is None and isinstance(statement, Query):
@@ -145,7 +145,7 @@ class Engine:
             if reader is not None:
                 return reader
         if self._spark is None and isinstance(statement, Insert):
-            with placed(text, statement):
+            with positioned_errors(text, statement):
                 zone = named_zone(self.zone)
                 if kernel_insert(statement, self.session, conf=self._conf, zone=zone):
                     return None
@@ -161,10 +161,10 @@ class Engine:
         if self._spark is None:
             if not self._may_start:
                 message = (
-                    f"{_named(statement)} needs Spark, and --no-spark forbids to start it. Without"
-                    " Spark there are SHOW, DESCRIBE, CREATE, ALTER, DROP, CALL, INSERT INTO of"
-                    " plain literals, and SELECT of columns or count(*) from one table, with WHERE"
-                    " on its columns, and LIMIT."
+                    f"{_describe(statement)} needs Spark: leave out --no-spark. Without Spark you"
+                    " can use SHOW, DESCRIBE, CREATE, ALTER, DROP, CALL, INSERT INTO of plain"
+                    " literals, and SELECT of columns or count(*) from one table, with WHERE on its"
+                    " columns, and LIMIT."
                 )
                 raise UnsupportedError(message, kind="sql_needs_spark")
             what = "This statement needs Spark, which"
@@ -179,12 +179,12 @@ class Engine:
         return self._spark
 
     def _runner_of(self, catalog: Catalog) -> Runner | None:
-        """What compacts: Spark's executors where they are there, else this process."""
+        """Return Spark's executors to compact; None for this process."""
         return None if self._spark is None else self._spark.runner_of(catalog)
 
 
-def _named(statement: Statement) -> str:
-    """What a statement is called in a message."""
+def _describe(statement: Statement) -> str:
+    """Name a statement in a message."""
     if isinstance(statement, Query):
         return "This query"
     if isinstance(statement, Insert | Update | Delete | Merge | Analyze):

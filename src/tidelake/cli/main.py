@@ -1,4 +1,4 @@
-"""The program: reads the command line, runs the command, gives the exit code."""
+"""The program's entry point: command line in, exit code out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Without the program's name; by default those of this process.
+        Arguments without the program's name; this process's by default.
 
     Returns
     -------
@@ -34,8 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: see :data:`tidelake.cli.declaration.EXIT_CODES`.
     """
     if not sys.warnoptions:
-        warnings.simplefilter("ignore")  # of libraries, about what a user of SQL cannot change
-    # libraries log what is raised to us as well; without a handler Python prints it
+        warnings.simplefilter("ignore")  # libraries warn of what a user of SQL cannot change
+    # libraries also log the errors they raise; without a handler Python prints the log
     logging.getLogger().addHandler(logging.NullHandler())
     try:
         given = read_arguments(sys.argv[1:] if argv is None else argv)
@@ -48,6 +48,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # what is still in the buffer would raise once more at the end of the process
+        # flushing the buffer at exit would raise again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_GONE

@@ -1,7 +1,7 @@
-"""Spark behind the program: started without its noise, asked one statement at a time.
+"""The program's Spark session.
 
-What the JVM and the Python workers write goes to a file without a name, so that the terminal and
-pipes stay clean. Where Spark does not start, the end of that file is shown.
+The JVM and the Python workers write to an unnamed file, so that the terminal and pipes stay clean.
+If Spark does not start, the error shows the end of that file.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _OUTPUTS = (1, 2)  # descriptors of the standard output and error
 
 
 class SparkSide:
-    """A Spark session for the statements of one session.
+    """Runs statements on Spark.
 
     Parameters
     ----------
     session : SqlSession
-        Catalogs, the current database, what is temporary.
+        Catalogs, current database, temporary tables.
     master : str, optional
-        Where Spark runs.
+        Spark's master.
     conf : mapping of str to str
-        Settings of Spark.
+        Spark's settings.
     notify : callable
-        Takes a line about what happened beside an answer.
+        Takes a line for the user.
 
     Raises
     ------
@@ -80,11 +80,11 @@ class SparkSide:
 
     @property
     def zone(self) -> str:
-        """The session's time zone, as it is now."""
+        """The session's current time zone."""
         return str(self._spark.conf.get("spark.sql.session.timeZone"))
 
     def answer(self, statement: Statement, text: str) -> pa.RecordBatchReader | None:
-        """Run a statement, and bring its rows here; None where it has none."""
+        """Run a statement and collect its rows; None without rows."""
         whole = statement if isinstance(statement, Query) else Query(text, 0, len(text))
 
         def answered() -> pa.RecordBatchReader | None:
@@ -95,21 +95,21 @@ class SparkSide:
         return interruptible(self._spark, answered, name=APP, finished=self._finished)
 
     def runner_of(self, catalog: Catalog) -> Runner:
-        """What compacts the tables of a catalog on the executors."""
+        """Return what compacts a catalog's tables on the executors."""
         return Lake(self._spark, catalog)
 
     def _finished(self) -> None:
-        self._notify("The statement ended before it could be cancelled; what it wrote is kept.")
+        self._notify("The statement ended before it was cancelled: what it wrote is committed.")
 
     def stop(self) -> None:
-        """End the session, if it began here."""
+        """Stop the session, if it was started here."""
         if self._is_ours:
             self._spark.stop()
 
 
 @contextmanager
 def _written_to(log: IO[bytes]) -> Iterator[None]:
-    """Have processes that start here write to a file."""
+    """Redirect the output of child processes to a file."""
     saved = [os.dup(output) for output in _OUTPUTS]
     for output in _OUTPUTS:
         os.dup2(log.fileno(), output)
@@ -122,10 +122,10 @@ def _written_to(log: IO[bytes]) -> Iterator[None]:
 
 
 def _with_log(error: TidelakeError, log: IO[bytes]) -> TidelakeError:
-    """The error with the last words of the JVM."""
+    """Add the end of the JVM's log to an error."""
     log.seek(0, os.SEEK_END)
     log.seek(max(0, log.tell() - LOG_SHOWN_MAX))
-    said = log.read().decode(errors="replace").strip()
-    if not said:
+    tail = log.read().decode(errors="replace").strip()
+    if not tail:
         return error
-    return NotFoundError(f"{error.message}\nThe JVM says:\n{said}", kind=error.kind)
+    return NotFoundError(f"{error.message}\nThe JVM says:\n{tail}", kind=error.kind)

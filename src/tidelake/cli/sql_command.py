@@ -1,4 +1,4 @@
-"""The command ``tidelake sql``: texts and files in turn, or a session with a person."""
+"""The command ``tidelake sql``: runs texts and files, or an interactive prompt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidelake.cli._optional import load
 from tidelake.cli.arguments import SqlArguments
 from tidelake.cli.engine import Engine
 from tidelake.cli.shell.pager import Pager
-from tidelake.cli.shell.session_commands import carry_out
+from tidelake.cli.shell.session_commands import run_input
 from tidelake.cli.shell.shell import Shell
 from tidelake.cli.shell.statement_text import holds_statement
 from tidelake.errors import InvalidInputError, TidelakeError
@@ -25,69 +25,69 @@ __all__ = ["run"]
 FAILED = 1
 USAGE = 2
 STANDARD_INPUT = "-"
-GREETING = "Statements end with a semicolon; Tab completes, \\help tells more, Ctrl-D leaves."
+GREETING = "Statements end with a semicolon; Tab completes, \\help shows help, Ctrl-D exits."
 
 
-def run(given: SqlArguments) -> int:
-    """Carry out the command; gives the exit code."""
+def run(arguments: SqlArguments) -> int:
+    """Run the command and return the exit code."""
     for stream in (sys.stdout, sys.stdin):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8")
     try:
-        engine = _engine(given)
+        engine = _engine(arguments)
     except TidelakeError as error:
         sys.stderr.write(f"error: {error.message}\n")
         return FAILED
     try:
-        return _run(given, engine)
+        return _run(arguments, engine)
     finally:
         engine.close()
 
 
-def _engine(given: SqlArguments) -> Engine:
+def _engine(arguments: SqlArguments) -> Engine:
     def notify(line: str) -> None:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 
     return Engine(
-        given.warehouse,
-        catalog=given.catalog,
-        database=given.database,
-        spark=given.spark,
-        master=given.master,
-        conf=given.conf,
-        memory=given.memory,
+        arguments.warehouse,
+        catalog=arguments.catalog,
+        database=arguments.database,
+        spark=arguments.spark,
+        master=arguments.master,
+        conf=arguments.conf,
+        memory=arguments.memory,
         notify=notify,
     )
 
 
-def _run(given: SqlArguments, engine: Engine) -> int:
-    texts = bool(given.texts or given.files)
-    talks = not texts and sys.stdin.isatty() and sys.stdout.isatty()
+def _run(arguments: SqlArguments, engine: Engine) -> int:
+    texts = bool(arguments.texts or arguments.files)
+    is_interactive = not texts and sys.stdin.isatty() and sys.stdout.isatty()
     shell = Shell(
         engine,
         out=sys.stdout,
         err=sys.stderr,
-        format=given.format,
-        echo=given.echo,
-        timing=given.timing or talks,
-        pager=Pager() if given.pager and talks else None,
+        format=arguments.format,
+        echo=arguments.echo,
+        timing=arguments.timing or is_interactive,
+        pager=Pager() if arguments.pager and is_interactive else None,
     )
-    if talks:
-        return _talk(given, shell)
+    if is_interactive:
+        return _interact(arguments, shell)
     try:
-        for text in _texts(given) if texts else [sys.stdin.read()]:
+        for text in _texts(arguments) if texts else [sys.stdin.read()]:
             if holds_statement(text) and not shell.run(text):
                 return FAILED
     except TidelakeError as error:
-        shell.complain(error)
+        shell.show_error(error)
         return FAILED
     return 0
 
 
-def _texts(given: SqlArguments) -> Iterator[str]:
-    yield from given.texts
-    for name in given.files:
+def _texts(arguments: SqlArguments) -> Iterator[str]:
+    yield from arguments.texts
+    for name in arguments.files:
         try:
             yield sys.stdin.read() if name == STANDARD_INPUT else Path(name).read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -95,16 +95,16 @@ def _texts(given: SqlArguments) -> Iterator[str]:
             raise InvalidInputError(message, kind="sql_file", path=name) from error
 
 
-def _talk(given: SqlArguments, shell: Shell) -> int:
+def _interact(arguments: SqlArguments, shell: Shell) -> int:
     try:
-        what = "The prompt (-c, -f and pipes do without)"
+        what = "The prompt (not -c, -f or a pipe)"
         module = load("tidelake.cli.shell.terminal", what=what, extra="cli")
     except TidelakeError as error:
-        shell.complain(error)
+        shell.show_error(error)
         return USAGE
-    history = Path(given.history) if given.history else None
+    history = Path(arguments.history) if arguments.history else None
     prompt: Terminal = module.Terminal(shell.engine.session, history=history)
-    shell.say(f"Warehouse {given.warehouse}\n{GREETING}")
+    shell.say(f"Warehouse {arguments.warehouse}\n{GREETING}")
     while True:
         try:
             text = prompt.read()
@@ -113,7 +113,7 @@ def _talk(given: SqlArguments, shell: Shell) -> int:
         except EOFError:
             return 0
         try:
-            if carry_out(text, shell):
+            if run_input(text, shell):
                 return 0
         except KeyboardInterrupt:
             shell.say("cancelled")

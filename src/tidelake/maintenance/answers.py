@@ -1,4 +1,4 @@
-"""Columns that several procedures answer with, as Paimon names them."""
+"""Answer columns of several procedures, by Paimon's names."""
 
 from __future__ import annotations
 

@@ -1,38 +1,38 @@
-"""Procedures that let old snapshots and changelogs go."""
+"""Procedures that expire snapshots and changelogs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 import pyarrow as pa
 
+from tidelake.maintenance.parameters import DRY_RUN, OPTIONS, TABLE
 from tidelake.maintenance.partition_text import options_of
-from tidelake.maintenance.procedure import Call, ParameterType, Procedure, optional, required
+from tidelake.maintenance.procedure import (
+    ParameterType,
+    Procedure,
+    ProcedureCall,
+    Rows,
+    optional,
+)
 
 __all__ = ["EXPIRE_CHANGELOGS", "EXPIRE_SNAPSHOTS"]
 
-Rows = Iterable[Sequence[object]]
-
 _SNAPSHOTS = pa.schema([pa.field("deleted_snapshots_count", pa.int32(), nullable=False)])
 _CHANGELOGS = pa.schema([pa.field("deleted_changelogs_count", pa.int32(), nullable=False)])
-_DRY_RUN = optional(
-    "dry_run", ParameterType.BOOLEAN, "Whether to say only what it would do.", is_ours=True
-)
-_WHICH = (
-    required("table", ParameterType.TABLE, "The table."),
-    optional("retain_max", ParameterType.INTEGER, "How many are kept at most."),
-    optional("retain_min", ParameterType.INTEGER, "How many are kept at least."),
+_RETENTION = (
+    TABLE,
+    optional("retain_max", ParameterType.INTEGER, "Maximum number to keep."),
+    optional("retain_min", ParameterType.INTEGER, "Minimum number to keep."),
     optional(
         "older_than",
         ParameterType.TIME,
-        "A timestamp, or milliseconds since the epoch: what was followed by another snapshot"
-        " before it may go.",
+        "A timestamp, or milliseconds since the epoch: snapshots whose successor is older may"
+        " expire.",
     ),
-    optional("max_deletes", ParameterType.INTEGER, "How many go at a time, the oldest first."),
+    optional("max_deletes", ParameterType.INTEGER, "Maximum number to expire, oldest first."),
 )
 
 
-def _snapshots(call: Call) -> Rows:
+def _snapshots(call: ProcedureCall) -> Rows:
     options = options_of(call["options"])
     table = call.table.with_options(options) if options else call.table
     expired = table.expire_snapshots(
@@ -45,7 +45,7 @@ def _snapshots(call: Call) -> Rows:
     return [(len(expired.ids),)]
 
 
-def _changelogs(call: Call) -> Rows:
+def _changelogs(call: ProcedureCall) -> Rows:
     expired = call.table.expire_changelogs(
         retain_max=call["retain_max"],
         retain_min=call["retain_min"],
@@ -60,25 +60,25 @@ def _changelogs(call: Call) -> Rows:
 EXPIRE_SNAPSHOTS = Procedure(
     "expire_snapshots",
     (
-        *_WHICH,
-        optional("options", ParameterType.STRING, "Options of the table for this call: `a=1,b=2`."),
-        _DRY_RUN,
+        *_RETENTION,
+        OPTIONS,
+        DRY_RUN,
     ),
     _SNAPSHOTS,
-    "Removes the oldest snapshots, with the files that only they need. What is not given is as the"
-    " table's options say.",
+    "Expires the oldest snapshots, with the files that only they need. The table's options are the"
+    " defaults.",
     _snapshots,
     "expire_snapshots(table => 'db.t', retain_max => 5, retain_min => 1)",
 )
 EXPIRE_CHANGELOGS = Procedure(
     "expire_changelogs",
     (
-        *_WHICH,
-        optional("delete_all", ParameterType.BOOLEAN, "Whether all of them go."),
-        _DRY_RUN,
+        *_RETENTION,
+        optional("delete_all", ParameterType.BOOLEAN, "Expire all of them."),
+        DRY_RUN,
     ),
     _CHANGELOGS,
-    "Removes the oldest of the changelogs that outlived their snapshots. Paimon has it in Flink.",
+    "Expires the oldest long-lived changelogs. Paimon has it in Flink.",
     _changelogs,
     "expire_changelogs(table => 'db.t', delete_all => true)",
 )

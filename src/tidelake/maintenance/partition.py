@@ -3,47 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
 
 from tidelake.codec.binary_row import serialize_row
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.maintenance.answers import DONE, MESSAGE
+from tidelake.maintenance.parameters import TABLE
 from tidelake.maintenance.partition_text import partitions_of
-from tidelake.maintenance.procedure import Call, ParameterType, Procedure, required
+from tidelake.maintenance.procedure import ParameterType, Procedure, ProcedureCall, Rows, required
 from tidelake.metadata.log.json_file import parse_json
 from tidelake.options import declared
 from tidelake.types.values import to_storage
 
 __all__ = ["DROP_PARTITION", "MARK_PARTITION_DONE"]
 
-Rows = Iterable[Sequence[object]]
-
 SUCCESS_FILE = "_SUCCESS"
 
-_TABLE = required("table", ParameterType.TABLE, "The table.")
 
-
-def _drop(call: Call) -> Rows:
+def _drop(call: ProcedureCall) -> Rows:
     table = call.table
     table.drop_partitions(partitions_of(table, call["partitions"]))
     return [("Success",)]
 
 
-def _mark_done(call: Call) -> Rows:
+def _mark_done(call: ProcedureCall) -> Rows:
     table = call.table
     handle = table.handle
     action = table.options.get(declared.PARTITION_MARK_DONE_ACTION)
     if action != "success-file":
         message = (
-            f"Table '{table.identifier}' has partition.mark-done-action = '{action}': this version"
-            " only writes the file _SUCCESS. Set it to 'success-file'."
+            f"Table '{table.identifier}' has partition.mark-done-action = '{action}', which is not"
+            " supported: set it to 'success-file'."
         )
         raise UnsupportedError(message, kind="mark_done_action", table=table.identifier)
     paths = []
     for partition in partitions_of(table, call["partitions"]):
         missing = [key for key in table.partition_keys if key not in partition]
         if missing:
-            raise call.wrong("partitions", f"name all partition columns; {missing[0]} is missing.")
+            raise call.invalid("partitions", f"add the missing partition column '{missing[0]}'.")
         types = handle.paths.partition_types
         values = [partition[key] for key in table.partition_keys]
         stored = [to_storage(v, t) for v, t in zip(values, types, strict=True)]
@@ -62,7 +58,7 @@ def _mark_done(call: Call) -> Rows:
 def _creation_ms(data: bytes, path: str) -> int:
     made = parse_json(data, path=path).get("creationTime")
     if not isinstance(made, int):
-        message = f"{path} has no creationTime: it is no file of Paimon's. Remove it."
+        message = f"{path} has no creationTime, so Paimon did not write it: remove it."
         raise CorruptError(message, kind="success_file", path=path)
     return made
 
@@ -70,8 +66,8 @@ def _creation_ms(data: bytes, path: str) -> int:
 DROP_PARTITION = Procedure(
     "drop_partition",
     (
-        _TABLE,
-        required("partitions", ParameterType.STRING, "Which: `dt=2024-01-01,hh=8;dt=2024-01-02`."),
+        TABLE,
+        required("partitions", ParameterType.STRING, "As `dt=2024-01-01,hh=8;dt=2024-01-02`."),
     ),
     MESSAGE,
     "Drops partitions with all their rows. (Flink's; in Spark: ALTER TABLE ... DROP PARTITION.)",
@@ -81,11 +77,11 @@ DROP_PARTITION = Procedure(
 MARK_PARTITION_DONE = Procedure(
     "mark_partition_done",
     (
-        _TABLE,
-        required("partitions", ParameterType.STRING, "Which, each by all partition columns."),
+        TABLE,
+        required("partitions", ParameterType.STRING, "Each with all partition columns."),
     ),
     DONE,
-    "Writes a file `_SUCCESS` into the directories of partitions that are complete.",
+    "Writes a file `_SUCCESS` into the directories of complete partitions.",
     _mark_done,
     "mark_partition_done(table => 'db.days', partitions => 'day=2024-01-02')",
 )

@@ -1,7 +1,7 @@
-"""Partitions as procedures take them: ``'dt=2024-01-01,hh=8;dt=2024-01-02'``.
+"""Parses partition arguments of procedures: ``'dt=2024-01-01,hh=8;dt=2024-01-02'``.
 
-A comma is AND, a semicolon OR. Values are texts of the columns' types, quoted or not; the name that
-stands for null in paths (``__DEFAULT_PARTITION__``) stands for it here too. Source: Paimon's
+A comma is AND, a semicolon OR. Values are texts of the columns' types, quoted or not; the path's
+name of null (``__DEFAULT_PARTITION__``) means null. Source: Paimon's
 ``ParameterUtils.getPartitions`` (1.3.1).
 """
 
@@ -15,12 +15,12 @@ __all__ = ["options_of", "pairs_of", "partitions_of"]
 
 
 def partitions_of(table: Table, text: str) -> list[dict[str, object]]:
-    """Partitions as :meth:`tidelake.Table.compact` and others take them.
+    """Parse partitions for :meth:`tidelake.Table.compact` and others.
 
     Raises
     ------
     InvalidInputError
-        The text is not well formed, names another column, or a value is not of its type.
+        The text is malformed, names another column, or a value has the wrong type.
     """
     partitions = []
     for part in text.split(";"):
@@ -39,20 +39,20 @@ def partitions_of(table: Table, text: str) -> list[dict[str, object]]:
 
 
 def pairs_of(text: str, what: str, *, example: str) -> dict[str, str]:
-    """The names and values of ``'a=1,b=2'``.
+    """Parse ``'a=1,b=2'``.
 
     Raises
     ------
     InvalidInputError
-        It is not of that form, or has a name twice.
+        The text is malformed, or has a name twice.
     """
     pairs: dict[str, str] = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
         if not equals or not name.strip() or name.strip() in pairs:
             message = (
-                f"'{shortened(text)}' says no {what}: write names and values, each name once, as"
-                f" in '{example}'."
+                f"'{shortened(text)}' is invalid for {what}: write each name once with its value,"
+                f" as in '{example}'."
             )
             raise InvalidInputError(message, kind="procedure_argument", argument=what)
         pairs[name.strip()] = value.strip()
@@ -60,12 +60,12 @@ def pairs_of(text: str, what: str, *, example: str) -> dict[str, str]:
 
 
 def options_of(text: str | None) -> dict[str, object] | None:
-    """The options of ``'a=1,b=2'``; None where the text is blank.
+    """Parse options ``'a=1,b=2'``; None for a blank text.
 
     Raises
     ------
     InvalidInputError
-        It is not of that form, or has a name twice.
+        The text is malformed, or has a name twice.
     """
     if text is None or not text.strip():
         return None

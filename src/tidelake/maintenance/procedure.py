@@ -1,9 +1,8 @@
-"""What a procedure is: a name, parameters, the columns of its answer, and what it does.
+"""Declaration of a procedure: name, parameters, answer columns and function.
 
-Arguments are given by position or by name, in Spark's way: positions first, names in any case,
-NULL for what is left out. A value is cast where that cannot change it: a whole number to text, a
-text of digits to a number, ``'true'`` to a truth value. Everything else of the wrong type is an
-error that names parameter and type.
+Arguments are positional or named, as in Spark: positional ones first, names in any case, NULL for a
+missing one. A value is cast if that keeps it: an integer to text, digits to a number, ``'true'`` to
+a boolean. Any other type is an error that names parameter and type.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import datetime as dt
 import enum
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -22,13 +21,23 @@ from tidelake.table import Table, WriteResult
 from tidelake.table.handle.arguments import whole_number
 from tidelake.table.handle.time_travel import timestamp_ms
 
-__all__ = ["Call", "Parameter", "ParameterType", "Procedure", "Runner", "optional", "required"]
+__all__ = [
+    "Parameter",
+    "ParameterType",
+    "Procedure",
+    "ProcedureCall",
+    "Rows",
+    "Runner",
+    "optional",
+    "required",
+]
 
+Rows: TypeAlias = Iterable[Sequence[object]]
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 
 
 class ParameterType(enum.StrEnum):
-    """Type of a parameter, by its name in SQL."""
+    """Type of a parameter, by SQL's name."""
 
     TABLE = "table name"
     STRING = "STRING"
@@ -45,15 +54,15 @@ class Parameter:
     Parameters
     ----------
     name : str
-        Its name, as Paimon spells it.
+        Paimon's name.
     type : ParameterType
         Its type.
     description : str
-        What it says.
+        A sentence for the docs.
     is_required : bool
-        Whether it must be given.
+        It must be given.
     is_ours : bool
-        Whether Paimon 1.3.1 does not have it.
+        Paimon 1.3.1 does not have it.
     """
 
     name: str
@@ -64,19 +73,19 @@ class Parameter:
 
 
 def required(name: str, type: ParameterType, description: str) -> Parameter:
-    """Declare a parameter that must be given."""
+    """Declare a required parameter."""
     return Parameter(name, type, description, is_required=True)
 
 
 def optional(
     name: str, type: ParameterType, description: str, *, is_ours: bool = False
 ) -> Parameter:
-    """Declare a parameter that may be left out."""
+    """Declare an optional parameter."""
     return Parameter(name, type, description, is_ours=is_ours)
 
 
 class Runner(Protocol):
-    """What runs the work that is more than metadata, such as a Lake on its executors."""
+    """Runs compactions, such as a Lake on its executors."""
 
     def compact(
         self,
@@ -87,24 +96,24 @@ class Runner(Protocol):
         buckets: Collection[int] | None = None,
         options: Mapping[str, object] | None = None,
     ) -> WriteResult:
-        """Compact a table, as :meth:`tidelake.Table.compact`."""
+        """Compact a table like :meth:`tidelake.Table.compact`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One call: the arguments, bound and cast.
+class ProcedureCall:
+    """One call with bound and cast arguments.
 
     Parameters
     ----------
     procedure : str
         The procedure's name.
     catalog : Catalog
-        Where its tables are.
+        Holds the tables.
     arguments : mapping
-        Value by parameter; None for what was left out.
+        Values by parameter; None for a missing one.
     runner : Runner, optional
-        What runs compactions; this process by default.
+        Runs compactions; this process by default.
     """
 
     procedure: str
@@ -117,22 +126,22 @@ class Call:
 
     @property
     def table(self) -> Table:
-        """The table that the parameter ``table`` names.
+        """The table of the parameter ``table``.
 
         Raises
         ------
         InvalidInputError
-            It names a system table.
+            It is a system table.
         """
         name = self.arguments["table"]
         found = self.catalog.table(name)
         if not isinstance(found, Table):
-            message = f"'{name}' is a system table: {self.procedure} takes the table it tells of."
+            message = f"'{name}' is a system table: {self.procedure} takes the table itself."
             raise InvalidInputError(message, kind="system_table", table=name)
         return found
 
-    def wrong(self, name: str, reason: str) -> InvalidInputError:
-        """The error for an argument whose value will not do."""
+    def invalid(self, name: str, reason: str) -> InvalidInputError:
+        """Make the error for an invalid argument."""
         message = f"Argument '{name}' of {self.procedure}: {reason}"
         return InvalidInputError(
             message, kind="procedure_argument", procedure=self.procedure, argument=name
@@ -163,28 +172,28 @@ class Procedure:
     parameters: tuple[Parameter, ...]
     output: pa.Schema
     description: str
-    run: Callable[[Call], Iterable[Sequence[object]]]
+    run: Callable[[ProcedureCall], Rows]
     example: str
 
     @property
     def usage(self) -> str:
-        """How it is called, in one line."""
+        """Signature in one line."""
         parts = [p.name if p.is_required else f"[{p.name}]" for p in self.parameters]
         return f"{self.name}({', '.join(parts)})"
 
     def bind(self, positional: Sequence[object], named: Mapping[str, object]) -> dict[str, object]:
-        """Give each parameter its value, None where none is given.
+        """Bind values to parameters; None for a missing one.
 
         Raises
         ------
         InvalidInputError
-            A name is unknown (near names are told), an argument is given twice, missing, too many
-            or of the wrong type.
+            A name is unknown, an argument is given twice, or missing, there are too many, or a type
+            is wrong.
         """
         names = [p.name for p in self.parameters]
         if len(positional) > len(names):
             raise self._wrong(
-                f"takes {len(names)} arguments, and {len(positional)} are given.",
+                f"takes {len(names)} arguments, but got {len(positional)}.",
                 argument=str(len(names) + 1),
             )
         given: dict[str, object] = dict(zip(names, positional, strict=False))
@@ -215,7 +224,7 @@ class Procedure:
         return cast
 
     def _wrong(self, what: str, *, argument: str) -> InvalidInputError:
-        message = f"Procedure '{self.name}' {what} It is called as {self.usage}."
+        message = f"Procedure '{self.name}' {what} Usage: {self.usage}."
         return InvalidInputError(
             message, kind="procedure_argument", procedure=self.name, argument=argument
         )

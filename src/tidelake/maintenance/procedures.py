@@ -1,8 +1,8 @@
-"""The procedures of ``CALL sys.<name>(...)``: Paimon's names, parameters and columns of answers.
+"""The procedures of ``CALL sys.<name>(...)``, with Paimon's names, parameters and answer columns.
 
-What is here is declared in :data:`PROCEDURES`; Paimon's other procedures are in :data:`REFUSED`,
-each with the reason. Source: ``SparkProcedures`` of Java Paimon 1.3.1 and its page of procedures on
-Spark; those of 2.1 and of Flink that are here too say so.
+:data:`PROCEDURES` has the supported ones, :data:`REFUSED` Paimon's others with the reason. Source:
+``SparkProcedures`` of Java Paimon 1.3.1 and its page of procedures on Spark. Descriptions name
+those of 2.1 and of Flink.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidelake.errors import NotFoundError, UnsupportedError, near_names
 from tidelake.maintenance.compact import COMPACT, COMPACT_MANIFEST, RESCALE
 from tidelake.maintenance.expire import EXPIRE_CHANGELOGS, EXPIRE_SNAPSHOTS
 from tidelake.maintenance.partition import DROP_PARTITION, MARK_PARTITION_DONE
-from tidelake.maintenance.procedure import Call, Procedure, Runner
+from tidelake.maintenance.procedure import Procedure, ProcedureCall, Runner
 from tidelake.maintenance.rollback import (
     PURGE_FILES,
     ROLLBACK,
@@ -54,23 +54,22 @@ PROCEDURES: Mapping[str, Procedure] = {
         MARK_PARTITION_DONE,
     )
 }
-"""The procedures that there are, by name."""
+"""Supported procedures by name."""
 
-_ORPHANS = "files that nothing refers to are not looked for yet"
-_BRANCHES = "branches cannot be written yet; $branches shows those that Paimon made"
-_CONSUMERS = "consumers cannot be changed yet; $consumers shows those that Paimon made"
-_HIVE = "there is no Hive metastore here; the warehouse's directories are the catalog"
-_VIEWS = "a catalog of directories keeps no views and functions; use Spark's own"
-_ROW_IDS = "tables with row tracking and global indexes are not covered"
+_ORPHANS = "the search for orphan files is not supported yet"
+_BRANCHES = "branches are read-only here; $branches lists those of Paimon"
+_CONSUMERS = "consumers are read-only here; $consumers lists those of Paimon"
+_HIVE = "there is no Hive metastore; the warehouse's directories are the catalog"
+_VIEWS = "the filesystem catalog has no views and functions; use Spark's"
+_ROW_IDS = "tables with row tracking and global indexes are not supported"
 
 REFUSED: Mapping[str, str] = {
-    "expire_tags": "tags do not expire by themselves yet; delete_tag removes those that you name",
-    "expire_partitions": "partitions do not expire by themselves yet; drop_partition drops those"
-    " that you name",
-    "trigger_tag_automatic_creation": "tags are not made by themselves here; use create_tag",
+    "expire_tags": "tags do not expire automatically yet; use delete_tag",
+    "expire_partitions": "partitions do not expire automatically yet; use drop_partition",
+    "trigger_tag_automatic_creation": "tags are not created automatically; use create_tag",
     "remove_orphan_files": _ORPHANS,
     "remove_unexisting_files": _ORPHANS,
-    "repair_earliest_snapshot": "a hint that is wrong is not believed; there is nothing to repair",
+    "repair_earliest_snapshot": "a wrong hint is ignored, so there is nothing to repair",
     "create_branch": _BRANCHES,
     "delete_branch": _BRANCHES,
     "rename_branch": _BRANCHES,
@@ -86,15 +85,15 @@ REFUSED: Mapping[str, str] = {
     "alter_function": _VIEWS,
     "drop_function": _VIEWS,
     "compact_database": "call compact for each table",
-    "compact_chain_table": "chain tables are not covered",
-    "copy_files": "a table is not cloned yet; copy its directory while nobody writes to it",
-    "rewrite_file_index": "indexes of older files are not made yet; a full compact makes them",
-    "materialize_deletion_vectors": "a full compact rewrites files without the rows that are gone",
+    "compact_chain_table": "chain tables are not supported",
+    "copy_files": "tables cannot be cloned yet; copy the directory while nobody writes to it",
+    "rewrite_file_index": "a full compact makes the indexes of older files",
+    "materialize_deletion_vectors": "a full compact rewrites files without the deleted rows",
     "create_global_index": _ROW_IDS,
     "drop_global_index": _ROW_IDS,
     "reassign_row_id": _ROW_IDS,
 }
-"""Why Paimon's other procedures are not here, by name."""
+"""Reasons against Paimon's other procedures, by name."""
 
 
 def call(
@@ -110,25 +109,25 @@ def call(
     Parameters
     ----------
     catalog : Catalog
-        Where its tables are.
+        Holds the tables.
     name : str
         ``"compact"`` or ``"sys.compact"``, in any case.
     positional, named
-        The arguments; tables are named ``"database.table"``.
+        The arguments; a table is ``"database.table"``.
     runner : Runner, optional
-        What runs compactions, such as a :class:`tidelake.spark.Lake`; this process by default.
+        Runs compactions, such as a :class:`tidelake.spark.Lake`; this process by default.
 
     Returns
     -------
     pyarrow.Table
-        The rows of the procedure's answer, with the columns that it has in Paimon.
+        The answer, with Paimon's columns.
 
     Raises
     ------
     NotFoundError
-        There is no such procedure (near names are told), table, snapshot or tag.
+        There is no such procedure, table, snapshot or tag.
     UnsupportedError
-        Paimon has it and this version does not; the reason is told.
+        Paimon's procedure is not supported; the message has the reason.
     InvalidInputError
         An argument is unknown, missing, given twice, or of the wrong type.
 
@@ -144,7 +143,7 @@ def call(
     """
     procedure = _procedure(name)
     arguments = procedure.bind(tuple(positional), dict(named or {}))
-    rows = procedure.run(Call(procedure.name, catalog, arguments, runner))
+    rows = procedure.run(ProcedureCall(procedure.name, catalog, arguments, runner))
     return _answer(procedure.output, rows)
 
 
@@ -153,10 +152,10 @@ def _procedure(name: str) -> Procedure:
     if key in PROCEDURES:
         return PROCEDURES[key]
     if key in REFUSED:
-        message = f"Procedure '{key}' of Paimon is not covered by this version: {REFUSED[key]}."
+        message = f"Procedure '{key}' of Paimon is not supported by this version: {REFUSED[key]}."
         raise UnsupportedError(message, kind="procedure", procedure=key)
     message = (
-        f"There is no procedure '{name}'.{near_names(key, PROCEDURES)} There are:"
+        f"There is no procedure '{name}'.{near_names(key, PROCEDURES)} Procedures are:"
         f" {', '.join(PROCEDURES)}."
     )
     raise NotFoundError(message, kind="procedure_not_found", procedure=str(name))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 from tidelake.errors import NotFoundError
 from tidelake.maintenance.answers import DONE, TAGGED
-from tidelake.maintenance.procedure import Call, ParameterType, Procedure, optional, required
+from tidelake.maintenance.parameters import TABLE
+from tidelake.maintenance.procedure import (
+    ParameterType,
+    Procedure,
+    ProcedureCall,
+    Rows,
+    optional,
+    required,
+)
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.table import Table
 
@@ -18,9 +24,6 @@ __all__ = [
     "REPLACE_TAG",
 ]
 
-Rows = Iterable[Sequence[object]]
-
-_TABLE = required("table", ParameterType.TABLE, "The table.")
 _TAG = required("tag", ParameterType.STRING, "The tag's name.")
 _SNAPSHOT = optional("snapshot", ParameterType.LONG, "The snapshot's id; by default the newest.")
 _RETAINED = optional(
@@ -28,26 +31,26 @@ _RETAINED = optional(
 )
 
 
-def _create(call: Call) -> Rows:
+def _create(call: ProcedureCall) -> Rows:
     call.table.create_tag(
         call["tag"], snapshot_id=call["snapshot"], time_retained=call["time_retained"]
     )
     return [(True,)]
 
 
-def _replace(call: Call) -> Rows:
+def _replace(call: ProcedureCall) -> Rows:
     call.table.replace_tag(
         call["tag"], snapshot_id=call["snapshot"], time_retained=call["time_retained"]
     )
     return [(True,)]
 
 
-def _rename(call: Call) -> Rows:
+def _rename(call: ProcedureCall) -> Rows:
     call.table.rename_tag(call["tag"], call["target_tag"])
     return [(True,)]
 
 
-def _delete(call: Call) -> Rows:
+def _delete(call: ProcedureCall) -> Rows:
     table = call.table
     names = [name.strip() for name in call["tag"].split(",")]
     for name in names:
@@ -57,16 +60,16 @@ def _delete(call: Call) -> Rows:
     return [(True,)]
 
 
-def _create_from_timestamp(call: Call) -> Rows:
+def _create_from_timestamp(call: ProcedureCall) -> Rows:
     table, name = call.table, call["tag"]
-    snapshot = _at_or_after(table, call["timestamp"])
+    snapshot = _first_since(table, call["timestamp"])
     table.create_tag(name, snapshot_id=snapshot.id, time_retained=call["time_retained"])
     watermark = "null" if snapshot.watermark is None else str(snapshot.watermark)  # as Java
     return [(name, snapshot.id, snapshot.time_ms, watermark)]
 
 
-def _at_or_after(table: Table, timestamp_ms: int) -> Snapshot:
-    """The first snapshot committed at or after a time; also one that only a tag holds."""
+def _first_since(table: Table, timestamp_ms: int) -> Snapshot:
+    """Return the first snapshot committed at or after a time, or kept only by a tag."""
     log, tags = table.handle.snapshots, table.handle.tags
     low, high = log.earliest_id() or 1, log.latest_id() or 0
     found: Snapshot | None = None
@@ -90,7 +93,7 @@ def _at_or_after(table: Table, timestamp_ms: int) -> Snapshot:
 
 CREATE_TAG = Procedure(
     "create_tag",
-    (_TABLE, _TAG, _SNAPSHOT, _RETAINED),
+    (TABLE, _TAG, _SNAPSHOT, _RETAINED),
     DONE,
     "Names a snapshot, so that it stays readable.",
     _create,
@@ -99,7 +102,7 @@ CREATE_TAG = Procedure(
 CREATE_TAG_FROM_TIMESTAMP = Procedure(
     "create_tag_from_timestamp",
     (
-        _TABLE,
+        TABLE,
         _TAG,
         required("timestamp", ParameterType.TIME, "Milliseconds since the epoch, or a timestamp."),
         _RETAINED,
@@ -111,7 +114,7 @@ CREATE_TAG_FROM_TIMESTAMP = Procedure(
 )
 RENAME_TAG = Procedure(
     "rename_tag",
-    (_TABLE, _TAG, required("target_tag", ParameterType.STRING, "The new name.")),
+    (TABLE, _TAG, required("target_tag", ParameterType.STRING, "The new name.")),
     DONE,
     "Gives a tag another name.",
     _rename,
@@ -119,17 +122,17 @@ RENAME_TAG = Procedure(
 )
 REPLACE_TAG = Procedure(
     "replace_tag",
-    (_TABLE, _TAG, _SNAPSHOT, _RETAINED),
+    (TABLE, _TAG, _SNAPSHOT, _RETAINED),
     DONE,
-    "Lets a tag name another snapshot.",
+    "Moves a tag to another snapshot.",
     _replace,
     "replace_tag(table => 'db.t', tag => 'first')",
 )
 DELETE_TAG = Procedure(
     "delete_tag",
-    (_TABLE, required("tag", ParameterType.STRING, "The tag's name; several with commas.")),
+    (TABLE, required("tag", ParameterType.STRING, "The tag's name; several with commas.")),
     DONE,
-    "Removes tags, and files that only they kept. A tag that is not there is an error.",
+    "Removes tags, and files that only they kept. An unknown tag is an error.",
     _delete,
     "delete_tag(table => 'db.t', tag => 'first,v2')",
 )

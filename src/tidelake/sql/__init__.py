@@ -1,6 +1,6 @@
-"""Statements: parsed, analysed, and run where no Spark is needed.
+"""Parses and analyses statements, and runs those that need no Spark.
 
-Queries keep their text, for Spark runs them. pyspark may not enter.
+Queries stay text, for Spark runs them. pyspark may not enter.
 """
 
 from tidelake.sql.execution.execute import execute

@@ -36,11 +36,11 @@ ALTER TABLE m ALTER COLUMN col_a TYPE DOUBLE;
 ALTER TABLE s ALTER COLUMN v.f2 TYPE BIGINT;
 ALTER TABLE a ALTER COLUMN v.element.f2 TYPE BIGINT;
 ALTER TABLE x ALTER COLUMN v.value.f2 TYPE BIGINT;
---! refused: keeps no options
+--! refused: has no options
 ALTER DATABASE default SET DBPROPERTIES ('owner' = 'me');
---! refused: keeps no options
+--! refused: has no options
 ALTER SCHEMA default SET DBPROPERTIES ('owner' = 'me');
---! refused: keeps no options
+--! refused: has no options
 ALTER NAMESPACE default SET PROPERTIES ('owner' = 'me');
---! refused: keeps no options
+--! refused: has no options
 ALTER DATABASE default SET LOCATION 'file:/temp/my_database.db';

@@ -2,7 +2,7 @@
 USE tidelake.default;
 CREATE TABLE m (user_id BIGINT, item_id BIGINT, behavior STRING, dt STRING, hh STRING) TBLPROPERTIES ('primary-key' = 'dt,hh,user_id');
 CREATE TABLE p (user_id BIGINT, item_id BIGINT, behavior STRING, dt STRING, hh STRING) PARTITIONED BY (dt, hh) TBLPROPERTIES ('primary-key' = 'dt,hh,user_id');
---! refused: A partition is there when rows are in it
+--! refused: A partition exists once it has rows
 ALTER TABLE p ADD PARTITION (dt = '2025-01-01');
 ALTER TABLE p DROP PARTITION (dt = '2025-01-01');
 --! refused: MSCK
@@ -10,9 +10,9 @@ MSCK REPAIR TABLE p;
 SHOW PARTITIONS p;
 --! refused: leave PARTITION out
 ANALYZE TABLE p PARTITION (dt = '2025-01-01') COMPUTE STATISTICS NOSCAN;
---! refused: LOCATION is not covered
+--! refused: LOCATION is not supported
 CREATE TABLE e (user_id BIGINT, dt STRING) PARTITIONED BY (dt) TBLPROPERTIES ('primary-key' = 'dt,user_id') LOCATION '/path/to/table';
---! refused: LOCATION is not covered
+--! refused: LOCATION is not supported
 CREATE TABLE e LOCATION '/path/to/table';
 CREATE TABLE s (user_id BIGINT, item_id BIGINT);
 CREATE TABLE s_as AS SELECT * FROM s;
@@ -34,10 +34,10 @@ CREATE OR REPLACE TABLE r TBLPROPERTIES ('primary-key' = 'user_id', 'bucket' = '
 CREATE TABLE l LIKE s;
 CREATE TABLE ls (id INT, name STRING, pt STRING) COMMENT 'a comment' PARTITIONED BY (pt) TBLPROPERTIES ('primary-key' = 'id,pt', 'bucket' = '5');
 CREATE TABLE lt LIKE ls;
---! refused: holds tables, no views
+--! refused: stores tables, no views
 CREATE VIEW default.v1 AS SELECT * FROM m;
 CREATE TEMPORARY VIEW v1 AS SELECT * FROM m;
---! refused: holds tables, no views
+--! refused: stores tables, no views
 CREATE OR REPLACE VIEW default.v1 AS SELECT * FROM m;
 CREATE OR REPLACE TEMPORARY VIEW v1 AS SELECT * FROM m;
 DROP VIEW v1;

@@ -112,7 +112,7 @@ def test_these_are_all_the_statements_of_the_documents_word_for_word():
 
 
 def test_a_table_in_a_catalog_by_its_three_names(lake, tmp_path):
-    with pytest.raises(InvalidInputError, match="write what belongs there") as raised:
+    with pytest.raises(InvalidInputError, match="write it out") as raised:
         lake.sql(IN_CATALOG)
     assert raised.value.kind == "sql_ellipsis"
     filled = IN_CATALOG.replace("...", "'bucket' = '1'")
@@ -178,7 +178,7 @@ def test_append_tables(lake):
 
 
 def test_windows_over_a_table_with_a_watermark(lake):
-    with pytest.raises(InvalidInputError, match="write what belongs there"):
+    with pytest.raises(InvalidInputError, match="write it out"):
         lake.sql(WATERMARKED)
     lake.sql(WATERMARKED.replace("...", "'bucket' = '-1'"))
     options = lake.catalog.table("default.T").table_schema.options
@@ -195,7 +195,7 @@ def test_windows_over_a_table_with_a_watermark(lake):
 
 
 def test_a_table_of_kafka_is_kept_and_a_stream_from_it_refused(lake):
-    with pytest.raises(InvalidInputError, match="write what belongs there"):
+    with pytest.raises(InvalidInputError, match="write it out"):
         lake.sql(KAFKA)
     lake.sql(KAFKA.replace("...", ", 'topic' = 'orders'"))
     assert [r[0] for r in rows(lake, "DESCRIBE kafka_table")] == ["user", "product", "order_time"]
@@ -203,7 +203,7 @@ def test_a_table_of_kafka_is_kept_and_a_stream_from_it_refused(lake):
     # the document misspells its own table
     with pytest.raises(NotFoundError, match=r"'kakfa_table'.* Did you mean 'kafka_table'"):
         lake.sql(FROM_KAFKA)
-    with pytest.raises(UnsupportedError, match="streams from and to it are not covered yet"):
+    with pytest.raises(UnsupportedError, match="streams from and to it are not supported yet"):
         lake.sql(FROM_KAFKA.replace("kakfa", "kafka"))
 
 

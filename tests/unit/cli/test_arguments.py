@@ -45,7 +45,7 @@ def test_the_warehouse_may_be_a_variable():
         (["sql", "-w", "x", "--format", "xml"], "'table', 'json', 'csv', 'vertical'"),
         (["sql", "-w", "x", "--conf", "a"], "KEY=VALUE, not 'a'"),
         (["sql", "-w", "x", "-f", "no-such.sql"], "there is no file no-such.sql"),
-        (["sql", "-w", "x", "-f", "-", "-f", "-"], "once only"),
+        (["sql", "-w", "x", "-f", "-", "-f", "-"], "only once"),
         (["sql", "-w", "x", "--form", "csv"], "--form"),
         (["sql", "-w", "x", "SELECT 1"], "SELECT 1"),
     ],

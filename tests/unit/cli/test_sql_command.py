@@ -13,7 +13,7 @@ from tidelake.cli import spark_side
 from tidelake.cli.engine import Engine
 from tidelake.cli.main import main
 from tidelake.cli.shell.pager import Pager
-from tidelake.cli.shell.session_commands import carry_out
+from tidelake.cli.shell.session_commands import run_input
 from tidelake.cli.shell.shell import Shell
 
 ORDERS = (
@@ -177,7 +177,7 @@ def test_a_zone_that_is_none_is_said(lake, capsys):
     argv = ("--conf", "spark.sql.session.timeZone=Mars/Olympus", "-c", "SELECT * FROM orders")
     code, _, err = run(capsys, lake, *argv)
     assert code == 1
-    assert "'Mars/Olympus' is not known here" in err
+    assert "'Mars/Olympus' is unknown" in err
 
 
 def test_rows_that_nobody_leafed_to_are_not_counted(lake):
@@ -196,14 +196,14 @@ def test_rows_that_nobody_leafed_to_are_not_counted(lake):
 def test_commands_of_the_program(lake):
     err = io.StringIO()
     shell = Shell(Engine(lake), out=io.StringIO(), err=err)
-    assert not carry_out("\\format csv", shell)
-    assert not carry_out("\\timing", shell)
-    assert not carry_out("SELECT id FROM orders LIMIT 1;", shell)
-    assert not carry_out(";", shell)
-    assert not carry_out("\\format cvs", shell)
-    assert not carry_out("\\nothing", shell)
-    assert not carry_out("help", shell)
-    assert carry_out("exit;", shell)
+    assert not run_input("\\format csv", shell)
+    assert not run_input("\\timing", shell)
+    assert not run_input("SELECT id FROM orders LIMIT 1;", shell)
+    assert not run_input(";", shell)
+    assert not run_input("\\format cvs", shell)
+    assert not run_input("\\nothing", shell)
+    assert not run_input("help", shell)
+    assert run_input("exit;", shell)
     assert shell.out.getvalue() == "id\n1\n"  # type: ignore[attr-defined]
     said = err.getvalue()
     assert "Timing is on." in said

@@ -94,11 +94,11 @@ def test_a_value_of_another_type_names_parameter_and_type(name, given, says):
         (["t"], {"lnog": 1}, "has no parameter 'lnog'. Did you mean 'long'"),
         (["t"], {"TABLE": "t"}, "'table' given twice"),
         ([], {"table": "t", "Table": "t"}, "'table' given twice"),
-        (["t", *range(6)], {}, "takes 6 arguments, and 7 are given"),
+        (["t", *range(6)], {}, "takes 6 arguments, but got 7"),
     ],
 )
 def test_wrong_arguments_show_how_the_procedure_is_called(positional, named, says):
     with pytest.raises(InvalidInputError, match=says) as caught:
         PROCEDURE.bind(positional, named)
     usage = "p(table, [camelCase], [long], [small], [flag], [time])."
-    assert str(caught.value).endswith(f"It is called as {usage}")
+    assert str(caught.value).endswith(f"Usage: {usage}")

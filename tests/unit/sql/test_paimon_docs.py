@@ -5,7 +5,7 @@ from paimon_statements import pages
 
 from tidelake.errors import TidelakeError
 from tidelake.sql import parse
-from tidelake.sql.query.query import read_query
+from tidelake.sql.query.query import parse_query
 from tidelake.sql.syntax.ast import Insert, Query
 
 PAGES = {page.name: page for page in pages()}
@@ -24,7 +24,7 @@ def test_what_runs_can_be_read_and_what_cannot_is_refused_in_the_words_expected(
             for statement in parse(said.text):
                 query = statement.query if isinstance(statement, Insert) else statement
                 if isinstance(query, Query):
-                    read_query(query)
+                    parse_query(query)
         except TidelakeError as error:
             if said.refused is None or said.refused not in str(error):
                 faults.append(f"{said.place}: {error}")

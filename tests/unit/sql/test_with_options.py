@@ -98,7 +98,7 @@ def test_connector_says_whose_table_it_is(session, tmp_path):
     with pytest.raises(UnsupportedError, match="connector 'kafka'"):
         session.data_table(parse("TRUNCATE TABLE x")[0].name, use="read")
     execute(parse("DROP TABLE x")[0], session)
-    with pytest.raises(InvalidInputError, match="needs the option 'connector'"):
+    with pytest.raises(InvalidInputError, match="needs the options 'connector'"):
         execute(parse("CREATE TEMPORARY TABLE x (a INT) WITH ('path' = '/x')")[0], session)
 
 

@@ -309,7 +309,7 @@ def test_near_names_are_named_once():
 
 
 def test_the_first_database_comes_with_the_first_table(catalog):
-    with pytest.raises(NotFoundError, match=r"There is none yet: create_table\(\) makes"):
+    with pytest.raises(NotFoundError, match=r"There is none yet: create_table\(\) creates"):
         catalog.table("shop.orders")
 
 

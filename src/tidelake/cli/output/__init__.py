@@ -1,5 +1,4 @@
-"""Answers as text: tables, CSV, JSON and other formats.
+"""Formats answers as text: table, CSV, JSON, vertical.
 
-It turns Arrow tables into lines and knows nothing of statements. No terminal, no engine and no
-Spark may enter.
+Arrow tables become lines. No statement, terminal, engine or Spark may enter.
 """

@@ -1,4 +1,4 @@
-"""One value as text: for JSON, for CSV, for the eye."""
+"""Formats one value for JSON, CSV or display."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tidelake.cli.output.cells import Moment, Number
+from tidelake.cli.output.cells import Number, TemporalText
 
 __all__ = ["csv_field", "json_text", "shown"]
 
@@ -18,9 +18,9 @@ _NEEDS_QUOTES = re.compile('[",\r\n]|^\\s|\\s$')
 
 
 def json_text(value: Any) -> str:
-    r"""Write a value as JSON.
+    r"""Format a value as JSON.
 
-    Decimals keep all their digits. NaN and the infinities, which JSON lacks, are text; binaries are
+    Decimals keep all digits. NaN and infinities, which JSON lacks, are strings; binaries are
     base64; times are ISO 8601.
 
     Examples
@@ -31,7 +31,7 @@ def json_text(value: Any) -> str:
     match value:
         case Number():
             return str(value)
-        case Moment():
+        case TemporalText():
             return json.dumps(value.replace(" ", "T"))
         case float():
             return repr(value) if math.isfinite(value) else f'"{_special(value)}"'
@@ -49,7 +49,7 @@ def json_text(value: Any) -> str:
 
 
 def csv_field(value: Any) -> str:
-    r"""Write a value as a field of CSV: null is nothing, the empty text is ``""``.
+    r"""Format a value as a CSV field: null is empty, the empty string is ``""``.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def csv_field(value: Any) -> str:
 
 
 def shown(value: Any, *, null: str = "NULL") -> str:
-    r"""Write a value for the eye: signs that a terminal would obey are escaped, lines are kept.
+    r"""Format a value for display: escape control characters, keep lines.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""Values of Arrow columns as plain values that every output format can write.
+"""Converts Arrow columns to plain values for all output formats.
 
-A column becomes a list of values without a type of Arrow's: None, bool, int, float, str, bytes,
-:class:`Number`, :class:`Moment`, list, and dict for rows, maps and variants' objects.
+A column becomes a list of None, bool, int, float, str, bytes, :class:`Number`,
+:class:`TemporalText`, list, and dict for rows, maps and variants' objects.
 
-1. Dates, times and timestamps become text in Arrow, column by column: Python's own have neither
-   nanoseconds nor years beyond 9999.
+1. Arrow formats dates, times and timestamps as text: Python's types have neither nanoseconds nor
+   years after 9999.
 2. An instant (``TIMESTAMP_LTZ``) is shown in the session's zone, with its offset.
-3. A list's, row's or map's children are done as columns and cut by their offsets.
+3. Children of a list, row or map are converted as columns and split by offsets.
 
 Linear in the number of values.
 """
@@ -24,47 +24,47 @@ import pyarrow.compute as pc
 
 from tidelake.types.variant.variant import decode_variant
 
-__all__ = ["Moment", "Number", "cells_of"]
+__all__ = ["Number", "TemporalText", "plain_values"]
 
 
 class Number(str):
-    """A decimal number with all its digits."""
+    """A decimal number with all digits."""
 
     __slots__ = ()
 
 
-class Moment(str):
-    """A date, a time or both, in ISO 8601 with a blank between the two."""
+class TemporalText(str):
+    """A date, a time or both, in ISO 8601 with a blank between them."""
 
     __slots__ = ()
 
 
-def cells_of(array: pa.Array, zone: str) -> list[Any]:
-    """Give the values of a column.
+def plain_values(array: pa.Array, zone: str) -> list[Any]:
+    """Convert the values of a column.
 
     Parameters
     ----------
     array : pyarrow.Array
-        Any type that tables and Spark have.
+        Any type of tables and of Spark.
     zone : str
-        Where instants are shown.
+        Time zone for instants.
 
     Examples
     --------
-    >>> cells_of(pa.array([1.5, None]), "UTC")
+    >>> plain_values(pa.array([1.5, None]), "UTC")
     [1.5, None]
-    >>> cells_of(pa.array([0], pa.timestamp("ms", tz="UTC")), "America/New_York")
+    >>> plain_values(pa.array([0], pa.timestamp("ms", tz="UTC")), "America/New_York")
     ['1969-12-31 19:00:00-05:00']
-    >>> cells_of(pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())), "UTC")
+    >>> plain_values(pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())), "UTC")
     [{'a': 1}]
     """
     kind = array.type
     if isinstance(array, pa.ExtensionArray):
-        return cells_of(array.storage, zone)
+        return plain_values(array.storage, zone)
     if pa.types.is_dictionary(kind):
-        return cells_of(array.cast(kind.value_type), zone)
+        return plain_values(array.cast(kind.value_type), zone)
     if pa.types.is_temporal(kind):
-        return _moments(array, zone)
+        return _temporal_texts(array, zone)
     if pa.types.is_decimal(kind):
         return [None if v is None else Number(f"{v:f}") for v in array.to_pylist()]
     if pa.types.is_map(kind):
@@ -76,7 +76,7 @@ def cells_of(array: pa.Array, zone: str) -> list[Any]:
     return array.to_pylist()
 
 
-def _moments(array: pa.Array, zone: str) -> list[Moment | str | None]:
+def _temporal_texts(array: pa.Array, zone: str) -> list[TemporalText | str | None]:
     kind = array.type
     if pa.types.is_duration(kind) or pa.types.is_interval(kind):
         return [None if v is None else str(v) for v in array.to_pylist()]
@@ -87,14 +87,14 @@ def _moments(array: pa.Array, zone: str) -> list[Moment | str | None]:
     if instant:  # a zone's offset gets its colon
         texts = pc.replace_substring_regex(texts, r"([+-]\d{2})(\d{2})$", r"\1:\2")
         texts = pc.replace_substring_regex(texts, r"Z$", "+00:00")
-    # a fraction without its last zeros, and without its point where nothing follows
+    # strip trailing zeros of the fraction, then a trailing point
     texts = pc.replace_substring_regex(texts, r"(\.\d*?)0+($|[+-])", r"\1\2")
     texts = pc.replace_substring_regex(texts, r"\.($|[+-])", r"\1")
-    return [None if v is None else Moment(v) for v in texts.to_pylist()]
+    return [None if v is None else TemporalText(v) for v in texts.to_pylist()]
 
 
-def _cut(array: pa.Array, children: list[Any]) -> list[list[Any] | None]:
-    """The children of each list; offsets count from the first child that the array shows."""
+def _split_lists(array: pa.Array, children: list[Any]) -> list[list[Any] | None]:
+    """The children of each list; offsets count from the first child of the array."""
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_fixed_size_list(array.type):
         ends = np.cumsum(np.where(valid, array.type.list_size, 0))
@@ -106,18 +106,18 @@ def _cut(array: pa.Array, children: list[Any]) -> list[list[Any] | None]:
 
 
 def _lists(array: pa.Array, zone: str) -> list[list[Any] | None]:
-    return _cut(array, cells_of(array.flatten(), zone))
+    return _split_lists(array, plain_values(array.flatten(), zone))
 
 
 def _maps(array: pa.Array, zone: str) -> list[dict[str, Any] | None]:
-    """Maps as objects; a key that is no text is written as text."""
+    """Maps as objects; keys become text."""
     kind = array.type
     items = pa.struct([kind.key_field, kind.item_field])
     lists = array.cast(pa.list_(pa.field("entries", items, nullable=False)))
     pairs = lists.flatten()
-    keys = [k if isinstance(k, str) else _key(k) for k in cells_of(pairs.field(0), zone)]
-    values = cells_of(pairs.field(1), zone)
-    rows = _cut(lists, list(zip(keys, values, strict=True)))
+    keys = [k if isinstance(k, str) else _key(k) for k in plain_values(pairs.field(0), zone)]
+    values = plain_values(pairs.field(1), zone)
+    rows = _split_lists(lists, list(zip(keys, values, strict=True)))
     return [None if row is None else dict(row) for row in rows]
 
 
@@ -129,7 +129,7 @@ def _key(value: object) -> str:
 
 def _structs(array: pa.Array, zone: str) -> list[dict[str, Any] | None]:
     names = [field.name for field in array.type]
-    columns = [cells_of(child, zone) for child in array.flatten()]
+    columns = [plain_values(child, zone) for child in array.flatten()]
     rows = zip(*columns, strict=True) if columns else iter([()] * len(array))
     valid = array.is_valid().to_pylist()
     return [
@@ -139,7 +139,7 @@ def _structs(array: pa.Array, zone: str) -> list[dict[str, Any] | None]:
 
 
 def _is_variant(kind: pa.DataType) -> bool:
-    """Whether a struct is the two binaries of a variant."""
+    """True for the struct of a variant's two binaries."""
     fields = [kind.field(number) for number in range(kind.num_fields)]
     return [f.name for f in fields] == ["value", "metadata"] and all(
         pa.types.is_binary(f.type) and not f.nullable for f in fields
@@ -154,7 +154,7 @@ def _variants(array: pa.Array) -> list[Any]:
 
 
 def _plain(value: object) -> object:
-    """What a variant holds, as cells have it."""
+    """Convert a variant's value."""
     match value:
         case dict():
             return {key: _plain(child) for key, child in value.items()}
@@ -163,11 +163,11 @@ def _plain(value: object) -> object:
         case decimal.Decimal():
             return Number(f"{value:f}")
         case dt.datetime():
-            return Moment(value.isoformat(" "))
+            return TemporalText(value.isoformat(" "))
         case dt.date() | dt.time():
-            return Moment(value.isoformat())
+            return TemporalText(value.isoformat())
         case np.datetime64():
-            return Moment(str(value).replace("T", " "))
+            return TemporalText(str(value).replace("T", " "))
         case uuid.UUID():
             return str(value)
     return value

@@ -1,7 +1,7 @@
-"""Answers as lines of text: a table, one JSON object per row, CSV, or a line per value.
+"""Formats answers as lines: a table, one JSON object per row, CSV, or one line per value.
 
-Rows come as batches and leave as lines, so that an answer of any size takes little memory. A table
-is as wide as its first rows need; a longer value further down pushes its own line out.
+Rows are streamed, so an answer of any size takes little memory. The first rows decide the widths of
+a table's columns; a longer value later makes its own line longer.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ import pyarrow as pa
 from wcwidth import width as cell_width
 
 from tidelake.cli.output.cell_text import csv_field, json_text, shown
-from tidelake.cli.output.cells import cells_of
+from tidelake.cli.output.cells import plain_values
 from tidelake.errors import InvalidInputError
 
 __all__ = ["FORMATS", "Format", "Row", "rows_of"]
 
 WIDTH_ROWS = 1000
-"""Rows that decide how wide a table is."""
+"""Rows that decide the widths of a table's columns."""
 Row = Sequence[Any]
 
 
 class Format(Protocol):
-    """How rows become lines."""
+    """Formats rows as lines."""
 
     def __call__(self, schema: pa.Schema, rows: Iterator[Row]) -> Iterator[str]:
-        """The lines, without their ends."""
+        """Yield the lines, without line ends."""
         ...
 
 
 def rows_of(batches: Iterable[pa.RecordBatch], zone: str) -> Iterator[Row]:
-    """The rows of batches as tuples of plain values.
+    """Yield the rows of batches as tuples of plain values.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
         An answer.
     zone : str
-        Where instants are shown.
+        Time zone for instants.
     """
     for batch in batches:
-        columns = [cells_of(column, zone) for column in batch.columns]
+        columns = [plain_values(column, zone) for column in batch.columns]
         yield from zip(*columns, strict=True)
 
 
@@ -52,8 +52,8 @@ def _json(schema: pa.Schema, rows: Iterator[Row]) -> Iterator[str]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         message = (
-            f"Two columns of the answer are called '{twice[0]}', and a JSON object names each once:"
-            " give one another name (AS)."
+            f"Two columns of the answer are named '{twice[0]}', which JSON cannot show: rename one"
+            " of them (AS)."
         )
         raise InvalidInputError(message, kind="column_twice", column=twice[0])
     for row in rows:
@@ -94,7 +94,7 @@ def _table(schema: pa.Schema, rows: Iterator[Row]) -> Iterator[str]:
 
 
 def _line(cells: Sequence[list[str]], widths: Sequence[int], right: Sequence[bool]) -> list[str]:
-    """The lines of one row: as many as its tallest cell has."""
+    """Format one row; a cell may have several lines."""
     lines = []
     for number in range(max(map(len, cells))):
         texts = [cell[number] if number < len(cell) else "" for cell in cells]

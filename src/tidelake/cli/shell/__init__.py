@@ -1,5 +1,5 @@
-"""The prompt: statements come in from a file, a pipe or a terminal, answers go out.
+"""Reads statements from a file, a pipe or the prompt, and writes answers.
 
-It holds completion, history, paging and the commands that begin with a backslash. Only ``terminal``
-needs prompt_toolkit; nothing here runs a statement itself.
+It has completion, history, paging and the commands that begin with a backslash. Only ``terminal``
+needs prompt_toolkit; the engine runs the statements.
 """

@@ -1,10 +1,10 @@
-"""What may stand where the cursor is: keywords, catalogs, databases, tables, columns, procedures.
+"""Completions at the cursor: keywords, catalogs, databases, tables, columns, procedures.
 
-1. The word before the cursor is cut at its points: ``a.b.`` names a catalog's database, a database,
-   or a table (or its alias) whose columns are wanted.
-2. Behind FROM, JOIN and their like stand tables, databases and catalogs.
-3. Elsewhere a word without a point may be anything: what the statement's tables have comes first,
-   then tables, databases and catalogs, then keywords, in the case that the user types.
+1. The word before the cursor is split at its dots: ``a.b.`` names a catalog's database, a database,
+   or a table (or its alias) with columns.
+2. After FROM, JOIN and the like, tables, databases and catalogs are offered.
+3. Elsewhere columns of the statement's tables come first, then tables, databases and catalogs, then
+   keywords, in the case that the user types.
 """
 
 from __future__ import annotations
@@ -45,54 +45,54 @@ _BEFORE_TABLE = re.compile(
 )
 _PLAIN = re.compile(r"[^\W\d][\w$]*")
 NAMES_MAX = 2000
-"""Names that are offered; who has more tables types another letter."""
+"""Limit of completions."""
 
 
 def completions(before: str, whole: str, session: SqlSession) -> list[tuple[str, int, str]]:
-    """What may follow.
+    """Return the completions.
 
     Parameters
     ----------
     before : str
-        What stands before the cursor.
+        The text before the cursor.
     whole : str
-        The whole statement, for the tables that it names.
+        The whole statement, to find its tables.
     session : SqlSession
-        What there is.
+        Gives the names.
 
     Returns
     -------
     list of (str, int, str)
-        The word, how many signs before the cursor it replaces, and what it is.
+        The completion, the number of characters that it replaces, and its kind.
     """
     found = _WORD.search(before)
     typed = found[0] if found is not None else ""
-    *parts, begun = [part.strip("`") for part in typed.split(".")]
+    *parts, prefix = [part.strip("`") for part in typed.split(".")]
     written = typed.rpartition(".")[2]
     known: Iterator[tuple[str, str]]
     if parts:
-        known = _behind(parts, begun, whole, session)
+        known = _after_prefix(parts, prefix, whole, session)
     elif _BEFORE_TABLE.search(before):
-        known = chain(_names(begun, session), _keywords(begun))
+        known = chain(_names(prefix, session), _keywords(prefix))
     else:
-        columns = (c for name, _ in _tables_named(whole) for c in _columns(name, session))
+        columns = (c for name, _ in _named_tables(whole) for c in _columns(name, session))
         known = chain(
-            ((column, "column") for column in columns), _names(begun, session), _keywords(begun)
+            ((column, "column") for column in columns), _names(prefix, session), _keywords(prefix)
         )
-    wanted = begun.casefold()
+    wanted = prefix.casefold()
     offered: dict[str, tuple[str, int, str]] = {}
     for name, what in known:
         if what == "keyword" and offered and _BEFORE_TABLE.search(before):
             break
         if name.casefold().startswith(wanted) and len(offered) < NAMES_MAX:
-            text = name if what in {"keyword", "procedure"} else _as_written(name)
+            text = name if what in {"keyword", "procedure"} else _quote_if_needed(name)
             offered.setdefault(text, (text, len(written), what))
     return list(offered.values())
 
 
-def _names(begun: str, session: SqlSession) -> Iterator[tuple[str, str]]:
-    """Tables, databases and catalogs."""
-    base, dollar, _ = begun.partition("$")
+def _names(prefix: str, session: SqlSession) -> Iterator[tuple[str, str]]:
+    """Tables, databases and catalogs, each with its kind."""
+    base, dollar, _ = prefix.partition("$")
     if dollar:
         yield from ((f"{base}${name}", "system table") for name in SYSTEM_TABLE_NAMES)
         return
@@ -102,21 +102,21 @@ def _names(begun: str, session: SqlSession) -> Iterator[tuple[str, str]]:
     yield from ((name, "catalog") for name in session.catalogs)
 
 
-def _keywords(begun: str) -> Iterator[tuple[str, str]]:
-    lower = begun.islower()
+def _keywords(prefix: str) -> Iterator[tuple[str, str]]:
+    lower = prefix.islower()
     yield from ((word.lower() if lower else word, "keyword") for word in KEYWORDS)
 
 
-def _behind(
-    parts: list[str], begun: str, whole: str, session: SqlSession
+def _after_prefix(
+    parts: list[str], prefix: str, whole: str, session: SqlSession
 ) -> Iterator[tuple[str, str]]:
-    """What may stand behind names with points."""
+    """Names after a prefix with dots."""
     if parts[-1].lower() == "sys":
         yield from ((name, "procedure") for name in PROCEDURES)
-    for name, alias in _tables_named(whole):
+    for name, alias in _named_tables(whole):
         if parts == name or (len(parts) == 1 and parts[0] in {alias, name[-1]}):
             yield from ((column, "column") for column in _columns(name, session))
-    base, dollar, _ = begun.partition("$")
+    base, dollar, _ = prefix.partition("$")
     if dollar:
         yield from ((f"{base}${name}", "system table") for name in SYSTEM_TABLE_NAMES)
         return
@@ -133,8 +133,8 @@ def _tables(catalog: Catalog, database: str) -> Iterable[str]:
     return catalog.list_tables(database) if database in catalog.list_databases() else ()
 
 
-def _tables_named(whole: str) -> Iterator[tuple[list[str], str]]:
-    """The tables that a statement names so far, each with its alias."""
+def _named_tables(whole: str) -> Iterator[tuple[list[str], str]]:
+    """The tables of an unfinished statement, each with its alias."""
     for found in _NAMED.finditer(whole):
         alias = found[2] or ""
         is_alias = bool(alias) and alias.upper() not in KEYWORDS
@@ -145,14 +145,14 @@ def _columns(name: list[str], session: SqlSession) -> Iterable[str]:
     if len(name) > 3 or not all(name):  # catalog, database, table
         return ()
     table = TableName(tuple(name), 0)
-    temporary = session.temporary_of(table)
+    temporary = session.find_temporary(table)
     if temporary is not None and not isinstance(temporary, PathTable):
         return ()
     try:
         return list(session.table(table, use="read").schema.names)
     except TidelakeError:
-        return ()  # not there, or not yet
+        return ()  # it does not exist, perhaps not yet
 
 
-def _as_written(name: str) -> str:
+def _quote_if_needed(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else quoted_name(name)

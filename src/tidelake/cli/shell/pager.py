@@ -1,4 +1,4 @@
-"""Answers that are larger than the screen go through a pager."""
+"""Shows answers larger than the screen in a pager."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ __all__ = ["Pager"]
 PAGER_VARIABLE = "PAGER"
 DEFAULT = "less"
 LESS_FLAGS = "-SRFX"
-"""Of ``less``, where the variable LESS says nothing: no wrapping; what fits stays on the screen."""
+"""Default of the variable LESS: no wrapping, and text that fits stays on the screen."""
 LINES_KEPT = 3
-"""Of the screen, for the prompt and the line about rows and seconds."""
+"""Lines of the screen for the prompt and the line with rows and seconds."""
 
 
 class Pager:
-    """Shows lines as they are where they fit, else through the program that the user chose.
+    """Writes lines that fit on the screen, and shows others in the user's pager.
 
     Parameters
     ----------
     size : callable
-        Gives columns and lines of the screen.
+        Returns columns and lines of the screen.
     environ : mapping
-        With ``PAGER`` and ``LESS``.
+        May have ``PAGER`` and ``LESS``.
     """
 
     def __init__(
@@ -43,12 +43,12 @@ class Pager:
         self._environ = environ
 
     def show(self, lines: Iterator[str], out: TextIO) -> bool:
-        """Show lines; gives whether a person leafed through them.
+        """Show lines; return True if the pager showed them.
 
         Parameters
         ----------
         lines : iterator of str
-            Without their ends; no more are taken than are looked at, or fit into a pipe.
+            Lines without line ends, read only as far as the pager does.
         out : text file
             The terminal.
         """
@@ -78,11 +78,11 @@ def _feed(command: list[str], lines: Iterator[str], environ: Mapping[str, str]) 
     settings = {"LESS": LESS_FLAGS, **environ}
     pager = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, env=settings)
     assert pager.stdin is not None
-    with suppress(BrokenPipeError, KeyboardInterrupt):  # whoever looks has seen enough
+    with suppress(BrokenPipeError, KeyboardInterrupt):  # the user left the pager
         for line in lines:
             pager.stdin.write(f"{line}\n")
     with suppress(BrokenPipeError):
         pager.stdin.close()
     while pager.poll() is None:
-        with suppress(KeyboardInterrupt):  # Ctrl-C is the pager's while it shows
+        with suppress(KeyboardInterrupt):  # Ctrl-C goes to the pager
             pager.wait()

@@ -1,4 +1,4 @@
-r"""What a person types: SQL, or a command of the program such as ``\format json``."""
+r"""Runs input of the prompt: SQL, or a command such as ``\format json``."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from tidelake.cli.shell.shell import Shell
 from tidelake.cli.shell.statement_text import holds_statement, is_command
 from tidelake.errors import near_names
 
-__all__ = ["COMMAND_WORDS", "KEYS", "carry_out"]
+__all__ = ["COMMAND_WORDS", "KEYS", "run_input"]
 
 COMMAND_WORDS = {
     "\\help": "this list",
-    "\\format FORMAT": f"how answers are written: {', '.join(FORMATS)}",
-    "\\timing": "show rows and seconds of each statement, or no longer",
-    "\\quit": "leave; so do exit, quit and Ctrl-D",
+    "\\format FORMAT": f"set the output format: {', '.join(FORMATS)}",
+    "\\timing": "turn rows and seconds of each statement on or off",
+    "\\quit": "exit; so do exit, quit and Ctrl-D",
 }
 KEYS = {
     "Tab": "completes keywords, catalogs, databases, tables, columns and procedures",
-    "Ctrl-C": "cancels the statement that runs, or forgets the one that is typed",
-    "Ctrl-R": "searches the lines of before",
+    "Ctrl-C": "cancels the running statement, or clears the input",
+    "Ctrl-R": "searches the history",
 }
 
 
-def carry_out(text: str, shell: Shell) -> bool:
-    """Run what was typed; gives whether the person leaves."""
+def run_input(text: str, shell: Shell) -> bool:
+    """Run an input; return True to exit."""
     if not is_command(text):
         if holds_statement(text):
             shell.run(text)
@@ -56,4 +56,4 @@ def _help() -> str:
     known = COMMAND_WORDS | KEYS
     width = max(map(len, known))
     lines = [f"  {name.ljust(width)}  {words}" for name, words in known.items()]
-    return "\n".join(["Statements end with a semicolon. Besides them there are:", *lines])
+    return "\n".join(["Statements end with a semicolon. Other commands and keys:", *lines])

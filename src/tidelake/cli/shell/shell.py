@@ -1,4 +1,4 @@
-"""Runs texts of statements and writes their answers and errors."""
+"""Runs statements and writes their answers and errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from tidelake.cli.engine import Engine
 from tidelake.cli.output.formats import FORMATS, Row, rows_of
 from tidelake.cli.shell.pager import Pager
-from tidelake.cli.shell.statement_text import sources_of
+from tidelake.cli.shell.statement_text import split_texts
 from tidelake.errors import TidelakeError
 from tidelake.sql import parse
 from tidelake.sql.syntax.ast import Statement
@@ -25,22 +25,22 @@ RED, DIM, PLAIN = "\x1b[31m", "\x1b[2m", "\x1b[0m"
 
 
 class Shell:
-    """Where statements come in and answers go out.
+    """Runs statements and writes answers.
 
     Parameters
     ----------
     engine : Engine
-        What runs them.
+        Runs the statements.
     out, err : text files
-        For answers, and for all else.
+        For answers, and for everything else.
     format : str
-        How answers are written: a key of :data:`tidelake.cli.output.formats.FORMATS`.
+        Output format: a key of :data:`tidelake.cli.output.formats.FORMATS`.
     echo : bool
         Show each statement before it runs.
     timing : bool
-        Show rows and seconds of each.
+        Show rows and seconds of each statement.
     pager : Pager, optional
-        For answers that are longer than the screen.
+        Shows long answers.
     """
 
     def __init__(
@@ -63,30 +63,30 @@ class Shell:
         self.pager = pager
 
     def run(self, text: str) -> bool:
-        """Run all statements of a text up to the first that fails, which is shown.
+        """Run the statements of a text up to the first error, and show the error.
 
         Returns
         -------
         bool
-            Whether all ran. What cannot be read runs not at all.
+            True if all ran. A text that cannot be parsed does not run at all.
         """
         try:
             statements = parse(text)
-            for statement, source in zip(statements, sources_of(text), strict=True):
+            for statement, source in zip(statements, split_texts(text), strict=True):
                 if self.echo:
                     self.say(self._dimmed(source))
                 self._run(statement, text)
         except TidelakeError as error:
-            self.complain(error)
+            self.show_error(error)
             return False
         return True
 
     def say(self, line: str) -> None:
-        """Write a line beside the answers."""
+        """Write a line to the standard error."""
         self.err.write(f"{line}\n")
         self.err.flush()
 
-    def complain(self, error: TidelakeError) -> None:
+    def show_error(self, error: TidelakeError) -> None:
         """Show an error."""
         word = f"{RED}error:{PLAIN}" if self._is_coloured else "error:"
         self.out.flush()
@@ -96,23 +96,23 @@ class Shell:
     def _run(self, statement: Statement, text: str) -> None:
         began = perf_counter()
         answer = self.engine.answer(statement, text)
-        rows, leafed = ("done", False) if answer is None else self._write(answer)
+        rows, is_paged = ("done", False) if answer is None else self._write(answer)
         if self.timing:
-            # how long a person looks at the pager is no time of the statement
-            seconds = "" if leafed else f", {perf_counter() - began:.2f} s"
+            # the time in the pager is not the statement's
+            seconds = "" if is_paged else f", {perf_counter() - began:.2f} s"
             self.say(self._dimmed(f"({rows}{seconds})"))
 
     def _write(self, answer: pa.RecordBatchReader) -> tuple[str, bool]:
-        """Write an answer; gives how many rows it showed, and whether in the pager."""
+        """Write an answer; return its number of rows, and True if the pager showed it."""
         counted = _Counted(rows_of(answer, self.engine.zone))
         lines = FORMATS[self.format](answer.schema, counted)
-        leafed = False
+        is_paged = False
         if self.pager is not None:
-            leafed = self.pager.show(lines, self.out)
+            is_paged = self.pager.show(lines, self.out)
         else:
             _write_lines(lines, self.out.write)
         self.out.flush()
-        return str(counted), leafed
+        return str(counted), is_paged
 
     @property
     def _is_coloured(self) -> bool:
@@ -123,7 +123,7 @@ class Shell:
 
 
 class _Counted(Iterator[Row]):
-    """Rows that are counted as they go by."""
+    """Counts the rows of an iterator."""
 
     def __init__(self, rows: Iterator[Row]) -> None:
         self.count = 0
@@ -145,7 +145,7 @@ class _Counted(Iterator[Row]):
 
 
 def error_text(error: TidelakeError, width: int | None = None) -> str:
-    r"""An error as it is shown: its sentences in lines of a width, what it shows as it stands.
+    r"""Wrap an error's message; indented lines, which show the statement, stay.
 
     Examples
     --------

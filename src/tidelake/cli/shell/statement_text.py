@@ -1,39 +1,39 @@
-"""Where statements end in a text, by the words of SQL: not inside strings, names and comments."""
+"""Finds the ends of statements in a text, by its tokens."""
 
 from __future__ import annotations
 
 from tidelake.errors import InvalidInputError
-from tidelake.sql.syntax.tokens import BYTE_ORDER_MARK, split_statements, words_of
+from tidelake.sql.syntax.tokens import BYTE_ORDER_MARK, split_statements, tokenize
 
-__all__ = ["holds_statement", "is_command", "is_complete", "sources_of"]
+__all__ = ["holds_statement", "is_command", "is_complete", "split_texts"]
 
 END = ";"
 META = "\\"
 BARE = frozenset({"exit", "quit", "help"})
-"""Words that need no semicolon."""
+"""Commands without a semicolon."""
 
 
-def sources_of(text: str) -> list[str]:
-    r"""Cut a text into its statements, each with the comments before it.
+def split_texts(text: str) -> list[str]:
+    r"""Split a text into statements, each with the comments before it.
 
     Examples
     --------
-    >>> sources_of("SHOW TABLES; -- then\nSELECT ';' -- a sign")
+    >>> split_texts("SHOW TABLES; -- then\nSELECT ';' -- a sign")
     ['SHOW TABLES', "-- then\nSELECT ';' -- a sign"]
     """
-    words = words_of(text)
-    ends = [w.start for w in words if w.text == END and not w.is_quoted]
+    tokens = tokenize(text)
+    ends = [w.start for w in tokens if w.text == END and not w.is_quoted]
     sources = []
     begin = 0
     for end in (*ends, len(text)):
-        if any(begin <= w.start < end for w in words):
+        if any(begin <= w.start < end for w in tokens):
             sources.append(text[begin:end].strip().removeprefix(BYTE_ORDER_MARK))
         begin = end + len(END)
     return sources
 
 
 def is_complete(text: str) -> bool:
-    """Whether a semicolon ends what was typed, so that it can run.
+    """Check if a semicolon ends an input, so that it can run.
 
     Examples
     --------
@@ -41,14 +41,14 @@ def is_complete(text: str) -> bool:
     [False, True, False, True]
     """
     try:
-        words = words_of(text)
+        tokens = tokenize(text)
     except InvalidInputError:
-        return False  # a string, a name or a comment goes on
-    return bool(words) and words[-1].text == END and not words[-1].is_quoted
+        return False  # a string, a name or a comment is not closed
+    return bool(tokens) and tokens[-1].text == END and not tokens[-1].is_quoted
 
 
 def holds_statement(text: str) -> bool:
-    """Whether there is more than comments, blanks and semicolons.
+    """Check for more than comments, blanks and semicolons.
 
     Examples
     --------
@@ -56,13 +56,13 @@ def holds_statement(text: str) -> bool:
     [False, False, True]
     """
     try:
-        return bool(split_statements(words_of(text)))
+        return bool(split_statements(tokenize(text)))
     except InvalidInputError:
         return True
 
 
 def is_command(text: str) -> bool:
-    r"""Whether a text is a command of the program and no SQL.
+    r"""Check if a text is a command of the program.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The prompt: lines with completion, history and colours, by prompt_toolkit.
+"""The prompt, with completion, history and colours, by prompt_toolkit.
 
-Enter ends what was typed where a semicolon does, and begins another line where none does. Ctrl-C
-at the prompt forgets the statement, Ctrl-D leaves.
+Enter runs the input if a semicolon ends it, and begins another line if not. Ctrl-C clears the
+input, Ctrl-D exits.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ STATE_VARIABLE = "XDG_STATE_HOME"
 
 
 def history_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where lines are kept, where the command line does not say it."""
+    """Return the default history file."""
     base = environ.get(STATE_VARIABLE)
     return (Path(base) if base else Path.home() / ".local" / "state") / "tidelake" / "history"
 
 
 class Terminal:
-    """Reads statements from a person.
+    """Reads statements interactively.
 
     Parameters
     ----------
     session : SqlSession
-        What is completed, and the current database for the prompt.
+        Gives completions and the current database.
     history : Path, optional
-        The file of former lines, :func:`history_path` by default; where it cannot be written, they
-        last as long as the program.
+        History file, :func:`history_path` by default; if it cannot be written, the history is kept
+        in memory.
     input, output : optional
-        Of prompt_toolkit; the terminal by default.
+        prompt_toolkit's; the terminal by default.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Terminal:
         )
 
     def read(self) -> str:
-        """Read what is typed up to a semicolon, or a command of the program.
+        """Read a statement up to its semicolon, or a command.
 
         Raises
         ------
@@ -113,7 +113,7 @@ def _keys() -> KeyBindings:
     def enter(event: Any) -> None:
         buffer = event.current_buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion:
-            buffer.complete_state = None  # takes what is chosen
+            buffer.complete_state = None  # accept the selected completion
             return
         text = buffer.document.text
         if not text.strip() or is_command(text) or is_complete(text):
@@ -125,8 +125,8 @@ def _keys() -> KeyBindings:
     return keys
 
 
-class _SqlCompleter(Completer):  # type: ignore[misc]  # not looked into: it is of an extra
-    """Words that may stand at the cursor."""
+class _SqlCompleter(Completer):  # type: ignore[misc]  # a library of an extra
+    """Completions for prompt_toolkit."""
 
     def __init__(self, session: SqlSession) -> None:
         self._session = session
@@ -134,7 +134,7 @@ class _SqlCompleter(Completer):  # type: ignore[misc]  # not looked into: it is 
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        """Give them."""
+        """Yield the completions at the cursor."""
         del complete_event
         before = document.text_before_cursor
         for word, length, what in completions(before, document.text, self._session):

@@ -22,9 +22,9 @@ from pyspark.errors import (
 from pyspark.logger import PySparkLogger
 
 from tidelake.errors import InvalidInputError, TidelakeError, near_names, shortened
-from tidelake.spark.expression.store_assignment import out_of_range_error
+from tidelake.spark.expression.store_assignment import spark_overflow_error
 from tidelake.sql.syntax.ast import Query
-from tidelake.sql.syntax.tokens import fault
+from tidelake.sql.syntax.tokens import error_at
 
 __all__ = ["in_our_words", "our_error", "values_in_our_words"]
 
@@ -93,7 +93,7 @@ def values_in_our_words() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        refused = out_of_range_error(str(error))
+        refused = spark_overflow_error(str(error))
         if refused is None:
             raise
         raise refused from error
@@ -109,7 +109,7 @@ def our_error(error: PySparkException, query: Query, columns: Sequence[str] = ()
     query, columns
         As of :func:`in_our_words`.
     """
-    refused = out_of_range_error(str(error))
+    refused = spark_overflow_error(str(error))
     if refused is not None:
         return refused
     condition = error.getCondition() or ""
@@ -123,7 +123,7 @@ def our_error(error: PySparkException, query: Query, columns: Sequence[str] = ()
     place = _place(error, query)
     if place is None:
         return InvalidInputError(said, kind="sql_analysis", condition=condition)
-    return fault(query.text, place, said, kind="sql_analysis", condition=condition)
+    return error_at(query.text, place, said, kind="sql_analysis", condition=condition)
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -16,9 +16,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from tidelake.errors import InvalidInputError, shortened
-from tidelake.spark.expression.store_assignment import out_of_range_error
+from tidelake.spark.expression.store_assignment import spark_overflow_error
 from tidelake.sql.syntax.ast import Merge, Query, Update
-from tidelake.sql.syntax.tokens import fault
+from tidelake.sql.syntax.tokens import error_at
 
 __all__ = ["naming_columns", "naming_table", "values_of"]
 
@@ -57,12 +57,12 @@ def naming_columns(text: str, table: str, values: Mapping[str, Sequence[Query]])
         yield
     except (PySparkException, Py4JError) as error:
         shown = str(error)
-        refused = out_of_range_error(shown)
+        refused = spark_overflow_error(shown)
         if refused is not None:
             column = str(refused.context["column"])
             own = values.get(column, ())
             if len(own) == 1:
-                raise fault(
+                raise error_at(
                     text,
                     own[0].start,
                     refused.message,
@@ -93,7 +93,7 @@ def naming_columns(text: str, table: str, values: Mapping[str, Sequence[Query]])
         if len(found) == 1:
             query = found[0][1]
             place = query.start + query.sql.index(words)
-            raise fault(text, place, message, kind="value", **context) from error
+            raise error_at(text, place, message, kind="value", **context) from error
         raise InvalidInputError(message, kind="value", **context) from error
 
 
@@ -148,6 +148,6 @@ def values_of(statement: Merge | Update) -> dict[str, list[Query]]:
     for clause in clauses:
         for column, value in (clause.values or {}).items():
             found.setdefault(column, []).append(value)
-        for column, inside in clause.inside.items():
+        for column, inside in clause.field_values.items():
             found.setdefault(column, []).extend(one.value for one in inside)
     return found

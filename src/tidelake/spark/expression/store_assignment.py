@@ -22,10 +22,10 @@ from pyspark.sql import types as st
 from tidelake.errors import InvalidInputError
 from tidelake.spark.error_wire import error_from_text, error_to_text
 from tidelake.spark.expression.types import to_spark_type
-from tidelake.sql.syntax.insert_columns import check_count, out_of_range, wrong_type
+from tidelake.sql.syntax.insert_columns import check_count, out_of_range_error, wrong_type_error
 from tidelake.types import DataField
 
-__all__ = ["assigned", "assigned_values", "out_of_range_error", "stored"]
+__all__ = ["assigned", "assigned_values", "spark_overflow_error", "stored"]
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -123,13 +123,13 @@ def stored(value: Column, source: st.DataType, target: DataField, *, table: str)
     ------
     InvalidInputError
         The type does not go into the column's. A number beyond the column's range is found when
-        rows are written: :func:`out_of_range_error` makes the error of what Spark raises then.
+        rows are written: :func:`spark_overflow_error` makes the error of what Spark raises then.
     """
     wanted = to_spark_type(target.type, column=target.name, table=table)
     if source == wanted:
         return value
     if not goes_into(source, wanted):
-        raise wrong_type(
+        raise wrong_type_error(
             target,
             given=source.simpleString(),
             cast_to=wanted.simpleString().upper(),
@@ -137,14 +137,14 @@ def stored(value: Column, source: st.DataType, target: DataField, *, table: str)
         )
     if not _may_be_out_of_range(source, wanted):
         return value.cast(wanted)
-    error = error_to_text(out_of_range(target, _VALUE, table=table))
+    error = error_to_text(out_of_range_error(target, _VALUE, table=table))
     before, after = error.split(json.dumps(_VALUE).strip('"'))
     said = F.concat(F.lit(before), value.cast("string"), F.lit(after))
     # a null is a null, and no error
     return F.coalesce(value.try_cast(wanted), F.when(value.isNotNull(), F.raise_error(said)))
 
 
-def out_of_range_error(said: str) -> InvalidInputError | None:
+def spark_overflow_error(said: str) -> InvalidInputError | None:
     """The error of a value that :func:`stored` refused, from what Spark says of it."""
     found = _RAISED.search(said)
     if found is None:

@@ -16,8 +16,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidelake.spark.expression.expression import quoted
-from tidelake.sql.query.expression import Expression, RowsQualified
-from tidelake.sql.query.query import ParsedQuery, Reference
+from tidelake.sql.query.expression import ParsedExpression, Qualification
+from tidelake.sql.query.query import ParsedQuery, TableReference
 from tidelake.telemetry import Ids
 
 __all__ = ["Reading", "StatementExpressions"]
@@ -43,7 +43,7 @@ class StatementExpressions:
     def __init__(
         self,
         spark: SparkSession,
-        subqueries: Callable[[ParsedQuery], Mapping[Reference, Reading]],
+        subqueries: Callable[[ParsedQuery], Mapping[TableReference, Reading]],
         ids: Ids,
     ) -> None:
         self._ids = ids
@@ -59,17 +59,17 @@ class StatementExpressions:
             for name in self._views:
                 drops.callback(self._spark.catalog.dropGlobalTempView, name)
 
-    def column(self, expression: Expression, *, qualified: RowsQualified = None) -> Column:
+    def column(self, expression: ParsedExpression, *, qualified: Qualification = None) -> Column:
         """The expression as a column; it is resolved where it is used, by views of that moment.
 
         Parameters
         ----------
-        expression : Expression
+        expression : ParsedExpression
             It.
         qualified : optional
-            As of :meth:`tidelake.sql.query.expression.Expression.rewritten`.
+            As of :meth:`tidelake.sql.query.expression.ParsedExpression.rewrite`.
         """
-        relations: dict[Reference, str] = {}
+        relations: dict[TableReference, str] = {}
         for reference, read in self._subqueries(expression.parsed).items():
             # a server of Spark's may have other clients, who would replace a view of the same name
             name = _VIEW + self._ids.uuid().replace("-", "_")
@@ -77,7 +77,7 @@ class StatementExpressions:
             database = self._spark.conf.get(_DATABASE_KEY, None) or "global_temp"
             relations[reference] = f"{quoted(database)}.{quoted(name)}"
         self.fresh()
-        return F.expr(expression.rewritten(relations, qualified=qualified))
+        return F.expr(expression.rewrite(relations, qualified=qualified))
 
     def fresh(self) -> None:
         """Read the tables of all subqueries as they are now."""

@@ -31,7 +31,7 @@ from tidelake.spark.rowlevel.merge_clauses import (
 )
 from tidelake.spark.sql.expressions import StatementExpressions
 from tidelake.spark.write.schema_merging import merges_schema
-from tidelake.sql.query.expression import RowsOf, names_in
+from tidelake.sql.query.expression import RowSource, names_in
 from tidelake.sql.query.merge_terms import MergeTerms
 from tidelake.sql.syntax.ast import Query
 from tidelake.sql.syntax.name import TableName
@@ -187,8 +187,8 @@ class MergeBuilder:
     def _merge(self, expressions: StatementExpressions) -> MergeInto:
         fields = self.table.table_schema.fields
         terms = MergeTerms(
-            RowsOf(TableName((self.alias,)), self.alias),
-            RowsOf(TableName((self.source_alias,)), self.source_alias),
+            RowSource(TableName((self.alias,)), self.alias),
+            RowSource(TableName((self.source_alias,)), self.source_alias),
             fields,
             self.source.columns,
         )
@@ -250,7 +250,7 @@ class MergeBuilder:
         self, said: _Said, terms: MergeTerms, expressions: StatementExpressions
     ) -> MergeClause:
         by_source = said.when == "not_matched_by_source"
-        qualified = terms.of_target_alone() if by_source else None
+        qualified = terms.target_qualifier() if by_source else None
 
         def column(text: str) -> Column:
             found = terms.read(Query(text, 0, len(text)))

@@ -20,11 +20,10 @@ from tidelake.spark.rowlevel.merge_clauses import (
 )
 from tidelake.spark.sql.expressions import StatementExpressions
 from tidelake.spark.write.schema_merging import merges_schema
-from tidelake.sql.query.expression import RowsOf
+from tidelake.sql.query.expression import RowSource
 from tidelake.sql.query.merge_terms import MergeTerms, source_rows
-from tidelake.sql.syntax.ast import Merge, Query
-from tidelake.sql.syntax.ast import MergeClause as SaidClause
-from tidelake.sql.syntax.tokens import fault
+from tidelake.sql.syntax.ast import Merge, Query, WhenClause
+from tidelake.sql.syntax.tokens import error_at
 from tidelake.table import Table
 from tidelake.table.write.result import CommitIdentity
 
@@ -68,14 +67,14 @@ def merge_by_statement(
     for clause in statement.clauses:
         said += [clause.condition] if clause.condition is not None else []
         said += (clause.values or {}).values()
-        said += (one.value for inside in clause.inside.values() for one in inside)
+        said += (one.value for inside in clause.field_values.values() for one in inside)
     evolves = statement.evolves or merges_schema(table.handle)
     whole_rows = any(c.values is None and c.action != "delete" for c in statement.clauses)
-    sides = (RowsOf(statement.name, statement.alias), source_rows(statement.source))
+    sides = (RowSource(statement.name, statement.alias), source_rows(statement.source))
     terms = MergeTerms(*sides, fields, ())
-    looked_at = terms.looked_at(*said)
+    looked_at = terms.mentioned_names(*said)
     # of a column of which fields are set the others are kept
-    looked_at |= {name.casefold() for clause in statement.clauses for name in clause.inside}
+    looked_at |= {name.casefold() for clause in statement.clauses for name in clause.field_values}
     names: frozenset[str] | None = looked_at
     if whole_rows:
         names = None if evolves else looked_at | {f.name.casefold() for f in fields}
@@ -108,9 +107,9 @@ def merge_by_statement(
             )
 
 
-def _clause(said: SaidClause, terms: MergeTerms, expressions: StatementExpressions) -> MergeClause:
+def _clause(said: WhenClause, terms: MergeTerms, expressions: StatementExpressions) -> MergeClause:
     # of rows that the source has not, a name that both sides have is the target's
-    qualified = terms.of_target_alone() if said.when == "not_matched_by_source" else None
+    qualified = terms.target_qualifier() if said.when == "not_matched_by_source" else None
 
     def column(words: Query) -> Column:
         return expressions.column(terms.read(words), qualified=qualified)
@@ -123,7 +122,7 @@ def _clause(said: SaidClause, terms: MergeTerms, expressions: StatementExpressio
     condition = None if said.condition is None else column(said.condition)
     inside = {
         name: [(one.path, column(one.value)) for one in given]
-        for name, given in said.inside.items()
+        for name, given in said.field_values.items()
     }
     return MergeClause(said.when, said.action, condition, values, plain, inside)
 
@@ -138,8 +137,8 @@ def _placed(text: str, statement: Merge) -> Iterator[None]:
         if not isinstance(number, int):
             raise
         clause = statement.clauses[number]
-        start = clause.places.get(str(error.context.get("column")), clause.start)
+        start = clause.positions.get(str(error.context.get("column")), clause.start)
         context = {k: v for k, v in error.context.items() if k != "clause"}
-        raise fault(
+        raise error_at(
             text, start, error.message, kind=error.kind, error=type(error), **context
         ) from error

@@ -23,18 +23,18 @@ from tidelake.spark.expression.expression import quoted
 from tidelake.spark.sessions.session import settings
 from tidelake.spark.sql.expressions import Reading
 from tidelake.spark.sql.table_sources import Source, TableSources, selected
-from tidelake.sql.execution.error_position import is_file_format, unknown_table
-from tidelake.sql.execution.kernel_query import count_alone
-from tidelake.sql.execution.max_pt import with_max_pt
+from tidelake.sql.execution.error_position import is_file_format, unknown_table_error
+from tidelake.sql.execution.kernel_query import count_star_name
+from tidelake.sql.execution.max_pt import replace_max_pt
 from tidelake.sql.execution.session import ForeignTable, SqlSession, View
 from tidelake.sql.query.merge_terms import SOURCE_HEAD
-from tidelake.sql.query.metadata_columns import hidden_named, without_hidden
-from tidelake.sql.query.pushdown import pushed
-from tidelake.sql.query.query import BEFORE, ParsedQuery, Reference, read_query
+from tidelake.sql.query.metadata_columns import metadata_column_exclusions, named_metadata_columns
+from tidelake.sql.query.pushdown import pushed_filter
+from tidelake.sql.query.query import HEAD_POSITION, ParsedQuery, TableReference, parse_query
 from tidelake.sql.syntax.ast import NamedQuery, Query
 from tidelake.sql.syntax.name import TableName
 from tidelake.sql.syntax.table_clause import Clause
-from tidelake.sql.syntax.tokens import fault
+from tidelake.sql.syntax.tokens import error_at
 from tidelake.table import SystemTable, Table
 from tidelake.types import TypeRoot
 
@@ -100,16 +100,16 @@ class StatementQueries:
         DataFrame
             Of Spark, planned and not run.
         """
-        query = with_max_pt(query, self.session)
-        parsed = read_query(query, head=head)
+        query = replace_max_pt(query, self.session)
+        parsed = parse_query(query, head=head)
         ours = self._sources(parsed, query, depth)
         if not query.explain:
             counted = self._counted(parsed, ours)
             if counted is not None:
                 return counted
-        relations: dict[Reference, str] = {}
+        relations: dict[TableReference, str] = {}
         frames: dict[str, DataFrame] = {}
-        hidden = {r: hidden_named(parsed, r, s.hidden) for r, s in ours.items()}
+        hidden = {r: named_metadata_columns(parsed, r, s.hidden) for r, s in ours.items()}
         reads = _reads(parsed, ours, names, hidden, zone=self._zone_for(ours))
         for number, (reference, read) in enumerate(reads.items()):
             frames[f"tl_{number}"] = read()
@@ -117,7 +117,7 @@ class StatementQueries:
         text = (
             query.explain
             + head
-            + parsed.rewritten(relations, before=without_hidden(parsed, hidden))
+            + parsed.rewrite(relations, before=metadata_column_exclusions(parsed, hidden))
         )
         if frames:
             text = text.replace("{", "{{").replace("}", "}}")
@@ -129,11 +129,11 @@ class StatementQueries:
 
     def _sources(
         self, parsed: ParsedQuery, query: Query, depth: int = 0
-    ) -> dict[Reference, Source]:
+    ) -> dict[TableReference, Source]:
         """What the references in a text are, without those that only Spark knows."""
         # asked for once: each table of a join would ask Spark for all of its settings
         conf = cache(lambda: settings(self.spark))
-        references = [r for r in parsed.references if r.start != BEFORE]
+        references = [r for r in parsed.references if r.start != HEAD_POSITION]
         sources = {r: self._source(r, query, depth, conf) for r in references}
         return {r: s for r, s in sources.items() if s is not None}
 
@@ -153,20 +153,22 @@ class StatementQueries:
         finally:
             self._with.named.clear()
 
-    def subqueries(self, parsed: ParsedQuery) -> dict[Reference, Reading]:
+    def subqueries(self, parsed: ParsedQuery) -> dict[TableReference, Reading]:
         """How the tables in an expression's subqueries are read."""
         sources = self._sources(parsed, parsed.query)
         return _reads(parsed, sources, zone=self._zone_for(sources))
 
-    def _zone_for(self, sources: Mapping[Reference, Source]) -> tzinfo | None:
+    def _zone_for(self, sources: Mapping[TableReference, Source]) -> tzinfo | None:
         """The zone of instants in filters, where a table has instants."""
         fields = (f for source in sources.values() for f in source.fields)
         has_instants = any(f.type.root is TypeRoot.TIMESTAMP_LTZ for f in fields)
         return self.session.zone() if has_instants else None
 
-    def _counted(self, parsed: ParsedQuery, ours: Mapping[Reference, Source]) -> DataFrame | None:
+    def _counted(
+        self, parsed: ParsedQuery, ours: Mapping[TableReference, Source]
+    ) -> DataFrame | None:
         """The answer of ``SELECT count(*) FROM t``, where metadata alone gives it."""
-        name = count_alone(parsed.tree)
+        name = count_star_name(parsed.tree)
         if name is None or len(ours) != 1 or len(parsed.references) != 1:
             return None
         (source,) = ours.values()
@@ -182,7 +184,7 @@ class StatementQueries:
 
     def _source(
         self,
-        reference: Reference,
+        reference: TableReference,
         query: Query,
         depth: int,
         conf: Callable[[], Mapping[str, str]],
@@ -194,7 +196,7 @@ class StatementQueries:
             self._no_clause(clause, query, reference, "A query that WITH names")
             self._no_function(query, reference, "a query that WITH names")
             return self._named_source(named)
-        temporary = self.session.temporary_of(name)
+        temporary = self.session.find_temporary(name)
         if isinstance(temporary, ForeignTable):
             self.session.table(name, use="read")  # refuses, with the reason
         if isinstance(temporary, View):
@@ -209,7 +211,7 @@ class StatementQueries:
         self._no_function(query, reference, "a system table")
         return self._tables.of_system_table(reference, found, self._whose(reference, query))
 
-    def _whose(self, reference: Reference, query: Query) -> Table | None:
+    def _whose(self, reference: TableReference, query: Query) -> Table | None:
         """The table that a system table is of, where the query gives it options."""
         if not reference.clause.options:
             return None
@@ -221,25 +223,27 @@ class StatementQueries:
         self._no_clause(reference.clause, query, reference, "A table of the catalog")
         return None
 
-    def _no_clause(self, clause: Clause, query: Query, reference: Reference, what: str) -> None:
+    def _no_clause(
+        self, clause: Clause, query: Query, reference: TableReference, what: str
+    ) -> None:
         if clause.options or clause.version is not None or clause.timestamp is not None:
             message = f"{what} takes no options and no moment: say them of the table in it."
-            raise fault(
+            raise error_at(
                 query.text, reference.start, message, kind="sql_clause", error=UnsupportedError
             )
 
-    def _no_function(self, query: Query, reference: Reference, what: str) -> None:
+    def _no_function(self, query: Query, reference: TableReference, what: str) -> None:
         if reference.function is not None:
-            message = f"A function of tables is not covered over {what}: name a table of rows."
-            raise fault(
+            message = f"A function of tables is not supported over {what}: name a table of rows."
+            raise error_at(
                 query.text, reference.start, message, kind="sql_function", error=UnsupportedError
             )
 
-    def _found(self, reference: Reference, query: Query) -> Table | SystemTable | None:
+    def _found(self, reference: TableReference, query: Query) -> Table | SystemTable | None:
         """Our table of that name, where no view of Spark's session hides it."""
         name = reference.name
         base = TableName((*name.parts[:-1], name.parts[-1].partition("$")[0]), name.start)
-        in_path = self.session.temporary_of(base) is not None
+        in_path = self.session.find_temporary(base) is not None
         written = ".".join(quoted(p) for p in name.parts)
         try:
             found = self.session.table(name, use="read")
@@ -250,7 +254,7 @@ class StatementQueries:
                 raise
             if self._spark_knows(written):
                 return None
-            raise unknown_table(error, reference.name, query.text, self.session) from error
+            raise unknown_table_error(error, reference.name, query.text, self.session) from error
         if len(name.parts) == 1 and not in_path and self._spark_knows(written):
             shown = self.spark.catalog.getTable(written)
             if shown.isTemporary:
@@ -268,7 +272,7 @@ class StatementQueries:
             message = f"View '{view.definition.name}' is made of itself, or of too many others."
             raise InvalidInputError(message, kind="view", name=view.definition.name)
         # names in it belong to its own database, and to no WITH around it
-        place = self.session.at(view.catalog_name, view.database)
+        place = self.session.in_database(view.catalog_name, view.database)
         frame = StatementQueries(self.spark, place).frame(view.definition.query, depth=depth + 1)
         if view.definition.columns:
             frame = frame.toDF(*view.definition.columns)
@@ -296,12 +300,12 @@ class StatementQueries:
 
 def _reads(
     parsed: ParsedQuery,
-    sources: Mapping[Reference, Source],
+    sources: Mapping[TableReference, Source],
     names: frozenset[str] | None = None,
-    hidden: Mapping[Reference, tuple[str, ...]] | None = None,
+    hidden: Mapping[TableReference, tuple[str, ...]] | None = None,
     *,
     zone: tzinfo | None = None,
-) -> dict[Reference, Reading]:
+) -> dict[TableReference, Reading]:
     """Reads of what a query looks at and its filters leave.
 
     With `names` nobody looks at other columns of a table whose rows are the query's own.
@@ -309,20 +313,20 @@ def _reads(
     """
     columns = {r: s.columns for r, s in sources.items()}
 
-    def reading(reference: Reference, source: Source) -> Reading:
-        wanted = parsed.needed(reference, source.columns)
+    def reading(reference: TableReference, source: Source) -> Reading:
+        wanted = parsed.used_columns(reference, source.columns)
         if names is not None and _is_alone(parsed, reference):
             wanted = [c for c in wanted if c.casefold() in names]
         wanted = [*wanted, *(hidden or {}).get(reference, ())] or [_cheapest(source)]
         known = None
         if source.fields:
-            known = pushed(parsed, reference, source.fields, columns, zone=zone)
+            known = pushed_filter(parsed, reference, source.fields, columns, zone=zone)
         return lambda: source.frame(wanted, known)
 
     return {reference: reading(reference, source) for reference, source in sources.items()}
 
 
-def _is_alone(parsed: ParsedQuery, reference: Reference) -> bool:
+def _is_alone(parsed: ParsedQuery, reference: TableReference) -> bool:
     """Whether a query's rows are those of a table, under the table's names."""
     node = reference.node
     alias = node.args.get("alias")

@@ -23,12 +23,12 @@ from tidelake.spark.sql.expressions import StatementExpressions
 from tidelake.spark.sql.merge_builder import MergeBuilder
 from tidelake.spark.sql.queries import Args, StatementQueries
 from tidelake.spark.sql.writes import StatementWrites
-from tidelake.sql.execution.error_position import placed
+from tidelake.sql.execution.error_position import positioned_errors
 from tidelake.sql.execution.execute import execute, is_known_setting
-from tidelake.sql.execution.max_pt import with_max_pt_text
+from tidelake.sql.execution.max_pt import replace_max_pt_in_text
 from tidelake.sql.execution.session import SqlSession
 from tidelake.sql.execution.time_travel_clause import TIME_ZONE, named_zone
-from tidelake.sql.parser.parse import own_text, parse
+from tidelake.sql.parser.parse import parse, statement_text
 from tidelake.sql.syntax.ast import (
     CreateTable,
     CreateView,
@@ -36,12 +36,12 @@ from tidelake.sql.syntax.ast import (
     Insert,
     Merge,
     Query,
-    SetOption,
+    SetProperty,
     Statement,
     Update,
     WithQueries,
 )
-from tidelake.sql.syntax.parameters import with_literals
+from tidelake.sql.syntax.parameters import bind_parameters
 from tidelake.table import Table
 
 __all__ = ["Statements"]
@@ -109,12 +109,14 @@ class Statements:
         """Run one statement of a text; errors show where in the text it is."""
         if isinstance(statement, Delete | Merge | Update | WithQueries):
             # their expressions reach Spark in pieces, not as a query with parameters
-            own = own_text(text, statement)
-            given = with_max_pt_text(with_literals(own, args) if args else own, self.session)
+            own = statement_text(text, statement)
+            given = replace_max_pt_in_text(
+                bind_parameters(own, args) if args else own, self.session
+            )
             if given != own:
                 (statement,), text, args = parse(given), given, None
-        with placed(text, statement):
-            if isinstance(statement, Query | SetOption):
+        with positioned_errors(text, statement):
+            if isinstance(statement, Query | SetProperty):
                 return self._run(statement, args, text)
             return interruptible(self.spark, lambda: self._run(statement, args, text))
 
@@ -159,7 +161,7 @@ class Statements:
             return self._nothing()
         if isinstance(statement, CreateView):
             self._check_view(statement)
-        if isinstance(statement, SetOption) and not is_known_setting(statement):
+        if isinstance(statement, SetProperty) and not is_known_setting(statement):
             return self._set(statement)
         return self._frame_of(execute(statement, self.session))
 
@@ -177,7 +179,7 @@ class Statements:
     def _frame_of(self, answer: pa.Table) -> DataFrame:
         return self.spark.createDataFrame(answer) if answer.num_columns else self._nothing()
 
-    def _set(self, statement: SetOption) -> DataFrame:
+    def _set(self, statement: SetProperty) -> DataFrame:
         """SET and RESET of Spark's own settings, and of ``spark.tidelake.<option>``."""
         key, value = statement.key, statement.value
         if key is None:

@@ -21,8 +21,8 @@ from tidelake.spark.expression.windows import WINDOW_COLUMNS, windowed
 from tidelake.spark.read.changes_frame import changes_frame
 from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.sql.execution.session import SqlSession
-from tidelake.sql.execution.time_travel_clause import moment_of
-from tidelake.sql.query.query import Reference
+from tidelake.sql.execution.time_travel_clause import time_travel_arguments
+from tidelake.sql.query.query import TableReference
 from tidelake.table import SystemTable, Table
 from tidelake.table.changelog.changelog_plan import planned_changes
 from tidelake.table.read.scan_request import ScanRequest
@@ -81,7 +81,7 @@ class TableSources:
         self.session = session
 
     def of_table(
-        self, reference: Reference, found: Table, *, conf: Mapping[str, str] | None = None
+        self, reference: TableReference, found: Table, *, conf: Mapping[str, str] | None = None
     ) -> Source:
         """The rows of a table, or what changed between two moments.
 
@@ -98,7 +98,7 @@ class TableSources:
                 between = (self.session.time(given.start), self.session.time(given.end))
         if between is not None:
             return self._changes_source(found, between, options, name)
-        moment = moment_of(reference.clause, found, self.session)
+        moment = time_travel_arguments(reference.clause, found, self.session)
         table = self._timed(found, options, conf)
         fields = ScanRequest(**moment).fields(table.handle)
 
@@ -159,13 +159,13 @@ class TableSources:
         return Source((ROW_KIND, *names), (), frame)
 
     def of_system_table(
-        self, reference: Reference, found: SystemTable, table: Table | None
+        self, reference: TableReference, found: SystemTable, table: Table | None
     ) -> Source:
         """The rows of a system table or a view.
 
         Parameters
         ----------
-        reference : Reference
+        reference : TableReference
             Where the query names it.
         found : SystemTable
             What it names.
@@ -181,7 +181,7 @@ class TableSources:
                 return self._audit_source(table, between, options, name)
             self._timed(table, options)
             found = table.with_options(options).system_table(system)
-        moment = moment_of(reference.clause, found, self.session)
+        moment = time_travel_arguments(reference.clause, found, self.session)
         return Source(
             tuple(found.schema.names),
             (),

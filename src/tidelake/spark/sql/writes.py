@@ -33,10 +33,10 @@ from tidelake.spark.write.schema_merging import merges_schema, with_merged_schem
 from tidelake.spark.write.write_frame import write_frame
 from tidelake.sql.execution.new_table import create_empty, create_staged
 from tidelake.sql.execution.session import CONNECTOR, OWN_CONNECTORS, SqlSession
-from tidelake.sql.query.expression import RowsOf, read_condition, read_expression
+from tidelake.sql.query.expression import RowSource, parse_condition, parse_expression
 from tidelake.sql.syntax.ast import CreateTable, Delete, Insert, Merge, Query, Update
 from tidelake.sql.syntax.insert_columns import insert_targets, values_with_defaults, with_defaults
-from tidelake.sql.syntax.tokens import fault
+from tidelake.sql.syntax.tokens import error_at
 from tidelake.table import Table
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.result import CommitIdentity
@@ -138,7 +138,7 @@ class StatementWrites:
             table.truncate()
             return
         with self._expressions(text, table) as expressions:
-            rows = RowsOf(statement.name, statement.alias)
+            rows = RowSource(statement.name, statement.alias)
             delete_on_spark(
                 self.spark,
                 table.handle,
@@ -159,9 +159,9 @@ class StatementWrites:
             self._expressions(text, table) as expressions,
             naming_columns(text, table.identifier, values_of(statement)),
         ):
-            rows = RowsOf(statement.name, statement.alias)
+            rows = RowSource(statement.name, statement.alias)
             values = {
-                names.get(c.casefold(), c): expressions.column(read_expression(value, rows))
+                names.get(c.casefold(), c): expressions.column(parse_expression(value, rows))
                 for c, value in statement.values.items()
             }
             values |= self._inside(statement, table, rows, expressions, text)
@@ -178,7 +178,7 @@ class StatementWrites:
         self,
         statement: Update,
         table: Table,
-        rows: RowsOf,
+        rows: RowSource,
         expressions: StatementExpressions,
         text: str,
     ) -> dict[str, Column]:
@@ -186,15 +186,15 @@ class StatementWrites:
         fields = {f.name.casefold(): f for f in table.table_schema.fields}
         values: dict[str, Column] = {}
         struct = spark_schema(table.table_schema.fields, table=table.identifier)
-        for column, inside in statement.inside.items():
-            place = statement.places[column]
+        for column, inside in statement.field_values.items():
+            place = statement.positions[column]
             field = fields.get(column.casefold())
             if field is None:
                 shown = [f.name for f in fields.values()]
                 message = f"Table '{statement.name}' has no column '{column}'."
-                raise fault(text, place, f"{message}{near_names(column, shown)}")
+                raise error_at(text, place, f"{message}{near_names(column, shown)}")
             given = [
-                (one.path, expressions.column(read_expression(one.value, rows))) for one in inside
+                (one.path, expressions.column(parse_expression(one.value, rows))) for one in inside
             ]
             empty = self.spark.createDataFrame([], struct).alias(rows.shown)
             try:
@@ -202,7 +202,7 @@ class StatementWrites:
                     empty, F.col(quoted(field.name)), field, given, table=str(statement.name)
                 )
             except (InvalidInputError, UnsupportedError) as error:
-                raise fault(
+                raise error_at(
                     text, place, error.message, kind=error.kind, error=type(error), **error.context
                 ) from error
         return values
@@ -274,7 +274,7 @@ class StatementWrites:
         except OutcomeUnknownError:
             raise  # the rows may be there
         except BaseException:
-            place = self.session.place(statement.name)
+            place = self.session.resolve(statement.name)
             catalog = self.session.catalog_named(place.catalog_name)
             catalog.drop_table(place.identifier, if_missing="ignore")
             raise
@@ -327,13 +327,13 @@ def _brought(
 
 
 def _matching(
-    where: Query | None, rows: RowsOf, table: Table, expressions: StatementExpressions
+    where: Query | None, rows: RowSource, table: Table, expressions: StatementExpressions
 ) -> Matching:
     """Which rows: what the kernel can tell prunes files, the rest is Spark's to evaluate."""
     alias, fresh = rows.shown, expressions.fresh
     if where is None:
         return Matching(alias=alias, fresh=fresh)
-    found, known, is_whole = read_condition(where, rows, table.table_schema.fields)
+    found, known, is_whole = parse_condition(where, rows, table.table_schema.fields)
     predicate = None if known is None else bind(known, table.table_schema.fields)
     condition = None if is_whole else expressions.column(found)
     return Matching(predicate, condition, alias, fresh)

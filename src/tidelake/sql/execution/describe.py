@@ -1,4 +1,4 @@
-"""Texts about tables: DESCRIBE, SHOW CREATE TABLE, SHOW PARTITIONS."""
+"""Answers of DESCRIBE, SHOW CREATE TABLE and SHOW PARTITIONS."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tidelake.table.system.file_tables import live_partitions
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.default_value import default_scalar
 
-__all__ = ["create_text", "described", "partition_names", "type_text"]
+__all__ = ["create_table_text", "describe_rows", "list_partition_names", "type_text"]
 
 Row = tuple[str, str, str | None]
 EPOCH = date(1970, 1, 1)
 _PLAIN_LITERAL = re.compile(r"-?\d+(\.\d+)?|true|false", re.IGNORECASE)
 
 
-def described(table: Table | SystemTable, *, extended: bool) -> list[Row]:
-    """The rows of DESCRIBE: the columns first, then what else there is to say."""
+def describe_rows(table: Table | SystemTable, *, extended: bool) -> list[Row]:
+    """Return the rows of DESCRIBE: columns, partition columns, details."""
     if not isinstance(table, Table):
         return [(f.name, str(f.type), None) for f in table.schema]
     schema = table.table_schema
@@ -47,7 +47,7 @@ def described(table: Table | SystemTable, *, extended: bool) -> list[Row]:
 
 
 def type_text(data_type: DataType) -> str:
-    """A type as a statement in Flink's form writes it; :func:`read_type` reads it back.
+    """Write a type in Flink's form; :func:`read_type` reads it back.
 
     Examples
     --------
@@ -72,8 +72,8 @@ def type_text(data_type: DataType) -> str:
     return str(data_type)
 
 
-def create_text(schema: TableSchema, identifier: str) -> str:
-    """The statement that makes such a table, in Flink's form, which says all that types are."""
+def create_table_text(schema: TableSchema, identifier: str) -> str:
+    """Write CREATE TABLE in Flink's form, which has a spelling for every type."""
     lines = [_column_text(f) for f in schema.fields]
     watermark = stored_watermark(schema.options)
     if watermark is not None:
@@ -99,7 +99,7 @@ def _column_text(field: DataField) -> str:
 
 
 def _default_text(default: str) -> str:
-    """A default as a literal: a number or truth as it is, all else in quotes."""
+    """A default as a literal: numbers and booleans plain, all else in quotes."""
     if _PLAIN_LITERAL.fullmatch(default):
         return default
     is_quoted = len(default) > 1 and default[0] == default[-1] == "'"
@@ -115,19 +115,18 @@ def _string(text: str) -> str:
     return f"'{escaped}'"
 
 
-def partition_names(table: Table, wanted: Mapping[str, object]) -> list[str]:
-    """Names ``dt=2026-11-22/hour=3`` of the partitions with rows; dates as dates.
+def list_partition_names(table: Table, wanted: Mapping[str, object]) -> list[str]:
+    """List names ``dt=2026-11-22/hour=3`` of the partitions with rows.
 
-    Null, the empty text and blank ones have one directory, that of ``partition.default-name``, and
-    are partitions of their own. So that name stands for null alone; a text that has the same
-    directory is shown in quotes: ``dt=''``.
+    Null, empty and blank texts share the directory ``partition.default-name``, but they are
+    different partitions. That name means null; the texts are shown in quotes: ``dt=''``.
 
     Parameters
     ----------
     table : Table
-        A partitioned one.
+        A partitioned table.
     wanted : mapping
-        Only those with these values.
+        Values to filter by.
     """
     for name in wanted:
         if name not in table.partition_keys:

@@ -1,4 +1,4 @@
-"""Errors about names, shown where the name stands in the text."""
+"""Errors about names, with the position of the name in the text."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tidelake.errors import AlreadyExistsError, NotFoundError, near_names
 from tidelake.sql.execution.session import SqlSession
 from tidelake.sql.syntax.ast import Statement
 from tidelake.sql.syntax.name import TableName
-from tidelake.sql.syntax.tokens import fault
+from tidelake.sql.syntax.tokens import error_at
 
 DATABASES_SEARCHED_MAX = 100
 
-__all__ = ["is_file_format", "placed", "unknown_table"]
+__all__ = ["is_file_format", "positioned_errors", "unknown_table_error"]
 
 _SHOWN = " At line "
 _NO_TABLE = frozenset({"table_not_found", "database_not_found"})
@@ -24,15 +24,15 @@ _FILE_FORMATS = frozenset(
 
 
 @contextmanager
-def placed(text: str, statement: Statement) -> Iterator[None]:
-    """Show the name that a statement's error is about, where nothing is shown yet.
+def positioned_errors(text: str, statement: Statement) -> Iterator[None]:
+    """Add the position of a statement's table name to errors about it.
 
     Parameters
     ----------
     text : str
         The whole text.
     statement : Statement
-        The one that runs.
+        The statement that runs.
     """
     try:
         yield
@@ -40,18 +40,18 @@ def placed(text: str, statement: Statement) -> Iterator[None]:
         name = getattr(statement, "name", None)
         if not isinstance(name, TableName) or _SHOWN in error.message:
             raise
-        raise fault(
+        raise error_at(
             text, name.start, error.message, kind=error.kind, error=type(error), **error.context
         ) from error
 
 
 def is_file_format(name: TableName) -> bool:
-    """Whether a name is one of Spark's for files: ``parquet.`/data/orders```."""
+    """True for Spark's names of files: ``parquet.`/data/orders```."""
     return len(name.parts) == 2 and name.parts[0].lower() in _FILE_FORMATS
 
 
 def _elsewhere(table: str, catalog: Catalog, database: str) -> str | None:
-    """Another database of the catalog that has a table of that name."""
+    """Another database of the catalog with a table of that name."""
     others = [name for name in catalog.list_databases() if name != database]
     for other in others[:DATABASES_SEARCHED_MAX]:
         if table in catalog.list_tables(other):
@@ -59,34 +59,36 @@ def _elsewhere(table: str, catalog: Catalog, database: str) -> str | None:
     return None
 
 
-def unknown_table(
+def unknown_table_error(
     error: NotFoundError, name: TableName, text: str, session: SqlSession
 ) -> NotFoundError:
-    """Make the error for a table that a query names and nobody knows.
+    """Make the error for an unknown table in a query.
 
     Parameters
     ----------
     error : NotFoundError
-        What the catalog said.
+        The catalog's error.
     name : TableName
-        As the query has it.
+        The name in the query.
     text : str
         The whole text.
     session : SqlSession
-        Whose tables and views are offered.
+        Its tables and views are suggested.
     """
     message = error.message
     if len(name.parts) == 1 and error.kind in _NO_TABLE:
         catalog, database = session.catalog, session.database
         tables = catalog.list_tables(database) if database in catalog.list_databases() else []
-        known = [*session.temporary, *(full[-1] for full in session.qualified), *tables]
+        known = [*session.temporary, *(full[-1] for full in session.qualified_temporary), *tables]
         message = (
-            f"There is no table or view '{name}' in database '{database}', nor in"
+            f"There is no table or view '{name}' in database '{database}' or in"
             f" the session.{near_names(name.parts[0], known)}"
         )
         there = _elsewhere(name.parts[0].partition("$")[0], catalog, database)
         if there is not None:
             message += f" Database '{there}' has one: write {there}.{name}, or USE {there}."
-    raised = fault(text, name.start, message, kind=error.kind, error=NotFoundError, **error.context)
+    raised = error_at(
+        text, name.start, message, kind=error.kind, error=NotFoundError, **error.context
+    )
     assert isinstance(raised, NotFoundError)
     return raised

@@ -1,6 +1,6 @@
-"""Carries out the statements that need no query: on the catalog alone, their answer an Arrow table.
+"""Runs the statements that need only the catalog; the answer is an Arrow table.
 
-Queries, INSERT and CREATE TABLE ... AS are run by :mod:`tidelake.spark`.
+:mod:`tidelake.spark` runs queries, INSERT and CREATE TABLE ... AS.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidelake.errors import (
 )
 from tidelake.maintenance.procedure import ParameterType
 from tidelake.maintenance.procedures import PROCEDURES, call
-from tidelake.sql.execution.describe import create_text, described, partition_names
+from tidelake.sql.execution.describe import create_table_text, describe_rows, list_partition_names
 from tidelake.sql.execution.new_table import create_empty
 from tidelake.sql.execution.session import (
     ForeignTable,
@@ -48,7 +48,7 @@ from tidelake.sql.syntax.ast import (
     DropView,
     Refresh,
     RenameTable,
-    SetOption,
+    SetProperty,
     ShowColumns,
     ShowCreate,
     ShowNames,
@@ -60,49 +60,48 @@ from tidelake.sql.syntax.ast import (
 )
 from tidelake.sql.syntax.name import TableName
 from tidelake.table.schema.watermark import DATA_TYPE, ROWTIME
-from tidelake.types.schema_change import SchemaChange
-from tidelake.types.schema_change import SetOption as SetTableOption
+from tidelake.types.schema_change import SchemaChange, SetOption
 
 __all__ = ["NOTHING", "execute", "is_known_setting", "needs_spark"]
 
 NOTHING = pa.table({})
-"""The answer of statements that have none."""
+"""The answer of statements without one."""
 
 RUNTIME_MODE = "execution.runtime-mode"
 FLINK_SETTINGS = ("execution.", "table.", "sql-client.", "parallelism.", "pipeline.", "state.")
 
 
 def execute(statement: Statement, session: SqlSession) -> pa.Table:
-    """Carry out a statement.
+    """Run a statement.
 
     Parameters
     ----------
     statement : Statement
-        Neither a query nor one that holds a query.
+        A statement without a query.
     session : SqlSession
-        Catalogs, and what is temporary.
+        Catalogs, temporary tables and views.
 
     Returns
     -------
     pyarrow.Table
-        The answer; of most statements :data:`NOTHING`.
+        The answer; :data:`NOTHING` for most statements.
 
     Raises
     ------
     TidelakeError
-        As the catalog and the tables raise them.
+        From the catalog and its tables.
     """
     run = _RUN.get(type(statement))
     if run is None:
         name = type(statement).__name__
-        message = f"A statement of kind {name} needs Spark: use tidelake.spark and tl.sql."
+        message = f"The statement {name} needs Spark: use tidelake.spark and tl.sql."
         raise UnsupportedError(message, kind="sql_needs_spark")
     answer: pa.Table | None = run(statement, session)
     return NOTHING if answer is None else answer
 
 
 def needs_spark(statement: Statement) -> bool:
-    """Whether a statement holds a query, or a setting of Spark's: more than :func:`execute` does.
+    """Check if a statement needs Spark: it has a query, or is a setting of Spark.
 
     Examples
     --------
@@ -112,7 +111,7 @@ def needs_spark(statement: Statement) -> bool:
     """
     if isinstance(statement, CreateTable):
         return statement.query is not None
-    if isinstance(statement, SetOption):
+    if isinstance(statement, SetProperty):
         return statement.key is not None and not is_known_setting(statement)
     # Spark checks the query of a view
     return isinstance(statement, CreateView) or type(statement) not in _RUN
@@ -128,7 +127,7 @@ def _create_table(statement: CreateTable, session: SqlSession) -> None:
 
 
 def _alike(statement: CreateTable, session: SqlSession) -> CreateTable:
-    """The same statement with what it takes over from the table behind LIKE."""
+    """Copy columns, keys and options of the table after LIKE."""
     assert statement.like is not None
     schema = session.data_table(statement.like, use="copied").table_schema
     return replace(
@@ -146,28 +145,28 @@ def _refresh(statement: Refresh, session: SqlSession) -> None:
 
 
 def _drop_table(statement: DropTable, session: SqlSession) -> None:
-    found = session.temporary_of(statement.name)
+    found = session.find_temporary(statement.name)
     if isinstance(found, View):
         message = f"'{statement.name}' is a view: DROP VIEW {statement.name}."
         raise InvalidInputError(message, kind="view", table=str(statement.name))
     if found is not None:
-        session.forget(statement.name)
+        session.drop_temporary(statement.name)
         return
     if statement.is_temporary:
         if statement.if_missing == "ignore":
             return
         temporary = [n for n, t in session.temporary.items() if not isinstance(t, View)]
-        temporary += [".".join(full) for full in session.qualified]
+        temporary += [".".join(full) for full in session.qualified_temporary]
         message = (
             f"There is no temporary table '{statement.name}'."
             f"{near_names(str(statement.name), temporary)}"
         )
         raise NotFoundError(message, kind="table_not_found", table=str(statement.name))
-    place = session.place(statement.name)
-    catalog = session.catalog_named(place.catalog_name)
-    if statement.if_missing == "ignore" and place.database not in catalog.list_databases():
+    resolved = session.resolve(statement.name)
+    catalog = session.catalog_named(resolved.catalog_name)
+    if statement.if_missing == "ignore" and resolved.database not in catalog.list_databases():
         return
-    catalog.drop_table(place.identifier, if_missing=statement.if_missing)
+    catalog.drop_table(resolved.identifier, if_missing=statement.if_missing)
 
 
 def _alter_table(statement: AlterTable, session: SqlSession) -> None:
@@ -180,33 +179,33 @@ def _alter_table(statement: AlterTable, session: SqlSession) -> None:
     changes: list[SchemaChange] = []
     for change in statement.changes:
         changes.append(change)
-        if isinstance(change, SetTableOption) and change.key == ROWTIME:
+        if isinstance(change, SetOption) and change.key == ROWTIME:
             field = table.table_schema.field(str(change.value))
-            changes.append(SetTableOption(DATA_TYPE, str(field.type.as_nullable())))
+            changes.append(SetOption(DATA_TYPE, str(field.type.as_nullable())))
     table.alter(*changes)
 
 
 def _rename_table(statement: RenameTable, session: SqlSession) -> None:
-    if session.temporary_of(statement.name) is not None:
+    if session.find_temporary(statement.name) is not None:
         message = (
-            f"'{statement.name}' is temporary and cannot be renamed: DROP it and make it anew under"
-            " the other name."
+            f"'{statement.name}' is temporary and cannot be renamed: DROP it and create it with the"
+            " new name."
         )
         raise UnsupportedError(message, kind="rename_table", table=str(statement.name))
-    place = session.place(statement.name)
+    resolved = session.resolve(statement.name)
     *before, name = statement.new_name.parts
-    if len(before) > 2 or (len(before) == 2 and before[0] != place.catalog_name):
+    if len(before) > 2 or (len(before) == 2 and before[0] != resolved.catalog_name):
         message = (
-            f"'{statement.name}' cannot be renamed into another catalog, as"
-            f" '{statement.new_name}': CREATE TABLE {statement.new_name} AS SELECT * FROM"
-            f" {statement.name}, then DROP the old one."
+            f"'{statement.name}' cannot be renamed to '{statement.new_name}' in another catalog:"
+            f" CREATE TABLE {statement.new_name} AS SELECT * FROM {statement.name}, then DROP the"
+            " old one."
         )
         raise UnsupportedError(message, kind="rename_table", table=str(statement.name))
-    database = before[-1] if before else place.database  # a name alone stays where the table is
-    catalog = session.catalog_named(place.catalog_name)
-    if statement.if_missing == "ignore" and place.database not in catalog.list_databases():
+    database = before[-1] if before else resolved.database
+    catalog = session.catalog_named(resolved.catalog_name)
+    if statement.if_missing == "ignore" and resolved.database not in catalog.list_databases():
         return
-    catalog.rename_table(place.identifier, f"{database}.{name}", if_missing=statement.if_missing)
+    catalog.rename_table(resolved.identifier, f"{database}.{name}", if_missing=statement.if_missing)
 
 
 def _drop_partitions(statement: DropPartitions, session: SqlSession) -> None:
@@ -254,7 +253,7 @@ def _create_view(statement: CreateView, session: SqlSession) -> None:
         if statement.if_exists == "ignore":
             return
         message = (
-            f"There is a temporary table or view '{statement.name}': CREATE OR REPLACE TEMPORARY"
+            f"A temporary table or view '{statement.name}' exists: use CREATE OR REPLACE TEMPORARY"
             " VIEW, or DROP it first."
         )
         raise AlreadyExistsError(message, kind="view_exists", name=statement.name)
@@ -262,14 +261,14 @@ def _create_view(statement: CreateView, session: SqlSession) -> None:
 
 
 def _drop_view(statement: DropView, session: SqlSession) -> None:
-    if isinstance(session.temporary_of(statement.name), View):
-        session.forget(statement.name)
+    if isinstance(session.find_temporary(statement.name), View):
+        session.drop_temporary(statement.name)
         return
     if statement.if_missing == "error":
         views = [n for n, t in session.temporary.items() if isinstance(t, View)]
         message = (
-            f"There is no view '{statement.name}'.{near_names(str(statement.name), views)} Views"
-            " that were made by spark.sql are dropped there."
+            f"There is no view '{statement.name}'.{near_names(str(statement.name), views)} Drop"
+            " views of spark.sql by spark.sql."
         )
         raise NotFoundError(message, kind="view_not_found", name=str(statement.name))
 
@@ -279,7 +278,7 @@ def _drop_view(statement: DropView, session: SqlSession) -> None:
 
 def _database(name: TableName, session: SqlSession) -> tuple[Any, str]:
     if len(name.parts) > 2:  # catalog and database
-        message = f"'{name}' is no database: it is named by itself, or behind its catalog."
+        message = f"'{name}' is no database: write database or catalog.database."
         raise InvalidInputError(message, kind="bad_name", name=str(name))
     catalog = session.catalog if len(name.parts) == 1 else session.catalog_named(name.parts[0])
     return catalog, name.parts[-1]
@@ -303,12 +302,12 @@ def _use(statement: Use, session: SqlSession) -> None:
     session.use(statement.parts, is_catalog=statement.is_catalog)
 
 
-def is_known_setting(statement: SetOption) -> bool:
-    """Whether a setting is one that sessions of Flink have, and not Spark's."""
+def is_known_setting(statement: SetProperty) -> bool:
+    """True for a setting of Flink's sessions."""
     return statement.key is not None and statement.key.startswith(FLINK_SETTINGS)
 
 
-def _set(statement: SetOption, session: SqlSession) -> pa.Table | None:
+def _set(statement: SetProperty, session: SqlSession) -> pa.Table | None:
     key = statement.key
     if key is None or (statement.value is None and not statement.is_reset):
         shown = session.settings if key is None else {key: session.settings.get(key, "")}
@@ -322,7 +321,7 @@ def _set(statement: SetOption, session: SqlSession) -> pa.Table | None:
     assert statement.value is not None
     if key == RUNTIME_MODE and statement.value.lower() != "batch":
         message = (
-            f"'{RUNTIME_MODE}' = '{statement.value}': streams are not covered yet; statements"
+            f"'{RUNTIME_MODE}' = '{statement.value}': streams are not supported yet; statements"
             " run as batches, 'batch'."
         )
         raise UnsupportedError(message, kind="sql_streaming", option=key)
@@ -334,8 +333,8 @@ def _set(statement: SetOption, session: SqlSession) -> pa.Table | None:
 
 
 def _rows(names: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> pa.Table:
-    """A table of texts (and truths)."""
-    columns = [[row[place] for row in rows] for place in range(len(names))]
+    """A table of strings and booleans."""
+    columns = [[row[index] for row in rows] for index in range(len(names))]
     arrays = [
         pa.array(c, pa.bool_() if c and isinstance(c[0], bool) else pa.string()) for c in columns
     ]
@@ -370,7 +369,9 @@ def _show_names(statement: ShowNames, session: SqlSession) -> pa.Table:
     tables = catalog.list_tables(database) if database in catalog.list_databases() else []
     rows: list[tuple[object, ...]] = [(database, n, False) for n in wanted(tables)]
     declared = [
-        n for c, d, n in session.qualified if (session.catalogs[c], d) == (catalog, database)
+        n
+        for c, d, n in session.qualified_temporary
+        if (session.catalogs[c], d) == (catalog, database)
     ]
     rows += [(database, n, True) for n in wanted(declared)]
     rows += [("", n, True) for n in wanted(session.temporary)]
@@ -385,7 +386,7 @@ def _show_columns(statement: ShowColumns, session: SqlSession) -> pa.Table:
 
 def _show_create(statement: ShowCreate, session: SqlSession) -> pa.Table:
     table = session.data_table(statement.name, use="shown")
-    return _rows(("createtab_stmt",), [(create_text(table.table_schema, table.identifier),)])
+    return _rows(("createtab_stmt",), [(create_table_text(table.table_schema, table.identifier),)])
 
 
 def _show_options(statement: ShowOptions, session: SqlSession) -> pa.Table:
@@ -405,17 +406,19 @@ def _show_partitions(statement: ShowPartitions, session: SqlSession) -> pa.Table
     if not table.partition_keys:
         message = f"Table '{statement.name}' is not partitioned."
         raise InvalidInputError(message, kind="bad_partition", table=str(statement.name))
-    return _rows(("partition",), [(n,) for n in partition_names(table, statement.partition or {})])
+    return _rows(
+        ("partition",), [(n,) for n in list_partition_names(table, statement.partition or {})]
+    )
 
 
 def _describe(statement: Describe, session: SqlSession) -> pa.Table:
-    temporary = session.temporary_of(statement.name)
+    temporary = session.find_temporary(statement.name)
     if isinstance(temporary, ForeignTable):
         definition = temporary.definition
         rows = [(f.name, str(f.type), f.description) for f in definition.fields]
         return _rows(("col_name", "data_type", "comment"), rows)
     table = session.table(statement.name, use="described")
-    rows = described(table, extended=statement.extended)
+    rows = describe_rows(table, extended=statement.extended)
     if statement.column is not None:
         names = list(table.schema.names)
         if statement.column not in names:
@@ -444,12 +447,12 @@ def _call(statement: Call, session: SqlSession) -> pa.Table:
     procedure = PROCEDURES.get(statement.name)
     first = procedure.parameters[0] if procedure is not None and procedure.parameters else None
     if first is not None and first.type is ParameterType.TABLE:
-        # a table of the current database, where no other is said
+        # a name without database is in the current one
         if positional:
-            positional[0], catalog_name = _in_place(positional[0], session, catalog_name)
+            positional[0], catalog_name = _qualify(positional[0], session, catalog_name)
         for key in named:
             if key.lower() == first.name:
-                named[key], catalog_name = _in_place(named[key], session, catalog_name)
+                named[key], catalog_name = _qualify(named[key], session, catalog_name)
     if procedure is not None:
         parameters = {p.name: p.type for p in procedure.parameters}
         types = list(parameters.values())
@@ -463,16 +466,16 @@ def _call(statement: Call, session: SqlSession) -> pa.Table:
 
 
 def _time_in_zone(given: object, kind: ParameterType | None, session: SqlSession) -> object:
-    """A time as text that names no zone is in the session's; what is no time stays as it is."""
+    """Resolve a time without zone in the session's zone; leave anything else."""
     if kind is not ParameterType.TIME or not isinstance(given, str):
         return given
-    with suppress(InvalidInputError):  # the procedure refuses it, and says how it is called
+    with suppress(InvalidInputError):  # the procedure refuses it with its usage
         return session.time(given)
     return given
 
 
-def _in_place(given: object, session: SqlSession, catalog_name: str) -> tuple[object, str]:
-    """A table's name behind its database, and its catalog."""
+def _qualify(given: object, session: SqlSession, catalog_name: str) -> tuple[object, str]:
+    """Qualify a table's name by the database; return its catalog too."""
     if not isinstance(given, str):
         return given, catalog_name
     parts = given.split(".")
@@ -505,7 +508,7 @@ _RUN: dict[type[Any], Callable[[Any, SqlSession], pa.Table | None]] = {
     DropView: _drop_view,
     Refresh: _refresh,
     RenameTable: _rename_table,
-    SetOption: _set,
+    SetProperty: _set,
     ShowColumns: _show_columns,
     ShowCreate: _show_create,
     ShowNames: _show_names,

@@ -1,15 +1,14 @@
-"""INSERT INTO of literals, which the kernel does without Spark.
+"""INSERT INTO of literals, without Spark.
 
-1. The query is VALUES of literals (:mod:`tidelake.sql.syntax.values_rows`); the statement says
-   neither
-   OVERWRITE nor PARTITION, and the rows bring no new columns.
-2. Each column of values has one type, which goes into the table's column by the rules of SQL's
-   store assignment, as on Spark. What these rules refuse is refused here, in the same words.
-3. A value becomes one of the column where that is the same value to the last digit, or where only
-   a fraction is cut off; a row that would be rounded or shifted is Spark's.
-4. The table writes the rows, in one commit.
+1. The query is VALUES of literals (:mod:`tidelake.sql.syntax.values_rows`), without OVERWRITE,
+   PARTITION and new columns.
+2. Each column of values has one type. It must go into the table's column by SQL's store
+   assignment, as on Spark; otherwise the same error is raised.
+3. A value is converted if it stays exact, or if only a fraction is cut off. Spark does anything
+   that rounds or shifts.
+4. The table writes the rows in one commit.
 
-Whatever else an INSERT says is Spark's to do.
+Spark runs any other INSERT.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from tidelake.sql.execution.time_travel_clause import TIME_ZONE
 from tidelake.sql.syntax.ast import Insert
 from tidelake.sql.syntax.insert_columns import (
     check_count,
-    out_of_range,
+    out_of_range_error,
     target_columns,
     with_defaults,
-    wrong_type,
+    wrong_type_error,
 )
-from tidelake.sql.syntax.values_rows import Cell, Sort, fits_decimal, read_rows
+from tidelake.sql.syntax.values_rows import LiteralType, LiteralValue, fits_decimal, parse_values
 from tidelake.types import DataField, TypeRoot
 
 __all__ = ["kernel_insert"]
@@ -40,9 +39,9 @@ __all__ = ["kernel_insert"]
 OF_SPARK = ("spark.sql.", "spark.paimon.")
 
 _WHOLE_BITS = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
-_WHOLE = (Sort.TINYINT, Sort.SMALLINT, Sort.INT, Sort.BIGINT)
-_NUMBERS = frozenset({*_WHOLE, Sort.DECIMAL, Sort.DOUBLE})
-_TIMES = frozenset({Sort.DATE, Sort.TIMESTAMP, Sort.TIMESTAMP_NTZ})
+_WHOLE = (LiteralType.TINYINT, LiteralType.SMALLINT, LiteralType.INT, LiteralType.BIGINT)
+_NUMBERS = frozenset({*_WHOLE, LiteralType.DECIMAL, LiteralType.DOUBLE})
+_TIMES = frozenset({LiteralType.DATE, LiteralType.TIMESTAMP, LiteralType.TIMESTAMP_NTZ})
 _SPARK_NAMES = {
     TypeRoot.BOOLEAN: "BOOLEAN",
     TypeRoot.FLOAT: "FLOAT",
@@ -55,62 +54,62 @@ _SPARK_NAMES = {
     TypeRoot.TIMESTAMP_LTZ: "TIMESTAMP",
     **{root: root.value for root in _WHOLE_BITS},
 }
-"""The columns that values are read for, and what Spark calls them."""
+"""Supported column types, with Spark's names."""
 _FIT = {
-    Sort.BOOLEAN: frozenset({"BOOLEAN", "STRING"}),
-    Sort.STRING: frozenset({"STRING"}),
+    LiteralType.BOOLEAN: frozenset({"BOOLEAN", "STRING"}),
+    LiteralType.STRING: frozenset({"STRING"}),
 }
 _NUMBER_COLUMNS = frozenset(
     {"TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING"}
 )
 _TIME_COLUMNS = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "STRING"})
 DOUBLE_DIGITS_MAX, FLOAT_DIGITS_MAX = 15, 6
-"""A number of so many digits is rounded once, whichever way it goes."""
+"""Up to so many digits a number is rounded once, on any path."""
 FLOAT_POWER_MAX = 30
 YEARS_KNOWN = range(1970, 2100)
-"""In these both sides have the same rules of a zone."""
+"""Python and Java have the same time zone rules in these years."""
 
 
 class _NotPlainError(Exception):
-    """Spark has rules for this value that are not known here."""
+    """Only Spark can convert this value."""
 
 
 def kernel_insert(
     statement: Insert, session: SqlSession, *, conf: Mapping[str, str], zone: tzinfo
 ) -> bool:
-    """Carry out an INSERT without Spark, where that is known to be the same.
+    """Run an INSERT without Spark, if the result is the same.
 
     Parameters
     ----------
     statement : Insert
         The statement.
     session : SqlSession
-        What its names mean.
+        Resolves names.
     conf : mapping of str to str
-        Settings that Spark's session would have.
+        Settings of Spark's session.
     zone : tzinfo
-        Of that session.
+        Time zone of that session.
 
     Returns
     -------
     bool
-        Whether it was done; where not, nothing was.
+        True if it was done; False leaves the table unchanged.
 
     Raises
     ------
     NotFoundError, InvalidInputError, UnsupportedError
-        As :meth:`tidelake.spark.Lake.sql` raises them; nothing is visible.
+        As :meth:`tidelake.spark.Lake.sql`; nothing is written.
     """
     if statement.overwrite or statement.partition or statement.dynamic or statement.by_name:
         return False
     if any(key.startswith(OF_SPARK) and key != TIME_ZONE for key in conf):
-        return False  # it may change what a literal or the table means
+        return False  # it may change the meaning of a literal or of the table
     name = str(statement.name)
-    if read_rows(statement.query.sql, defaults=True) is None:
+    if parse_values(statement.query.sql, defaults=True) is None:
         return False
     table = session.data_table(statement.name, use="written")
     fields, own_zone = table.table_schema.fields, table.handle.env.zone
-    rows = read_rows(with_defaults(statement, fields, table=name, zone=own_zone).query.sql)
+    rows = parse_values(with_defaults(statement, fields, table=name, zone=own_zone).query.sql)
     if rows is None:
         return False
     own = session_options(conf, prefix=SESSION_PREFIX, table=table.identifier)
@@ -123,8 +122,8 @@ def kernel_insert(
     check_count(len(rows[0]), targets, table=name)
     try:
         columns = {
-            field.name: _column(field, [row[place] for row in rows], zone, table=name)
-            for place, field in enumerate(targets)
+            field.name: _column(field, [row[index] for row in rows], zone, table=name)
+            for index, field in enumerate(targets)
         }
     except _NotPlainError:
         return False
@@ -134,137 +133,139 @@ def kernel_insert(
     return True
 
 
-def _column(field: DataField, cells: Sequence[Cell], zone: tzinfo, *, table: str) -> pa.Array:
-    """The values of one column; an error where their type does not go into it."""
-    sorts = {cell.sort for cell in cells} - {Sort.VOID}
-    if not sorts:
-        return pa.nulls(len(cells))
+def _column(
+    field: DataField, literals: Sequence[LiteralValue], zone: tzinfo, *, table: str
+) -> pa.Array:
+    """Convert the values of one column; refuse a type that it does not take."""
+    types = {literal.type for literal in literals} - {LiteralType.VOID}
+    if not types:
+        return pa.nulls(len(literals))
     wanted = _SPARK_NAMES.get(field.type.root)
     if wanted is None:
         raise _NotPlainError
-    if not sorts <= _accepted(sorts, wanted):
-        sort = _common(sorts)
+    if not types <= _accepted(types, wanted):
+        type = _common(types)
         cast_to = wanted
         if field.type.root is TypeRoot.DECIMAL:
             cast_to = f"DECIMAL({field.type.precision},{field.type.scale})"
-        raise wrong_type(field, given=sort.value, cast_to=cast_to, table=table)
+        raise wrong_type_error(field, given=type.value, cast_to=cast_to, table=table)
     root = field.type.root
     if root is TypeRoot.TIMESTAMP_LTZ:
-        values = [_instant(cell, zone) for cell in cells]
+        values = [_instant(literal, zone) for literal in literals]
         return pa.array(values, pa.timestamp("us", "UTC"))
     if root is TypeRoot.TIMESTAMP:
-        return pa.array([_local(cell, zone) for cell in cells], pa.timestamp("us"))
+        return pa.array([_local(literal, zone) for literal in literals], pa.timestamp("us"))
     if root in _WHOLE_BITS:
-        return pa.array([_whole(cell, field, table) for cell in cells], pa.int64())
+        return pa.array([_whole(literal, field, table) for literal in literals], pa.int64())
     if root is TypeRoot.DECIMAL:
         arrow = pa.decimal128(field.type.precision or 10, field.type.scale or 0)
-        return pa.array([_decimal(cell, field) for cell in cells], arrow)
+        return pa.array([_decimal(literal, field) for literal in literals], arrow)
     make, arrow = _PLAIN[wanted]
-    return pa.array([None if c.value is None else make(c) for c in cells], arrow)
+    return pa.array([None if c.value is None else make(c) for c in literals], arrow)
 
 
-def _accepted(sorts: set[Sort], wanted: str) -> frozenset[Sort]:
-    """What may stand together in a column, and go into the table's."""
+def _accepted(types: set[LiteralType], wanted: str) -> frozenset[LiteralType]:
+    """Types that may be mixed with these and go into the table's column."""
     for family, into in ((_NUMBERS, _NUMBER_COLUMNS), (_TIMES, _TIME_COLUMNS)):
-        if sorts <= family:
+        if types <= family:
             return family if wanted in into else frozenset()
-    if len(sorts) > 1:
+    if len(types) > 1:
         raise _NotPlainError
-    (sort,) = sorts
-    return frozenset({sort}) if wanted in _FIT[sort] else frozenset()
+    (type,) = types
+    return frozenset({type}) if wanted in _FIT[type] else frozenset()
 
 
-def _common(sorts: set[Sort]) -> Sort:
-    """The type that all values have together, for messages."""
-    whole = [sort for sort in _WHOLE if sort in sorts]
-    if len(sorts) == 1 and Sort.DECIMAL not in sorts:
-        return next(iter(sorts))
-    if whole and len(whole) == len(sorts):
+def _common(types: set[LiteralType]) -> LiteralType:
+    """Common type of the values, for messages."""
+    whole = [type for type in _WHOLE if type in types]
+    if len(types) == 1 and LiteralType.DECIMAL not in types:
+        return next(iter(types))
+    if whole and len(whole) == len(types):
         return whole[-1]
     raise _NotPlainError
 
 
-def _whole(cell: Cell, field: DataField, table: str) -> int | None:
-    if cell.value is None:
+def _whole(literal: LiteralValue, field: DataField, table: str) -> int | None:
+    if literal.value is None:
         return None
-    if cell.sort is Sort.DOUBLE:
-        raise _NotPlainError  # Spark has words of its own for such a number
-    number = int(cell.value)  # type: ignore[call-overload] # of these sorts; a fraction is cut off
+    if literal.type is LiteralType.DOUBLE:
+        raise _NotPlainError  # Spark has its own error for such a number
+    number = int(literal.value)  # type: ignore[call-overload] # of these sorts; a fraction is cut off
     half = 1 << (_WHOLE_BITS[field.type.root] - 1)
     if not -half <= number < half:
-        raise out_of_range(field, cell.value, table=table)
+        raise out_of_range_error(field, literal.value, table=table)
     return number
 
 
-def _decimal(cell: Cell, field: DataField) -> Decimal | None:
-    if cell.value is None:
+def _decimal(literal: LiteralValue, field: DataField) -> Decimal | None:
+    if literal.value is None:
         return None
-    if cell.sort is Sort.DOUBLE:
+    if literal.type is LiteralType.DOUBLE:
         raise _NotPlainError
-    value = Decimal(cell.value)  # type: ignore[arg-type] # of a whole number or a decimal
+    value = Decimal(literal.value)  # type: ignore[arg-type] # of a whole number or a decimal
     if not fits_decimal(value, field.type.precision or 10, field.type.scale or 0):
         raise _NotPlainError
     return value
 
 
-def _double(cell: Cell) -> float:
-    value = cell.value
+def _double(literal: LiteralValue) -> float:
+    value = literal.value
     if isinstance(value, Decimal) and len(value.as_tuple().digits) > DOUBLE_DIGITS_MAX:
         raise _NotPlainError
     return float(value)  # type: ignore[arg-type] # of a number
 
 
-def _float(cell: Cell) -> float:
-    value = Decimal(str(cell.value))
+def _float(literal: LiteralValue) -> float:
+    value = Decimal(str(literal.value))
     digits = len(value.normalize().as_tuple().digits)
     if digits > FLOAT_DIGITS_MAX or abs(value.adjusted()) > FLOAT_POWER_MAX:
         raise _NotPlainError
     return float(value)
 
 
-def _text(cell: Cell) -> str:
-    if not isinstance(cell.value, str):
+def _text(literal: LiteralValue) -> str:
+    if not isinstance(literal.value, str):
         raise _NotPlainError
-    return cell.value
+    return literal.value
 
 
-def _boolean(cell: Cell) -> bool:
-    return bool(cell.value)
+def _boolean(literal: LiteralValue) -> bool:
+    return bool(literal.value)
 
 
-def _day(cell: Cell) -> date:
-    value = cell.value
+def _day(literal: LiteralValue) -> date:
+    value = literal.value
     return value.date() if isinstance(value, datetime) else value  # type: ignore[return-value]
 
 
-def _local(cell: Cell, zone: tzinfo) -> datetime | None:
-    """What a clock shows; an instant is first what the session's clock shows then."""
-    value = cell.value
+def _local(literal: LiteralValue, zone: tzinfo) -> datetime | None:
+    """A local time; an instant is shown in the session's zone."""
+    value = literal.value
     if value is None:
         return None
     if not isinstance(value, datetime):
         assert isinstance(value, date), "a date or a timestamp"
         return datetime.combine(value, time())
-    if cell.sort is Sort.TIMESTAMP:
+    if literal.type is LiteralType.TIMESTAMP:
         _in_zone(value, zone)
     return value
 
 
-def _instant(cell: Cell, zone: tzinfo) -> datetime | None:
-    local = _local(Cell(Sort.TIMESTAMP_NTZ, cell.value), zone)
+def _instant(literal: LiteralValue, zone: tzinfo) -> datetime | None:
+    local = _local(LiteralValue(LiteralType.TIMESTAMP_NTZ, literal.value), zone)
     return None if local is None else _in_zone(local, zone)
 
 
 def _in_zone(local: datetime, zone: tzinfo) -> datetime:
-    """The instant at which the zone's clocks show that."""
+    """The instant of a local time in a zone."""
     instant = local.replace(tzinfo=zone).astimezone(UTC)
     shown = instant.astimezone(zone).replace(tzinfo=None)
     if local.year not in YEARS_KNOWN or shown != local:
-        raise _NotPlainError  # an hour that the zone leaves out
+        raise _NotPlainError  # the zone skips this hour
     return instant
 
 
-_PLAIN: Mapping[str, tuple[Callable[[Cell], object], pa.DataType]] = {
+_PLAIN: Mapping[str, tuple[Callable[[LiteralValue], object], pa.DataType]] = {
     "BOOLEAN": (_boolean, pa.bool_()),
     "STRING": (_text, pa.string()),
     "FLOAT": (_float, pa.float32()),

@@ -1,13 +1,13 @@
-"""Queries that the kernel answers alone: the rows of one table, or their number.
+"""Queries of one table that the kernel answers without Spark.
 
-1. The query is looked into (:mod:`tidelake.sql.query.query`), and every name in it is looked up.
+1. The query is parsed (:mod:`tidelake.sql.query.query`), and its names are resolved.
 2. It must be a SELECT of columns, ``*`` or ``count(*)`` from one table, perhaps with LIMIT, or of a
    system table with ORDER BY.
-3. Its whole WHERE must be a filter that means here what it means on Spark
-   (:func:`tidelake.sql.query.pushdown.whole_filter`).
-4. The table's scan gives the rows, as a stream in bounded memory.
+3. Its whole WHERE must be a filter with the same meaning as on Spark
+   (:func:`tidelake.sql.query.pushdown.complete_filter`).
+4. The table's scan streams the rows in bounded memory.
 
-Whatever else a query says is Spark's to answer.
+Spark answers any other query.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ import pyarrow.compute as pc
 
 from tidelake.errors import InvalidInputError, NotFoundError, near_names
 from tidelake.options import declared, session_options
-from tidelake.sql.execution.error_position import is_file_format, unknown_table
+from tidelake.sql.execution.error_position import is_file_format, unknown_table_error
 from tidelake.sql.execution.session import ForeignTable, SqlSession, View
-from tidelake.sql.execution.time_travel_clause import moment_of
-from tidelake.sql.query.pushdown import whole_filter
-from tidelake.sql.query.query import ParsedQuery, Reference, read_query
+from tidelake.sql.execution.time_travel_clause import time_travel_arguments
+from tidelake.sql.query.pushdown import complete_filter
+from tidelake.sql.query.query import ParsedQuery, TableReference, parse_query
 from tidelake.sql.syntax.ast import Query
 from tidelake.sql.syntax.name import TableName
-from tidelake.sql.syntax.sqlglot_dialect import exp
-from tidelake.sql.syntax.tokens import fault
+from tidelake.sql.syntax.sqlglot_dialect import exp, used_args
+from tidelake.sql.syntax.tokens import error_at
 from tidelake.table import RowView, SystemTable, Table
 from tidelake.table.read.scan_request import ScanRequest
 from tidelake.types import DataField
 from tidelake.types.arrow import fields_from_arrow
 from tidelake.types.predicate import Predicate
 
-__all__ = ["count_alone", "kernel_answer"]
+__all__ = ["count_star_name", "kernel_answer"]
 
 SESSION_PREFIX = "spark.tidelake."
 SPARK_CATALOGS = "spark.sql.catalog."
 COUNT_NAME = "count(1)"
-"""What Spark calls the column of ``count(*)``."""
+"""Spark's name for the column of ``count(*)``."""
 BINLOG = "binlog"
 _INCREMENTAL = frozenset(
     {declared.INCREMENTAL_BETWEEN.key, declared.INCREMENTAL_BETWEEN_TIMESTAMP.key}
@@ -51,28 +51,28 @@ _OF_TABLE = ("joins", "sample", "pivots", "laterals")
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What a simple SELECT asks for.
+class _SimpleSelect:
+    """A simple SELECT.
 
     Parameters
     ----------
     columns : tuple of str
-        By their names in the table, one perhaps twice.
+        The table's columns, maybe repeated.
     names : tuple of str
-        What the answer calls them.
-    counts : bool
-        The number of rows instead.
+        Their names in the answer.
+    is_count : bool
+        ``count(*)`` instead of rows.
     filter : Predicate, optional
-        The rows wanted.
+        WHERE.
     limit : int, optional
-        The most rows wanted.
+        LIMIT.
     order : tuple of (str, bool)
-        Columns to sort by, each with whether it falls.
+        Columns to sort by; True for descending.
     """
 
     columns: tuple[str, ...]
     names: tuple[str, ...]
-    counts: bool
+    is_count: bool
     filter: Predicate | None
     limit: int | None
     order: tuple[tuple[str, bool], ...]
@@ -81,29 +81,29 @@ class _Wanted:
 def kernel_answer(
     query: Query, session: SqlSession, *, conf: Mapping[str, str]
 ) -> pa.RecordBatchReader | None:
-    """Answer a query without Spark; None where Spark is needed.
+    """Answer a query without Spark; None if Spark is read_columns.
 
     Parameters
     ----------
     query : Query
         The query.
     session : SqlSession
-        What its names mean.
+        Resolves names.
     conf : mapping of str to str
-        Settings that Spark's session would have.
+        Settings of Spark's session.
 
     Returns
     -------
     pyarrow.RecordBatchReader or None
-        The rows, as the tables are now.
+        The current rows.
 
     Raises
     ------
     NotFoundError, InvalidInputError, UnsupportedError
-        As :meth:`tidelake.spark.Lake.sql` raises them.
+        As :meth:`tidelake.spark.Lake.sql`.
     """
-    parsed = read_query(query)
-    found = [(r, _found(r, parsed, session, conf)) for r in parsed.references]
+    parsed = parse_query(query)
+    found = [(r, _open(r, parsed, session, conf)) for r in parsed.references]
     if query.explain or len(found) != 1:
         return None
     reference, table = found[0]
@@ -116,31 +116,31 @@ def kernel_answer(
         table = _with_options(table, {**own, **reference.clause.options}, session)
     elif reference.clause.options:
         return None
-    moment = moment_of(reference.clause, table, session)
-    fields = _fields(table, moment)
+    time_travel = time_travel_arguments(reference.clause, table, session)
+    fields = _fields(table, time_travel)
     # a system table is filtered by its plain columns
     filterable = fields
     if not isinstance(table, Table):
         filterable = tuple(f for f in fields if not f.type.is_nested)
-    wanted = _wanted(parsed, reference, fields, filterable)
-    if wanted is None or (wanted.order and isinstance(table, Table | RowView)):
+    simple = _analyse(parsed, reference, fields, filterable)
+    if simple is None or (simple.order and isinstance(table, Table | RowView)):
         return None
-    if wanted.filter is not None and isinstance(table, RowView) and table.name == BINLOG:
+    if simple.filter is not None and isinstance(table, RowView) and table.name == BINLOG:
         return None  # its columns are lists there
-    return _answer(table, wanted, moment)
+    return _answer(table, simple, time_travel)
 
 
-def count_alone(tree: exp.Expr) -> str | None:
-    """The name of the only column of a ``SELECT count(*) FROM t``; None for any other query."""
-    said = {key for key, value in tree.args.items() if value}
-    if not isinstance(tree, exp.Select) or not said <= {"expressions", "from_"}:
+def count_star_name(tree: exp.Expr) -> str | None:
+    """Return the column name of ``SELECT count(*) FROM t``; None for any other query."""
+    used = used_args(tree)
+    if not isinstance(tree, exp.Select) or not used <= {"expressions", "from_"}:
         return None
     table = tree.args["from_"].this if tree.args.get("from_") is not None else None
     return _counted_name(tree) if _is_plain_table(table) else None
 
 
 def _counted_name(select: exp.Select) -> str | None:
-    """What a SELECT of ``count(*)`` alone calls it; None for any other."""
+    """Column name of a SELECT with only ``count(*)``; None for any other."""
     if len(select.expressions) != 1:
         return None
     column = select.expressions[0]
@@ -155,30 +155,30 @@ def _is_plain_table(table: object) -> bool:
     return isinstance(table, exp.Table) and not any(table.args.get(key) for key in _OF_TABLE)
 
 
-def _found(
-    reference: Reference, parsed: ParsedQuery, session: SqlSession, conf: Mapping[str, str]
+def _open(
+    reference: TableReference, parsed: ParsedQuery, session: SqlSession, conf: Mapping[str, str]
 ) -> Table | SystemTable | None:
-    """The table of a name; None for what only Spark reads."""
+    """Find the table of a reference; None if only Spark can read it."""
     name: TableName = reference.name
-    temporary = session.temporary_of(name)
+    temporary = session.find_temporary(name)
     if isinstance(temporary, View):
         return None
     if isinstance(temporary, ForeignTable):
-        session.table(name, use="read")  # refuses, with the reason
+        session.table(name, use="read")  # raises
     try:
         return session.table(name, use="read")
     except InvalidInputError:
-        if is_file_format(name):  # a path is no name of a table
+        if is_file_format(name):
             return None
         raise
     except NotFoundError as error:
         if is_file_format(name) or any(key.startswith(SPARK_CATALOGS) for key in conf):
             return None
-        raise unknown_table(error, name, parsed.query.text, session) from error
+        raise unknown_table_error(error, name, parsed.query.text, session) from error
 
 
 def _with_options(table: Table, options: dict[str, str], session: SqlSession) -> Table:
-    """The table with the options of one use; a time among them is in the session's zone."""
+    """Apply options to a table; a time without zone is in the session's."""
     if not options:
         return table
     found = table.with_options(options)
@@ -189,23 +189,23 @@ def _with_options(table: Table, options: dict[str, str], session: SqlSession) ->
     return found.with_options({**options, declared.SCAN_TIMESTAMP.key: at})
 
 
-def _fields(table: Table | SystemTable, moment: Mapping[str, Any]) -> tuple[DataField, ...]:
-    """The columns that filters may look at, and the others, in the table's order."""
+def _fields(table: Table | SystemTable, time_travel: Mapping[str, Any]) -> tuple[DataField, ...]:
+    """The table's columns, at its snapshot."""
     if isinstance(table, Table):
-        return ScanRequest(**moment).fields(table.handle)
+        return ScanRequest(**time_travel).fields(table.handle)
     return tuple(fields_from_arrow(table.schema))
 
 
-def _wanted(
+def _analyse(
     parsed: ParsedQuery,
-    reference: Reference,
+    reference: TableReference,
     fields: Sequence[DataField],
     filterable: Sequence[DataField],
-) -> _Wanted | None:
-    """What the query asks for, if it is a simple one."""
+) -> _SimpleSelect | None:
+    """Analyse the query; None if it is not simple."""
     tree = parsed.tree
-    said = {key for key, value in tree.args.items() if value}
-    if not isinstance(tree, exp.Select) or not said <= _CLAUSES or "from_" not in said:
+    used = used_args(tree)
+    if not isinstance(tree, exp.Select) or not used <= _CLAUSES or "from_" not in used:
         return None
     if tree.args["from_"].this is not reference.node or not _is_plain_table(reference.node):
         return None
@@ -213,14 +213,14 @@ def _wanted(
     if alias is not None and alias.args.get("columns"):
         return None
     limit = _limit(tree)
-    if limit is None and "limit" in said:
+    if limit is None and "limit" in used:
         return None
     by_key = {f.name.casefold(): f.name for f in fields}
     if len(by_key) < len(fields) or reference.alias.casefold() in by_key:
-        return None  # names that differ by case alone, or look like a struct's
+        return None  # names differ only in case, or may be a struct's
     counted = _counted_name(tree)
     order: tuple[tuple[str, bool], ...] | None = ()
-    if "order" in said:
+    if "order" in used:
         order = _order(tree, reference, by_key)
     if order is None or (counted is not None and (order or limit is not None)):
         return None
@@ -230,12 +230,12 @@ def _wanted(
     tree.set("limit", None)
     tree.set("order", None)
     row_filter = None
-    if "where" in said:
-        row_filter = whole_filter(parsed, reference, filterable)
+    if "where" in used:
+        row_filter = complete_filter(parsed, reference, filterable)
         if row_filter is None:
             return None
     names = (counted,) if counted is not None else tuple(name for _, name in columns)
-    return _Wanted(
+    return _SimpleSelect(
         tuple(column for column, _ in columns),
         names,
         counted is not None,
@@ -254,30 +254,32 @@ def _limit(select: exp.Select) -> int | None:
 
 
 def _order(
-    select: exp.Select, reference: Reference, by_key: Mapping[str, str]
+    select: exp.Select, reference: TableReference, by_key: Mapping[str, str]
 ) -> tuple[tuple[str, bool], ...] | None:
-    """The columns to sort by; None where it sorts by something else."""
+    """The columns to sort by; None for other expressions."""
     found = []
-    # what the query itself calls a column comes before the table's
+    # an alias of the query hides the table's column
     renamed = {e.alias.casefold() for e in select.expressions if isinstance(e, exp.Alias)}
     for ordered in select.args["order"].expressions:
         if not isinstance(ordered, exp.Ordered) or not isinstance(ordered.this, exp.Column):
             return None
-        falls = bool(ordered.args.get("desc"))
+        descending = bool(ordered.args.get("desc"))
         nulls_first = ordered.args.get("nulls_first")
         if ordered.args.get("with_fill") or (
-            nulls_first is not None and bool(nulls_first) == falls
+            nulls_first is not None and bool(nulls_first) == descending
         ):
-            return None  # not where Spark has nulls by default
-        column = _own(ordered.this, reference, by_key)
+            return None  # not Spark's default for nulls
+        column = _resolve(ordered.this, reference, by_key)
         if column is None or column.casefold() in renamed:
             return None
-        found.append((column, falls))
+        found.append((column, descending))
     return tuple(found)
 
 
-def _own(column: exp.Column, reference: Reference, by_key: Mapping[str, str]) -> str | None:
-    """The table's column that is meant; None where it is none of the table's."""
+def _resolve(
+    column: exp.Column, reference: TableReference, by_key: Mapping[str, str]
+) -> str | None:
+    """Resolve a column of the table; None for any other."""
     if column.args.get("db") is not None or not isinstance(column.this, exp.Identifier):
         return None
     if column.table and column.table.casefold() != reference.alias.casefold():
@@ -286,9 +288,9 @@ def _own(column: exp.Column, reference: Reference, by_key: Mapping[str, str]) ->
 
 
 def _columns(
-    parsed: ParsedQuery, reference: Reference, by_key: Mapping[str, str]
+    parsed: ParsedQuery, reference: TableReference, by_key: Mapping[str, str]
 ) -> list[tuple[str, str]] | None:
-    """The table's columns with what the answer calls them; None where there is an expression."""
+    """The selected columns, each with its name in the answer; None for expressions."""
     found: list[tuple[str, str]] = []
     for item in parsed.tree.expressions:
         if isinstance(item, exp.Star) and not any(item.args.values()):
@@ -299,7 +301,7 @@ def _columns(
             return None
         if isinstance(column.this, exp.Star):
             return None
-        own = _own(column, reference, by_key)
+        own = _resolve(column, reference, by_key)
         if own is None:
             _refuse_unknown(parsed, column, by_key)
             return None
@@ -311,7 +313,7 @@ _WITHOUT_PARENTHESES = ("current", "local", "session", "user", "_")
 
 
 def _refuse_unknown(parsed: ParsedQuery, column: exp.Column, by_key: Mapping[str, str]) -> None:
-    """Raise for a name that is no column, and no function that is called without parentheses."""
+    """Refuse an unknown column; functions without parentheses pass."""
     name = column.name
     if column.table or name.casefold().startswith(_WITHOUT_PARENTHESES):
         return
@@ -320,47 +322,47 @@ def _refuse_unknown(parsed: ParsedQuery, column: exp.Column, by_key: Mapping[str
         return
     near = near_names(name, by_key.values()) or f" There are: {', '.join(by_key.values())}."
     message = f"There is no column `{name}`.{near}"
-    raise fault(parsed.query.text, start, message, kind="sql_analysis")
+    raise error_at(parsed.query.text, start, message, kind="sql_analysis")
 
 
 # ---- rows
 
 
 def _answer(
-    table: Table | SystemTable, wanted: _Wanted, moment: Mapping[str, Any]
+    table: Table | SystemTable, simple: _SimpleSelect, time_travel: Mapping[str, Any]
 ) -> pa.RecordBatchReader:
-    if wanted.counts:
-        number = table.count(filter=wanted.filter, **moment)
-        counted = pa.table({wanted.names[0]: pa.array([number], pa.int64())})
+    if simple.is_count:
+        number = table.count(filter=simple.filter, **time_travel)
+        counted = pa.table({simple.names[0]: pa.array([number], pa.int64())})
         return counted.to_reader()
-    needed = list(dict.fromkeys((*wanted.columns, *(name for name, _ in wanted.order))))
-    if wanted.order:
-        rows = table.to_arrow(columns=needed, filter=wanted.filter, **moment)
-        reader = _sorted(rows, wanted.order).slice(0, wanted.limit).to_reader()
+    read_columns = list(dict.fromkeys((*simple.columns, *(name for name, _ in simple.order))))
+    if simple.order:
+        rows = table.to_arrow(columns=read_columns, filter=simple.filter, **time_travel)
+        reader = _sorted(rows, simple.order).slice(0, simple.limit).to_reader()
     else:
         reader = table.to_batches(
-            columns=needed, filter=wanted.filter, limit=wanted.limit, **moment
+            columns=read_columns, filter=simple.filter, limit=simple.limit, **time_travel
         )
-    places = [needed.index(name) for name in wanted.columns]
+    indexes = [read_columns.index(name) for name in simple.columns]
     fields = [
-        reader.schema.field(at).with_name(name)
-        for at, name in zip(places, wanted.names, strict=True)
+        reader.schema.field(index).with_name(name)
+        for index, name in zip(indexes, simple.names, strict=True)
     ]
     schema = pa.schema(fields)
-    return pa.RecordBatchReader.from_batches(schema, _chosen(reader, places, schema))
+    return pa.RecordBatchReader.from_batches(schema, _select_columns(reader, indexes, schema))
 
 
-def _chosen(
-    batches: Iterable[pa.RecordBatch], places: Sequence[int], schema: pa.Schema
+def _select_columns(
+    batches: Iterable[pa.RecordBatch], indexes: Sequence[int], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield pa.RecordBatch.from_arrays([batch.column(at) for at in places], schema=schema)
+        yield pa.RecordBatch.from_arrays([batch.column(index) for index in indexes], schema=schema)
 
 
 def _sorted(rows: pa.Table, order: Sequence[tuple[str, bool]]) -> pa.Table:
-    """Rows in order, nulls where Spark has them: first where it rises, last where it falls."""
+    """Sort rows; as in Spark, nulls come first ascending and last descending."""
     keys = [
-        (name, "descending", "at_end") if falls else (name, "ascending", "at_start")
-        for name, falls in order
+        (name, "descending", "at_end") if descending else (name, "ascending", "at_start")
+        for name, descending in order
     ]
     return rows.take(pc.sort_indices(rows, sort_keys=keys))

@@ -1,9 +1,9 @@
-"""``sys.max_pt('t')``: the largest value of a table's first partition column, put into a statement.
+"""Replaces ``sys.max_pt('t')`` by the largest value of a table's first partition column.
 
-The value is known from metadata before the statement runs, so it stands in the text as a literal:
-``WHERE dt = sys.max_pt('t')`` reads one partition. It is text, as by Paimon on Spark; which
-partition is the largest the column's type says, so 10 comes behind 9. Partitions without data and
-the one of nulls do not count.
+Metadata gives the value before the statement runs, so a literal replaces the call: ``WHERE dt =
+sys.max_pt('t')`` reads one partition. The value is text, as in Paimon on Spark. The column's type
+decides which is the largest: 10 is larger than 9. Partitions without data and the partition of
+nulls do not count.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from tidelake.errors import TidelakeError, UnsupportedError
 from tidelake.sql.execution.session import SqlSession
 from tidelake.sql.syntax.ast import Query
 from tidelake.sql.syntax.name import TableName
-from tidelake.sql.syntax.parameters import literal_text
-from tidelake.sql.syntax.tokens import Word, fault, plain_text, words_of
+from tidelake.sql.syntax.parameters import sql_literal
+from tidelake.sql.syntax.tokens import Token, error_at, plain_text, tokenize
 from tidelake.table import SystemTable, Table
 from tidelake.types.values import from_storage
 
-__all__ = ["with_max_pt", "with_max_pt_text"]
+__all__ = ["replace_max_pt", "replace_max_pt_in_text"]
 
 _NAME = "MAX_PT"
 _CALL = ("SYS", ".", _NAME, "(")
 
 
-def with_max_pt(query: Query, session: SqlSession) -> Query:
-    """Give a query with the values of its calls of ``sys.max_pt``."""
+def replace_max_pt(query: Query, session: SqlSession) -> Query:
+    """Replace the calls of ``sys.max_pt`` in a query."""
     text, end = _replaced(query.text, session, query.start, query.end)
     return query if text is None else Query(text, query.start, end, query.explain)
 
 
-def with_max_pt_text(text: str, session: SqlSession) -> str:
-    """Give a whole text with the values of its calls of ``sys.max_pt``."""
+def replace_max_pt_in_text(text: str, session: SqlSession) -> str:
+    """Replace the calls of ``sys.max_pt`` in a whole text."""
     made, _ = _replaced(text, session, 0, len(text))
     return text if made is None else made
 
@@ -42,23 +42,23 @@ def with_max_pt_text(text: str, session: SqlSession) -> str:
 def _replaced(text: str, session: SqlSession, start: int, end: int) -> tuple[str | None, int]:
     if _NAME not in text.upper():
         return None, end
-    words = words_of(text)
+    tokens = tokenize(text)
     pieces: list[str] = []
     at, plain, grown = 0, plain_text(text), 0
-    for number in range(len(words) - len(_CALL)):
-        seen = tuple(w.upper for w in words[number : number + len(_CALL)])
-        if seen != _CALL or not start <= words[number].start < end:
+    for number in range(len(tokens) - len(_CALL)):
+        seen = tuple(w.upper for w in tokens[number : number + len(_CALL)])
+        if seen != _CALL or not start <= tokens[number].start < end:
             continue
-        first = _start(words, number)
-        argument = words[number + len(_CALL) : number + len(_CALL) + 2]
+        first = _start(tokens, number)
+        argument = tokens[number + len(_CALL) : number + len(_CALL) + 2]
         if len(argument) < 2 or not argument[0].is_string or argument[1].text != ")":
             message = "sys.max_pt takes the name of a table as text: sys.max_pt('db.t')."
-            raise fault(text, words[number].start, message, kind="max_pt")
+            raise error_at(text, tokens[number].start, message, kind="max_pt")
         try:
             value = _largest(argument[0].text, session)
         except TidelakeError as error:
             context = dict(error.context)
-            raise fault(
+            raise error_at(
                 text,
                 argument[0].start,
                 error.message,
@@ -66,7 +66,7 @@ def _replaced(text: str, session: SqlSession, start: int, end: int) -> tuple[str
                 error=type(error),
                 **context,
             ) from error
-        literal = literal_text(value, "sys.max_pt")
+        literal = sql_literal(value, "sys.max_pt")
         pieces += (plain[at:first], literal)
         at = argument[1].end
         grown += len(literal) - (at - first)
@@ -75,21 +75,21 @@ def _replaced(text: str, session: SqlSession, start: int, end: int) -> tuple[str
     return "".join((*pieces, plain[at:])), end + grown
 
 
-def _start(words: Sequence[Word], number: int) -> int:
-    """Where a call begins, a catalog before it included."""
-    has_catalog = number > 1 and words[number - 1].text == "." and words[number - 2].is_name
-    return words[number - 2 if has_catalog else number].start
+def _start(tokens: Sequence[Token], number: int) -> int:
+    """Offset of a call, with its catalog."""
+    has_catalog = number > 1 and tokens[number - 1].text == "." and tokens[number - 2].is_name
+    return tokens[number - 2 if has_catalog else number].start
 
 
 def _largest(name: str, session: SqlSession) -> str:
     parts = tuple(part.strip("`") for part in name.split("."))
     found = session.table(TableName(parts), use="read")
     if isinstance(found, SystemTable) or not found.partition_keys:
-        message = f"Table '{name}' has no partitions: sys.max_pt asks for the largest of them."
+        message = f"Table '{name}' is not partitioned: sys.max_pt needs a partitioned table."
         raise UnsupportedError(message, kind="max_pt", table=name)
     values = _values(found)
     if not values:
-        message = f"Table '{name}' has no partition with data, so there is no largest."
+        message = f"Table '{name}' has no partition with data: sys.max_pt has no value."
         raise UnsupportedError(message, kind="max_pt", table=name)
     largest = max(values)  # type: ignore[type-var] # of one type
     if isinstance(largest, bool):
@@ -97,15 +97,15 @@ def _largest(name: str, session: SqlSession) -> str:
     if isinstance(largest, (str, int, Decimal)) or type(largest) is date:
         return str(largest)
     message = (
-        f"The partitions of table '{name}' are by a column of type"
-        f" {found.table_schema.field(found.partition_keys[0]).type}, of which sys.max_pt gives no"
-        f" text: SELECT max({found.partition_keys[0]}) FROM {name}."
+        f"sys.max_pt does not support the partition column '{found.partition_keys[0]}' of table"
+        f" '{name}', which is {found.table_schema.field(found.partition_keys[0]).type}: use"
+        f" SELECT max({found.partition_keys[0]}) FROM {name}."
     )
     raise UnsupportedError(message, kind="max_pt", table=name)
 
 
 def _values(table: Table) -> set[object]:
-    """The values of the first partition column that rows are in, null left out."""
+    """Values of the first partition column in partitions with rows, without null."""
     field = table.table_schema.field(table.partition_keys[0])
     paths = table.paths
     firsts = {paths.partition_values(split.partition)[0] for split in table.plan().splits}

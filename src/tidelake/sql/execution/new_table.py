@@ -1,9 +1,8 @@
-"""Carries out CREATE TABLE: an empty table, or one filled before it takes another's place."""
+"""Runs CREATE TABLE: an empty table, or a staged one that replaces another."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
 from tidelake.catalog import Catalog
 from tidelake.catalog.staging import staged_table
@@ -17,19 +16,8 @@ __all__ = ["create_empty", "create_staged"]
 PRIMARY_KEY, PARTITION = "primary-key", "partition"
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a statement says of a table of ours, and where it shall be."""
-
-    catalog: Catalog
-    identifier: str
-    primary_keys: tuple[str, ...]
-    partition_keys: tuple[str, ...]
-    options: Mapping[str, str]
-
-
 def create_empty(statement: CreateTable, session: SqlSession) -> Table | None:
-    """Make the table of CREATE TABLE without rows; None where it is of another system."""
+    """Create an empty table; None for a table of another system, or one that exists."""
     options = dict(statement.options)
     connector = options.get(CONNECTOR)
     if statement.is_temporary or (connector is not None and connector not in OWN_CONNECTORS):
@@ -37,61 +25,43 @@ def create_empty(statement: CreateTable, session: SqlSession) -> Table | None:
             options.update(_watermark_options(statement))
         session.create_temporary(statement, options=options)
         return None
-    asked = _asked(statement, session)
+    catalog, identifier, arguments = _create_arguments(statement, session)
     if statement.if_exists == "replace":
-        _check_there(statement, asked)
-        asked.catalog.first_schema(  # refuses what is wrong while the old table is there
-            asked.identifier,
-            statement.fields,
-            primary_keys=asked.primary_keys,
-            partition_keys=asked.partition_keys,
-            options=asked.options,
-            comment=statement.comment,
-        )
-        asked.catalog.drop_table(asked.identifier, if_missing="ignore")
-    if statement.if_exists == "ignore" and _holds(asked.catalog, asked.identifier):
-        return None  # SQL looks at the name only
-    return asked.catalog.create_table(
-        asked.identifier,
-        statement.fields,
-        primary_keys=asked.primary_keys,
-        partition_keys=asked.partition_keys,
-        options=asked.options,
-        comment=statement.comment,
-    )
+        catalog.first_schema(identifier, **arguments)  # refuses it before the old table is dropped
+        catalog.drop_table(identifier, if_missing="ignore")
+    if statement.if_exists == "ignore" and _holds(catalog, identifier):
+        return None  # only the name counts
+    return catalog.create_table(identifier, **arguments)
 
 
 def create_staged(statement: CreateTable, session: SqlSession) -> tuple[Catalog, Table]:
-    """Make the table of CREATE OR REPLACE TABLE out of sight, and say whose it will be."""
-    asked = _asked(statement, session)
-    _check_there(statement, asked)
-    staged = staged_table(
-        asked.catalog,
-        asked.identifier,
-        statement.fields,
-        primary_keys=asked.primary_keys,
-        partition_keys=asked.partition_keys,
-        options=asked.options,
-        comment=statement.comment,
-    )
-    return asked.catalog, staged
+    """Create the staged table of CREATE OR REPLACE TABLE, and return its catalog."""
+    catalog, identifier, arguments = _create_arguments(statement, session)
+    return catalog, staged_table(catalog, identifier, **arguments)
 
 
-def _asked(statement: CreateTable, session: SqlSession) -> _Asked:
+def _create_arguments(
+    statement: CreateTable, session: SqlSession
+) -> tuple[Catalog, str, dict[str, Any]]:
+    """Return the catalog, the table's name and the other arguments of ``create_table``."""
     options = dict(statement.options)
     options.pop(CONNECTOR, None)
     primary_keys = statement.primary_keys or _names(options.pop(PRIMARY_KEY, ""))
     partition_keys = statement.partition_keys or _names(options.pop(PARTITION, ""))
     if statement.watermark is not None:
         options.update(_watermark_options(statement))
-    place = session.place(statement.name)
-    catalog = session.catalog_named(place.catalog_name)
-    return _Asked(catalog, place.identifier, primary_keys, partition_keys, options)
-
-
-def _check_there(statement: CreateTable, asked: _Asked) -> None:
+    resolved = session.resolve(statement.name)
+    catalog = session.catalog_named(resolved.catalog_name)
     if statement.must_exist:
-        asked.catalog.table(asked.identifier)  # raises where it is not
+        catalog.table(resolved.identifier)  # raises if it does not exist
+    arguments = {
+        "schema": statement.fields,
+        "primary_keys": primary_keys,
+        "partition_keys": partition_keys,
+        "options": options,
+        "comment": statement.comment,
+    }
+    return catalog, resolved.identifier, arguments
 
 
 def _holds(catalog: Catalog, identifier: str) -> bool:

@@ -1,9 +1,8 @@
-"""What statements share: catalogs, the current database, temporary tables, views, settings.
+"""State of a session: catalogs, current database, temporary tables, views, settings.
 
-A name of one part means, in this order: a temporary table or view of the session, or a table of the
-current database. One of two parts is ``database.table`` in the current catalog, one of three parts
-says its catalog; a temporary table that was made under such a name hides what is there. Names are
-as they were written: ``Orders`` is not ``orders``.
+A name of one part is a temporary table or view of the session, or else a table of the current
+database. Two parts are ``database.table`` in the current catalog, three parts begin with the
+catalog. A temporary table with such a name hides the catalog's. Names are case sensitive.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tidelake.catalog import Catalog, open_catalog
-from tidelake.catalog.path_table import AskedTable, table_at
+from tidelake.catalog.path_table import TableDefinition, table_at
 from tidelake.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -30,7 +29,7 @@ from tidelake.sql.syntax.name import TableName
 from tidelake.table import SystemTable, Table
 from tidelake.table.handle.time_travel import timestamp_ms
 
-__all__ = ["ForeignTable", "InCatalog", "PathTable", "SqlSession", "View"]
+__all__ = ["ForeignTable", "PathTable", "ResolvedName", "SqlSession", "View"]
 
 DEFAULT_DATABASE = "default"
 OWN_CONNECTORS = frozenset({"paimon", "tidelake"})
@@ -42,15 +41,15 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class InCatalog:
-    """A table's place in a catalog; it may not be there.
+class ResolvedName:
+    """Full name of a table, which may not exist.
 
     Parameters
     ----------
     catalog_name : str
         The catalog.
     database, table : str
-        The names; the table's with ``$`` and a system table's, where that is meant.
+        The names; a system table's has its ``$`` part.
     """
 
     catalog_name: str
@@ -65,7 +64,7 @@ class InCatalog:
 
 @dataclass(frozen=True, slots=True)
 class PathTable:
-    """A temporary table: what a path holds, under a name of the session.
+    """A temporary table: a name for the table at a path.
 
     Parameters
     ----------
@@ -74,18 +73,18 @@ class PathTable:
     location : str
         The path.
     catalog : Catalog
-        Whose storage it is on.
+        Gives storage and environment.
     """
 
     name: str
     location: str
     catalog: Catalog
 
-    def open(self, asked: AskedTable | None = None) -> Table:
-        """The table as it is now."""
+    def open(self, definition: TableDefinition | None = None) -> Table:
+        """Open the table."""
         return table_at(
             self.location,
-            asked or AskedTable(),
+            definition or TableDefinition(),
             name=self.name,
             env=self.catalog.env,
             fileio=self.catalog.fileio,
@@ -94,19 +93,19 @@ class PathTable:
 
 @dataclass(frozen=True, slots=True)
 class ForeignTable:
-    """A table of another system, which was declared and cannot be read yet."""
+    """A declared table of another system, which cannot be read yet."""
 
     definition: CreateTable
 
     @property
     def connector(self) -> str:
-        """The system."""
+        """The option ``connector``."""
         return self.definition.options.get(CONNECTOR, "")
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A temporary view, and where the names in its query belong."""
+    """A temporary view, with the catalog and database that its query's names refer to."""
 
     definition: CreateView
     catalog_name: str
@@ -126,9 +125,9 @@ class SqlSession:
     name : str
         Its name.
     runner_of : callable, optional
-        What runs the compactions of a catalog's tables; this process by default.
+        Returns what runs the compactions of a catalog's tables; this process by default.
     time_zone : callable
-        Gives the zone of times that name none.
+        Returns the zone of times without one.
     """
 
     def __init__(
@@ -145,20 +144,20 @@ class SqlSession:
         self.catalog_name = name
         self.database = DEFAULT_DATABASE
         self.temporary: dict[str, Temporary] = {}
-        self.qualified: dict[tuple[str, ...], Temporary] = {}
+        self.qualified_temporary: dict[tuple[str, ...], Temporary] = {}
         self.settings: dict[str, str] = {}
 
-    def at(self, catalog_name: str, database: str) -> SqlSession:
-        """The same session as one sees it from another database: a view from its own.
+    def in_database(self, catalog_name: str, database: str) -> SqlSession:
+        """Return the same session with another current database.
 
         Examples
         --------
         >>> import tempfile
         >>> session = SqlSession(open_catalog(tempfile.mkdtemp()))
-        >>> session.at("tidelake", "sales").database, session.database
+        >>> session.in_database("tidelake", "sales").database, session.database
         ('sales', 'default')
         """
-        other = copy(self)  # what is temporary, and the catalogs, are the same
+        other = copy(self)  # shares catalogs and temporary tables
         other.catalog_name, other.database = catalog_name, database
         return other
 
@@ -168,30 +167,30 @@ class SqlSession:
         return self.catalogs[self.catalog_name]
 
     def runner_of(self, catalog: Catalog) -> Runner | None:
-        """What runs compactions of a catalog's tables; None for this process."""
+        """Return what runs compactions of a catalog's tables; None for this process."""
         return None if self._runner_of is None else self._runner_of(catalog)
 
     def time(self, given: object) -> datetime:
-        """A time that a statement gives: text, or milliseconds since the epoch.
+        """Convert a time of a statement: text, or milliseconds since the epoch.
 
         Raises
         ------
         InvalidInputError
             It is no time.
         """
-        # what is no time is refused there
+        # timestamp_ms refuses other types
         at_ms = timestamp_ms(given, zone=self._time_zone())  # type: ignore[arg-type]
         return EPOCH + timedelta(milliseconds=at_ms)
 
     def zone(self) -> tzinfo | None:
-        """The zone of times that name none; None where it is not known here."""
+        """Return the session's time zone; None if it is unknown."""
         try:
             return self._time_zone()
         except InvalidInputError:
             return None
 
-    def place(self, name: TableName) -> InCatalog:
-        """Where a name points, temporary tables and views left aside.
+    def resolve(self, name: TableName) -> ResolvedName:
+        """Resolve a name in the catalogs, without temporary tables and views.
 
         Raises
         ------
@@ -200,53 +199,53 @@ class SqlSession:
         """
         parts = name.parts
         if len(parts) == 1:
-            return InCatalog(self.catalog_name, self.database, parts[0])
+            return ResolvedName(self.catalog_name, self.database, parts[0])
         if len(parts) == 2:  # database and table
-            return InCatalog(self.catalog_name, *parts)
+            return ResolvedName(self.catalog_name, *parts)
         self.catalog_named(parts[0])
-        return InCatalog(*parts)
+        return ResolvedName(*parts)
 
     def catalog_named(self, name: str) -> Catalog:
-        """A catalog by its name.
+        """Return a catalog by its name.
 
         Raises
         ------
         NotFoundError
-            There is none; near names are offered.
+            There is none.
         """
         if name not in self.catalogs:
             message = (
-                f"There is no catalog '{name}'.{near_names(name, self.catalogs)} There are:"
+                f"There is no catalog '{name}'.{near_names(name, self.catalogs)} Catalogs are:"
                 f" {', '.join(self.catalogs)}; CREATE CATALOG ... WITH ('type' = 'paimon',"
                 " 'warehouse' = '...') adds one."
             )
             raise NotFoundError(message, kind="catalog_not_found", name=name)
         return self.catalogs[name]
 
-    def temporary_of(self, name: TableName) -> Temporary | None:
-        """The temporary table or view that a name means, if any."""
+    def find_temporary(self, name: TableName) -> Temporary | None:
+        """Return the temporary table or view of a name, if any."""
         found = self.temporary.get(name.parts[0]) if len(name.parts) == 1 else None
-        return found or self.qualified.get(self._full(name))
+        return found or self.qualified_temporary.get(self._full(name))
 
-    def forget(self, name: TableName) -> None:
-        """Drop the temporary table or view that a name means."""
+    def drop_temporary(self, name: TableName) -> None:
+        """Drop the temporary table or view of a name."""
         if len(name.parts) == 1 and name.parts[0] in self.temporary:
             del self.temporary[name.parts[0]]
         else:
-            del self.qualified[self._full(name)]
+            del self.qualified_temporary[self._full(name)]
 
     def _full(self, name: TableName) -> tuple[str, ...]:
         return (*(self.catalog_name, self.database)[: PARTS - len(name.parts)], *name.parts)
 
     def table(self, name: TableName, *, use: str) -> Table | SystemTable:
-        """Open the table that a name means.
+        """Open a table.
 
         Parameters
         ----------
         name : TableName
             The name.
         use : str
-            What is to be done, for messages: ``"altered"``.
+            The action, for messages: ``"altered"``.
 
         Raises
         ------
@@ -259,12 +258,12 @@ class SqlSession:
         if isinstance(found, (Table, SystemTable)):
             return found
         if found is not None:
-            return self._not_ours(found, use)
-        place = self.place(name)
-        return self.catalog_named(place.catalog_name).table(place.identifier)
+            return self._refuse_view_or_foreign(found, use)
+        resolved = self.resolve(name)
+        return self.catalog_named(resolved.catalog_name).table(resolved.identifier)
 
     def data_table(self, name: TableName, *, use: str) -> Table:
-        """Open a table that is no system table."""
+        """Open a table; refuse a system table."""
         found = self.table(name, use=use)
         if isinstance(found, SystemTable):
             message = f"'{name}' is a system table and cannot be {use}: name the table itself."
@@ -273,25 +272,25 @@ class SqlSession:
 
     def _temporary_table(self, name: TableName) -> Table | SystemTable | Temporary | None:
         base, dollar, system = name.parts[-1].partition("$")
-        temporary = self.temporary_of(TableName((*name.parts[:-1], base), name.start))
+        temporary = self.find_temporary(TableName((*name.parts[:-1], base), name.start))
         if isinstance(temporary, PathTable):
             table = temporary.open()
             return table.system_table(system) if dollar else table
         return temporary
 
-    def _not_ours(self, found: Temporary, use: str) -> Table:
+    def _refuse_view_or_foreign(self, found: Temporary, use: str) -> Table:
         if isinstance(found, View):
             message = f"'{found.definition.name}' is a view and cannot be {use}."
             raise InvalidInputError(message, kind="view", table=found.definition.name)
         assert isinstance(found, ForeignTable)
         message = (
             f"'{found.definition.name}' is a table of connector '{found.connector}' and cannot be"
-            f" {use}: its definition is kept, streams from and to it are not covered yet."
+            f" {use}: streams from and to it are not supported yet."
         )
         raise UnsupportedError(message, kind="sql_streaming", table=str(found.definition.name))
 
     def create_temporary(self, statement: CreateTable, *, options: Mapping[str, str]) -> None:
-        """Carry out CREATE TEMPORARY TABLE, or keep a table of another system.
+        """Run CREATE TEMPORARY TABLE, or declare a table of another system.
 
         Raises
         ------
@@ -299,17 +298,17 @@ class SqlSession:
             An option is missing or wrong.
         """
         name = str(statement.name)
-        self.place(statement.name)  # refuses a catalog that is not there
-        if self.temporary_of(statement.name) is not None and statement.if_exists != "replace":
+        self.resolve(statement.name)  # refuses an unknown catalog
+        if self.find_temporary(statement.name) is not None and statement.if_exists != "replace":
             if statement.if_exists == "ignore":
                 return
-            message = f"There is a temporary table or view '{name}': DROP it first."
+            message = f"A temporary table or view '{name}' exists: DROP it first."
             raise AlreadyExistsError(message, kind="table_exists", table=name)
         connector = options.get(CONNECTOR)
         if connector is None:
             message = (
-                f"Temporary table '{name}' needs the option 'connector' = 'paimon', and 'path':"
-                " where the table's files are."
+                f"Temporary table '{name}' needs the options 'connector' = 'paimon' and 'path', the"
+                " table's directory."
             )
             raise InvalidInputError(message, kind="option_missing", option=CONNECTOR)
         if connector not in OWN_CONNECTORS:
@@ -320,20 +319,20 @@ class SqlSession:
         path = rest.pop(PATH, None)
         create = _boolean(rest.pop(AUTO_CREATE, "false"), AUTO_CREATE)
         if not path:
-            message = f"Temporary table '{name}' needs the option 'path': where its files are."
+            message = f"Temporary table '{name}' needs the option 'path', the table's directory."
             raise InvalidInputError(message, kind="option_missing", option=PATH)
-        asked = AskedTable(
+        definition = TableDefinition(
             statement.fields, statement.primary_keys, statement.partition_keys, rest, create
         )
         temporary = PathTable(name, local_path(path), self.catalog)
-        temporary.open(asked)  # makes it, or refuses one that is another
+        temporary.open(definition)  # creates it, or refuses a different table
         self._keep(statement.name, temporary)
 
     def _keep(self, name: TableName, temporary: Temporary) -> None:
         if len(name.parts) == 1:
             self.temporary[name.parts[0]] = temporary
         else:
-            self.qualified[self._full(name)] = temporary
+            self.qualified_temporary[self._full(name)] = temporary
 
     def create_catalog(self, name: str, options: Mapping[str, str], *, if_exists: str) -> None:
         """Add a catalog.
@@ -346,7 +345,7 @@ class SqlSession:
         if name in self.catalogs:
             if if_exists == "ignore":
                 return
-            message = f"There is a catalog '{name}': choose another name, or USE CATALOG it."
+            message = f"Catalog '{name}' exists: choose another name, or USE CATALOG {name}."
             raise AlreadyExistsError(message, kind="catalog_exists", name=name)
         rest = dict(options)
         kind = rest.pop("type", None)
@@ -358,13 +357,15 @@ class SqlSession:
         metastore = rest.pop("metastore", LOCAL_METASTORE)
         if metastore != LOCAL_METASTORE:
             message = (
-                f"Catalog '{name}': 'metastore' = '{metastore}' is not covered yet; a warehouse's"
-                " directory is: leave it out."
+                f"Catalog '{name}': 'metastore' = '{metastore}' is not supported yet: leave it out"
+                " to use the warehouse's directory."
             )
             raise UnsupportedError(message, kind="catalog_option", option="metastore")
         database = rest.pop("default-database", DEFAULT_DATABASE)
         if database != DEFAULT_DATABASE:
-            message = f"Catalog '{name}': 'default-database' is not covered: USE {name}.{database}."
+            message = (
+                f"Catalog '{name}': 'default-database' is not supported: USE {name}.{database}."
+            )
             raise UnsupportedError(message, kind="catalog_option", option="default-database")
         warehouse = rest.pop("warehouse", None)
         if not warehouse:
@@ -373,12 +374,12 @@ class SqlSession:
         self.catalogs[name] = open_catalog(warehouse, options=rest, env=self.catalog.env)
 
     def use(self, parts: tuple[str, ...], *, is_catalog: bool) -> None:
-        """Make a database, or a catalog, the current one.
+        """Set the current database or catalog.
 
         Raises
         ------
         NotFoundError
-            There is none; near names are offered.
+            There is none.
         """
         if is_catalog or (
             len(parts) == 1 and parts[0] in self.catalogs and not self._has_database(parts[0])
@@ -398,35 +399,33 @@ class SqlSession:
 
 
 def check_database(catalog: Catalog, name: str) -> None:
-    """Refuse a database that is not there.
+    """Refuse an unknown database.
 
     Raises
     ------
     NotFoundError
-        Near names are offered.
+        The database does not exist.
     """
     known = catalog.list_databases()
     if name not in known:
         message = (
-            f"There is no database '{name}'.{near_names(name, known)} CREATE DATABASE makes it."
+            f"There is no database '{name}'.{near_names(name, known)} CREATE DATABASE creates it."
         )
         raise NotFoundError(message, kind="database_not_found", database=name)
 
 
 def local_path(path: str) -> str:
-    """A path without ``file:``.
+    """Return an absolute path, without ``file:``.
 
     Raises
     ------
     UnsupportedError
-        It is on a storage that this version does not reach.
+        It is on another storage than a local file system.
     """
     if path.startswith("file:"):
         path = "/" + path.removeprefix("file:").lstrip("/")
     elif "://" in path:
-        message = (
-            f"Path '{path}' is on a storage that this version does not reach: give a local one."
-        )
+        message = f"Path '{path}' is on an unsupported storage: give a path of a local file system."
         raise UnsupportedError(message, kind="warehouse", path=path)
     return str(Path(path).expanduser().absolute())
 

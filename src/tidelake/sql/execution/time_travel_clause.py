@@ -1,4 +1,4 @@
-"""The moment of a table that a clause behind it names: a snapshot, a tag or a time."""
+"""Time travel clauses: a snapshot, a tag or a time after a table."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from tidelake.table import RowView, SystemTable, Table
 from tidelake.table.handle.time_travel import zone_of
 from tidelake.table.system.system_table import MetadataTable
 
-__all__ = ["TIME_ZONE", "moment_of", "named_zone"]
+__all__ = ["TIME_ZONE", "named_zone", "time_travel_arguments"]
 
 TIME_ZONE = "spark.sql.session.timeZone"
-"""The setting of a session that names the zone of times which name none."""
+"""Spark's setting for the session time zone."""
 
 
-def moment_of(clause: Clause, found: Table | SystemTable, session: SqlSession) -> dict[str, Any]:
-    """The arguments of a scan that a clause stands for.
+def time_travel_arguments(
+    clause: Clause, found: Table | SystemTable, session: SqlSession
+) -> dict[str, Any]:
+    """Return the arguments of a scan for a clause.
 
     Parameters
     ----------
@@ -28,20 +30,20 @@ def moment_of(clause: Clause, found: Table | SystemTable, session: SqlSession) -
     found : Table or SystemTable
         The table.
     session : SqlSession
-        Whose time zone a time without one is in.
+        Its time zone applies to times without one.
 
     Returns
     -------
     dict
-        ``snapshot_id``, ``timestamp`` or ``tag``; empty where the clause names no moment.
+        ``snapshot_id``, ``timestamp`` or ``tag``; empty without time travel.
 
     Raises
     ------
     InvalidInputError
-        It names two.
+        It has VERSION and TIMESTAMP.
     """
     if clause.version is not None and clause.timestamp is not None:
-        message = "Say VERSION AS OF or TIMESTAMP AS OF, not both."
+        message = "Write VERSION AS OF or TIMESTAMP AS OF, not both."
         raise InvalidInputError(message, kind="two_moments")
     if clause.timestamp is not None:
         return {"timestamp": session.time(clause.timestamp)}
@@ -58,17 +60,17 @@ def moment_of(clause: Clause, found: Table | SystemTable, session: SqlSession) -
 
 
 def named_zone(name: str) -> tzinfo:
-    """The time zone that a session's setting names.
+    """Return the time zone of a session's setting.
 
     Raises
     ------
     InvalidInputError
-        It is none that this process knows.
+        The zone is unknown.
     """
     zone = zone_of(name)
     if zone is None:
         message = (
-            f"The session's time zone '{name}' is not known here: set '{TIME_ZONE}' to a region"
+            f"The session's time zone '{name}' is unknown: set '{TIME_ZONE}' to a region"
             " such as 'Asia/Shanghai', or to an offset such as '+08:00'."
         )
         raise InvalidInputError(message, kind="time_zone", option=TIME_ZONE)

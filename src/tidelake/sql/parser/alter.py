@@ -1,16 +1,16 @@
-"""Reads ALTER TABLE: Spark's words and Flink's."""
+"""Parses ALTER TABLE of Spark and of Flink."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
-from tidelake.sql.parser.create import column_of, default_of, watermark_of
+from tidelake.sql.parser.create import read_column, read_default, read_watermark
 from tidelake.sql.syntax.ast import AlterTable, AlterTag, DropPartitions, RenameTable, Watermark
-from tidelake.sql.syntax.cursor import Reader
-from tidelake.sql.syntax.literal import partition_of
+from tidelake.sql.syntax.cursor import Cursor
+from tidelake.sql.syntax.literal import read_partition
 from tidelake.sql.syntax.name import TableName
-from tidelake.sql.syntax.tokens import Word
+from tidelake.sql.syntax.tokens import Token
 from tidelake.sql.syntax.types import Spelling, read_type
 from tidelake.sql.syntax.watermark import watermark_options
 from tidelake.table.schema.watermark import WATERMARK_KEYS
@@ -38,182 +38,180 @@ _RETENTION_UNITS = ("DAYS", "DAY", "HOURS", "HOUR", "MINUTES", "MINUTE")
 Altered: TypeAlias = AlterTable | AlterTag | DropPartitions | RenameTable
 
 
-def alter_table(reader: Reader) -> Altered:
-    """Read what stands behind ``ALTER TABLE``."""
-    if_missing: Literal["error", "ignore"] = "ignore" if reader.take("IF", "EXISTS") else "error"
-    name = reader.table_name()
-    if reader.take("RENAME", "TO"):
-        new_name = reader.table_name()
-        reader.finish()
+def alter_table(cursor: Cursor) -> Altered:
+    """Parse the rest of ``ALTER TABLE``."""
+    if_missing = cursor.if_exists()
+    name = cursor.table_name()
+    if cursor.accept("RENAME", "TO"):
+        new_name = cursor.table_name()
+        cursor.expect_end()
         return RenameTable(name, new_name, if_missing)
     for keyword, read in _OTHERS.items():
-        if reader.sees(*keyword):
-            reader.index += len(keyword)
-            return read(reader, name)
+        if cursor.peek(*keyword):
+            cursor.index += len(keyword)
+            return read(cursor, name)
     changes: list[SchemaChange] = []
     for keyword, read_changes in _CHANGES.items():
-        if reader.sees(*keyword):
-            reader.index += len(keyword)
-            changes = read_changes(reader)
+        if cursor.peek(*keyword):
+            cursor.index += len(keyword)
+            changes = read_changes(cursor)
             break
     else:
-        raise reader.fault(
-            "ALTER TABLE goes on with ADD, DROP, RENAME, ALTER, MODIFY, SET, UNSET, RESET, or with"
-            f" CREATE, REPLACE or DELETE TAG, not with '{reader.word.text if reader.word else ''}'."
+        raise cursor.error(
+            "ALTER TABLE continues with ADD, DROP, RENAME, ALTER, MODIFY, SET, UNSET, RESET, or"
+            f" with CREATE, REPLACE or DELETE TAG, not with {cursor.next_text()}."
         )
-    reader.finish()
+    cursor.expect_end()
     return AlterTable(name, tuple(changes), if_missing)
 
 
-def comment_on(reader: Reader) -> AlterTable:
-    """Read what stands behind ``COMMENT ON``."""
-    reader.need("TABLE")
-    name = reader.table_name()
-    reader.need("IS")
-    comment = None if reader.take("NULL") else reader.string("comment")
-    reader.finish()
+def comment_on(cursor: Cursor) -> AlterTable:
+    """Parse the rest of ``COMMENT ON``."""
+    cursor.expect("TABLE")
+    name = cursor.table_name()
+    cursor.expect("IS")
+    comment = None if cursor.accept("NULL") else cursor.string("comment")
+    cursor.expect_end()
     return AlterTable(name, (UpdateComment(comment),))
 
 
-def _path(reader: Reader) -> ColumnPath:
-    """A column, or one inside another: ``address.city``."""
-    names = [reader.name("column")]
-    while reader.take("."):
-        names.append(reader.name("column"))
+def _path(cursor: Cursor) -> ColumnPath:
+    """Read a column or a nested field: ``address.city``."""
+    names = [cursor.name("column")]
+    while cursor.accept("."):
+        names.append(cursor.name("column"))
     return names[0] if len(names) == 1 else tuple(names)
 
 
-def _listed(reader: Reader, item: Callable[[], list[SchemaChange]]) -> list[SchemaChange]:
-    """Changes with or without parentheses around."""
-    if reader.sees("("):
-        return [change for some in reader.within("the columns", item) for change in some]
+def _listed(cursor: Cursor, item: Callable[[], list[SchemaChange]]) -> list[SchemaChange]:
+    """Read a list of changes, with or without parentheses."""
+    if cursor.peek("("):
+        return [change for some in cursor.parenthesized("the columns", item) for change in some]
     changes = item()
-    while reader.take(","):
+    while cursor.accept(","):
         changes += item()
     return changes
 
 
-def _position(reader: Reader) -> Position | None:
-    if reader.take("FIRST"):
+def _position(cursor: Cursor) -> Position | None:
+    if cursor.accept("FIRST"):
         return Position.first()
-    if reader.take("AFTER"):
-        return Position.after(reader.name("column"))
+    if cursor.accept("AFTER"):
+        return Position.after(cursor.name("column"))
     return None
 
 
-def _constraint(reader: Reader) -> Sequence[Word]:
-    """What kind of constraint comes next: the word behind its name."""
-    return reader.words[reader.index + 2 :][:1] if reader.sees("CONSTRAINT") else ()
+def _constraint_kind(cursor: Cursor) -> Sequence[Token]:
+    """The token after the name of a constraint."""
+    return cursor.tokens[cursor.index + 2 :][:1] if cursor.peek("CONSTRAINT") else ()
 
 
-def _add(reader: Reader, spelling: Spelling) -> list[SchemaChange]:
+def _add(cursor: Cursor, spelling: Spelling) -> list[SchemaChange]:
     def item() -> list[SchemaChange]:
-        if reader.take("WATERMARK", "FOR"):
-            return _set_watermark(watermark_of(reader, []))
-        if reader.sees("CHECK") or any(w.upper == "CHECK" for w in _constraint(reader)):
-            raise reader.refusal(
-                "CHECK is not covered: rows are not checked when they are written."
-            )
-        if reader.sees("PRIMARY", "KEY") or reader.sees("CONSTRAINT"):
-            raise reader.refusal(
-                "A primary key decides how files are laid out and cannot be added: make a new table"
+        if cursor.accept("WATERMARK", "FOR"):
+            return _set_watermark(read_watermark(cursor, []))
+        if cursor.peek("CHECK") or any(w.upper == "CHECK" for w in _constraint_kind(cursor)):
+            raise cursor.unsupported("CHECK is not supported: writes do not check rows.")
+        if cursor.peek("PRIMARY", "KEY") or cursor.peek("CONSTRAINT"):
+            raise cursor.unsupported(
+                "A primary key decides the layout of files and cannot be added: create a new table"
                 " with it and INSERT INTO it."
             )
-        known = reader.take("IF", "NOT", "EXISTS") or ignores
-        start = reader.index
-        path = _path(reader)
-        # the reader of columns takes a plain name: the last part of the path
-        reader.index = start + 2 * (len(path) - 1 if isinstance(path, tuple) else 0)
-        field, is_key = column_of(reader, spelling)
+        known = cursor.accept("IF", "NOT", "EXISTS") or ignores
+        start = cursor.index
+        path = _path(cursor)
+        # read_column takes a plain name: the last part of the path
+        cursor.index = start + 2 * (len(path) - 1 if isinstance(path, tuple) else 0)
+        field, is_key = read_column(cursor, spelling)
         if is_key:
-            raise reader.refusal("A new column cannot be the primary key: make a new table.")
+            raise cursor.unsupported("A new column cannot be the primary key: create a new table.")
         return [
             AddColumn(
                 path,
                 field.type,
                 field.description,
-                _position(reader),
+                _position(cursor),
                 field.default_value,
                 "ignore" if known else "error",
             )
         ]
 
-    # before the parentheses it is of all columns in them
-    ignores = reader.sees("IF", "NOT", "EXISTS", "(") and reader.take("IF", "NOT", "EXISTS")
-    return _listed(reader, item)
+    # before the parentheses it applies to all columns
+    ignores = cursor.peek("IF", "NOT", "EXISTS", "(") and cursor.accept("IF", "NOT", "EXISTS")
+    return _listed(cursor, item)
 
 
-def _drop(reader: Reader) -> list[SchemaChange]:
-    ignores = reader.take("IF", "EXISTS")
+def _drop(cursor: Cursor) -> list[SchemaChange]:
+    ignores = cursor.accept("IF", "EXISTS")
 
     def item() -> list[SchemaChange]:
-        known = reader.take("IF", "EXISTS") or ignores
-        return [DropColumn(_path(reader), "ignore" if known else "error")]
+        known = cursor.accept("IF", "EXISTS") or ignores
+        return [DropColumn(_path(cursor), "ignore" if known else "error")]
 
-    return _listed(reader, item)
-
-
-def _rename(reader: Reader) -> list[SchemaChange]:
-    column = _path(reader)
-    reader.need("TO", why=" between the old name and the new one")
-    return [RenameColumn(column, reader.name("new name"))]
+    return _listed(cursor, item)
 
 
-def _alter(reader: Reader) -> list[SchemaChange]:
-    """Spark's ``ALTER COLUMN a ...``, one change for one column."""
-    column = _path(reader)
-    if reader.take("TYPE") or reader.take("SET", "DATA", "TYPE"):
-        return [UpdateColumnType(column, read_type(reader, Spelling.SPARK))]
-    if reader.take("COMMENT"):
-        return [UpdateColumnComment(column, reader.string("comment"))]
-    if reader.take("SET", "NOT", "NULL"):
+def _rename(cursor: Cursor) -> list[SchemaChange]:
+    column = _path(cursor)
+    cursor.expect("TO", why=" between the old name and the new one")
+    return [RenameColumn(column, cursor.name("new name"))]
+
+
+def _alter(cursor: Cursor) -> list[SchemaChange]:
+    """Parse Spark's ``ALTER COLUMN a ...``: one change of one column."""
+    column = _path(cursor)
+    if cursor.accept("TYPE") or cursor.accept("SET", "DATA", "TYPE"):
+        return [UpdateColumnType(column, read_type(cursor, Spelling.SPARK))]
+    if cursor.accept("COMMENT"):
+        return [UpdateColumnComment(column, cursor.string("comment"))]
+    if cursor.accept("SET", "NOT", "NULL"):
         return [UpdateColumnNullability(column, nullable=False)]
-    if reader.take("DROP", "NOT", "NULL"):
+    if cursor.accept("DROP", "NOT", "NULL"):
         return [UpdateColumnNullability(column, nullable=True)]
-    if reader.take("SET", "DEFAULT"):
-        return [UpdateColumnDefaultValue(column, default_of(reader))]
-    if reader.take("DROP", "DEFAULT"):
+    if cursor.accept("SET", "DEFAULT"):
+        return [UpdateColumnDefaultValue(column, read_default(cursor))]
+    if cursor.accept("DROP", "DEFAULT"):
         return [UpdateColumnDefaultValue(column, None)]
-    position = _position(reader)
+    position = _position(cursor)
     if position is not None:
         if not isinstance(column, str):
-            raise reader.refusal("Only a column of the table itself can be moved.")
+            raise cursor.unsupported("Only a top-level column can be moved.")
         return [UpdateColumnPosition(column, position)]
-    raise reader.fault(
-        "Behind the column must stand TYPE, COMMENT, FIRST, AFTER, SET NOT NULL, DROP NOT NULL, SET"
-        " DEFAULT or DROP DEFAULT."
+    raise cursor.error(
+        "Write TYPE, COMMENT, FIRST, AFTER, SET NOT NULL, DROP NOT NULL, SET DEFAULT or DROP"
+        " DEFAULT after the column."
     )
 
 
-def _modify(reader: Reader) -> list[SchemaChange]:
-    """Flink's ``MODIFY a TYPE [COMMENT '...'] [FIRST | AFTER b]``."""
+def _modify(cursor: Cursor) -> list[SchemaChange]:
+    """Parse Flink's ``MODIFY a TYPE [COMMENT '...'] [FIRST | AFTER b]``."""
 
     def item() -> list[SchemaChange]:
-        if reader.take("WATERMARK", "FOR"):
-            return _set_watermark(watermark_of(reader, []))
-        field, _ = column_of(reader, Spelling.FLINK)
+        if cursor.accept("WATERMARK", "FOR"):
+            return _set_watermark(read_watermark(cursor, []))
+        field, _ = read_column(cursor, Spelling.FLINK)
         changes: list[SchemaChange] = [
             UpdateColumnType(field.name, field.type, keep_nullability=False)
         ]
         if field.description is not None:
             changes.append(UpdateColumnComment(field.name, field.description))
-        position = _position(reader)
+        position = _position(cursor)
         if position is not None:
             changes.append(UpdateColumnPosition(field.name, position))
         return changes
 
-    return _listed(reader, item)
+    return _listed(cursor, item)
 
 
-def _change(reader: Reader) -> list[SchemaChange]:
-    """Hive's ``CHANGE [COLUMN] a b TYPE``."""
-    reader.take("COLUMN")
-    old = reader.name("column")
-    field, _ = column_of(reader, Spelling.SPARK)
+def _change(cursor: Cursor) -> list[SchemaChange]:
+    """Parse Hive's ``CHANGE [COLUMN] a b TYPE``."""
+    cursor.accept("COLUMN")
+    old = cursor.name("column")
+    field, _ = read_column(cursor, Spelling.SPARK)
     changes: list[SchemaChange] = [UpdateColumnType(old, field.type)]
     if field.description is not None:
         changes.append(UpdateColumnComment(old, field.description))
-    position = _position(reader)
+    position = _position(cursor)
     if position is not None:
         changes.append(UpdateColumnPosition(old, position))
     if field.name != old:
@@ -221,21 +219,21 @@ def _change(reader: Reader) -> list[SchemaChange]:
     return changes
 
 
-def _set(reader: Reader) -> list[SchemaChange]:
-    start = reader.place
-    given = reader.options()
+def _set(cursor: Cursor) -> list[SchemaChange]:
+    start = cursor.position
+    given = cursor.options()
     for key in WATERMARK_KEYS:
         if key in given:
-            raise reader.fault(f"'{key}' is set by MODIFY WATERMARK FOR ... AS ....", start=start)
+            raise cursor.error(f"Set '{key}' by MODIFY WATERMARK FOR ... AS ....", start=start)
     return [
         UpdateComment(value) if key == "comment" else SetOption(key, value)
         for key, value in given.items()
     ]
 
 
-def _unset(reader: Reader) -> list[SchemaChange]:
-    reader.take("IF", "EXISTS")
-    keys = reader.within("the options", reader.key)
+def _unset(cursor: Cursor) -> list[SchemaChange]:
+    cursor.accept("IF", "EXISTS")
+    keys = cursor.parenthesized("the options", cursor.option_key)
     return [UpdateComment(None) if key == "comment" else RemoveOption(key) for key in keys]
 
 
@@ -243,24 +241,24 @@ def _set_watermark(watermark: Watermark) -> list[SchemaChange]:
     return [SetOption(k, v) for k, v in watermark_options(watermark).items()]
 
 
-def _drop_watermark(reader: Reader) -> list[SchemaChange]:
-    del reader
+def _drop_watermark(cursor: Cursor) -> list[SchemaChange]:
+    del cursor
     return [RemoveOption(key) for key in WATERMARK_KEYS]
 
 
-def _set_location(reader: Reader) -> list[SchemaChange]:
-    raise reader.refusal("A table stays where it is: the warehouse and its name say where.")
+def _set_location(cursor: Cursor) -> list[SchemaChange]:
+    raise cursor.unsupported("A table cannot move: the warehouse and its name give its location.")
 
 
-_CHANGES: dict[tuple[str, ...], Callable[[Reader], list[SchemaChange]]] = {
+_CHANGES: dict[tuple[str, ...], Callable[[Cursor], list[SchemaChange]]] = {
     ("SET", "TBLPROPERTIES"): _set,
     ("SET", "LOCATION"): _set_location,
     ("SET",): _set,
     ("UNSET", "TBLPROPERTIES"): _unset,
     ("RESET",): _unset,
-    ("ADD", "COLUMNS"): lambda reader: _add(reader, Spelling.SPARK),
-    ("ADD", "COLUMN"): lambda reader: _add(reader, Spelling.SPARK),
-    ("ADD",): lambda reader: _add(reader, Spelling.FLINK),
+    ("ADD", "COLUMNS"): lambda cursor: _add(cursor, Spelling.SPARK),
+    ("ADD", "COLUMN"): lambda cursor: _add(cursor, Spelling.SPARK),
+    ("ADD",): lambda cursor: _add(cursor, Spelling.FLINK),
     ("DROP", "COLUMNS"): _drop,
     ("DROP", "COLUMN"): _drop,
     ("DROP", "WATERMARK"): _drop_watermark,
@@ -274,58 +272,57 @@ _CHANGES: dict[tuple[str, ...], Callable[[Reader], list[SchemaChange]]] = {
 }
 
 
-def _drop_partitions(reader: Reader, name: TableName) -> Altered:
-    partitions = [partition_of(reader)]
-    while reader.take(","):
-        reader.take("PARTITION")
-        partitions.append(partition_of(reader))
-    reader.take("PURGE")
-    reader.finish()
+def _drop_partitions(cursor: Cursor, name: TableName) -> Altered:
+    partitions = [read_partition(cursor)]
+    while cursor.accept(","):
+        cursor.accept("PARTITION")
+        partitions.append(read_partition(cursor))
+    cursor.accept("PURGE")
+    cursor.expect_end()
     return DropPartitions(name, tuple(partitions))
 
 
-def _add_partition(reader: Reader, name: TableName) -> Altered:
+def _add_partition(cursor: Cursor, name: TableName) -> Altered:
     del name
-    raise reader.refusal(
-        "A partition is there when rows are in it: INSERT INTO the table.",
-        start=reader.words[reader.index - 1].start,
+    raise cursor.unsupported(
+        "A partition exists once it has rows: INSERT INTO the table.",
+        start=cursor.tokens[cursor.index - 1].start,
     )
 
 
-def _tag_name(reader: Reader) -> str:
-    word = reader.word
-    return reader.string("tag") if word is not None and word.is_string else reader.name("tag")
+def _tag_name(cursor: Cursor) -> str:
+    token = cursor.token
+    return cursor.string("tag") if token is not None and token.is_string else cursor.name("tag")
 
 
 def _tag(
     action: Literal["create", "create_or_replace", "replace", "drop", "rename"],
-) -> Callable[[Reader, TableName], Altered]:
-    def read(reader: Reader, name: TableName) -> Altered:
-        ignore = False
+) -> Callable[[Cursor, TableName], Altered]:
+    def read(cursor: Cursor, name: TableName) -> Altered:
+        if_exists: Literal["error", "ignore"] = "error"
         if action == "create":
-            ignore = reader.take("IF", "NOT", "EXISTS")
+            if_exists = cursor.if_not_exists()
         elif action == "drop":
-            ignore = reader.take("IF", "EXISTS")
-        tag = _tag_name(reader)
+            if_exists = cursor.if_exists()
+        tag = _tag_name(cursor)
         snapshot_id = None
-        if reader.take("AS", "OF", "VERSION"):
-            snapshot_id = reader.number("snapshot's id")
+        if cursor.accept("AS", "OF", "VERSION"):
+            snapshot_id = cursor.number("snapshot's id")
         new_name = retained = None
         if action == "rename":
-            reader.need("TO", why=" between the old name and the new one")
-            new_name = _tag_name(reader)
-        if reader.take("RETAIN"):
-            count = reader.number("number of days")
-            unit = reader.choice(_RETENTION_UNITS, "The unit")
+            cursor.expect("TO", why=" between the old name and the new one")
+            new_name = _tag_name(cursor)
+        if cursor.accept("RETAIN"):
+            count = cursor.number("number of days")
+            unit = cursor.choice(_RETENTION_UNITS, "The unit")
             retained = f"{count} {unit.lower()}"
-        reader.finish()
-        on_there: Literal["error", "ignore"] = "ignore" if ignore else "error"
-        return AlterTag(name, tag, action, snapshot_id, on_there, retained, new_name)
+        cursor.expect_end()
+        return AlterTag(name, tag, action, snapshot_id, if_exists, retained, new_name)
 
     return read
 
 
-_OTHERS: dict[tuple[str, ...], Callable[[Reader, TableName], Altered]] = {
+_OTHERS: dict[tuple[str, ...], Callable[[Cursor, TableName], Altered]] = {
     ("DROP", "IF", "EXISTS", "PARTITION"): _drop_partitions,
     ("DROP", "PARTITION"): _drop_partitions,
     ("ADD", "PARTITION"): _add_partition,

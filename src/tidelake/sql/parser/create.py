@@ -1,4 +1,4 @@
-"""Reads CREATE TABLE: Flink's form, Spark's form, and AS."""
+"""Parses CREATE TABLE of Flink and of Spark, with or without AS."""
 
 from __future__ import annotations
 
@@ -8,51 +8,51 @@ from typing import Literal
 
 from tidelake.errors import TidelakeError
 from tidelake.sql.syntax.ast import CreateTable, Query, Watermark
-from tidelake.sql.syntax.cursor import Reader
+from tidelake.sql.syntax.cursor import Cursor
 from tidelake.sql.syntax.name import TableName, quoted_name
 from tidelake.sql.syntax.types import Spelling, read_type
 from tidelake.types import DataField
 
-__all__ = ["column_of", "create_table", "spelling_of", "watermark_of"]
+__all__ = ["create_table", "detect_spelling", "read_column", "read_watermark"]
 
-_BEHIND = frozenset({",", ")"})
-"""The signs that may stand behind a default; all else there goes on with an expression."""
+_AFTER_DEFAULT = frozenset({",", ")"})
+"""What may follow a default; anything else continues an expression."""
 OWN_FORMATS = frozenset({"tidelake", "paimon"})
 _REFUSED_CLAUSES = {
-    "LOCATION": "the warehouse and the table's name say where it is; CREATE TEMPORARY TABLE takes"
+    "LOCATION": "the warehouse and the table's name give its location; CREATE TEMPORARY TABLE takes"
     " a 'path'",
-    "CLUSTERED": "say 'bucket' and 'bucket-key' in the options",
-    "DISTRIBUTED": "say 'bucket' and 'bucket-key' in the options",
-    "ROW": "tables of Hive are Spark's: use spark.sql",
-    "STORED": "say 'file.format' in the options",
-    "CLUSTER": "an order of rows is not kept by writes here; leave it out",
-    "SKEWED": "say 'bucket' and 'bucket-key' in the options",
+    "CLUSTERED": "set 'bucket' and 'bucket-key' in the options",
+    "DISTRIBUTED": "set 'bucket' and 'bucket-key' in the options",
+    "ROW": "use spark.sql for tables of Hive",
+    "STORED": "set 'file.format' in the options",
+    "CLUSTER": "writes do not sort rows; leave it out",
+    "SKEWED": "set 'bucket' and 'bucket-key' in the options",
 }
 
 
-def spelling_of(reader: Reader) -> Spelling:
-    """Say whose form a CREATE TABLE has, by the clauses ahead.
+def detect_spelling(cursor: Cursor) -> Spelling:
+    """Detect the dialect of a CREATE TABLE by its clauses.
 
-    ``WITH (``, ``NOT ENFORCED``, ``WATERMARK FOR`` are Flink's; without any of them, it is Spark's.
+    ``WITH (``, ``NOT ENFORCED`` and ``WATERMARK FOR`` are Flink's; otherwise it is Spark's.
     """
-    words = reader.words[reader.index :]
+    tokens = cursor.tokens[cursor.index :]
     depth = 0
-    for word, following in zip_longest(words, words[1:]):
-        depth += (word.upper == "(") - (word.upper == ")")
-        pair = (word.upper, following.upper if following is not None else "")
+    for token, following in zip_longest(tokens, tokens[1:]):
+        depth += token.nesting
+        pair = (token.upper, following.upper if following is not None else "")
         if pair in {("NOT", "ENFORCED"), ("WATERMARK", "FOR")}:
             return Spelling.FLINK
         if depth == 0:
             if pair == ("WITH", "("):
                 return Spelling.FLINK
-            if word.upper in {"USING", "TBLPROPERTIES", "AS"}:
+            if token.upper in {"USING", "TBLPROPERTIES", "AS"}:
                 return Spelling.SPARK
     return Spelling.SPARK
 
 
 @dataclass(slots=True)
 class _Columns:
-    """What stands in the parentheses of CREATE TABLE."""
+    """The parenthesized part of CREATE TABLE."""
 
     fields: list[DataField] = field(default_factory=list)
     primary_keys: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class _Columns:
 
 @dataclass(slots=True)
 class _Clauses:
-    """What stands behind them."""
+    """The clauses after the columns."""
 
     partition_keys: tuple[str, ...] = ()
     partition_fields: list[DataField] = field(default_factory=list)
@@ -70,31 +70,33 @@ class _Clauses:
 
 
 def create_table(
-    reader: Reader,
+    cursor: Cursor,
     *,
     is_temporary: bool = False,
     if_exists: Literal["error", "ignore", "replace"] = "error",
     must_exist: bool = False,
 ) -> CreateTable:
-    """Read what stands behind ``CREATE TABLE``."""
-    if reader.take("IF", "NOT", "EXISTS"):
+    """Parse the rest of ``CREATE TABLE``."""
+    if cursor.accept("IF", "NOT", "EXISTS"):
         if if_exists == "replace":
-            raise reader.fault("Say OR REPLACE or IF NOT EXISTS, not both.")
+            raise cursor.error("Write OR REPLACE or IF NOT EXISTS, not both.")
         if_exists = "ignore"
-    name = reader.table_name()
-    spelling = spelling_of(reader)
-    like = _like(reader, is_replaced=if_exists == "replace") if reader.sees("LIKE") else None
-    columns = _columns(reader, spelling) if reader.sees("(") and like is None else _Columns()
-    clauses = _clauses(reader, spelling)
+    name = cursor.table_name()
+    spelling = detect_spelling(cursor)
+    like = _like(cursor, is_replaced=if_exists == "replace") if cursor.peek("LIKE") else None
+    columns = _columns(cursor, spelling) if cursor.peek("(") and like is None else _Columns()
+    clauses = _clauses(cursor, spelling)
     query = None
-    if reader.take("AS") or reader.sees("SELECT") or reader.sees("WITH"):
+    if cursor.accept("AS") or cursor.peek("SELECT") or cursor.peek("WITH"):
         if columns.fields:
-            raise reader.refusal("Columns come from the query behind AS: leave out one of the two.")
-        query = Query(reader.text, reader.place, reader.words[-1].end)
-        reader.index = len(reader.words)
+            raise cursor.unsupported(
+                "The query after AS gives the columns: leave out the columns or the query."
+            )
+        query = Query(cursor.text, cursor.position, cursor.tokens[-1].end)
+        cursor.index = len(cursor.tokens)
     elif not columns.fields and not is_temporary and like is None:
-        raise reader.fault(f"Table '{name}' needs columns: (name TYPE, ...), or AS and a query.")
-    reader.finish()
+        raise cursor.error(f"Table '{name}' needs columns: (name TYPE, ...), or AS and a query.")
+    cursor.expect_end()
     fields = [*columns.fields, *clauses.partition_fields]
     return CreateTable(
         name,
@@ -112,219 +114,221 @@ def create_table(
     )
 
 
-def _like(reader: Reader, *, is_replaced: bool) -> TableName:
-    """Read ``LIKE table``, of Spark's form."""
+def _like(cursor: Cursor, *, is_replaced: bool) -> TableName:
+    """Parse Spark's ``LIKE table``."""
     if is_replaced:
-        raise reader.refusal("OR REPLACE does not go with LIKE: DROP the old table first.")
-    reader.need("LIKE")
-    name = reader.table_name()
-    if reader.sees("("):
-        raise reader.refusal("What LIKE takes over cannot be chosen: leave INCLUDING and such out.")
-    if reader.sees("PARTITIONED", "BY") or reader.sees("AS"):
-        raise reader.refusal("Columns and partitions are those of the table behind LIKE.")
+        raise cursor.unsupported("OR REPLACE cannot be used with LIKE: DROP the old table first.")
+    cursor.expect("LIKE")
+    name = cursor.table_name()
+    if cursor.peek("("):
+        raise cursor.unsupported(
+            "LIKE copies columns, keys and options: leave out INCLUDING and EXCLUDING."
+        )
+    if cursor.peek("PARTITIONED", "BY") or cursor.peek("AS"):
+        raise cursor.unsupported("The table after LIKE gives columns and partitions: leave it out.")
     return name
 
 
-def _columns(reader: Reader, spelling: Spelling) -> _Columns:
+def _columns(cursor: Cursor, spelling: Spelling) -> _Columns:
     columns = _Columns()
 
     def item() -> None:
-        start = reader.place
-        if reader.take("CONSTRAINT"):
-            reader.name("constraint's name")
-            _table_key(reader, columns, start)
-        elif reader.sees("PRIMARY", "KEY"):
-            _table_key(reader, columns, start)
-        elif reader.take("WATERMARK", "FOR"):
+        start = cursor.position
+        if cursor.accept("CONSTRAINT"):
+            cursor.name("constraint's name")
+            _table_key(cursor, columns, start)
+        elif cursor.peek("PRIMARY", "KEY"):
+            _table_key(cursor, columns, start)
+        elif cursor.accept("WATERMARK", "FOR"):
             if columns.watermark is not None:
-                raise reader.refusal("A table has one watermark.", start=start)
-            columns.watermark = watermark_of(reader, [f.name for f in columns.fields])
-        elif reader.sees("UNIQUE") or reader.sees("CHECK") or reader.sees("FOREIGN", "KEY"):
-            raise reader.refusal(
-                "Of constraints there is PRIMARY KEY ... NOT ENFORCED, and NOT NULL."
+                raise cursor.unsupported("A table has one watermark.", start=start)
+            columns.watermark = read_watermark(cursor, [f.name for f in columns.fields])
+        elif cursor.peek("UNIQUE") or cursor.peek("CHECK") or cursor.peek("FOREIGN", "KEY"):
+            raise cursor.unsupported(
+                "Supported constraints are PRIMARY KEY ... NOT ENFORCED, and NOT NULL."
             )
-        elif reader.sees("LIKE"):
-            raise reader.refusal(
-                "LIKE among the columns is not covered: write CREATE TABLE t LIKE other."
+        elif cursor.peek("LIKE"):
+            raise cursor.unsupported(
+                "LIKE among the columns is not supported: write CREATE TABLE t LIKE other."
             )
         else:
-            column, is_key = column_of(reader, spelling)
+            column, is_key = read_column(cursor, spelling)
             if column.name in {f.name for f in columns.fields}:
-                raise reader.fault(f"Column '{column.name}' is there twice.", start=start)
+                raise cursor.error(f"Column '{column.name}' is listed twice.", start=start)
             columns.fields.append(column)
             if is_key:
-                _set_key(reader, columns, (column.name,), start)
+                _set_key(cursor, columns, (column.name,), start)
 
-    reader.within("the columns", item)
+    cursor.parenthesized("the columns", item)
     names = [f.name for f in columns.fields]
     if columns.watermark is not None and columns.watermark.column not in names:
-        raise reader.fault(
-            f"WATERMARK names the column '{columns.watermark.column}', which the table does not"
-            f" have. The columns are: {', '.join(names)}."
+        raise cursor.error(
+            f"WATERMARK names an unknown column '{columns.watermark.column}'. The columns are:"
+            f" {', '.join(names)}."
         )
     return columns
 
 
-def _table_key(reader: Reader, columns: _Columns, start: int) -> None:
-    reader.need("PRIMARY", "KEY")
-    names = reader.within("the primary key", lambda: reader.name("column"))
-    _set_key(reader, columns, tuple(names), start)
-    _enforced(reader)
+def _table_key(cursor: Cursor, columns: _Columns, start: int) -> None:
+    cursor.expect("PRIMARY", "KEY")
+    names = cursor.parenthesized("the primary key", lambda: cursor.name("column"))
+    _set_key(cursor, columns, tuple(names), start)
+    _enforced(cursor)
 
 
-def _enforced(reader: Reader) -> None:
-    if reader.sees("ENFORCED"):
-        raise reader.refusal(
-            "A key is not checked, rows of one key are merged: write NOT ENFORCED or nothing."
+def _enforced(cursor: Cursor) -> None:
+    if cursor.peek("ENFORCED"):
+        raise cursor.unsupported(
+            "Keys are not enforced, rows of one key are merged: write NOT ENFORCED or nothing."
         )
-    reader.take("NOT", "ENFORCED")
-    reader.take("RELY")
+    cursor.accept("NOT", "ENFORCED")
+    cursor.accept("RELY")
 
 
-def _set_key(reader: Reader, columns: _Columns, names: tuple[str, ...], start: int) -> None:
+def _set_key(cursor: Cursor, columns: _Columns, names: tuple[str, ...], start: int) -> None:
     if columns.primary_keys:
-        raise reader.fault("A table has one primary key: name all its columns in it.", start=start)
+        raise cursor.error("A table has one primary key: list all its columns in it.", start=start)
     columns.primary_keys = names
 
 
-def column_of(reader: Reader, spelling: Spelling) -> tuple[DataField, bool]:
-    """Read a column and whether it says that it is the primary key."""
-    name = reader.name("column")
-    if reader.sees("AS") or reader.sees("GENERATED") or reader.sees("METADATA"):
-        raise reader.refusal(
-            f"Column '{name}' is computed, which tables here do not store: compute it in queries,"
-            " or in the INSERT."
+def read_column(cursor: Cursor, spelling: Spelling) -> tuple[DataField, bool]:
+    """Read a column, and True if it is declared PRIMARY KEY."""
+    name = cursor.name("column")
+    if cursor.peek("AS") or cursor.peek("GENERATED") or cursor.peek("METADATA"):
+        raise cursor.unsupported(
+            f"Computed columns are not supported: compute '{name}' in queries or in the INSERT."
         )
-    data_type = read_type(reader, spelling)
+    data_type = read_type(cursor, spelling)
     is_key = False
     comment = default = None
     while True:
-        if reader.take("COMMENT"):
-            comment = reader.string("comment")
-        elif reader.take("DEFAULT"):
-            default = default_of(reader)
-        elif reader.take("NOT", "NULL"):
+        if cursor.accept("COMMENT"):
+            comment = cursor.string("comment")
+        elif cursor.accept("DEFAULT"):
+            default = read_default(cursor)
+        elif cursor.accept("NOT", "NULL"):
             data_type = data_type.not_null()
-        elif reader.take("PRIMARY", "KEY"):
+        elif cursor.accept("PRIMARY", "KEY"):
             is_key = True
-            _enforced(reader)
-        elif reader.sees("GENERATED") or reader.sees("COLLATE") or reader.sees("METADATA"):
-            raise reader.refusal(
-                f"'{reader.word.text if reader.word else ''}' is not covered: leave it out."
+            _enforced(cursor)
+        elif cursor.peek("GENERATED") or cursor.peek("COLLATE") or cursor.peek("METADATA"):
+            raise cursor.unsupported(
+                f"'{cursor.token.text if cursor.token else ''}' is not supported: leave it out."
             )
         else:
             return DataField(0, name, data_type, comment, default), is_key
 
 
-def default_of(reader: Reader) -> str:
-    """Read a default: a literal; a text keeps its quotes, as Paimon keeps it.
+def read_default(cursor: Cursor) -> str:
+    """Read a default: one literal; a string keeps its quotes.
 
-    Paimon's schema holds a default as the text of a value, so what is worked out anew for each row
-    or statement has no place in it.
+    Paimon's schema stores a default as the text of a value, so functions are refused.
     """
-    start = reader.place
-    default = _literal_default(reader)
-    word = reader.word
-    if word is not None and (word.upper == "(" or not (word.is_name or word.upper in _BEHIND)):
-        raise _no_constant(reader, start)
+    start = cursor.position
+    default = _literal_default(cursor)
+    token = cursor.token
+    if token is not None and (
+        token.upper == "(" or not (token.is_name or token.upper in _AFTER_DEFAULT)
+    ):
+        raise _default_refusal(cursor, start)
     return default
 
 
-def _no_constant(reader: Reader, start: int) -> TidelakeError:
-    return reader.refusal(
-        "A default is one literal, which Paimon keeps as text: write the value itself, as in"
-        " DEFAULT 3. What a function or an expression gives, such as current_date(), is given in"
-        " the INSERT.",
+def _default_refusal(cursor: Cursor, start: int) -> TidelakeError:
+    return cursor.unsupported(
+        "A default must be one literal, as in DEFAULT 3. Give the value of a function or an"
+        " expression, such as current_date(), in the INSERT.",
         start=start,
     )
 
 
-def _literal_default(reader: Reader) -> str:
-    if reader.word is not None and reader.word.is_string:
-        return f"'{reader.string('default')}'"
-    if reader.take("NULL"):
-        raise reader.refusal(
-            "A column without a default is null where nothing is given: leave it out."
+def _literal_default(cursor: Cursor) -> str:
+    if cursor.token is not None and cursor.token.is_string:
+        return f"'{cursor.string('default')}'"
+    if cursor.accept("NULL"):
+        raise cursor.unsupported(
+            "A column without a default is null anyway: leave out DEFAULT NULL."
         )
     for name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"):
-        if reader.take(name):
-            return reader.string("default")
-    word = reader.word
-    if word is not None and not word.is_quoted and word.upper not in {"TRUE", "FALSE"}:
-        sign = word.text == "-"
-        following = reader.words[reader.index + sign : reader.index + sign + 1]
-        if word.text in {"(", "+"} or (following and following[0].is_name):
-            raise _no_constant(reader, reader.place)
-    return reader.value("default")
+        if cursor.accept(name):
+            return cursor.string("default")
+    token = cursor.token
+    if token is not None and not token.is_quoted and token.upper not in {"TRUE", "FALSE"}:
+        sign = token.text == "-"
+        following = cursor.tokens[cursor.index + sign : cursor.index + sign + 1]
+        if token.text in {"(", "+"} or (following and following[0].is_name):
+            raise _default_refusal(cursor, cursor.position)
+    return cursor.option_value("default")
 
 
-def watermark_of(reader: Reader, columns: list[str]) -> Watermark:
-    """Read what stands behind WATERMARK FOR."""
-    column = reader.name("column of the watermark")
-    reader.need("AS", why=" behind the watermark's column")
+def read_watermark(cursor: Cursor, columns: list[str]) -> Watermark:
+    """Parse the rest of WATERMARK FOR."""
+    column = cursor.name("column of the watermark")
+    cursor.expect("AS", why=" after the watermark's column")
     depth = 0
     parts: list[str] = []
     end = -1
-    while (word := reader.word) is not None:
-        depth += (word.upper == "(") - (word.upper == ")")
-        if depth < 0 or (depth == 0 and word.upper == ","):
+    while (token := cursor.token) is not None:
+        depth += token.nesting
+        if depth < 0 or (depth == 0 and token.upper == ","):
             break
-        text = reader.text[word.start : word.end]
-        if not word.is_quoted and (word.text in columns or word.text == column):
-            text = quoted_name(word.text)
-        parts.append((" " if end >= 0 and word.start > end else "") + text)
-        end = word.end
-        reader.index += 1
+        text = cursor.text[token.start : token.end]
+        if not token.is_quoted and (token.text in columns or token.text == column):
+            text = quoted_name(token.text)
+        parts.append((" " if end >= 0 and token.start > end else "") + text)
+        end = token.end
+        cursor.index += 1
     if not parts:
-        raise reader.fault("The watermark's expression is missing here.")
+        raise cursor.error("The watermark's expression is missing here.")
     return Watermark(column, "".join(parts))
 
 
-def _clauses(reader: Reader, spelling: Spelling) -> _Clauses:
+def _clauses(cursor: Cursor, spelling: Spelling) -> _Clauses:
     clauses = _Clauses()
     while True:
-        if reader.take("COMMENT"):
-            clauses.comment = reader.string("comment")
+        if cursor.accept("COMMENT"):
+            clauses.comment = cursor.string("comment")
         elif (
-            reader.sees("WITH", "(") or reader.sees("TBLPROPERTIES") or reader.sees("OPTIONS", "(")
+            cursor.peek("WITH", "(") or cursor.peek("TBLPROPERTIES") or cursor.peek("OPTIONS", "(")
         ):
-            reader.index += 1
-            clauses.options.update(reader.options())
-        elif reader.take("USING"):
-            start = reader.place
-            used = reader.name("format")
+            cursor.index += 1
+            clauses.options.update(cursor.options())
+        elif cursor.accept("USING"):
+            start = cursor.position
+            used = cursor.name("format")
             if used.lower() not in OWN_FORMATS:
-                raise reader.refusal(
-                    f"Tables here are USING tidelake or paimon; one of '{used}' is Spark's own:"
-                    " make it by spark.sql.",
+                raise cursor.unsupported(
+                    f"Write USING tidelake or paimon; create a table of '{used}' by spark.sql.",
                     start=start,
                 )
-        elif reader.take("PARTITIONED", "BY"):
-            _partitions(reader, spelling, clauses)
+        elif cursor.accept("PARTITIONED", "BY"):
+            _partitions(cursor, spelling, clauses)
         else:
-            _refuse_clause(reader)
+            _refuse_clause(cursor)
             return clauses
 
 
-def _partitions(reader: Reader, spelling: Spelling, clauses: _Clauses) -> None:
+def _partitions(cursor: Cursor, spelling: Spelling, clauses: _Clauses) -> None:
     def item() -> str:
-        start = reader.place
-        following = reader.words[reader.index + 1 : reader.index + 2]
+        start = cursor.position
+        following = cursor.tokens[cursor.index + 1 : cursor.index + 2]
         if following and following[0].upper == "(":
-            raise reader.refusal(
-                "A partition is a column, not a function of one: add a column that holds it.",
+            raise cursor.unsupported(
+                "A partition key is a column, not a function: add a column with its value.",
                 start=start,
             )
         if following and following[0].upper not in {",", ")"}:
-            column, _ = column_of(reader, spelling)
+            column, _ = read_column(cursor, spelling)
             clauses.partition_fields.append(column)
             return column.name
-        return reader.name("partition column")
+        return cursor.name("partition column")
 
-    clauses.partition_keys = tuple(reader.within("the partition columns", item))
+    clauses.partition_keys = tuple(cursor.parenthesized("the partition columns", item))
 
 
-def _refuse_clause(reader: Reader) -> None:
-    word = reader.word
-    if word is not None and word.upper in _REFUSED_CLAUSES:
-        raise reader.refusal(f"{word.upper} is not covered: {_REFUSED_CLAUSES[word.upper]}.")
+def _refuse_clause(cursor: Cursor) -> None:
+    token = cursor.token
+    if token is not None and token.upper in _REFUSED_CLAUSES:
+        raise cursor.unsupported(
+            f"{token.upper} is not supported: {_REFUSED_CLAUSES[token.upper]}."
+        )

@@ -1,37 +1,37 @@
-"""Statements of Delta, Iceberg and of databases that go by another name here.
+"""Statements of Delta, Iceberg and other databases, with what to write instead.
 
-They are refused with that name: whoever types ``OPTIMIZE t`` by habit should not have to look for
-what Paimon calls it.
+A user who types ``OPTIMIZE t`` by habit reads Paimon's name in the error.
 """
 
 from __future__ import annotations
 
-from tidelake.sql.syntax.cursor import Reader
+from tidelake.sql.syntax.cursor import Cursor
 
-__all__ = ["EACH_COMMITS", "refuse_foreign"]
+__all__ = ["EACH_COMMITS", "refuse_other_dialects"]
 
-_HISTORY = "a table's history is a table, SELECT * FROM t$snapshots."
+_HISTORY = "the history of a table is the table t$snapshots: SELECT * FROM t$snapshots."
+_DETAIL = "DESCRIBE EXTENDED t describes a table, t$files lists its files."
 _UPSERT = "INSERT INTO a table with a primary key is an upsert."
 EACH_COMMITS = (
-    "there are no transactions of several statements, each statement is one commit. Write what"
-    " belongs together by one MERGE or INSERT. Or tag the table first, ALTER TABLE t CREATE TAG"
-    " before: CALL sys.rollback(table => 't', version => 'before') goes back to it."
+    "each statement is one commit, and there are no transactions of several statements. Write"
+    " related changes in one MERGE or INSERT. Or create a tag first, ALTER TABLE t CREATE TAG"
+    " before: CALL sys.rollback(table => 't', version => 'before') returns to it."
 )
-_NO_USERS = "there are no users: who may read and write is said by the file system."
+_NO_USERS = "there are no users: the file system decides who may read and write."
 
 _DESCRIBES = {"DESCRIBE", "DESC"}
 _HERE: dict[tuple[str, ...], str] = {
-    ("OPTIMIZE",): "CALL sys.compact(table => 't') merges files; compact_strategy => 'minor' only"
-    " small ones.",
-    ("VACUUM",): "snapshots expire with the commits, as the table's options say;"
+    ("OPTIMIZE",): "CALL sys.compact(table => 't') merges files; compact_strategy => 'minor' merges"
+    " only small ones.",
+    ("VACUUM",): "commits expire snapshots by the table's options;"
     " CALL sys.expire_snapshots(table => 't') does it now.",
     ("RESTORE",): "CALL sys.rollback(table => 't', version => '3') goes back to a snapshot or tag.",
     ("DESCRIBE", "HISTORY"): _HISTORY,
     ("DESC", "HISTORY"): _HISTORY,
     ("SHOW", "HISTORY"): _HISTORY,
     ("SHOW", "SNAPSHOTS"): _HISTORY,
-    ("DESCRIBE", "DETAIL"): "DESCRIBE EXTENDED t tells of a table, t$files of its files.",
-    ("DESC", "DETAIL"): "DESCRIBE EXTENDED t tells of a table, t$files of its files.",
+    ("DESCRIBE", "DETAIL"): _DETAIL,
+    ("DESC", "DETAIL"): _DETAIL,
     ("UPSERT",): _UPSERT,
     ("REPLACE", "INTO"): _UPSERT,
     ("CONVERT",): "CREATE TABLE t AS SELECT * FROM parquet.`/path` writes rows anew.",
@@ -46,23 +46,23 @@ _HERE: dict[tuple[str, ...], str] = {
 }
 
 
-def refuse_foreign(reader: Reader) -> None:
-    """Refuse a statement that has another name here, and say which.
+def refuse_other_dialects(cursor: Cursor) -> None:
+    """Refuse a statement of another system, with what to write instead.
 
-    ``DESCRIBE history id`` asks for a column of a table: it is taken for the other statement in
-    capitals only, and not in backticks.
+    ``DESCRIBE history id`` describes a column of a table; only HISTORY in capitals, without
+    backticks, is the other statement.
 
     Raises
     ------
     UnsupportedError
-        The statement begins as one of another system does.
+        It is a statement of another system.
     """
-    for words, here in _HERE.items():
-        if reader.sees(*words) and not (words[0] in _DESCRIBES and _is_name(reader)):
-            raise reader.refusal(f"{' '.join(words)} is not known here: {here}")
+    for tokens, here in _HERE.items():
+        if cursor.peek(*tokens) and not (tokens[0] in _DESCRIBES and _is_name(cursor)):
+            raise cursor.unsupported(f"{' '.join(tokens)} is not supported: {here}")
 
 
-def _is_name(reader: Reader) -> bool:
-    """Whether the word behind ``DESCRIBE`` is a table's name."""
-    behind = reader.words[reader.index + 1 :]
-    return len(behind) < 2 or behind[0].text != behind[0].upper
+def _is_name(cursor: Cursor) -> bool:
+    """True if the word after ``DESCRIBE`` is a table's name."""
+    after = cursor.tokens[cursor.index + 1 :]
+    return len(after) < 2 or after[0].text != after[0].upper

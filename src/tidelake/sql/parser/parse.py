@@ -1,8 +1,8 @@
-"""From text to a statement.
+"""Parses a text into statements.
 
-Data definition, SHOW, CALL and the head of INSERT are read here, word by word, so that an error
-shows the word. What is a query (SELECT, VALUES, WITH, the rest of INSERT and AS) is kept as it was
-written: :mod:`tidelake.sql.query.query` looks into it, and Spark runs it.
+Data definition, SHOW, CALL and the head of INSERT are parsed token by token, so that an error
+shows the token. A query (SELECT, VALUES, WITH, the rest of INSERT and AS) stays text:
+:mod:`tidelake.sql.query.query` analyses it, and Spark runs it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from tidelake.errors import InvalidInputError, near_names
 from tidelake.sql.parser.alter import alter_table, comment_on
 from tidelake.sql.parser.create import create_table
 from tidelake.sql.parser.merge import merge
-from tidelake.sql.parser.other_dialects import EACH_COMMITS, refuse_foreign
+from tidelake.sql.parser.other_dialects import EACH_COMMITS, refuse_other_dialects
 from tidelake.sql.parser.show import describe, show
-from tidelake.sql.parser.update_delete import delete, expression, table_options, update
+from tidelake.sql.parser.update_delete import delete, read_expression, table_options, update
 from tidelake.sql.syntax.ast import (
     Analyze,
     Call,
@@ -32,29 +32,26 @@ from tidelake.sql.syntax.ast import (
     NamedQuery,
     Query,
     Refresh,
-    SetOption,
+    SetProperty,
     Statement,
     Truncate,
     Update,
     Use,
     WithQueries,
 )
-from tidelake.sql.syntax.cursor import Reader
+from tidelake.sql.syntax.cursor import Cursor
 from tidelake.sql.syntax.hint import check_hints
-from tidelake.sql.syntax.literal import argument_of, literal_of, partition_of
-from tidelake.sql.syntax.tokens import split_statements, words_of
+from tidelake.sql.syntax.literal import read_argument, read_literal, read_partition
+from tidelake.sql.syntax.tokens import split_statements, tokenize
 
-__all__ = ["own_text", "parse"]
+__all__ = ["parse", "statement_text"]
 
-_STREAMS = (
-    "Streaming statements are not covered yet: run the INSERT as a batch, and repeat it as new rows"
-    " come."
-)
+_STREAMS = "Streaming statements are not supported yet: run the INSERT as a batch, again and again."
 _FUNCTIONS = "Functions are Spark's: use spark.sql, or spark.udf.register."
 
 
 def parse(text: object) -> list[Statement]:
-    """Read statements.
+    """Parse statements.
 
     Parameters
     ----------
@@ -68,9 +65,9 @@ def parse(text: object) -> list[Statement]:
     Raises
     ------
     InvalidInputError
-        The text is no SQL; the place is shown.
+        The text is no SQL; the message shows the position.
     UnsupportedError
-        A clause or statement is not covered; what to write instead is said.
+        A clause or statement is not supported; the message says what to write instead.
 
     Examples
     --------
@@ -82,142 +79,148 @@ is_temporary=False)]
         message = f"A statement is text, not {type(text).__name__}."
         raise InvalidInputError(message, kind="sql_syntax")
     check_hints(text)
-    statements = [_statement(Reader(text, words)) for words in split_statements(words_of(text))]
+    statements = [_statement(Cursor(text, tokens)) for tokens in split_statements(tokenize(text))]
     if not statements:
         raise InvalidInputError("The text holds no statement.", kind="sql_syntax")
     return statements
 
 
-def own_text(text: str, statement: Delete | Merge | Update | WithQueries) -> str:
-    """The words of a statement that changes rows, out of a text of several.
+def statement_text(text: str, statement: Delete | Merge | Update | WithQueries) -> str:
+    """Return the text of one row-level statement out of a text of several.
 
     Examples
     --------
     >>> text = "DELETE FROM a; DELETE FROM b WHERE x = 1"
-    >>> own_text(text, parse(text)[1])
+    >>> statement_text(text, parse(text)[1])
     'DELETE FROM b WHERE x = 1'
     """
     inner = statement.statement if isinstance(statement, WithQueries) else statement
-    for words in split_statements(words_of(text)):
-        if words[0].start <= inner.name.start < words[-1].end:
-            return text[words[0].start : words[-1].end]
+    for tokens in split_statements(tokenize(text)):
+        if tokens[0].start <= inner.name.start < tokens[-1].end:
+            return text[tokens[0].start : tokens[-1].end]
     return text
 
 
-def _statement(reader: Reader) -> Statement:
-    refuse_foreign(reader)
+def _statement(cursor: Cursor) -> Statement:
+    refuse_other_dialects(cursor)
     for keyword, read in _STATEMENTS.items():
-        if reader.sees(keyword):
-            return read(reader)
-    word = reader.word
-    assert word is not None, "a statement has words"
-    if word.upper == "(":
-        return _query(reader)
+        if cursor.peek(keyword):
+            return read(cursor)
+    token = cursor.token
+    assert token is not None, "a statement has words"
+    if token.upper == "(":
+        return _query(cursor)
     known = [keyword for keyword in _STATEMENTS if keyword != "("]
-    raise reader.fault(
-        f"No statement begins with '{word.text}'.{near_names(word.upper, known)}",
+    raise cursor.error(
+        f"Unknown statement '{token.text}'.{near_names(token.upper, known)}",
         kind="sql_statement",
     )
 
 
-def _query(reader: Reader) -> Query:
-    start = reader.place
-    reader.index = len(reader.words)
-    return Query(reader.text, start, reader.end)
+def _query(cursor: Cursor) -> Query:
+    start = cursor.position
+    cursor.index = len(cursor.tokens)
+    return Query(cursor.text, start, cursor.end)
 
 
-def _with(reader: Reader) -> Statement:
-    """WITH before a query, which has it as a part, or before a change of rows."""
-    read = _behind_with(reader)
+def _with(cursor: Cursor) -> Statement:
+    """Parse WITH before a row-level statement; before a query it is part of the query."""
+    read = _reader_after_with(cursor)
     if read is None:
-        return _query(reader)
-    reader.need("WITH")
-    if reader.sees("RECURSIVE"):
-        raise reader.refusal("RECURSIVE is not covered here: CREATE TEMPORARY VIEW ... AS first.")
-    queries: list[NamedQuery] = []
-    while not queries or reader.take(","):
-        start = reader.place
-        name = reader.name("query's name")
-        if name.casefold() in {q.name.casefold() for q in queries}:
-            raise reader.fault(f"Two queries are named '{name}'.", start=start)
-        columns: list[str] = []
-        if reader.sees("(") and not _is_query(reader, 1):
-            columns = reader.within("the columns", lambda: reader.name("column"))
-        reader.take("AS")
-        reader.need("(", why=" before the query")
-        place = reader.place
-        query = expression(reader, "WITH", stop=(")",), is_query=True)
-        reader.need(")", why=" behind the query")
-        queries.append(
-            NamedQuery(name, tuple(columns), Query(reader.text, place, query.end), start)
+        return _query(cursor)
+    cursor.expect("WITH")
+    if cursor.peek("RECURSIVE"):
+        raise cursor.unsupported(
+            "RECURSIVE is not supported here: CREATE TEMPORARY VIEW ... AS first."
         )
-    statement = read(reader)
+    queries: list[NamedQuery] = []
+    while not queries or cursor.accept(","):
+        start = cursor.position
+        name = cursor.name("query's name")
+        if name.casefold() in {q.name.casefold() for q in queries}:
+            raise cursor.error(f"Two queries are named '{name}'.", start=start)
+        columns: list[str] = []
+        if cursor.peek("(") and not _is_query(cursor, 1):
+            columns = cursor.parenthesized("the columns", lambda: cursor.name("column"))
+        cursor.accept("AS")
+        cursor.expect("(", why=" before the query")
+        query_start = cursor.position
+        query = read_expression(cursor, "WITH", stop=(")",), is_query=True)
+        cursor.expect(")", why=" after the query")
+        queries.append(
+            NamedQuery(name, tuple(columns), Query(cursor.text, query_start, query.end), start)
+        )
+    statement = read(cursor)
     assert isinstance(statement, (Delete, Merge, Update))
     return WithQueries(tuple(queries), statement)
 
 
-def _behind_with(reader: Reader) -> Callable[[Reader], Statement] | None:
-    """What reads the statement behind the queries of WITH; None where that is a query."""
-    words = reader.words[reader.index :]
+def _reader_after_with(cursor: Cursor) -> Callable[[Cursor], Statement] | None:
+    """Return the parser of the statement after WITH; None for a query."""
+    tokens = cursor.tokens[cursor.index :]
     depth = 0
-    for number, word in enumerate(words[1:], 1):
-        depth += (word.upper == "(") - (word.upper == ")")
-        is_end = depth == 0 and word.upper == ")"
-        following = words[number + 1].upper if is_end and number + 1 < len(words) else ""
-        if is_end and following not in {",", "AS", "("}:  # behind the last query
+    for number, token in enumerate(tokens[1:], 1):
+        depth += token.nesting
+        is_end = depth == 0 and token.upper == ")"
+        following = tokens[number + 1].upper if is_end and number + 1 < len(tokens) else ""
+        if is_end and following not in {",", "AS", "("}:  # after the last query
             return _CHANGES.get(following)
     return None
 
 
-def _explain(reader: Reader) -> Statement:
-    start = reader.place
-    reader.need("EXPLAIN")
+def _explain(cursor: Cursor) -> Statement:
+    start = cursor.position
+    cursor.expect("EXPLAIN")
     for mode in ("EXTENDED", "CODEGEN", "COST", "FORMATTED"):
-        if reader.take(mode):
+        if cursor.accept(mode):
             break
-    end = reader.place
-    if not any(reader.sees(word) for word in ("SELECT", "WITH", "VALUES", "FROM", "(")):
-        raise reader.refusal("EXPLAIN shows the plan of a query: SELECT, WITH or VALUES.")
-    found = _query(reader)
-    return Query(found.text, found.start, found.end, explain=reader.text[start:end])
+    end = cursor.position
+    if not any(cursor.peek(token) for token in ("SELECT", "WITH", "VALUES", "FROM", "(")):
+        raise cursor.unsupported("EXPLAIN takes a query: SELECT, WITH or VALUES.")
+    found = _query(cursor)
+    return Query(found.text, found.start, found.end, explain=cursor.text[start:end])
 
 
-def _insert(reader: Reader) -> Statement:
-    reader.need("INSERT")
-    overwrite = reader.choice(("INTO", "OVERWRITE"), "The word behind INSERT") == "OVERWRITE"
-    if overwrite and reader.sees("DIRECTORY"):
-        raise reader.refusal("To write files, use spark.sql, or df.write on the result of a query.")
-    reader.take("TABLE")
-    name = reader.table_name()
-    options = table_options(reader)
+def _insert(cursor: Cursor) -> Statement:
+    cursor.expect("INSERT")
+    overwrite = cursor.choice(("INTO", "OVERWRITE"), "The word after INSERT") == "OVERWRITE"
+    if overwrite and cursor.peek("DIRECTORY"):
+        raise cursor.unsupported("To write files, use spark.sql, or df.write on a query's result.")
+    cursor.accept("TABLE")
+    name = cursor.table_name()
+    options = table_options(cursor)
     partition: dict[str, object] = {}
     dynamic: list[str] = []
-    if reader.take("PARTITION"):
+    if cursor.accept("PARTITION"):
 
         def item() -> None:
-            start = reader.place
-            column = reader.name("partition column")
+            start = cursor.position
+            column = cursor.name("partition column")
             if column in partition or column in dynamic:
-                raise reader.fault(f"Partition column '{column}' is there twice.", start=start)
-            if reader.take("="):
-                partition[column] = literal_of(reader, f"value of '{column}'")
+                raise cursor.error(f"Partition column '{column}' is listed twice.", start=start)
+            if cursor.accept("="):
+                partition[column] = read_literal(cursor, f"value of '{column}'")
             else:
                 dynamic.append(column)
 
-        reader.within("the partition", item)
-    if reader.sees("IF", "NOT", "EXISTS"):
-        raise reader.refusal("IF NOT EXISTS of a partition is not covered: SHOW PARTITIONS first.")
-    by_name = reader.take("BY", "NAME")
+        cursor.parenthesized("the partition", item)
+    if cursor.peek("IF", "NOT", "EXISTS"):
+        raise cursor.unsupported(
+            "IF NOT EXISTS for a partition is not supported: check SHOW PARTITIONS first."
+        )
+    by_name = cursor.accept("BY", "NAME")
     columns: list[str] = []
-    if reader.sees("(") and not _is_query(reader, 1):
-        columns = reader.within("the columns", lambda: reader.name("column"))
-    if reader.sees("REPLACE", "WHERE") or reader.sees("REPLACE", "USING"):
-        raise reader.refusal("REPLACE WHERE is not covered: INSERT OVERWRITE t PARTITION (...).")
-    if not _is_query(reader, 0):
-        raise reader.fault("A query must stand here: SELECT, VALUES, WITH or FROM.")
+    if cursor.peek("(") and not _is_query(cursor, 1):
+        columns = cursor.parenthesized("the columns", lambda: cursor.name("column"))
+    if cursor.peek("REPLACE", "WHERE") or cursor.peek("REPLACE", "USING"):
+        raise cursor.unsupported(
+            "REPLACE WHERE is not supported: use INSERT OVERWRITE t PARTITION (...)."
+        )
+    if not _is_query(cursor, 0):
+        raise cursor.error("A query is expected here: SELECT, VALUES, WITH or FROM.")
     return Insert(
         name,
-        _query(reader),
+        _query(cursor),
         overwrite=overwrite,
         columns=tuple(columns),
         partition=partition,
@@ -227,8 +230,8 @@ def _insert(reader: Reader) -> Statement:
     )
 
 
-def _is_query(reader: Reader, ahead: int) -> bool:
-    following = reader.words[reader.index + ahead :]
+def _is_query(cursor: Cursor, ahead: int) -> bool:
+    following = cursor.tokens[cursor.index + ahead :]
     while following and following[0].upper == "(":
         following = following[1:]
     return bool(following) and following[0].upper in {
@@ -239,298 +242,295 @@ def _is_query(reader: Reader, ahead: int) -> bool:
     }
 
 
-def _create(reader: Reader) -> Statement:
-    start = reader.place
-    reader.need("CREATE")
-    replace = reader.take("OR", "REPLACE")
-    temporary = reader.take("TEMPORARY") or reader.take("TEMP")
-    if reader.sees("GLOBAL"):
-        raise reader.refusal("GLOBAL views are Spark's: use CREATE TEMPORARY VIEW.")
-    if reader.take("EXTERNAL"):
-        raise reader.refusal("Tables lie in the warehouse: leave EXTERNAL out.", start=reader.place)
-    if reader.take("TABLE"):
-        return create_table(
-            reader, is_temporary=temporary, if_exists="replace" if replace else "error"
+def _create(cursor: Cursor) -> Statement:
+    start = cursor.position
+    cursor.expect("CREATE")
+    replace = cursor.accept("OR", "REPLACE")
+    temporary = cursor.accept("TEMPORARY") or cursor.accept("TEMP")
+    if cursor.peek("GLOBAL"):
+        raise cursor.unsupported("GLOBAL views are not supported: use CREATE TEMPORARY VIEW.")
+    if cursor.accept("EXTERNAL"):
+        raise cursor.unsupported(
+            "All tables are in the warehouse: leave out EXTERNAL.", start=cursor.position
         )
-    if reader.take("VIEW"):
-        return _view(reader, replace=replace, temporary=temporary, start=start)
-    if reader.take("DATABASE") or reader.take("SCHEMA"):
-        return _database(reader)
-    if reader.take("CATALOG"):
-        return _catalog(reader)
-    if reader.sees("FUNCTION") or reader.sees("TEMPORARY", "FUNCTION"):
-        raise reader.refusal(_FUNCTIONS)
-    if reader.sees("MATERIALIZED") or reader.sees("INDEX"):
-        raise reader.refusal("There are tables, temporary views, databases and catalogs to create.")
+    if cursor.accept("TABLE"):
+        return create_table(
+            cursor, is_temporary=temporary, if_exists="replace" if replace else "error"
+        )
+    if cursor.accept("VIEW"):
+        return _view(cursor, replace=replace, temporary=temporary, start=start)
+    if cursor.accept("DATABASE") or cursor.accept("SCHEMA"):
+        return _database(cursor)
+    if cursor.accept("CATALOG"):
+        return _catalog(cursor)
+    if cursor.peek("FUNCTION") or cursor.peek("TEMPORARY", "FUNCTION"):
+        raise cursor.unsupported(_FUNCTIONS)
+    if cursor.peek("MATERIALIZED") or cursor.peek("INDEX"):
+        raise cursor.unsupported("CREATE makes tables, temporary views, databases and catalogs.")
     choices = ("TABLE", "TEMPORARY TABLE", "TEMPORARY VIEW", "DATABASE", "CATALOG")
-    reader.choice(choices, "The word behind CREATE")
+    cursor.choice(choices, "The word after CREATE")
     raise AssertionError("a choice that nobody offers")
 
 
-def _view(reader: Reader, *, replace: bool, temporary: bool, start: int) -> Statement:
+def _view(cursor: Cursor, *, replace: bool, temporary: bool, start: int) -> Statement:
     if not temporary:
-        raise reader.refusal(
-            "A warehouse in a file system holds tables, no views: CREATE TEMPORARY VIEW keeps one"
-            " for this session.",
+        raise cursor.unsupported(
+            "A warehouse stores tables, no views: CREATE TEMPORARY VIEW keeps one for this"
+            " session.",
             start=start,
         )
     if_exists: Literal["error", "ignore", "replace"] = "replace" if replace else "error"
-    if reader.take("IF", "NOT", "EXISTS"):
+    if cursor.accept("IF", "NOT", "EXISTS"):
         if_exists = "ignore"
-    place = reader.place
-    name = reader.table_name("view")
+    name_start = cursor.position
+    name = cursor.table_name("view")
     if len(name.parts) != 1:
-        raise reader.fault("A temporary view is of the session and has no database.", start=place)
+        raise cursor.error(
+            "A temporary view has no database: write its name alone.", start=name_start
+        )
     columns: list[str] = []
-    if reader.sees("("):
+    if cursor.peek("("):
 
         def column() -> str:
-            found = reader.name("column")
-            if reader.take("COMMENT"):
-                reader.string("comment")
+            found = cursor.name("column")
+            if cursor.accept("COMMENT"):
+                cursor.string("comment")
             return found
 
-        columns = reader.within("the columns", column)
-    if reader.take("COMMENT"):
-        reader.string("comment")
-    if reader.sees("USING"):
-        raise reader.refusal("A view over another source is Spark's: CREATE it by spark.sql.")
-    reader.need("AS", why=" before the query of the view")
-    return CreateView(name.parts[0], tuple(columns), _query(reader), if_exists, place)
+        columns = cursor.parenthesized("the columns", column)
+    if cursor.accept("COMMENT"):
+        cursor.string("comment")
+    if cursor.peek("USING"):
+        raise cursor.unsupported("Create a view over another source by spark.sql.")
+    cursor.expect("AS", why=" before the query of the view")
+    return CreateView(name.parts[0], tuple(columns), _query(cursor), if_exists, name_start)
 
 
-def _database(reader: Reader) -> Statement:
-    if_exists: Literal["error", "ignore"] = (
-        "ignore" if reader.take("IF", "NOT", "EXISTS") else "error"
-    )
-    name = reader.table_name("database")
-    if reader.sees("LOCATION"):
-        raise reader.refusal("A database lies in the warehouse: leave LOCATION out.")
-    if reader.sees("COMMENT") or reader.sees("WITH"):
-        raise reader.refusal(
-            "A database in a file system keeps no comment and no options: leave it out."
-        )
-    reader.finish()
+def _database(cursor: Cursor) -> Statement:
+    if_exists = cursor.if_not_exists()
+    name = cursor.table_name("database")
+    if cursor.peek("LOCATION"):
+        raise cursor.unsupported("All databases are in the warehouse: leave out LOCATION.")
+    if cursor.peek("COMMENT") or cursor.peek("WITH"):
+        raise cursor.unsupported("A database has no comment and no options: leave them out.")
+    cursor.expect_end()
     return CreateDatabase(name, if_exists)
 
 
-def _catalog(reader: Reader) -> Statement:
-    if_exists: Literal["error", "ignore"] = (
-        "ignore" if reader.take("IF", "NOT", "EXISTS") else "error"
-    )
-    start = reader.place
-    name = reader.name("catalog")
-    reader.need("WITH", why=" behind the catalog's name")
-    options = reader.options()
-    reader.finish()
+def _catalog(cursor: Cursor) -> Statement:
+    if_exists = cursor.if_not_exists()
+    start = cursor.position
+    name = cursor.name("catalog")
+    cursor.expect("WITH", why=" after the catalog's name")
+    options = cursor.options()
+    cursor.expect_end()
     return CreateCatalog(name, options, start, if_exists)
 
 
-def _replace(reader: Reader) -> Statement:
-    reader.need("REPLACE", "TABLE")
-    return create_table(reader, if_exists="replace", must_exist=True)
+def _replace(cursor: Cursor) -> Statement:
+    cursor.expect("REPLACE", "TABLE")
+    return create_table(cursor, if_exists="replace", must_exist=True)
 
 
-def _drop(reader: Reader) -> Statement:
-    reader.need("DROP")
-    temporary = reader.take("TEMPORARY") or reader.take("TEMP")
-    if reader.sees("FUNCTION"):
-        raise reader.refusal(_FUNCTIONS)
-    what = reader.choice(("TABLE", "VIEW", "DATABASE", "SCHEMA", "CATALOG"), "The word behind DROP")
-    if_missing: Literal["error", "ignore"] = "ignore" if reader.take("IF", "EXISTS") else "error"
+def _drop(cursor: Cursor) -> Statement:
+    cursor.expect("DROP")
+    temporary = cursor.accept("TEMPORARY") or cursor.accept("TEMP")
+    if cursor.peek("FUNCTION"):
+        raise cursor.unsupported(_FUNCTIONS)
+    what = cursor.choice(("TABLE", "VIEW", "DATABASE", "SCHEMA", "CATALOG"), "The word after DROP")
+    if_missing = cursor.if_exists()
     if what == "CATALOG":
-        raise reader.refusal(
-            "A catalog is of this session and cannot be dropped; USE CATALOG another."
+        raise cursor.unsupported(
+            "A catalog cannot be dropped; it ends with the session. USE CATALOG switches to"
+            " another."
         )
-    name = reader.table_name(what.lower())
+    name = cursor.table_name(what.lower())
     if what == "TABLE":
-        reader.take("PURGE")
-        reader.finish()
+        cursor.accept("PURGE")
+        cursor.expect_end()
         return DropTable(name, if_missing, temporary)
     if what == "VIEW":
-        reader.finish()
+        cursor.expect_end()
         return DropView(name, if_missing)
-    cascade = reader.take("CASCADE")
-    reader.take("RESTRICT")
-    reader.finish()
+    cascade = cursor.accept("CASCADE")
+    cursor.accept("RESTRICT")
+    cursor.expect_end()
     return DropDatabase(name, if_missing, cascade)
 
 
-def _truncate(reader: Reader) -> Statement:
-    reader.need("TRUNCATE", "TABLE")
-    name = reader.table_name()
-    partition = partition_of(reader) if reader.take("PARTITION") else None
-    reader.finish()
+def _truncate(cursor: Cursor) -> Statement:
+    cursor.expect("TRUNCATE", "TABLE")
+    name = cursor.table_name()
+    partition = read_partition(cursor) if cursor.accept("PARTITION") else None
+    cursor.expect_end()
     return Truncate(name, partition)
 
 
-def _alter(reader: Reader) -> Statement:
-    reader.need("ALTER")
-    if reader.sees("DATABASE") or reader.sees("SCHEMA") or reader.sees("NAMESPACE"):
-        raise reader.refusal(
-            "A database in a file system keeps no options: give them to its tables."
-        )
-    if reader.sees("VIEW"):
-        raise reader.refusal("A view is not altered: CREATE OR REPLACE TEMPORARY VIEW.")
-    reader.need("TABLE")
-    return alter_table(reader)
+def _alter(cursor: Cursor) -> Statement:
+    cursor.expect("ALTER")
+    if cursor.peek("DATABASE") or cursor.peek("SCHEMA") or cursor.peek("NAMESPACE"):
+        raise cursor.unsupported("A database has no options: set them on its tables.")
+    if cursor.peek("VIEW"):
+        raise cursor.unsupported("A view cannot be altered: use CREATE OR REPLACE TEMPORARY VIEW.")
+    cursor.expect("TABLE")
+    return alter_table(cursor)
 
 
-def _comment(reader: Reader) -> Statement:
-    reader.need("COMMENT", "ON")
-    return comment_on(reader)
+def _comment(cursor: Cursor) -> Statement:
+    cursor.expect("COMMENT", "ON")
+    return comment_on(cursor)
 
 
-def _use(reader: Reader) -> Statement:
-    reader.need("USE")
-    if reader.take("CATALOG"):
-        start = reader.place
-        name = reader.name("catalog")
-        reader.finish()
+def _use(cursor: Cursor) -> Statement:
+    cursor.expect("USE")
+    if cursor.accept("CATALOG"):
+        start = cursor.position
+        name = cursor.name("catalog")
+        cursor.expect_end()
         return Use((name,), is_catalog=True, start=start)
     for keyword in ("DATABASE", "SCHEMA", "NAMESPACE"):
-        if reader.sees(keyword) and len(reader.words) > reader.index + 1:
-            reader.index += 1
+        if cursor.peek(keyword) and len(cursor.tokens) > cursor.index + 1:
+            cursor.index += 1
             break
-    found = reader.table_name("database")
+    found = cursor.table_name("database")
     if len(found.parts) > 2:  # catalog and database
-        raise reader.fault("USE takes a database, or a catalog and a database.", start=found.start)
-    reader.finish()
+        raise cursor.error("USE takes a database, or a catalog and a database.", start=found.start)
+    cursor.expect_end()
     return Use(found.parts, start=found.start)
 
 
-def _set(reader: Reader) -> Statement:
-    start = reader.place
-    is_reset = reader.take("RESET")
+def _set(cursor: Cursor) -> Statement:
+    start = cursor.position
+    is_reset = cursor.accept("RESET")
     if not is_reset:
-        reader.need("SET")
-    if reader.word is None:
-        return SetOption(None, None, is_reset, start)
-    if reader.sees("-") or reader.sees("TIME", "ZONE"):
-        raise reader.refusal("Write SET 'key' = 'value'.")
-    start = reader.place
-    key = reader.key()
-    if is_reset or reader.word is None:
-        reader.finish()
-        return SetOption(key, None, is_reset, start)
-    reader.need("=", why=" behind the option's name")
-    word = reader.word
-    if word is not None and word.is_string:
-        value = reader.string("value")
+        cursor.expect("SET")
+    if cursor.token is None:
+        return SetProperty(None, None, is_reset, start)
+    if cursor.peek("-") or cursor.peek("TIME", "ZONE"):
+        raise cursor.unsupported("Write SET 'key' = 'value'.")
+    start = cursor.position
+    key = cursor.option_key()
+    if is_reset or cursor.token is None:
+        cursor.expect_end()
+        return SetProperty(key, None, is_reset, start)
+    cursor.expect("=", why=" after the option's name")
+    token = cursor.token
+    if token is not None and token.is_string:
+        value = cursor.string("value")
     else:  # Spark takes all that follows
-        value = reader.rest().strip()
-        reader.index = len(reader.words)
+        value = cursor.rest().strip()
+        cursor.index = len(cursor.tokens)
         if not value:
-            raise reader.fault("The value is missing here.")
-    reader.finish()
-    return SetOption(key, value, start=start)
+            raise cursor.error("The value is missing here.")
+    cursor.expect_end()
+    return SetProperty(key, value, start=start)
 
 
-def _call(reader: Reader) -> Statement:
-    reader.need("CALL")
-    found = reader.table_name("procedure")
+def _call(cursor: Cursor) -> Statement:
+    cursor.expect("CALL")
+    found = cursor.table_name("procedure")
     if len(found.parts) > 1 and found.parts[-2].lower() != "sys":
-        raise reader.fault(
-            "Procedures are in the database sys: CALL sys.compact(...).", start=found.start
+        raise cursor.error(
+            "Procedures belong to the database sys: CALL sys.compact(...).", start=found.start
         )
     positional: list[object] = []
     named: dict[str, object] = {}
 
     def item() -> None:
-        start = reader.place
-        following = reader.words[reader.index + 1 : reader.index + 3]
+        start = cursor.position
+        following = cursor.tokens[cursor.index + 1 : cursor.index + 3]
         is_named = following and (
             following[0].text == "=>" or [w.text for w in following] == ["=", ">"]
         )
         if not is_named:
             if following and following[0].text == "=":
-                raise reader.fault("A name and its value are joined by =>, not by =.")
+                raise cursor.error("Write name => value, not name = value.")
             if named:
-                raise reader.fault("Arguments by position come before those by name.")
-            positional.append(argument_of(reader, "argument"))
+                raise cursor.error("Positional arguments come before named ones.")
+            positional.append(read_argument(cursor, "argument"))
             return
-        name = reader.name("argument's name")
-        if not reader.take("=>"):
-            reader.need("=", ">")
+        name = cursor.name("argument's name")
+        if not cursor.accept("=>"):
+            cursor.expect("=", ">")
         if name in named:
-            raise reader.fault(f"Argument '{name}' is given twice.", start=start)
-        named[name] = argument_of(reader, f"argument '{name}'")
+            raise cursor.error(f"Argument '{name}' is given twice.", start=start)
+        named[name] = read_argument(cursor, f"argument '{name}'")
 
-    if reader.sees("(", ")"):
-        reader.index += 2
+    if cursor.peek("(", ")"):
+        cursor.index += 2
     else:
-        reader.within("the arguments", item)
-    reader.finish()
+        cursor.parenthesized("the arguments", item)
+    cursor.expect_end()
     catalog = found.parts[0] if len(found.parts) > 2 else None
     return Call(found.parts[-1].lower(), tuple(positional), named, found.start, catalog)
 
 
-def _begin(reader: Reader) -> NoReturn:
-    if reader.sees("BEGIN", "STATEMENT"):
-        _stream(reader)
-    raise reader.refusal(f"BEGIN of a block or a transaction is not known here: {EACH_COMMITS}")
+def _begin(cursor: Cursor) -> NoReturn:
+    if cursor.peek("BEGIN", "STATEMENT"):
+        _stream(cursor)
+    raise cursor.unsupported(f"BEGIN of a block or a transaction is not known here: {EACH_COMMITS}")
 
 
-def _stream(reader: Reader) -> NoReturn:
-    if reader.sees("EXECUTE", "IMMEDIATE"):
-        raise reader.refusal("Give the statement itself, with args= for its parameters.")
-    raise reader.refusal(_STREAMS, kind="sql_streaming")
+def _stream(cursor: Cursor) -> NoReturn:
+    if cursor.peek("EXECUTE", "IMMEDIATE"):
+        raise cursor.unsupported("Give the statement itself, with args= for its parameters.")
+    raise cursor.unsupported(_STREAMS, kind="sql_streaming")
 
 
-def _analyze(reader: Reader) -> Statement:
-    reader.need("ANALYZE")
-    if reader.sees("TABLES"):
-        raise reader.refusal("ANALYZE takes one table: ANALYZE TABLE t COMPUTE STATISTICS.")
-    reader.need("TABLE")
-    name = reader.table_name()
-    if reader.sees("PARTITION"):
-        raise reader.refusal("Statistics are of a whole table: leave PARTITION out.")
-    reader.need("COMPUTE", "STATISTICS")
+def _analyze(cursor: Cursor) -> Statement:
+    cursor.expect("ANALYZE")
+    if cursor.peek("TABLES"):
+        raise cursor.unsupported("ANALYZE takes one table: ANALYZE TABLE t COMPUTE STATISTICS.")
+    cursor.expect("TABLE")
+    name = cursor.table_name()
+    if cursor.peek("PARTITION"):
+        raise cursor.unsupported("Statistics are of a whole table: leave PARTITION out.")
+    cursor.expect("COMPUTE", "STATISTICS")
     columns: tuple[str, ...] | None = ()
-    if reader.take("FOR", "ALL", "COLUMNS"):
+    if cursor.accept("FOR", "ALL", "COLUMNS"):
         columns = None
-    elif reader.take("FOR", "COLUMNS"):
-        found = [reader.name("column")]
-        while reader.take(","):
-            found.append(reader.name("column"))
+    elif cursor.accept("FOR", "COLUMNS"):
+        found = [cursor.name("column")]
+        while cursor.accept(","):
+            found.append(cursor.name("column"))
         columns = tuple(found)
-    elif reader.take("NOSCAN"):
+    elif cursor.accept("NOSCAN"):
         pass  # rows are counted by metadata where it can tell them
-    reader.finish()
+    cursor.expect_end()
     return Analyze(name, columns)
 
 
-def _refresh(reader: Reader) -> Statement:
-    if not reader.sees("REFRESH", "TABLE"):
-        _spark_only(reader)
-    reader.need("REFRESH", "TABLE")
-    name = reader.table_name()
-    reader.finish()
+def _refresh(cursor: Cursor) -> Statement:
+    if not cursor.peek("REFRESH", "TABLE"):
+        _spark_only(cursor)
+    cursor.expect("REFRESH", "TABLE")
+    name = cursor.table_name()
+    cursor.expect_end()
     return Refresh(name)
 
 
-def _copy(reader: Reader) -> NoReturn:
-    raise reader.refusal(
-        "COPY INTO is not covered. From files: INSERT INTO t SELECT * FROM parquet.`/path`, or"
+def _copy(cursor: Cursor) -> NoReturn:
+    raise cursor.unsupported(
+        "COPY INTO is not supported. From files: INSERT INTO t SELECT * FROM parquet.`/path`, or"
         " spark.read and tl.write; to files: tl.sql('SELECT ...').write."
     )
 
 
-def _spark_only(reader: Reader) -> NoReturn:
-    word = reader.word
-    raise reader.refusal(
-        f"{word.upper if word else ''} is of Spark's own tables: use spark.sql. DataFrames that"
+def _spark_only(cursor: Cursor) -> NoReturn:
+    token = cursor.token
+    raise cursor.unsupported(
+        f"{token.upper if token else ''} is of Spark's own tables: use spark.sql. DataFrames that"
         " tl.sql and tl.table give can be cached."
     )
 
 
-_CHANGES: dict[str, Callable[[Reader], Statement]] = {
+_CHANGES: dict[str, Callable[[Cursor], Statement]] = {
     "UPDATE": update,
     "DELETE": delete,
     "MERGE": merge,
 }
 
-_STATEMENTS: dict[str, Callable[[Reader], Statement]] = {
+_STATEMENTS: dict[str, Callable[[Cursor], Statement]] = {
     "SELECT": _query,
     "WITH": _with,
     "VALUES": _query,

@@ -1,4 +1,4 @@
-"""Reads SHOW and DESCRIBE."""
+"""Parses SHOW and DESCRIBE."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from tidelake.sql.syntax.ast import (
     ShowPartitions,
     Statement,
 )
-from tidelake.sql.syntax.cursor import Reader
-from tidelake.sql.syntax.literal import partition_of
+from tidelake.sql.syntax.cursor import Cursor
+from tidelake.sql.syntax.literal import read_partition
 
 __all__ = ["describe", "show"]
 
+_USE_SPARK = "Functions are Spark's: use spark.sql."
 _KINDS = (
     "DATABASES",
     "SCHEMAS",
@@ -34,56 +35,60 @@ _KINDS = (
 )
 
 
-def show(reader: Reader) -> Statement:
+def show(cursor: Cursor) -> Statement:
     """Read a statement that begins with ``SHOW``."""
-    reader.need("SHOW")
-    if reader.sees("PROCEDURES"):
-        raise reader.refusal(f"SHOW PROCEDURES is not covered. There are: {', '.join(PROCEDURES)}.")
-    if reader.sees("FUNCTIONS") or reader.sees("USER"):
-        raise reader.refusal("Functions are Spark's: use spark.sql.")
-    if reader.sees("TABLE", "EXTENDED"):
-        raise reader.refusal(
-            "SHOW TABLE EXTENDED is not covered: DESCRIBE EXTENDED t tells of a table, t$partitions"
-            " of its partitions."
+    cursor.expect("SHOW")
+    if cursor.peek("PROCEDURES"):
+        raise cursor.unsupported(
+            f"SHOW PROCEDURES is not supported. There are: {', '.join(PROCEDURES)}."
         )
-    kind = reader.choice(_KINDS, "The word behind SHOW")
+    if cursor.peek("FUNCTIONS") or cursor.peek("USER"):
+        raise cursor.unsupported(_USE_SPARK)
+    if cursor.peek("TABLE", "EXTENDED"):
+        raise cursor.unsupported(
+            "SHOW TABLE EXTENDED is not supported: use DESCRIBE EXTENDED t, and t$partitions for"
+            " its partitions."
+        )
+    kind = cursor.choice(_KINDS, "The word after SHOW")
     if kind == "CREATE":
-        reader.need("TABLE")
-        name = reader.table_name()
-        reader.take("AS", "SERDE")
-        reader.finish()
+        cursor.expect("TABLE")
+        name = cursor.table_name()
+        cursor.accept("AS", "SERDE")
+        cursor.expect_end()
         return ShowCreate(name)
     if kind in {"PARTITIONS", "TAGS"}:
-        name = reader.table_name()
-        partition = partition_of(reader) if reader.take("PARTITION") else None
-        reader.finish()
+        name = cursor.table_name()
+        partition = read_partition(cursor) if cursor.accept("PARTITION") else None
+        cursor.expect_end()
         return ShowPartitions(name, partition, tags=kind == "TAGS")
     if kind == "TBLPROPERTIES":
-        name = reader.table_name()
+        name = cursor.table_name()
         key = None
-        if reader.take("("):
-            key = reader.key()
-            reader.need(")")
-        reader.finish()
+        if cursor.accept("("):
+            key = cursor.option_key()
+            cursor.expect(")")
+        cursor.expect_end()
         return ShowOptions(name, key)
     if kind == "COLUMNS":
-        reader.choice(("FROM", "IN"), "The word behind COLUMNS")
-        name = reader.table_name()
-        reader.finish()
+        cursor.choice(("FROM", "IN"), "The word after COLUMNS")
+        name = cursor.table_name()
+        cursor.expect_end()
         return ShowColumns(name)
     if kind == "CURRENT":
-        raise reader.refusal("SHOW CATALOGS and SHOW DATABASES say which one is in use.")
-    return _names(reader, kind)
+        raise cursor.unsupported(
+            "SHOW CURRENT is not supported: use SHOW CATALOGS, SHOW DATABASES."
+        )
+    return _names(cursor, kind)
 
 
-def _names(reader: Reader, kind: str) -> ShowNames:
+def _names(cursor: Cursor, kind: str) -> ShowNames:
     database = None
-    if reader.take("FROM") or reader.take("IN"):
-        database = reader.table_name("database")
+    if cursor.accept("FROM") or cursor.accept("IN"):
+        database = cursor.table_name("database")
     like = None
-    if reader.take("LIKE") or (reader.word is not None and reader.word.is_string):
-        like = reader.string("pattern")
-    reader.finish()
+    if cursor.accept("LIKE") or (cursor.token is not None and cursor.token.is_string):
+        like = cursor.string("pattern")
+    cursor.expect_end()
     if kind == "CATALOGS":
         return ShowNames("catalogs", None, like)
     if kind == "TABLES":
@@ -91,23 +96,21 @@ def _names(reader: Reader, kind: str) -> ShowNames:
     return ShowNames("views" if kind == "VIEWS" else "databases", database, like)
 
 
-def describe(reader: Reader) -> Statement:
+def describe(cursor: Cursor) -> Statement:
     """Read a statement that begins with ``DESCRIBE``."""
-    reader.index += 1
-    if reader.sees("QUERY") or reader.sees("SELECT") or reader.sees("WITH"):
-        raise reader.refusal(
-            "The columns of a query are those of its DataFrame: tl.sql(...).schema."
-        )
-    if reader.sees("FUNCTION"):
-        raise reader.refusal("Functions are Spark's: use spark.sql.")
-    if reader.take("DATABASE") or reader.take("SCHEMA"):
-        reader.take("EXTENDED")
-        name = reader.table_name("database")
-        reader.finish()
+    cursor.index += 1
+    if cursor.peek("QUERY") or cursor.peek("SELECT") or cursor.peek("WITH"):
+        raise cursor.unsupported("DESCRIBE QUERY is not supported: use tl.sql(...).schema.")
+    if cursor.peek("FUNCTION"):
+        raise cursor.unsupported(_USE_SPARK)
+    if cursor.accept("DATABASE") or cursor.accept("SCHEMA"):
+        cursor.accept("EXTENDED")
+        name = cursor.table_name("database")
+        cursor.expect_end()
         return DescribeDatabase(name)
-    reader.take("TABLE")
-    extended = reader.take("EXTENDED") or reader.take("FORMATTED")
-    name = reader.table_name()
-    column = reader.name("column") if reader.word is not None else None
-    reader.finish()
+    cursor.accept("TABLE")
+    extended = cursor.accept("EXTENDED") or cursor.accept("FORMATTED")
+    name = cursor.table_name()
+    column = cursor.name("column") if cursor.token is not None else None
+    cursor.expect_end()
     return Describe(name, extended, column)

@@ -1,7 +1,6 @@
-"""Reads UPDATE and DELETE: expressions over the columns of one table.
+"""Parses UPDATE and DELETE.
 
-An expression is Spark's and is kept as its place in the text; :mod:`tidelake.sql.query.expression`
-looks into it.
+An expression stays text, by its position; :mod:`tidelake.sql.query.expression` analyses it.
 """
 
 from __future__ import annotations
@@ -9,188 +8,185 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tidelake.sql.syntax.ast import Delete, FieldValue, Query, Update
-from tidelake.sql.syntax.cursor import Reader
+from tidelake.sql.syntax.ast import Delete, FieldAssignment, Query, Update
+from tidelake.sql.syntax.cursor import Cursor
 from tidelake.sql.syntax.name import TableName
 
 __all__ = [
-    "Assignments",
-    "assignments",
-    "column_of",
+    "SetClause",
     "delete",
-    "expression",
+    "read_assignments",
+    "read_expression",
+    "read_target",
+    "read_target_column",
     "table_options",
-    "target",
     "update",
 ]
 
-_BEHIND = frozenset(
+_TRAILING_CLAUSES = frozenset(
     {
         "LIMIT", "OFFSET", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "GROUP", "HAVING", "QUALIFY",
         "WINDOW", "UNION", "EXCEPT", "MINUS", "INTERSECT", "TABLESAMPLE", "LATERAL", "JOIN",
         "USING", "RETURNING",
     }
 )  # fmt: skip
-"""What may stand behind the condition of a query, and would be passed over here."""
-_OF_CASE = frozenset({"WHEN", "THEN"})
+"""What may follow the condition of a query; refused here."""
+_CASE_KEYWORDS = frozenset({"WHEN", "THEN"})
 
 
-def delete(reader: Reader) -> Delete:
-    """Read a statement that begins with ``DELETE``."""
-    reader.need("DELETE", "FROM")
-    name, alias, options = target(reader, "WHERE")
-    where = expression(reader, "DELETE") if reader.take("WHERE") else None
-    reader.finish()
+def delete(cursor: Cursor) -> Delete:
+    """Parse a statement that begins with ``DELETE``."""
+    cursor.expect("DELETE", "FROM")
+    name, alias, options = read_target(cursor, "WHERE")
+    where = read_expression(cursor, "DELETE") if cursor.accept("WHERE") else None
+    cursor.expect_end()
     return Delete(name, where, options, alias)
 
 
-def update(reader: Reader) -> Update:
-    """Read a statement that begins with ``UPDATE``."""
-    reader.need("UPDATE")
-    name, alias, options = target(reader, "SET", "WHERE")
-    reader.need("SET", why=" behind the table")
-    given = assignments(reader, name, alias, "UPDATE", stop=("WHERE",))
-    where = expression(reader, "UPDATE") if reader.take("WHERE") else None
-    reader.finish()
-    return Update(name, given.values, where, options, alias, given.inside, given.places)
+def update(cursor: Cursor) -> Update:
+    """Parse a statement that begins with ``UPDATE``."""
+    cursor.expect("UPDATE")
+    name, alias, options = read_target(cursor, "SET", "WHERE")
+    cursor.expect("SET", why=" after the table")
+    given = read_assignments(cursor, name, alias, "UPDATE", stop=("WHERE",))
+    where = read_expression(cursor, "UPDATE") if cursor.accept("WHERE") else None
+    cursor.expect_end()
+    return Update(name, given.values, where, options, alias, given.field_values, given.positions)
 
 
 @dataclass(frozen=True, slots=True)
-class Assignments:
-    """What SET says.
+class SetClause:
+    """The assignments of SET.
 
     Parameters
     ----------
     values : mapping of str to Query
         New values of columns.
-    inside : mapping of str to tuple of FieldValue
-        New values of fields, by their columns.
-    places : mapping of str to int
-        Where the columns first stand.
+    field_values : mapping of str to tuple of FieldAssignment
+        New values of nested fields, by their columns.
+    positions : mapping of str to int
+        First offsets of the columns.
     """
 
     values: Mapping[str, Query]
-    inside: Mapping[str, tuple[FieldValue, ...]]
-    places: Mapping[str, int]
+    field_values: Mapping[str, tuple[FieldAssignment, ...]]
+    positions: Mapping[str, int]
 
 
-def assignments(
-    reader: Reader, name: TableName, alias: str | None, what: str, *, stop: Sequence[str]
-) -> Assignments:
-    """Read ``column = expression, column.field = expression, ...`` up to a word of `stop`."""
+def read_assignments(
+    cursor: Cursor, name: TableName, alias: str | None, what: str, *, stop: Sequence[str]
+) -> SetClause:
+    """Read ``column = value, column.field = value, ...`` up to a keyword of `stop`."""
     values: dict[str, Query] = {}
-    inside: dict[str, list[FieldValue]] = {}
-    places: dict[str, int] = {}
+    field_values: dict[str, list[FieldAssignment]] = {}
+    positions: dict[str, int] = {}
     names: dict[str, str] = {}
     taken: list[tuple[str, ...]] = []
     while True:
-        start = reader.place
-        column, *path = _target_of(reader, name, alias)
+        start = cursor.position
+        column, *path = _read_target_path(cursor, name, alias)
         key = tuple(part.casefold() for part in (column, *path))
         other = next((t for t in taken if t[: len(key)] == key or key[: len(t)] == t), None)
         if other == key:
             shown = ".".join((column, *path))
             what_it_is = "Field" if path else "Column"
-            raise reader.fault(f"{what_it_is} '{shown}' is set twice.", start=start)
+            raise cursor.error(f"{what_it_is} '{shown}' is set twice.", start=start)
         if other is not None:
-            message = (
-                f"'{'.'.join(key)}' and '{'.'.join(other)}' are both set: one holds the other."
-            )
-            raise reader.fault(message, start=start)
+            message = f"'{'.'.join(key)}' and '{'.'.join(other)}' overlap: set one of them."
+            raise cursor.error(message, start=start)
         taken.append(key)
         column = names.setdefault(column.casefold(), column)
-        places.setdefault(column, start)
-        reader.need("=", why=" behind the column")
-        value = expression(reader, what, stop=(",", *stop))
+        positions.setdefault(column, start)
+        cursor.expect("=", why=" after the column")
+        value = read_expression(cursor, what, stop=(",", *stop))
         if path:
-            inside.setdefault(column, []).append(FieldValue(tuple(path), value))
+            field_values.setdefault(column, []).append(FieldAssignment(tuple(path), value))
         else:
             values[column] = value
-        if not reader.take(","):
-            return Assignments(values, {c: tuple(f) for c, f in inside.items()}, places)
+        if not cursor.accept(","):
+            return SetClause(values, {c: tuple(f) for c, f in field_values.items()}, positions)
 
 
-def target(reader: Reader, *behind: str) -> tuple[TableName, str | None, dict[str, str]]:
-    """Read a table with its options and its alias, if any, before a word of `behind`."""
-    name = reader.table_name()
-    options = table_options(reader)
-    said = reader.take("AS")
-    if said or not (reader.word is None or any(reader.sees(word) for word in behind)):
-        return name, reader.name("alias"), options
+def read_target(cursor: Cursor, *after: str) -> tuple[TableName, str | None, dict[str, str]]:
+    """Read a table with its options and its alias, before a keyword of `after`."""
+    name = cursor.table_name()
+    options = table_options(cursor)
+    has_as = cursor.accept("AS")
+    if has_as or not (cursor.token is None or any(cursor.peek(token) for token in after)):
+        return name, cursor.name("alias"), options
     return name, None, options
 
 
-def table_options(reader: Reader) -> dict[str, str]:
-    """Read ``WITH ('key' = 'value')`` behind a table; ``WITH name AS`` begins a query."""
-    if not reader.sees("WITH", "("):
+def table_options(cursor: Cursor) -> dict[str, str]:
+    """Read ``WITH ('key' = 'value')`` after a table; ``WITH name AS`` begins a query."""
+    if not cursor.peek("WITH", "("):
         return {}
-    reader.need("WITH")
-    return reader.options()
+    cursor.expect("WITH")
+    return cursor.options()
 
 
-def column_of(reader: Reader, name: TableName, alias: str | None) -> str:
-    """Read a column of the table that is changed, with its qualifier or without."""
-    start = reader.place
-    column, *path = _target_of(reader, name, alias)
+def read_target_column(cursor: Cursor, name: TableName, alias: str | None) -> str:
+    """Read a column of the target table, with or without qualifier."""
+    start = cursor.position
+    column, *path = _read_target_path(cursor, name, alias)
     if path:
-        raise reader.refusal(
-            "A row that is added has no field to be set alone: give the column, as with struct(...)"
-            " or named_struct(...).",
+        raise cursor.unsupported(
+            "A new row needs whole columns: give the column by struct(...) or named_struct(...).",
             start=start,
         )
     return column
 
 
-def _target_of(reader: Reader, name: TableName, alias: str | None) -> list[str]:
-    """Read a column, and fields below it, behind the longest qualifier that is the table's."""
-    parts = [reader.name("column")]
-    while reader.take("."):
-        parts.append(reader.name("column"))
+def _read_target_path(cursor: Cursor, name: TableName, alias: str | None) -> list[str]:
+    """Read a column and its nested fields; drop the table's qualifier."""
+    parts = [cursor.name("column")]
+    while cursor.accept("."):
+        parts.append(cursor.name("column"))
     known = _qualifiers(name, alias)
     keys = tuple(p.casefold() for p in parts)
     depth = max((d for d in range(1, len(parts)) if keys[:d] in known), default=0)
     return parts[depth:]
 
 
-def expression(
-    reader: Reader, what: str, *, stop: Sequence[str] = (), is_query: bool = False
+def read_expression(
+    cursor: Cursor, what: str, *, stop: Sequence[str] = (), is_query: bool = False
 ) -> Query:
-    """Read up to a word of `stop` outside parentheses and CASE.
+    """Read an expression up to a keyword of `stop` outside parentheses and CASE.
 
     Parameters
     ----------
-    reader : Reader
-        At its first word.
+    cursor : Cursor
+        At its first token.
     what : str
         The statement, for messages.
     stop : sequence of str
-        Words and signs.
+        Keywords and signs.
     is_query : bool
-        Whether it is a query in parentheses, where all words may stand.
+        A query in parentheses: all keywords may occur in it.
     """
-    start, first = reader.place, reader.index
+    start, first = cursor.position, cursor.index
     depth = cases = 0
-    while (word := reader.word) is not None:
-        is_plain = reader.index == first or reader.words[reader.index - 1].text != "."
+    while (token := cursor.token) is not None:
+        is_plain = cursor.index == first or cursor.tokens[cursor.index - 1].text != "."
         if depth == 0 and is_plain:
-            if word.upper in stop and not (cases and word.upper in _OF_CASE):
+            if token.upper in stop and not (cases and token.upper in _CASE_KEYWORDS):
                 break
-            if not is_query and (word.upper in _BEHIND or word.text.startswith("|>")):
-                raise reader.refusal(
-                    f"{what} takes nothing behind its condition: name the rows in WHERE. A column"
-                    f" of that name is written `{word.text}`.",
+            if not is_query and (token.upper in _TRAILING_CLAUSES or token.text.startswith("|>")):
+                raise cursor.unsupported(
+                    f"{what} takes nothing after its condition: select the rows by WHERE. Write a"
+                    f" column of this name as `{token.text}`.",
                     kind="sql_row_level",
                 )
-            cases += (word.upper == "CASE") - (word.upper == "END" and cases > 0)
-        depth += (word.upper in {"(", "["}) - (word.upper in {")", "]"})
-        reader.index += 1
-    if reader.index == first:
-        raise reader.fault("An expression is missing here.", start=start)
-    return Query(reader.text, start, reader.end)
+            cases += (token.upper == "CASE") - (token.upper == "END" and cases > 0)
+        depth += (token.upper in {"(", "["}) - (token.upper in {")", "]"})
+        cursor.index += 1
+    if cursor.index == first:
+        raise cursor.error("An expression is missing here.", start=start)
+    return Query(cursor.text, start, cursor.end)
 
 
 def _qualifiers(name: TableName, alias: str | None) -> set[tuple[str, ...]]:
-    """What may stand before a column: the alias, or the name's last parts."""
+    """Qualifiers of a column: the alias, or the last parts of the table's name."""
     if alias is not None:
         return {(alias.casefold(),)}
     parts = tuple(p.casefold() for p in name.parts)

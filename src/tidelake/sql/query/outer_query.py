@@ -1,8 +1,8 @@
-"""Follows the columns of a table out of subqueries and CTEs, for the filters of the outer query.
+"""Follows the columns of a table through subqueries and CTEs, for filters of the outer query.
 
-``SELECT * FROM (SELECT id AS n FROM t) x WHERE x.n = 1`` filters t by id, for the inner query only
-chooses and renames columns. It is followed where that is all that it does, WHERE beside: no join,
-no group, no DISTINCT, no LIMIT, no window, no expression; and where nobody else reads it.
+``SELECT * FROM (SELECT id AS n FROM t) x WHERE x.n = 1`` filters t by id. A subquery is followed if
+it only selects and renames columns, perhaps with WHERE: no join, group, DISTINCT, LIMIT, window or
+expression; and if nothing else reads it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidelake.sql.query.reference import Reference
-from tidelake.sql.syntax.sqlglot_dialect import exp
+from tidelake.sql.query.reference import TableReference
+from tidelake.sql.syntax.sqlglot_dialect import exp, used_args
 from tidelake.types import DataField
 
-__all__ = ["Scope", "scopes_of"]
+__all__ = ["Scope", "enclosing_scopes"]
 
 _PLAIN = frozenset({"expressions", "from_", "where", "with_", "hint"})
 _CONSTANT = (exp.Literal, exp.Boolean, exp.Null)
@@ -22,18 +22,18 @@ _CONSTANT = (exp.Literal, exp.Boolean, exp.Null)
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A source in a SELECT, and which column of a table each of its columns is.
+    """A source in a SELECT, with the table column behind each of its columns.
 
     Parameters
     ----------
     node : exp.Expr
         The table, or the subquery or CTE around it.
     alias : str
-        What its columns are qualified with.
+        Qualifier of its columns.
     select : exp.Select
-        Where it stands.
+        The SELECT that reads it.
     fields : mapping of str to DataField or None
-        The table's columns by the names here, in lower case; None for what is none of them.
+        The table's columns by their folded names here; None for any other column.
     """
 
     node: exp.Expr
@@ -42,7 +42,7 @@ class Scope:
     fields: Mapping[str, DataField | None]
 
     def field(self, column: exp.Column) -> DataField | None:
-        """The table's column that a column of this SELECT's list is."""
+        """Return the table's column that a column of this SELECT is."""
         if column.args.get("db") is not None:
             return None
         if column.table and column.table.casefold() != self.alias.casefold():
@@ -50,12 +50,14 @@ class Scope:
         return self.fields.get(column.name.casefold())
 
 
-def scopes_of(reference: Reference, fields: Sequence[DataField], tree: exp.Expr) -> Iterator[Scope]:
-    """The SELECT that a table stands in, then those around it that see the same rows."""
+def enclosing_scopes(
+    reference: TableReference, fields: Sequence[DataField], tree: exp.Expr
+) -> Iterator[Scope]:
+    """Yield the SELECT that reads a table, then the outer ones with the same rows."""
     select = reference.node.parent_select
     by_key = {f.name.casefold(): f for f in fields}
     if not isinstance(select, exp.Select) or len(by_key) < len(fields):
-        return  # names that differ by case alone
+        return  # names that differ only in case
     scope: Scope | None = Scope(reference.node, reference.alias, select, by_key)
     while scope is not None:
         if not _is_whole(scope.node) or scope.alias.casefold() in scope.fields:
@@ -65,7 +67,7 @@ def scopes_of(reference: Reference, fields: Sequence[DataField], tree: exp.Expr)
 
 
 def _is_whole(node: exp.Expr) -> bool:
-    """Whether a source has all its rows, under its own columns' names."""
+    """True if a source keeps all its rows and column names."""
     alias = node.args.get("alias")
     return (
         node.args.get("sample") is None
@@ -78,8 +80,8 @@ def _is_whole(node: exp.Expr) -> bool:
 def _around(scope: Scope, tree: exp.Expr) -> Scope | None:
     select = scope.select
     source = select.args.get("from_")
-    said = {key for key, value in select.args.items() if value}
-    if not said <= _PLAIN or source is None or source.this is not scope.node:
+    used = used_args(select)
+    if not used <= _PLAIN or source is None or source.this is not scope.node:
         return None
     fields = _outputs(scope)
     node = _user(select.parent, tree)
@@ -90,12 +92,12 @@ def _around(scope: Scope, tree: exp.Expr) -> Scope | None:
 
 
 def _outputs(scope: Scope) -> dict[str, DataField | None] | None:
-    """What the SELECT gives; None where it does more than choosing columns."""
+    """The columns of the SELECT; None if it does more than select columns."""
     outputs: dict[str, DataField | None] = {}
 
     def add(name: str, field: DataField | None) -> None:
         key = name.casefold()
-        outputs[key] = None if key in outputs else field  # two of a name: neither is meant
+        outputs[key] = None if key in outputs else field  # a duplicate name is ambiguous
 
     for given in scope.select.expressions:
         column = given.this if isinstance(given, exp.Alias) else given
@@ -115,7 +117,7 @@ def _outputs(scope: Scope) -> dict[str, DataField | None] | None:
 
 
 def _user(holder: exp.Expr | None, tree: exp.Expr) -> exp.Expr | None:
-    """The source that a subquery or a CTE is, where it is one and there is no other."""
+    """The only source that a subquery or CTE is; None otherwise."""
     if isinstance(holder, exp.Subquery):
         stands_alone = isinstance(holder.parent, (exp.From, exp.Join)) and holder.alias
         return holder if stands_alone else None

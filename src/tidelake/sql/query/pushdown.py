@@ -1,16 +1,15 @@
-"""Filters of a query that a table's own read may apply: exactly those that change no answer.
+"""Filters of a query that the scan of a table may apply without changing the result.
 
-The query keeps its WHERE, so a filter here must keep at least the rows that Spark's keeps, by
-Spark's meaning of it. Of a SELECT these count:
+Spark applies WHERE again, so a filter here keeps at least the rows that Spark keeps. Candidates in
+a SELECT are
 
-- the parts of WHERE that AND joins, on a table that no outer join may fill with nulls;
-- the parts of ON of an inner join, and of a left join on its right table.
+- the conjuncts of WHERE, on a table that no outer join fills with nulls;
+- the conjuncts of ON of an inner join, and of a left join on its right table.
 
-A part counts where it looks at one table's columns, under its alias or without where no other table
-has such a column, and compares them with literals which the kernel takes for the same values: whole
-and decimal numbers with columns of numbers, text with columns of text, dates with dates, times with
-timestamps of the same kind. So do the parts of a query around it, where its columns come through
-(:mod:`tidelake.sql.query.outer_query`).
+A conjunct is pushed down if it compares columns of one table with literals that have the same
+meaning in the kernel: numbers with numeric columns, text with text, dates with dates, times with
+timestamps of the same kind. A column without qualifier must not exist in another table. Conjuncts
+of outer queries count too, if the columns come through (:mod:`tidelake.sql.query.outer_query`).
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from datetime import date, datetime, tzinfo
 from decimal import Decimal
 
 from tidelake.errors import TidelakeError
-from tidelake.sql.query.outer_query import Scope, scopes_of
+from tidelake.sql.query.outer_query import Scope, enclosing_scopes
 from tidelake.sql.query.query import ParsedQuery
-from tidelake.sql.query.reference import Reference
-from tidelake.sql.syntax.sqlglot_dialect import exp
+from tidelake.sql.query.reference import TableReference
+from tidelake.sql.syntax.sqlglot_dialect import conjuncts, exp, used_args
 from tidelake.types import DataField, TypeRoot
 from tidelake.types.predicate import (
     And,
@@ -40,7 +39,7 @@ from tidelake.types.predicate import (
     conjoin,
 )
 
-__all__ = ["pushed", "whole_filter"]
+__all__ = ["complete_filter", "pushed_filter"]
 
 _OPERATORS: Mapping[type[exp.Expr], str] = {
     exp.EQ: "==",
@@ -52,43 +51,43 @@ _OPERATORS: Mapping[type[exp.Expr], str] = {
 }
 _FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _WHOLE = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
-_PARTS: Mapping[type[exp.Expr], tuple[str, ...]] = {
-    exp.Between: ("this", "low", "high"),
-    exp.In: ("this", "expressions"),
+_TWO_SIDES = frozenset({"this", "expression"})
+_PARTS: Mapping[type[exp.Expr], frozenset[str]] = {
+    exp.Between: frozenset({"this", "low", "high"}),
+    exp.In: frozenset({"this", "expressions"}),
 }
-"""What the nodes of conditions may say; others have two sides."""
+"""Arguments that a node may have; other nodes have two sides."""
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIME = re.compile(r"(19|20)\d\d-\d\d-\d\d( \d\d:\d\d:\d\d(\.(\d{3}|\d{6}))?Z?)?")
-"""Of days since which zones have whole offsets, mostly."""
+"""From 1900 on: zones have whole offsets, mostly."""
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _LOCAL = frozenset({exp.DataType.Type.TIMESTAMPNTZ})
 _INSTANTS = frozenset({exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ})
 MICRO_DIGITS = 6
 
 
-def pushed(
+def pushed_filter(
     parsed: ParsedQuery,
-    reference: Reference,
+    reference: TableReference,
     fields: Sequence[DataField],
-    columns: Mapping[Reference, Sequence[str]] | None = None,
+    columns: Mapping[TableReference, Sequence[str]] | None = None,
     *,
     zone: tzinfo | None = None,
 ) -> Predicate | None:
-    """The filter that a reference's read may apply; None for none.
+    """Return the filter that the scan of a reference may apply; None without one.
 
     Parameters
     ----------
     parsed : ParsedQuery
         The query.
-    reference : Reference
-        Of it; its table function, if any, must keep rows apart.
+    reference : TableReference
+        A table of it; its table function, if any, must not merge rows.
     fields : sequence of DataField
         The table's columns.
-    columns : mapping of Reference to sequence of str, optional
-        Those of the query's other tables, as far as they are known: a column without a qualifier
-        that no other table has is this one's.
+    columns : mapping of TableReference to sequence of str, optional
+        Columns of the query's other tables, if known, to resolve columns without qualifier.
     zone : tzinfo, optional
-        Of literals that are instants; without it they are not looked at.
+        Session time zone for instants; without it their conditions are not pushed.
 
     Returns
     -------
@@ -96,48 +95,48 @@ def pushed(
         Not bound.
     """
     found: list[Predicate] = []
-    for scope in scopes_of(reference, fields, parsed.tree):
-        reader = _reader_of(parsed, scope, columns or {}, zone)
+    for scope in enclosing_scopes(reference, fields, parsed.tree):
+        converter = _converter(parsed, scope, columns or {}, zone)
         for condition in _conditions(scope.select, scope.node):
-            for part in _conjuncts(condition):
-                predicate = reader.predicate(part)
+            for part in conjuncts(condition):
+                predicate = converter.predicate(part)
                 if predicate is not None and _binds(predicate, fields):
                     found.append(predicate)
     return conjoin(found)
 
 
-def whole_filter(
-    parsed: ParsedQuery, reference: Reference, fields: Sequence[DataField]
+def complete_filter(
+    parsed: ParsedQuery, reference: TableReference, fields: Sequence[DataField]
 ) -> Predicate | None:
-    """The whole WHERE as a filter; None where a part of it cannot be one.
+    """Return the whole WHERE as a filter; None if a part of it cannot be one.
 
     Parameters
     ----------
     parsed, reference, fields
-        As of :func:`pushed`, of a query with one table.
+        As :func:`pushed_filter`, for a query with one table.
     """
-    scope = next(scopes_of(reference, fields, parsed.tree), None)
+    scope = next(enclosing_scopes(reference, fields, parsed.tree), None)
     where = parsed.tree.args.get("where")
-    said = {key for key, value in parsed.tree.args.items() if value}
-    if scope is None or where is None or not said <= {"expressions", "from_", "where", "kind"}:
+    used = used_args(parsed.tree)
+    if scope is None or where is None or not used <= {"expressions", "from_", "where", "kind"}:
         return None
-    reader = _reader_of(parsed, scope, {}, None)
-    parts = [reader.predicate(part) for part in _conjuncts(where.this)]
+    converter = _converter(parsed, scope, {}, None)
+    parts = [converter.predicate(part) for part in conjuncts(where.this)]
     known = [part for part in parts if part is not None and _binds(part, fields)]
     return conjoin(known) if len(known) == len(parts) else None
 
 
-def _reader_of(
+def _converter(
     parsed: ParsedQuery,
     scope: Scope,
-    columns: Mapping[Reference, Sequence[str]],
+    columns: Mapping[TableReference, Sequence[str]],
     zone: tzinfo | None,
-) -> _Reader:
-    """What reads conditions of one SELECT."""
-    # settings of Spark's session decide what a backslash and a double quote mean
+) -> _Converter:
+    """Make the converter for the conditions of one SELECT."""
+    # Spark's settings decide the meaning of a backslash and a double quote
     plain_text = not any(sign in parsed.query.sql for sign in '\\"')
     others = _columns_of_others(scope, columns)
-    return _Reader(scope, others, plain_text=plain_text, zone=zone)
+    return _Converter(scope, others, plain_text=plain_text, zone=zone)
 
 
 def _binds(predicate: Predicate, fields: Sequence[DataField]) -> bool:
@@ -149,9 +148,9 @@ def _binds(predicate: Predicate, fields: Sequence[DataField]) -> bool:
 
 
 def _columns_of_others(
-    scope: Scope, columns: Mapping[Reference, Sequence[str]]
+    scope: Scope, columns: Mapping[TableReference, Sequence[str]]
 ) -> frozenset[str] | None:
-    """What the other tables of a SELECT call their columns; None where that is not known."""
+    """Column names of the other tables of a SELECT; None if unknown."""
     select = scope.select
     source = select.args.get("from_")
     if source is None or select.args.get("laterals"):
@@ -170,12 +169,12 @@ def _columns_of_others(
 
 
 def _conditions(select: exp.Select, node: exp.Expr) -> Iterator[exp.Expr]:
-    """WHERE and ON conditions that hold for every row of a source that matters."""
+    """Yield the WHERE and ON conditions that may filter a source."""
     source = select.args.get("from_")
     joins = list(select.args.get("joins") or ())
     own = next((j for j in joins if j.this is node), None)
     if own is None and (source is None or source.this is not node):
-        return  # inside parentheses: not looked into
+        return  # a join in parentheses
     sides = [_side(j) for j in joins]
     where = select.args.get("where")
     position = -1 if own is None else joins.index(own)
@@ -194,7 +193,7 @@ def _conditions(select: exp.Select, node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _side(join: exp.Join) -> str:
-    """INNER, LEFT, RIGHT, FULL, or what no filter passes."""
+    """INNER, LEFT, RIGHT, FULL; OTHER for semi and anti joins."""
     side, kind = str(join.side or "").upper(), str(join.kind or "").upper()
     method = str(join.args.get("method") or "").upper()
     if method:
@@ -206,35 +205,19 @@ def _side(join: exp.Join) -> str:
     return "INNER" if kind in {"", "INNER", "CROSS"} else "FULL"
 
 
-def _says_only(node: exp.Expr, parts: Sequence[str]) -> bool:
-    return all(key in parts for key, value in node.args.items() if value)
-
-
-def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    waiting = [condition]  # a chain of ANDs is as deep as it is long
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, exp.And):
-            waiting += (node.right, node.left)
-        elif isinstance(node, exp.Paren):
-            waiting.append(node.this)
-        else:
-            yield node
-
-
 def _chain(node: exp.And | exp.Or) -> Iterator[exp.Expr]:
-    """The parts of ``a OR b OR c``, or of the same with AND."""
-    waiting: list[exp.Expr] = [node]
-    while waiting:
-        part = waiting.pop()
-        if type(part) is type(node) and _says_only(part, ("this", "expression")):
-            waiting += (part.expression, part.this)
+    """The parts of ``a OR b OR c``, or of AND."""
+    stack: list[exp.Expr] = [node]
+    while stack:
+        part = stack.pop()
+        if type(part) is type(node) and used_args(part) <= _TWO_SIDES:
+            stack += (part.expression, part.this)
         else:
             yield part
 
 
-class _Reader:
-    """Reads parts of a condition as predicates of one table; None for what it is not sure of."""
+class _Converter:
+    """Converts conditions to predicates of one table; None if the meaning may differ."""
 
     def __init__(
         self,
@@ -250,9 +233,9 @@ class _Reader:
         self.zone = zone
 
     def predicate(self, node: exp.Expr) -> Predicate | None:
-        """One part; both sides of AND and OR must be known."""
-        if not _says_only(node, _PARTS.get(type(node), ("this", "expression"))):
-            return None  # NOT LIKE is a LIKE that says more
+        """Convert one condition; all sides of AND and OR must convert."""
+        if not used_args(node) <= _PARTS.get(type(node), _TWO_SIDES):
+            return None  # NOT LIKE is a LIKE with one more argument
         if isinstance(node, exp.Paren):
             return self.predicate(node.this)
         if isinstance(node, (exp.And, exp.Or)):
@@ -262,7 +245,7 @@ class _Reader:
                 if known is None:
                     return None
                 parts.append(known)
-            return And(tuple(parts)) if isinstance(node, exp.And) else _any_of(parts)
+            return And(tuple(parts)) if isinstance(node, exp.And) else _or(parts)
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
             field = self._field(node.this)
             return None if field is None else IsNull(field.name)
@@ -329,8 +312,8 @@ class _Reader:
         return None if found is None else StartsWith(field.name, found[1])
 
 
-def _any_of(parts: Sequence[Predicate]) -> Predicate:
-    """OR; of comparisons of one column for equality, as IN."""
+def _or(parts: Sequence[Predicate]) -> Predicate:
+    """OR; IN for equalities of one column."""
     equal = [p for p in parts if isinstance(p, Compare) and p.op == "=="]
     plain = all(type(p.literal) in {int, str, date} for p in equal)  # floats have two zeros
     if plain and len(equal) == len(parts) and len({p.column for p in equal}) == 1:
@@ -339,7 +322,7 @@ def _any_of(parts: Sequence[Predicate]) -> Predicate:
 
 
 def _literal_value(node: exp.Expr, field: DataField) -> object:
-    """A literal as a value of a column; None where Spark might compare it otherwise."""
+    """A literal as a value of a column; None if Spark may compare it in another way."""
     sign = 1
     while isinstance(node, (exp.Paren, exp.Neg)):
         sign = -sign if isinstance(node, exp.Neg) else sign
@@ -361,7 +344,7 @@ def _literal_value(node: exp.Expr, field: DataField) -> object:
 
 
 def _time(node: exp.Expr, field: DataField, zone: tzinfo | None) -> datetime | None:
-    """A literal of a time for a timestamp of the same kind; an instant is in Spark's zone."""
+    """A timestamp literal for a column of the same kind; an instant is in Spark's zone."""
     is_instant = field.type.root is TypeRoot.TIMESTAMP_LTZ
     if not isinstance(node, exp.Cast) or node.to.expressions:
         return None
@@ -381,7 +364,7 @@ def _time(node: exp.Expr, field: DataField, zone: tzinfo | None) -> datetime | N
         return None  # finer than the column
     if time.tzinfo is not None:
         return time if is_instant else None
-    # of two instants that a clock shows Spark takes the first, as Python does
+    # an ambiguous local time is the first of two instants, in Spark and in Python
     return time.replace(tzinfo=zone) if is_instant else time
 
 
@@ -398,7 +381,7 @@ def _number(text: str, sign: int, root: TypeRoot) -> object:
     """A number without a suffix or an exponent."""
     if not re.fullmatch(r"\d+(\.\d*)?|\.\d+", text):
         return None
-    value = Decimal(text) if sign > 0 else Decimal(text).copy_negate()  # a product is rounded
+    value = Decimal(text) if sign > 0 else Decimal(text).copy_negate()  # -value would round
     if root in _WHOLE or root is TypeRoot.DECIMAL:
         return int(value) if value == value.to_integral_value() else value
     if root is TypeRoot.DOUBLE:

@@ -1,8 +1,8 @@
-"""Tables in a query, and the names under which Spark shall know them.
+"""Tables in a query, and their aliases for Spark.
 
-Where a table stood, Spark gets a relation with an alias: the last part of the table's name. Its
-columns lose ``database.`` and ``catalog.`` before that. Where another source has this alias already
-(``a.t JOIN b.t``), the relation's is the whole name in one: ```a.t```.
+Spark gets a relation in place of each table. Its alias is the last part of the table's name, and
+its columns lose ``catalog.`` and ``database.``. If another source has this alias (``a.t JOIN
+b.t``), the alias is the whole name: ```a.t```.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from dataclasses import dataclass
 from tidelake.sql.syntax.name import TableName, quoted_name
 from tidelake.sql.syntax.sqlglot_dialect import exp
 from tidelake.sql.syntax.table_clause import Clause, TableFunction
-from tidelake.sql.syntax.tokens import fault
+from tidelake.sql.syntax.tokens import error_at
 
-__all__ = ["Reference", "relation_aliases", "requalified"]
+__all__ = ["TableReference", "relation_aliases", "requalify"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reference:
+class TableReference:
     """A table in a query.
 
     Parameters
     ----------
     name : TableName
-        As it was written.
+        As written.
     start, end : int
-        Its place, with its clauses, without its alias; before the text where it is not in it.
+        Offsets with its clauses, without its alias; :data:`HEAD_POSITION` in a generated head.
     alias : str
-        Under which columns are qualified.
+        Qualifier of its columns.
     has_alias : bool
-        Whether the query says one.
+        True if the query gives the alias.
     node : exp.Table
-        In the tree.
+        Its node in the tree.
     clause : Clause
-        What is said behind it.
+        The clauses after it.
     function : TableFunction, optional
-        That it is the table of.
+        The function that it is the argument of.
     """
 
     name: TableName
@@ -51,20 +51,22 @@ class Reference:
 
     @property
     def qualifier(self) -> tuple[str, ...]:
-        """What columns may have before them, without regard to case; the last part is enough."""
+        """Qualifier of its columns, case folded; the last part is enough."""
         parts = (self.alias,) if self.has_alias else self.name.parts
         return tuple(part.casefold() for part in parts)
 
 
-def relation_aliases(tree: exp.Expr, references: Sequence[Reference]) -> dict[Reference, str]:
-    """Other aliases for the references whose own another source of the query has.
+def relation_aliases(
+    tree: exp.Expr, references: Sequence[TableReference]
+) -> dict[TableReference, str]:
+    """Return aliases for the references whose alias is not unique.
 
     Parameters
     ----------
     tree : exp.Expr
         The query.
-    references : sequence of Reference
-        All of it.
+    references : sequence of TableReference
+        All its tables.
     """
     by_node = {id(r.node): r for r in references}
     known: dict[str, set[object]] = {}
@@ -80,24 +82,24 @@ def relation_aliases(tree: exp.Expr, references: Sequence[Reference]) -> dict[Re
     }
 
 
-def requalified(
-    text: str, tree: exp.Expr, aliases: Mapping[Reference, str]
+def requalify(
+    text: str, tree: exp.Expr, aliases: Mapping[TableReference, str]
 ) -> Iterator[tuple[int, int, str]]:
-    """What to write for the qualifiers of columns, with the places.
+    """Yield offsets and new text of column qualifiers.
 
     Parameters
     ----------
     text : str
-        The whole text that the user gave, for messages.
+        The user's whole text, for messages.
     tree : exp.Expr
         The query.
-    aliases : mapping of Reference to str
+    aliases : mapping of TableReference to str
         The relations' aliases.
 
     Raises
     ------
     InvalidInputError
-        A qualifier may mean two tables.
+        A qualifier is ambiguous.
     """
     if all(len(r.qualifier) == 1 for r in aliases):
         return
@@ -122,9 +124,9 @@ def requalified(
 
 
 def _by_long_name(
-    given: tuple[str, ...], aliases: Mapping[Reference, str]
-) -> tuple[Reference, int] | None:
-    """The table whose name's last two parts, or more, a column is qualified with."""
+    given: tuple[str, ...], aliases: Mapping[TableReference, str]
+) -> tuple[TableReference, int] | None:
+    """Find the table by at least the last two parts of its name."""
     for reference in aliases:
         name = reference.qualifier
         for depth in range(2, len(name) + 1):
@@ -134,9 +136,9 @@ def _by_long_name(
 
 
 def _by_last_part(
-    text: str, start: int, column: exp.Expr, given: str, aliases: Mapping[Reference, str]
-) -> Reference | None:
-    """The table with another alias that a column means by the table's name alone."""
+    text: str, start: int, column: exp.Expr, given: str, aliases: Mapping[TableReference, str]
+) -> TableReference | None:
+    """Find the table by its name alone, if it got another alias."""
     same = {id(r.node): r for r in aliases if r.alias.casefold() == given}
     if all(aliases[r] == r.alias for r in same.values()):
         return None
@@ -150,10 +152,10 @@ def _by_last_part(
         if len(sources) > 1:
             names = sorted({str(same[id(n)].name) for n in sources if id(n) in same})
             message = (
-                f"'{given}' may be more than one table here ({', '.join(names)}): write the"
-                " database too, or give the tables aliases."
+                f"'{given}' is ambiguous ({', '.join(names)}): write the database too, or give the"
+                " tables aliases."
             )
-            raise fault(text, start, message, kind="sql_ambiguous")
+            raise error_at(text, start, message, kind="sql_ambiguous")
         if sources:
             return same.get(id(sources[0]))
         select = select.parent_select

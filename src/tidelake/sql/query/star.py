@@ -1,8 +1,8 @@
-"""What stars, natural joins and the like take of a table's columns.
+"""The columns that stars, natural joins and the like use.
 
-``SELECT * FROM t`` takes all. In ``SELECT x.id FROM (SELECT * FROM t) x`` the star takes what the
-outer query names, for the order and number of the columns between do not show. They do show where
-the inner query is a side of UNION, says DISTINCT, renames its columns or is compared as a whole.
+``SELECT * FROM t`` uses all. In ``SELECT x.id FROM (SELECT * FROM t) x`` the star uses only the
+columns that the outer query names. It uses all if the inner query is a side of UNION, has DISTINCT,
+renames its columns or is compared as a whole.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 
-from tidelake.sql.syntax.sqlglot_dialect import exp
+from tidelake.sql.syntax.sqlglot_dialect import exp, used_args
 
-__all__ = ["Taken", "stars_of"]
+__all__ = ["StarUse", "star_use"]
 
 
-class Taken(enum.Enum):
-    """Which columns of a table a query may look at."""
+class StarUse(enum.Enum):
+    """Columns of a table that a query may use."""
 
     NAMED = "those that its SELECT names"
     NAMED_ANYWHERE = "those that the whole query names"
     ALL = "all"
 
 
-def stars_of(
+def star_use(
     node: exp.Expr, alias: str, tree: exp.Expr, *, above: frozenset[int] = frozenset()
-) -> Taken:
-    """What of a source's columns is taken beside those that are named.
+) -> StarUse:
+    """Return the columns of a source that a query uses.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def stars_of(
     tree : exp.Expr
         The whole query.
     above : frozenset of int
-        SELECTs that were asked already: names that lead back to them are another thing's.
+        SELECTs visited before; a name that leads back to them means another source.
 
     Returns
     -------
@@ -45,9 +45,9 @@ def stars_of(
     """
     select = node.parent_select
     if not isinstance(select, exp.Select) or not _is_plain(node, select):
-        return Taken.ALL
+        return StarUse.ALL
     key = alias.casefold()
-    taken = Taken.NAMED
+    taken = StarUse.NAMED
     for star in tree.find_all(exp.Star):
         parent = star.parent
         holder = parent if isinstance(parent, exp.Column) else star
@@ -58,20 +58,20 @@ def stars_of(
             continue
         in_list = holder.parent is select and not _says_more(star)
         if not in_list or holder.parent_select is not select or _shows(select, tree, above):
-            return Taken.ALL
-        taken = Taken.NAMED_ANYWHERE
+            return StarUse.ALL
+        taken = StarUse.NAMED_ANYWHERE
     # a name alone is the whole row
     whole = any(not c.table and c.name.casefold() == key for c in tree.find_all(exp.Column))
-    return Taken.ALL if whole else taken
+    return StarUse.ALL if whole else taken
 
 
 def _says_more(star: exp.Star) -> bool:
-    """Whether it is ``* EXCEPT (...)`` or the like."""
-    return any(value for value in star.args.values())
+    """True for ``* EXCEPT (...)`` and the like."""
+    return bool(used_args(star))
 
 
 def _is_plain(node: exp.Expr, select: exp.Select) -> bool:
-    """Whether nothing around a source takes columns without a name."""
+    """True if nothing around a source uses columns without naming them."""
     alias = node.args.get("alias")
     if alias is not None and alias.args.get("columns"):
         return False
@@ -82,7 +82,7 @@ def _is_plain(node: exp.Expr, select: exp.Select) -> bool:
 
 
 def _shows(select: exp.Select, tree: exp.Expr, above: frozenset[int]) -> bool:
-    """Whether number or order of a SELECT's columns matter to the answer."""
+    """True if the number or order of a SELECT's columns matters."""
     if id(select) in above:
         return True
     if select.args.get("distinct") or select.args.get("group") or _is_ordered_by_number(select):
@@ -94,11 +94,11 @@ def _shows(select: exp.Select, tree: exp.Expr, above: frozenset[int]) -> bool:
     if not users:
         return True
     asked = above | {id(select)}
-    return any(stars_of(node, alias, tree, above=asked) is Taken.ALL for node, alias in users)
+    return any(star_use(node, alias, tree, above=asked) is StarUse.ALL for node, alias in users)
 
 
 def _is_ordered_by_number(select: exp.Select) -> bool:
-    """Whether rows are ordered by columns that are named by their place, or by all."""
+    """True for ORDER BY a column number or ALL."""
     for key in ("order", "sort", "cluster", "distribute"):
         for item in getattr(select.args.get(key), "expressions", ()):
             column = item.this if isinstance(item, exp.Ordered) else item
@@ -109,7 +109,7 @@ def _is_ordered_by_number(select: exp.Select) -> bool:
 
 
 def _users(holder: exp.Expr | None, tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
-    """The sources that a subquery or a CTE is; none where it is used in another way."""
+    """The sources that a subquery or CTE is; none if it is used in another way."""
     if isinstance(holder, exp.Subquery):
         if isinstance(holder.parent, (exp.From, exp.Join)) and holder.alias:
             yield holder, holder.alias

@@ -1,4 +1,4 @@
-"""The words of SQL: tokens, names, literals, types, clauses, and statements as values.
+"""Syntax of SQL: tokens, names, literals, types, clauses, and statements as values.
 
-Errors here show the place in the text. It knows no catalog, no table and no query.
+Errors here show the position in the text. No catalog, table or query may enter.
 """

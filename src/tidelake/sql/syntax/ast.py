@@ -1,4 +1,4 @@
-"""Statements as values: what a parser read, and what an executor carries out."""
+"""Statements as values: parsers make them, executors run them."""
 
 from __future__ import annotations
 
@@ -26,15 +26,14 @@ __all__ = [
     "DropPartitions",
     "DropTable",
     "DropView",
-    "FieldValue",
+    "FieldAssignment",
     "Insert",
     "Merge",
-    "MergeClause",
     "NamedQuery",
     "Query",
     "Refresh",
     "RenameTable",
-    "SetOption",
+    "SetProperty",
     "ShowColumns",
     "ShowCreate",
     "ShowNames",
@@ -45,22 +44,23 @@ __all__ = [
     "Update",
     "Use",
     "Watermark",
+    "WhenClause",
     "WithQueries",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query, or EXPLAIN of one; Spark runs it.
+    """Text of a query, of EXPLAIN and a query, or of an expression.
 
     Parameters
     ----------
     text : str
-        The whole text that the user gave.
+        The user's whole text.
     start, end : int
-        Where in it the query is.
+        Offsets of the query in `text`.
     explain : str, optional
-        The words before it, of ``EXPLAIN EXTENDED``.
+        The words before the query: ``EXPLAIN EXTENDED``.
     """
 
     text: str
@@ -81,9 +81,9 @@ class Watermark:
     Parameters
     ----------
     column : str
-        The time's column.
+        The time column.
     expression : str
-        In Flink's canonical form: names in backticks.
+        Flink's canonical form, names in backticks.
     """
 
     column: str
@@ -97,13 +97,13 @@ class CreateTable:
     Parameters
     ----------
     if_exists : {'error', 'ignore', 'replace'}
-        What to do with a table that is there.
+        What to do if the table exists.
     is_temporary : bool
-        Of this session; `options` then say where the table is.
+        The session's own; `options` then hold its path.
     fields : tuple of DataField
-        None where AS or LIKE gives the columns.
+        Empty if AS or LIKE gives the columns.
     like : TableName, optional
-        The table whose columns, keys and options it gets; `options` win.
+        A table to copy columns, keys and options from; `options` win.
     """
 
     name: TableName
@@ -150,7 +150,7 @@ class DropView:
 
 @dataclass(frozen=True, slots=True)
 class AlterTable:
-    """Changes of a table's schema and options, all or none."""
+    """Changes of schema and options, all or none."""
 
     name: TableName
     changes: tuple[SchemaChange, ...]
@@ -176,7 +176,7 @@ class DropPartitions:
 
 @dataclass(frozen=True, slots=True)
 class AlterTag:
-    """ALTER TABLE ... CREATE, REPLACE, RENAME or DELETE TAG; several are deleted with commas."""
+    """ALTER TABLE ... CREATE, REPLACE, RENAME or DELETE TAG; DELETE takes several with commas."""
 
     name: TableName
     tag: str
@@ -232,8 +232,8 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class SetOption:
-    """SET and RESET; `value` is None for the latter, `key` for a list of all."""
+class SetProperty:
+    """SET and RESET; `value` is None for RESET, `key` to list all."""
 
     key: str | None
     value: str | None
@@ -304,9 +304,11 @@ class Insert:
     Parameters
     ----------
     columns : tuple of str
-        The columns given; all of them where empty.
+        Column list; empty for all columns.
     partition : mapping of str to object
-        Columns of PARTITION with the text of their value, None where the query gives it.
+        Columns of PARTITION with their literals.
+    dynamic : tuple of str
+        Columns of PARTITION without a value: the query gives it.
     """
 
     name: TableName
@@ -321,7 +323,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """DELETE FROM; `where` is Spark's condition, None for all rows."""
+    """DELETE FROM; `where` is a condition of Spark, None for all rows."""
 
     name: TableName
     where: Query | None = None
@@ -330,8 +332,8 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
-class FieldValue:
-    """A new value of a field inside a column: ``SET place.city.name = ...``.
+class FieldAssignment:
+    """A new value of a nested field: ``SET address.city.name = ...``.
 
     Parameters
     ----------
@@ -347,37 +349,37 @@ class FieldValue:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """UPDATE; `values` are Spark's expressions by columns, `inside` those of fields in columns."""
+    """UPDATE; `values` assign columns, `field_values` nested fields."""
 
     name: TableName
     values: Mapping[str, Query]
     where: Query | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     alias: str | None = None
-    inside: Mapping[str, tuple[FieldValue, ...]] = field(default_factory=dict)
-    places: Mapping[str, int] = field(default_factory=dict)
+    field_values: Mapping[str, tuple[FieldAssignment, ...]] = field(default_factory=dict)
+    positions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class MergeClause:
+class WhenClause:
     """One WHEN of a MERGE.
 
     Parameters
     ----------
     when : {'matched', 'not_matched', 'not_matched_by_source'}
-        Of which rows.
+        Rows that it applies to.
     action : {'update', 'delete', 'insert'}
-        What becomes of them.
+        What it does with them.
     condition : Query, optional
-        Which of them; all by default.
+        Restricts the rows; all by default.
     values : mapping of str to Query, optional
-        Expressions by columns; None for ``*``, and of a delete.
+        Expressions by columns; None for ``*`` and for a delete.
     start : int
-        Where the action stands.
-    places : mapping of str to int
-        Where the columns of `values` and `inside` stand.
-    inside : mapping of str to tuple of FieldValue
-        New values of fields, by their columns.
+        Offset of the action.
+    positions : mapping of str to int
+        Offsets of the columns in `values` and `field_values`.
+    field_values : mapping of str to tuple of FieldAssignment
+        New values of nested fields, by their columns.
     """
 
     when: Literal["matched", "not_matched", "not_matched_by_source"]
@@ -385,8 +387,8 @@ class MergeClause:
     condition: Query | None = None
     values: Mapping[str, Query] | None = None
     start: int = 0
-    places: Mapping[str, int] = field(default_factory=dict)
-    inside: Mapping[str, tuple[FieldValue, ...]] = field(default_factory=dict)
+    positions: Mapping[str, int] = field(default_factory=dict)
+    field_values: Mapping[str, tuple[FieldAssignment, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,19 +398,19 @@ class Merge:
     Parameters
     ----------
     source : Query
-        A table, or a query in parentheses, with its alias: what may stand behind FROM.
+        A table, or a query in parentheses, with its alias.
     on : Query
         The condition.
-    clauses : tuple of MergeClause
-        As they were written; of each kind the first that fits counts.
+    clauses : tuple of WhenClause
+        In the order of the text; the first clause that matches a row applies.
     evolves : bool
-        Whether the table gets the columns that the source has more.
+        Add new columns of the source to the table.
     """
 
     name: TableName
     source: Query
     on: Query
-    clauses: tuple[MergeClause, ...]
+    clauses: tuple[WhenClause, ...]
     options: Mapping[str, str] = field(default_factory=dict)
     alias: str | None = None
     evolves: bool = False
@@ -426,7 +428,7 @@ class NamedQuery:
 
 @dataclass(frozen=True, slots=True)
 class WithQueries:
-    """WITH before a statement that changes rows."""
+    """WITH before DELETE, MERGE or UPDATE."""
 
     queries: tuple[NamedQuery, ...]
     statement: Delete | Merge | Update
@@ -434,7 +436,7 @@ class WithQueries:
 
 @dataclass(frozen=True, slots=True)
 class Analyze:
-    """ANALYZE TABLE; `columns` is None for all, empty to count rows only."""
+    """ANALYZE TABLE; `columns` is None for all, empty to only count rows."""
 
     name: TableName
     columns: tuple[str, ...] | None = ()
@@ -442,7 +444,7 @@ class Analyze:
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """REFRESH TABLE: nothing is kept between statements, so the table need only be there."""
+    """REFRESH TABLE; nothing is cached, so it only checks that the table exists."""
 
     name: TableName
 
@@ -454,11 +456,11 @@ class Call:
     Parameters
     ----------
     name : str
-        Of the procedure.
+        The procedure's name.
     catalog : str, optional
-        Whose tables it works on; the current one's by default.
+        Catalog of its tables; the current one by default.
     positional, named
-        The literals given.
+        Its arguments, literals.
     """
 
     name: str
@@ -489,7 +491,7 @@ Statement: TypeAlias = (
     | Query
     | Refresh
     | RenameTable
-    | SetOption
+    | SetProperty
     | ShowColumns
     | ShowCreate
     | ShowNames

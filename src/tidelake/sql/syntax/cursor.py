@@ -1,159 +1,167 @@
-"""A cursor over the words of a statement, with the errors that a reader of SQL raises."""
+"""A cursor over the tokens of a statement; its errors show the token."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError, near_names
 from tidelake.sql.syntax.name import TableName
-from tidelake.sql.syntax.tokens import Word, fault
+from tidelake.sql.syntax.tokens import Token, error_at
 
-__all__ = ["Reader"]
+__all__ = ["Cursor"]
 
 T = TypeVar("T")
 PARTS_MAX = 3
 
 
-class Reader:
-    """Reads words one after the other.
+class Cursor:
+    """Reads tokens in order.
 
     Parameters
     ----------
     text : str
-        The whole text that the user gave, for messages.
-    words : sequence of Word
-        Those of one statement.
+        The user's whole text, for messages.
+    tokens : sequence of Token
+        The tokens of one statement.
     """
 
-    def __init__(self, text: str, words: Sequence[Word]) -> None:
+    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
         self.text = text
-        self.words = words
+        self.tokens = tokens
         self.index = 0
 
     @property
-    def word(self) -> Word | None:
-        """The next word; None at the end."""
-        return self.words[self.index] if self.index < len(self.words) else None
+    def token(self) -> Token | None:
+        """The next token; None at the end."""
+        return self.tokens[self.index] if self.index < len(self.tokens) else None
 
     @property
-    def place(self) -> int:
-        """Where the next word is."""
-        word = self.word
-        return word.start if word is not None else self.words[-1].end if self.words else 0
+    def position(self) -> int:
+        """Offset of the next token."""
+        token = self.token
+        return token.start if token is not None else self.tokens[-1].end if self.tokens else 0
 
     @property
     def end(self) -> int:
-        """Where the last word that was read ends."""
-        return self.words[self.index - 1].end if self.index else 0
+        """End of the last token that was read."""
+        return self.tokens[self.index - 1].end if self.index else 0
 
     def rest(self) -> str:
-        """What is not read yet, as it was written."""
-        return "" if self.word is None else self.text[self.word.start : self.words[-1].end]
+        """The unread text."""
+        return "" if self.token is None else self.text[self.token.start : self.tokens[-1].end]
 
-    def sees(self, *keywords: str) -> bool:
-        """Whether these keywords come next."""
-        following = self.words[self.index : self.index + len(keywords)]
+    def peek(self, *keywords: str) -> bool:
+        """True if these keywords come next."""
+        following = self.tokens[self.index : self.index + len(keywords)]
         return len(following) == len(keywords) and all(
             w.upper == k for w, k in zip(following, keywords, strict=True)
         )
 
-    def take(self, *keywords: str) -> bool:
-        """Read these keywords, if they come next."""
-        if not self.sees(*keywords):
+    def accept(self, *keywords: str) -> bool:
+        """Read these keywords if they come next."""
+        if not self.peek(*keywords):
             return False
         self.index += len(keywords)
         return True
 
-    def need(self, *keywords: str, why: str = "") -> None:
-        """Read these keywords, which must come next."""
+    def expect(self, *keywords: str, why: str = "") -> None:
+        """Read these keywords; refuse anything else."""
         for keyword in keywords:
-            if not self.take(keyword):
-                raise self.fault(f"'{keyword}' must stand here{why}, not {self._found()}.")
+            if not self.accept(keyword):
+                raise self.error(f"'{keyword}' is expected here{why}, not {self.next_text()}.")
 
-    def finish(self) -> None:
-        """Refuse what stands behind the statement."""
-        if self.word is not None:
-            raise self.fault(f"The statement should end here, but {self._found()} follows.")
+    def if_exists(self) -> Literal["error", "ignore"]:
+        """Read IF EXISTS; what to do if the object is missing."""
+        return "ignore" if self.accept("IF", "EXISTS") else "error"
+
+    def if_not_exists(self) -> Literal["error", "ignore"]:
+        """Read IF NOT EXISTS; what to do if the object exists."""
+        return "ignore" if self.accept("IF", "NOT", "EXISTS") else "error"
+
+    def expect_end(self) -> None:
+        """Refuse text after the statement."""
+        if self.token is not None:
+            raise self.error(f"The statement should end here, but {self.next_text()} follows.")
 
     def name(self, what: str) -> str:
         """Read a name."""
-        word = self.word
-        if word is None or not word.is_name:
+        token = self.token
+        if token is None or not token.is_name:
             raise self._missing(
-                what, "a name, in backticks where it is a word of SQL or has other signs"
+                what, "a name, in backticks if it is a keyword or has special characters"
             )
         self.index += 1
-        return word.text.replace("``", "`") if word.is_quoted else word.text
+        return token.text.replace("``", "`") if token.is_quoted else token.text
 
     def string(self, what: str) -> str:
         """Read a string in quotes."""
-        word = self.word
-        if word is None or not word.is_string:
+        token = self.token
+        if token is None or not token.is_string:
             raise self._missing(what, "a string in quotes")
         self.index += 1
-        return word.text
+        return token.text
 
     def number(self, what: str) -> int:
         """Read a whole number."""
-        word = self.word
-        if word is None or not word.text.isdecimal() or word.is_string:
+        token = self.token
+        if token is None or not token.text.isdecimal() or token.is_string:
             raise self._missing(what, "a whole number")
         self.index += 1
-        return int(word.text)
+        return int(token.text)
 
     def table_name(self, what: str = "table") -> TableName:
         """Read a name of up to three parts."""
-        start = self.place
+        start = self.position
         parts = [self.name(what)]
-        while self.sees("."):
+        while self.peek("."):
             self.index += 1
             parts.append(self.name(what))
         if len(parts) > PARTS_MAX:
-            raise self.fault("A name has at most three parts: catalog.database.table.", start=start)
+            raise self.error("A name has at most three parts: catalog.database.table.", start=start)
         return TableName(tuple(parts), start)
 
-    def within(self, what: str, item: Callable[[], T]) -> list[T]:
-        """Read a list in parentheses."""
-        self.need("(", why=f" before {what}")
+    def parenthesized(self, what: str, item: Callable[[], T]) -> list[T]:
+        """Read a comma-separated list in parentheses."""
+        self.expect("(", why=f" before {what}")
         items = [item()]
-        while self.take(","):
+        while self.accept(","):
             items.append(item())
-        self.need(")", why=f" behind {what}")
+        self.expect(")", why=f" after {what}")
         return items
 
     def options(self, what: str = "options") -> dict[str, str]:
-        """Read ``('key' = 'value', ...)``; keys may be plain words with dots."""
+        """Read ``('key' = 'value', ...)``; a key may be unquoted words with dots."""
         given: dict[str, str] = {}
 
         def pair() -> None:
-            start = self.place
-            key = self.key()
-            if not self.take("="):
-                self.take("==")
-            value = self.value(f"value of '{key}'")
+            start = self.position
+            key = self.option_key()
+            if not self.accept("="):
+                self.accept("==")
+            value = self.option_value(f"value of '{key}'")
             if key in given:
-                raise self.fault(f"Option '{key}' is given twice.", start=start)
+                raise self.error(f"Option '{key}' is given twice.", start=start)
             given[key] = value
 
-        if self.sees("(", ")"):
+        if self.peek("(", ")"):
             self.index += 2
             return given
-        self.within(what, pair)
+        self.parenthesized(what, pair)
         return given
 
-    def key(self) -> str:
-        """Read an option's name: a string, or words with dots and dashes."""
-        word = self.word
-        if word is None or word.upper in {")", ",", "=", "."}:
+    def option_key(self) -> str:
+        """Read an option's key: a string, or words with dots and dashes."""
+        token = self.token
+        if token is None or token.upper in {")", ",", "=", "."}:
             raise self._missing("an option", "its name in quotes, as in 'bucket' = '4'")
         self.index += 1
-        if word.is_quoted:
-            return word.text
-        parts = [word.text]
-        end = word.end
+        if token.is_quoted:
+            return token.text
+        parts = [token.text]
+        end = token.end
         while (
-            (following := self.word) is not None
+            (following := self.token) is not None
             and following.start == end
             and not following.is_quoted
             and following.text not in {"=", ")", ",", "(", "=="}
@@ -163,30 +171,32 @@ class Reader:
             self.index += 1
         return "".join(parts)
 
-    def value(self, what: str) -> str:
-        """Read an option's value: a string, a number or true or false."""
-        word = self.word
+    def option_value(self, what: str) -> str:
+        """Read an option's value: a string, a number, true or false."""
+        token = self.token
         sign = ""
-        if word is not None and word.text == "-" and not word.is_quoted:
+        if token is not None and token.text == "-" and not token.is_quoted:
             sign, self.index = "-", self.index + 1
-            word = self.word
-        if word is None or not (
-            word.is_string or word.is_number or word.upper in {"TRUE", "FALSE"}
+            token = self.token
+        if token is None or not (
+            token.is_string or token.is_number or token.upper in {"TRUE", "FALSE"}
         ):
             raise self._missing(what, "a string in quotes")
         self.index += 1
-        return sign + (word.text.lower() if word.upper in {"TRUE", "FALSE"} else word.text)
+        return sign + (token.text.lower() if token.upper in {"TRUE", "FALSE"} else token.text)
 
     def choice(self, keywords: Sequence[str], what: str) -> str:
-        """Read one of some keywords."""
+        """Read one of the keywords."""
         for keyword in keywords:
-            if self.take(keyword):
+            if self.accept(keyword):
                 return keyword
-        word = self.word
-        near = near_names(word.upper, keywords) if word is not None else ""
-        raise self.fault(f"{what} must be one of {', '.join(keywords)}, not {self._found()}.{near}")
+        token = self.token
+        near = near_names(token.upper, keywords) if token is not None else ""
+        raise self.error(
+            f"{what} must be one of {', '.join(keywords)}, not {self.next_text()}.{near}"
+        )
 
-    def fault(
+    def error(
         self,
         message: str,
         *,
@@ -194,33 +204,34 @@ class Reader:
         kind: str = "sql_syntax",
         error: type[TidelakeError] = InvalidInputError,
     ) -> TidelakeError:
-        """Make an error that shows the next word, or the one at `start`."""
+        """Make an error that shows the next token, or the one at `start`."""
         ellipsis_at = self._ellipsis()
         if ellipsis_at is not None:
-            message = "'...' stands for something that was left out: write what belongs there."
-            return fault(self.text, ellipsis_at, message, kind="sql_ellipsis")
-        return fault(
-            self.text, self.place if start is None else start, message, kind=kind, error=error
+            message = "'...' stands for omitted text: write it out."
+            return error_at(self.text, ellipsis_at, message, kind="sql_ellipsis")
+        return error_at(
+            self.text, self.position if start is None else start, message, kind=kind, error=error
         )
 
-    def refusal(
+    def unsupported(
         self, message: str, *, start: int | None = None, kind: str = "sql_clause"
     ) -> TidelakeError:
-        """Make the error for what is SQL, but not covered."""
-        return self.fault(message, start=start, kind=kind, error=UnsupportedError)
+        """Make the error for valid SQL that is not supported."""
+        return self.error(message, start=start, kind=kind, error=UnsupportedError)
 
-    def _found(self) -> str:
-        word = self.word
-        return "the end" if word is None else f"'{word.text}'"
+    def next_text(self) -> str:
+        """The next token in quotes, for messages."""
+        token = self.token
+        return "the end" if token is None else f"'{token.text}'"
 
     def _missing(self, what: str, form: str) -> TidelakeError:
-        return self.fault(
-            f"The {what.removeprefix('the ')} is missing here: {form}; not {self._found()}."
+        return self.error(
+            f"The {what.removeprefix('the ')} is missing here: {form}; not {self.next_text()}."
         )
 
     def _ellipsis(self) -> int | None:
-        """Where ``...`` is next, which pages write for what they leave out."""
-        dots = self.words[max(0, self.index - 1) : self.index + 4]
+        """Offset of ``...``, which documentation writes for omitted text."""
+        dots = self.tokens[max(0, self.index - 1) : self.index + 4]
         for first, second, third in zip(dots, dots[1:], dots[2:], strict=False):
             if first.text == second.text == third.text == "." and not first.is_quoted:
                 return first.start

@@ -1,7 +1,7 @@
-"""Hints ``/*+ ... */``: ours behind a table, Spark's behind SELECT, and none that is misspelt.
+"""Checks hints ``/*+ ... */``: OPTIONS after a table, Spark's hints after SELECT.
 
-Spark passes over a hint that it does not know, with no more than a line in its log: a misspelt
-``OPTION(...)`` would read another snapshot than was asked for.
+Spark ignores an unknown hint and only logs it: a misspelt ``OPTION(...)`` would read the wrong
+snapshot.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from tidelake.errors import UnsupportedError, near_names
-from tidelake.sql.syntax.tokens import fault, other_hints
+from tidelake.sql.syntax.tokens import error_at, non_option_hints
 
 __all__ = ["check_hints"]
 
@@ -28,14 +28,14 @@ _NAME = re.compile(r"[^\W\d]\w*")
 
 
 def check_hints(text: str) -> None:
-    """Refuse a hint that nobody knows, with near names.
+    """Refuse an unknown hint; suggest similar names.
 
     Raises
     ------
     InvalidInputError
-        Its name is unknown, or that of ours is written in a way that is not understood.
+        The name is unknown, or OPTIONS is misplaced.
     UnsupportedError
-        It is one of Flink's.
+        It is a hint of Flink.
 
     Examples
     --------
@@ -44,13 +44,13 @@ def check_hints(text: str) -> None:
     Traceback (most recent call last):
     tidelake.errors.InvalidInputError: There is no hint 'OPTION'. Did you mean 'OPTIONS'? At ...
     """
-    for start, body in other_hints(text):
+    for start, body in non_option_hints(text):
         for name in _NAME.finditer(_names_alone(body)):
             _check(text, start + name.start(), name[0])
 
 
 def _names_alone(body: str) -> str:
-    """What a hint says, with spaces for strings and for what stands in parentheses."""
+    """Blank out strings and parenthesized text."""
     bare = _STRING.sub(lambda found: " " * len(found[0]), body)
     while True:
         inner = _ARGUMENTS.sub(lambda found: " " * len(found[0]), bare)
@@ -64,10 +64,10 @@ def _check(text: str, start: int, name: str) -> None:
     if upper in SPARK:
         return
     if upper == OWN:
-        message = "OPTIONS stands behind a table, alone: t /*+ OPTIONS('key' = 'value') */."
-        raise fault(text, start, message, kind="sql_hint")
+        message = "Write OPTIONS after a table, alone: t /*+ OPTIONS('key' = 'value') */."
+        raise error_at(text, start, message, kind="sql_hint")
     if upper in FLINK:
-        message = f"{upper} is a hint of Flink's streams and joins: leave it out, or use Spark's."
-        raise fault(text, start, message, kind="sql_hint", error=UnsupportedError)
+        message = f"{upper} is a hint of Flink: leave it out, or use a hint of Spark."
+        raise error_at(text, start, message, kind="sql_hint", error=UnsupportedError)
     message = f"There is no hint '{name}'.{near_names(upper, [OWN, *sorted(SPARK)])}"
-    raise fault(text, start, message, kind="sql_hint")
+    raise error_at(text, start, message, kind="sql_hint")

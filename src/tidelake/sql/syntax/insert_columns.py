@@ -1,11 +1,10 @@
-"""Which columns of a table values go to, and what is said where one does not go into its column.
+"""Target columns of INSERT, their defaults, and the errors of store assignment.
 
-The rule is SQL's store assignment, as Spark has it (``storeAssignmentPolicy = ANSI``), the same for
-INSERT, UPDATE and MERGE, with Spark and without: a number goes into a column of numbers, a fraction
-is cut off where the column has none, and one beyond the column's range is an error; a text goes
-into no number. Which types go into which is decided in
-:mod:`tidelake.spark.expression.store_assignment` and, for literals, in
-:mod:`tidelake.sql.execution.kernel_insert`; the words are here.
+INSERT, UPDATE and MERGE assign values as Spark does (``storeAssignmentPolicy = ANSI``), with Spark
+and without. A number goes into a numeric column, and a fraction is cut off if the column has none.
+A number out of the column's range is an error, and so is text for a number.
+:mod:`tidelake.spark.expression.store_assignment` checks types; for literals
+:mod:`tidelake.sql.execution.kernel_insert` does.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from datetime import datetime
 
 from tidelake.errors import InvalidInputError, near_names
 from tidelake.sql.syntax.ast import Insert, Query
-from tidelake.sql.syntax.parameters import literal_text
-from tidelake.sql.syntax.tokens import words_of
+from tidelake.sql.syntax.parameters import sql_literal
+from tidelake.sql.syntax.tokens import tokenize
 from tidelake.types import DataField, TypeRoot
 from tidelake.types.default_value import default_scalar
 
 __all__ = [
     "check_count",
     "insert_targets",
-    "out_of_range",
+    "out_of_range_error",
     "target_columns",
     "values_with_defaults",
     "with_defaults",
-    "wrong_type",
+    "wrong_type_error",
 ]
 
 DEFAULT = "DEFAULT"
@@ -39,23 +38,23 @@ _ENDS_CELL = frozenset({")", ","})
 def target_columns(
     given: Sequence[str], fields: Sequence[DataField], fixed: Sequence[str], *, table: str
 ) -> list[DataField]:
-    """The columns that a query's columns go to, in the query's order.
+    """Return the target columns of a query, in its order.
 
     Parameters
     ----------
     given : sequence of str
-        The list behind the table's name; empty for all columns.
+        The column list after the table's name; empty for all columns.
     fields : sequence of DataField
-        The table's.
+        The table's columns.
     fixed : sequence of str
-        Columns whose value PARTITION gives.
+        Columns with a value in PARTITION.
     table : str
         For messages.
 
     Raises
     ------
     InvalidInputError
-        A name is unknown, there twice, or has a value already.
+        A column is unknown, listed twice, or has a value in PARTITION.
     """
     taken = {_named(name, fields, table=table).name for name in fixed}
     if not given:
@@ -64,7 +63,7 @@ def target_columns(
     for name in given:
         field = _named(name, fields, table=table)
         if field in found or field.name in taken:
-            message = f"Column '{name}' of table '{table}' is given twice."
+            message = f"Column '{name}' of table '{table}' gets two values: list it once."
             raise InvalidInputError(message, kind="column_twice", table=table, column=name)
         found.append(field)
     return found
@@ -73,16 +72,16 @@ def target_columns(
 def insert_targets(
     statement: Insert, fields: Sequence[DataField], *, table: str
 ) -> list[DataField]:
-    """The columns that a statement's query gives, in its order; by name they are not known yet.
+    """Return the target columns of an INSERT; BY NAME is not resolved.
 
     Raises
     ------
     InvalidInputError
-        As of :func:`target_columns`.
+        As :func:`target_columns`.
     """
     targets = target_columns(statement.columns, fields, list(statement.partition), table=table)
     if not statement.columns and statement.dynamic:
-        # Spark's order: the partition columns that the query gives come last
+        # as in Spark, the query's partition columns come last
         last = [f for f in targets if f.name in statement.dynamic]
         targets = [f for f in targets if f not in last] + last
     return targets
@@ -91,9 +90,10 @@ def insert_targets(
 def with_defaults(
     statement: Insert, fields: Sequence[DataField], *, table: str, zone: str | None
 ) -> Insert:
-    """The same statement with the columns' own defaults where its query says DEFAULT.
+    """Replace DEFAULT in a statement's query by the columns' defaults.
 
-    DEFAULT is a whole value of VALUES, or of a SELECT without FROM; elsewhere it is a name.
+    DEFAULT is a keyword as a whole value of VALUES or of a SELECT without FROM; elsewhere it is a
+    name.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def with_defaults(
     table : str
         For messages.
     zone : str, optional
-        Of times that name none.
+        Zone of times without one.
 
     Examples
     --------
@@ -122,8 +122,8 @@ def with_defaults(
         return statement
     targets = insert_targets(statement, fields, table=table)
     text, end = statement.query.text, statement.query.end
-    for start, place in reversed(cells):
-        value = _literal(targets[place], zone) if place < len(targets) else "NULL"
+    for start, index in reversed(cells):
+        value = _literal(targets[index], zone) if index < len(targets) else "NULL"
         text = f"{text[:start]}{value}{text[start + len(DEFAULT) :]}"
         end += len(value) - len(DEFAULT)
     return replace(statement, query=Query(text, statement.query.start, end))
@@ -132,56 +132,56 @@ def with_defaults(
 def values_with_defaults(
     values: Mapping[str, Query], fields: Sequence[DataField], *, zone: str | None
 ) -> dict[str, Query]:
-    """New values by columns, of UPDATE or MERGE, with a column's own default for DEFAULT."""
+    """Replace DEFAULT in the assignments of UPDATE or MERGE by the column's default."""
     by_key = {f.name.casefold(): f for f in fields}
     if DEFAULT.casefold() in by_key:  # then it is a column
         return dict(values)
     made: dict[str, Query] = {}
-    for column, words in values.items():
+    for column, value in values.items():
         field = by_key.get(column.casefold())
-        if field is not None and words.sql.strip().upper() == DEFAULT:
+        if field is not None and value.sql.strip().upper() == DEFAULT:
             text = _literal(field, zone)
-            words = Query(text, 0, len(text))
-        made[column] = words
+            value = Query(text, 0, len(text))
+        made[column] = value
     return made
 
 
 def _default_cells(query: Query) -> Iterator[tuple[int, int]]:
-    """Where DEFAULT stands for a value, and of the how manieth column."""
+    """Offsets of DEFAULT as a value, each with its column index."""
     if DEFAULT not in query.sql.upper():
         return
-    words = [w for w in words_of(query.text) if query.start <= w.start < query.end]
-    is_values = words[0].upper == "VALUES"
-    if not is_values and (words[0].upper != "SELECT" or any(w.upper == "FROM" for w in words)):
+    tokens = [w for w in tokenize(query.text) if query.start <= w.start < query.end]
+    is_values = tokens[0].upper == "VALUES"
+    if not is_values and (tokens[0].upper != "SELECT" or any(w.upper == "FROM" for w in tokens)):
         return
-    depth = place = 0
+    depth = index = 0
     of_row = 1 if is_values else 0
-    for number, word in enumerate(words):
-        sign = "" if word.is_quoted else word.text
+    for number, token in enumerate(tokens):
+        sign = "" if token.is_quoted else token.text
         depth += (sign == "(") - (sign == ")")
         if sign == "(" and depth == of_row:
-            place = 0
+            index = 0
         if sign == "," and depth == of_row:
-            place += 1
-        if word.upper != DEFAULT or depth > of_row:
+            index += 1
+        if token.upper != DEFAULT or depth > of_row:
             continue
-        behind = words[number + 1].text if number + 1 < len(words) else ","
-        if words[number - 1].text.upper() in _OPENS_CELL and behind in _ENDS_CELL:
-            yield word.start, place if depth == of_row else 0
+        after = tokens[number + 1].text if number + 1 < len(tokens) else ","
+        if tokens[number - 1].text.upper() in _OPENS_CELL and after in _ENDS_CELL:
+            yield token.start, index if depth == of_row else 0
 
 
 def _literal(field: DataField, zone: str | None) -> str:
-    """A column's default as a literal of SQL; NULL where it has none."""
+    """A column's default as a literal; NULL without one."""
     if field.default_value is None:
         return "NULL"
     value = default_scalar(field.default_value, field.type, zone=zone).as_py()
     if field.type.root is TypeRoot.TIMESTAMP and isinstance(value, datetime):
         return f"TIMESTAMP_NTZ '{value.isoformat(' ')}'"
-    return literal_text(value, f"the default of column '{field.name}'")
+    return sql_literal(value, f"the default of column '{field.name}'")
 
 
 def _named(name: str, fields: Sequence[DataField], *, table: str) -> DataField:
-    """The column of a name: of the very same, or of the one that differs in case alone."""
+    """Find a column by its exact name, or else by a name that differs only in case."""
     same = [f for f in fields if f.name == name]
     alike = same or [f for f in fields if f.name.casefold() == name.casefold()]
     if len(alike) == 1:
@@ -189,8 +189,8 @@ def _named(name: str, fields: Sequence[DataField], *, table: str) -> DataField:
     names = [f.name for f in alike or fields]
     if alike:  # a table that another engine made
         message = (
-            f"'{name}' may be any of the columns {', '.join(names)} of table '{table}', which"
-            " differ only in case: write it as one of them, or rename the others first."
+            f"'{name}' is ambiguous: columns {', '.join(names)} of table '{table}' differ only in"
+            " case. Write the exact name, or rename the other columns."
         )
         raise InvalidInputError(message, kind="column_ambiguous", table=table, column=name)
     message = f"Table '{table}' has no column '{name}'.{near_names(name, names)}"
@@ -198,7 +198,7 @@ def _named(name: str, fields: Sequence[DataField], *, table: str) -> DataField:
 
 
 def check_count(count: int, targets: Sequence[DataField], *, table: str) -> None:
-    """See that a query gives as many columns as it has to.
+    """Check the number of a query's columns.
 
     Raises
     ------
@@ -207,38 +207,40 @@ def check_count(count: int, targets: Sequence[DataField], *, table: str) -> None
     """
     if count != len(targets):
         message = (
-            f"The query gives {count} columns, table '{table}' takes {len(targets)}:"
+            f"The query gives {count} columns, but table '{table}' takes {len(targets)}:"
             f" {', '.join(f.name for f in targets)}."
         )
         raise InvalidInputError(message, kind="column_count", table=table)
 
 
-def wrong_type(target: DataField, *, given: str, cast_to: str, table: str) -> InvalidInputError:
-    """Make the error for a type that does not go into a column.
+def wrong_type_error(
+    target: DataField, *, given: str, cast_to: str, table: str
+) -> InvalidInputError:
+    """Make the error for a type that a column does not take.
 
     Parameters
     ----------
     target : DataField
         The column.
     given, cast_to : str
-        The type of the value, and what it may be cast to, as Spark calls them.
+        Spark's names of the value's type, and of a type to cast to.
     table : str
         For the message.
     """
     message = (
-        f"Column '{target.name}' of table '{table}' is {target.type}, the value is {given}:"
+        f"Column '{target.name}' of table '{table}' is {target.type}, but the value is {given}:"
         f" write CAST(... AS {cast_to})."
     )
     return InvalidInputError(message, kind="column_type", table=table, column=target.name)
 
 
-def out_of_range(target: DataField, value: object, *, table: str) -> InvalidInputError:
-    """Make the error for a number that a column cannot hold.
+def out_of_range_error(target: DataField, value: object, *, table: str) -> InvalidInputError:
+    """Make the error for a number out of a column's range.
 
     Examples
     --------
     >>> from tidelake.types import parse_type
-    >>> out_of_range(DataField(0, "n", parse_type("INT")), 3000000000, table="t").message
+    >>> out_of_range_error(DataField(0, "n", parse_type("INT")), 3000000000, table="t").message
     "The value 3000000000 does not fit column 'n' of table 't', which is INT: write a value \
 within its range, or NULL, or give the column a wider type."
     """

@@ -1,18 +1,18 @@
-"""Reads literals: of partitions and of a procedure's arguments."""
+"""Reads literals of partitions and of procedure arguments."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
 
-from tidelake.sql.syntax.cursor import Reader
+from tidelake.sql.syntax.cursor import Cursor
 
-__all__ = ["Expression", "argument_of", "literal_of", "partition_of"]
+__all__ = ["UnevaluatedExpression", "read_argument", "read_literal", "read_partition"]
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
-    """What is no literal, such as ``map('k', 'v')``: no procedure here takes one."""
+class UnevaluatedExpression:
+    """An argument that is no literal, such as ``map('k', 'v')``; no procedure takes one."""
 
     text: str
 
@@ -20,46 +20,46 @@ class Expression:
         return self.text
 
 
-def argument_of(reader: Reader, what: str) -> object:
-    """Read a literal, or a call of a function."""
-    start, following = reader.index, reader.words[reader.index + 1 : reader.index + 2]
-    word = reader.word
-    if word is None or not word.is_name or not following or following[0].upper != "(":
-        return literal_of(reader, what)
+def read_argument(cursor: Cursor, what: str) -> object:
+    """Read a literal or a function call."""
+    start, following = cursor.index, cursor.tokens[cursor.index + 1 : cursor.index + 2]
+    token = cursor.token
+    if token is None or not token.is_name or not following or following[0].upper != "(":
+        return read_literal(cursor, what)
     depth = 0
-    for ahead in reader.words[start + 1 :]:
-        depth += (ahead.upper == "(") - (ahead.upper == ")")
-        reader.index += 1
+    for ahead in cursor.tokens[start + 1 :]:
+        depth += ahead.nesting
+        cursor.index += 1
         if depth == 0:
-            reader.index += 1
-            return Expression(reader.text[word.start : ahead.end])
-    raise reader.fault("This parenthesis has no end: close it with ).", start=following[0].start)
+            cursor.index += 1
+            return UnevaluatedExpression(cursor.text[token.start : ahead.end])
+    raise cursor.error("This parenthesis is not closed: add ).", start=following[0].start)
 
 
-def literal_of(reader: Reader, what: str) -> object:
-    """Read a literal: a string, a number, true, false, null, or a typed string's text."""
-    for word, value in (("NULL", None), ("TRUE", True), ("FALSE", False)):
-        if reader.take(word):
+def read_literal(cursor: Cursor, what: str) -> object:
+    """Read a string, a number, true, false, null, or the text of a typed string."""
+    for token, value in (("NULL", None), ("TRUE", True), ("FALSE", False)):
+        if cursor.accept(token):
             return value
-    for word in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"):
-        if reader.take(word):
-            return reader.string(what)
-    text = reader.word
+    for token in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"):
+        if cursor.accept(token):
+            return cursor.string(what)
+    text = cursor.token
     if text is not None and text.is_string:
-        return reader.string(what)
-    number = reader.value(what)
+        return cursor.string(what)
+    number = cursor.option_value(what)
     try:
         return int(number)
     except ValueError:
         return Decimal(number)
 
 
-def partition_of(reader: Reader) -> dict[str, object]:
+def read_partition(cursor: Cursor) -> dict[str, object]:
     """Read ``(column = literal, ...)``."""
 
     def item() -> tuple[str, object]:
-        column = reader.name("partition column")
-        reader.need("=", why=" behind the partition column")
-        return column, literal_of(reader, f"value of '{column}'")
+        column = cursor.name("partition column")
+        cursor.expect("=", why=" after the partition column")
+        return column, read_literal(cursor, f"value of '{column}'")
 
-    return dict(reader.within("the partition", item))
+    return dict(cursor.parenthesized("the partition", item))

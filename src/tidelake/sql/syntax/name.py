@@ -1,4 +1,4 @@
-"""Names of tables as statements write them."""
+"""Table names in statements."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["TableName", "quoted_name"]
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A name of one to three parts, and where it stands.
+    """A name of one to three parts.
 
     Parameters
     ----------
     parts : tuple of str
         ``(table,)``, ``(database, table)`` or ``(catalog, database, table)``.
     start : int
-        Its place in the statement's text.
+        Offset in the statement's text.
     """
 
     parts: tuple[str, ...]
@@ -27,7 +27,7 @@ class TableName:
 
 
 def quoted_name(name: str) -> str:
-    """A name in backticks.
+    """Quote a name in backticks.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a query says of a table behind its name, which sqlglot or Spark would not read.
+"""Clauses and functions of a table in a query that sqlglot or Spark would not parse.
 
 - ``t WITH ('key' = 'value')``, and so the hint ``t /*+ OPTIONS('key' = 'value') */``
 - ``t VERSION AS OF 3``, ``t TIMESTAMP AS OF '2026-11-22 10:00:00'``, with ``FOR`` or
@@ -6,8 +6,8 @@
 - ``TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), INTERVAL '10' MINUTES))``, HOP and CUMULATE
 - ``paimon_incremental_query('t', 3, 7)``, ``paimon_incremental_between_timestamp``
 
-They are found among the words. A clause is taken out before sqlglot sees the query, a function is
-seen by it as one name.
+They are found in the tokens. sqlglot gets the query without the clauses; it sees a function as one
+name.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 
-from tidelake.sql.syntax.cursor import Reader
+from tidelake.sql.syntax.cursor import Cursor
 from tidelake.sql.syntax.name import TableName
-from tidelake.sql.syntax.tokens import Word
+from tidelake.sql.syntax.tokens import Token
 
-__all__ = ["Clause", "Incremental", "TableFunction", "Window", "found_clauses"]
+__all__ = ["Clause", "Incremental", "TableFunction", "Window", "find_table_clauses"]
 
 _WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 INCREMENTAL = "paimon_incremental_query"
@@ -32,7 +32,7 @@ _HEADS = frozenset(
         INCREMENTAL.upper(), INCREMENTAL_TIMES.upper(), INCREMENTAL_TAG.upper(),
     }
 )  # fmt: skip
-"""What clauses and functions begin with."""
+"""First keywords of clauses and functions."""
 SECONDS_MAX = 10**11
 _UNITS = {
     "MILLISECOND": 1,
@@ -46,14 +46,14 @@ _UNITS = {
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """What is said behind one name.
+    """The clauses after one table name.
 
     Parameters
     ----------
     end : int
-        Where it ends in the text.
+        End offset in the text.
     options : mapping
-        Of this use of the table.
+        Table options for this query.
     version : str or int, optional
         A snapshot's id, or a tag's name.
     timestamp : str or int, optional
@@ -68,20 +68,20 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A windowing function over the rows of a table.
+    """A window function over the rows of a table.
 
     Parameters
     ----------
     kind : str
         TUMBLE, HOP or CUMULATE.
     column : str
-        The time.
+        The time column.
     size_ms : int
-        Of a window; of CUMULATE the largest.
+        Window size; the largest for CUMULATE.
     step_ms : int
-        Between windows: the slide of HOP, the step of CUMULATE; `size_ms` of TUMBLE.
+        Slide of HOP, step of CUMULATE; `size_ms` for TUMBLE.
     offset_ms : int
-        By which windows are moved from the epoch.
+        Shift of all windows against the epoch.
     """
 
     kind: str
@@ -93,7 +93,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Incremental:
-    """What changed in a table between two moments."""
+    """Changes of a table between two snapshots, tags or times."""
 
     start: object
     end: object
@@ -102,16 +102,16 @@ class Incremental:
 
 @dataclass(frozen=True, slots=True)
 class TableFunction:
-    """A function that stands where a table does.
+    """A function in place of a table.
 
     Parameters
     ----------
     name : TableName
-        The table inside.
+        The table argument.
     clause : Clause
-        Said behind that table.
+        The clauses after that table.
     start, end : int
-        The whole function's place.
+        Offsets of the whole function.
     """
 
     name: TableName
@@ -122,183 +122,184 @@ class TableFunction:
     incremental: Incremental | None = None
 
 
-def found_clauses(
-    text: str, words: Sequence[Word]
+def find_table_clauses(
+    text: str, tokens: Sequence[Token]
 ) -> tuple[dict[int, Clause], list[TableFunction], list[tuple[int, int]]]:
-    """Find clauses and functions.
+    """Find table clauses and table functions.
 
     Parameters
     ----------
     text : str
         The whole text, for messages.
-    words : sequence of Word
-        Those of the query.
+    tokens : sequence of Token
+        The tokens of the query.
 
     Returns
     -------
     clauses : dict of int to Clause
-        By the end of the name before.
+        By the end offset of the table name.
     functions : list of TableFunction
-        In order.
+        In the order of the text.
     taken : list of (int, int)
-        The places of the clauses that are not inside a function.
+        Offsets of the clauses outside of functions.
 
     Raises
     ------
     InvalidInputError, UnsupportedError
-        At the word that is wrong.
+        Shows the wrong token.
     """
-    reader = Reader(text, words)
+    cursor = Cursor(text, tokens)
     clauses: dict[int, Clause] = {}
     functions: list[TableFunction] = []
     taken: list[tuple[int, int]] = []
-    while (word := reader.word) is not None:
-        if word.upper not in _HEADS:  # a VALUES has many words
-            reader.index += 1
+    while (token := cursor.token) is not None:
+        if token.upper not in _HEADS:  # VALUES may have many tokens
+            cursor.index += 1
             continue
-        function = _function(reader)
+        function = _function(cursor)
         if function is not None:
             functions.append(function)
             continue
-        before, start = reader.end, reader.place
-        clause = _clause(reader) if reader.index else None
+        before, start = cursor.end, cursor.position
+        clause = _clause(cursor) if cursor.index else None
         if clause is not None:
             clauses[before] = clause
             taken.append((start, clause.end))
         else:
-            reader.index += 1
+            cursor.index += 1
     return clauses, functions, taken
 
 
-def _clause(reader: Reader) -> Clause | None:
-    """The clauses behind a name, one after the other; None where there is none."""
+def _clause(cursor: Cursor) -> Clause | None:
+    """Read all clauses after a name; None without one."""
     clause = None
     while True:
-        now = clause or Clause(0)
-        index = reader.index
-        if reader.sees("WITH", "("):
-            reader.index += 1
-            clause = replace(now, options={**now.options, **reader.options()})
-        elif _moment_head(reader, "VERSION", "SYSTEM_VERSION"):
-            if reader.word is None or not (reader.word.is_string or reader.word.is_number):
-                raise reader.refusal("A version is a snapshot's id, or a tag's name in quotes.")
-            is_number = reader.word.is_number
+        before = clause or Clause(0)
+        index = cursor.index
+        if cursor.peek("WITH", "("):
+            cursor.index += 1
+            clause = replace(before, options={**before.options, **cursor.options()})
+        elif _accept_as_of(cursor, "VERSION", "SYSTEM_VERSION"):
+            if cursor.token is None or not (cursor.token.is_string or cursor.token.is_number):
+                raise cursor.unsupported("A version is a snapshot's id, or a tag's name in quotes.")
+            is_number = cursor.token.is_number
             clause = replace(
-                now,
-                version=reader.number("snapshot's id") if is_number else reader.string("tag"),
+                before,
+                version=cursor.number("snapshot's id") if is_number else cursor.string("tag"),
             )
-        elif _moment_head(reader, "TIMESTAMP", "SYSTEM_TIME"):
-            clause = replace(now, timestamp=_time(reader))
+        elif _accept_as_of(cursor, "TIMESTAMP", "SYSTEM_TIME"):
+            clause = replace(before, timestamp=_time(cursor))
         else:
-            reader.index = index
+            cursor.index = index
             return clause
-        clause = replace(clause, end=reader.end)
+        clause = replace(clause, end=cursor.end)
 
 
-def _moment_head(reader: Reader, word: str, system_word: str) -> bool:
-    for head in ((word,), ("FOR", word), ("FOR", system_word), (system_word,)):
-        if reader.take(*head, "AS", "OF"):
+def _accept_as_of(cursor: Cursor, token: str, system_word: str) -> bool:
+    for head in ((token,), ("FOR", token), ("FOR", system_word), (system_word,)):
+        if cursor.accept(*head, "AS", "OF"):
             return True
     return False
 
 
-def _time(reader: Reader) -> str | int:
-    word = reader.word
-    if word is not None and word.is_number:
-        # Spark's seconds, of ten digits and a fraction; Paimon's milliseconds have thirteen
-        start = reader.place
+def _time(cursor: Cursor) -> str | int:
+    token = cursor.token
+    if token is not None and token.is_number:
+        # Spark's seconds have ten digits and a fraction; Paimon's milliseconds have thirteen
+        start = cursor.position
         try:
-            number = Decimal(reader.value("time"))
+            number = Decimal(cursor.option_value("time"))
         except InvalidOperation as error:
-            raise reader.fault("A time is a number of seconds.", start=start) from error
+            raise cursor.error("A time is a number of seconds.", start=start) from error
         return int(number * 1000 if number < SECONDS_MAX else number)
-    reader.take("TIMESTAMP")
-    word = reader.word
-    if word is None or not word.is_string:
-        raise reader.refusal(
-            "The time must be a literal, such as '2026-11-22 10:00:00': a lookup join at each row's"
-            " own time comes with streams."
+    cursor.accept("TIMESTAMP")
+    token = cursor.token
+    if token is None or not token.is_string:
+        raise cursor.unsupported(
+            "The time must be a literal, such as '2026-11-22 10:00:00': a lookup join at the time"
+            " of each row needs streams, which are not supported yet."
         )
-    return reader.string("time")
+    return cursor.string("time")
 
 
-def _function(reader: Reader) -> TableFunction | None:
-    start = reader.place
-    if reader.sees("TABLE", "(") and any(
-        reader.sees("TABLE", "(", window, "(") for window in _WINDOWS
+def _function(cursor: Cursor) -> TableFunction | None:
+    start = cursor.position
+    if cursor.peek("TABLE", "(") and any(
+        cursor.peek("TABLE", "(", window, "(") for window in _WINDOWS
     ):
-        reader.index += 2
-        kind = reader.choice(_WINDOWS, "The function")
-        return _window(reader, kind, start)
-    word = reader.word
-    following = reader.words[reader.index + 1 : reader.index + 2]
-    if word is None or word.is_quoted or not following or following[0].upper != "(":
+        cursor.index += 2
+        kind = cursor.choice(_WINDOWS, "The function")
+        return _window(cursor, kind, start)
+    token = cursor.token
+    following = cursor.tokens[cursor.index + 1 : cursor.index + 2]
+    if token is None or token.is_quoted or not following or following[0].upper != "(":
         return None
-    name = word.text.lower()
+    name = token.text.lower()
     if name == INCREMENTAL_TAG:
-        raise reader.refusal(
-            f"{INCREMENTAL_TAG} is not covered, as tags are not made by themselves yet: use"
+        raise cursor.unsupported(
+            f"{INCREMENTAL_TAG} is not supported, for tags are not created automatically yet: use"
             f" {INCREMENTAL}."
         )
     if name not in {INCREMENTAL, INCREMENTAL_TIMES}:
         return None
-    reader.index += 2
-    table_start = reader.place
-    table = TableName(tuple(reader.string("table").split(".")), table_start)
-    reader.need(",", why=" behind the table")
-    first = _end_of_range(reader)
-    reader.need(",", why=" behind the start")
-    last = _end_of_range(reader)
-    reader.need(")", why=" behind the end")
+    cursor.index += 2
+    table_start = cursor.position
+    table = TableName(tuple(cursor.string("table").split(".")), table_start)
+    cursor.expect(",", why=" after the table")
+    first = _range_bound(cursor)
+    cursor.expect(",", why=" after the start")
+    last = _range_bound(cursor)
+    cursor.expect(")", why=" after the end")
     changes = Incremental(first, last, times=name == INCREMENTAL_TIMES)
-    return TableFunction(table, Clause(reader.end), start, reader.end, incremental=changes)
+    return TableFunction(table, Clause(cursor.end), start, cursor.end, incremental=changes)
 
 
-def _end_of_range(reader: Reader) -> object:
-    word = reader.word
-    if word is not None and word.is_number:
-        return reader.number("snapshot's id")
-    return reader.string("tag or time")
+def _range_bound(cursor: Cursor) -> object:
+    token = cursor.token
+    if token is not None and token.is_number:
+        return cursor.number("snapshot's id")
+    return cursor.string("tag or time")
 
 
-def _window(reader: Reader, kind: str, start: int) -> TableFunction:
+def _window(cursor: Cursor, kind: str, start: int) -> TableFunction:
     if kind == "SESSION":
-        raise reader.refusal(
-            "SESSION windows are those of Spark: GROUP BY session_window(time, '10 minutes').",
+        raise cursor.unsupported(
+            "Use Spark's function for SESSION windows: GROUP BY session_window(time, '10"
+            " minutes').",
             start=start,
         )
-    reader.need("(")
-    _argument_name(reader, "DATA")
-    reader.need("TABLE", why=f" as the first argument of {kind}")
-    name = reader.table_name()
-    clause = _clause(reader) or Clause(reader.end)
-    reader.need(",", why=" behind the table")
-    _argument_name(reader, "TIMECOL")
-    reader.need("DESCRIPTOR", "(", why=" around the time's column")
-    column = reader.name("column")
-    reader.need(")", why=" behind the time's column")
+    cursor.expect("(")
+    _argument_name(cursor, "DATA")
+    cursor.expect("TABLE", why=f" as the first argument of {kind}")
+    name = cursor.table_name()
+    clause = _clause(cursor) or Clause(cursor.end)
+    cursor.expect(",", why=" after the table")
+    _argument_name(cursor, "TIMECOL")
+    cursor.expect("DESCRIPTOR", "(", why=" around the time's column")
+    column = cursor.name("column")
+    cursor.expect(")", why=" after the time's column")
     named: dict[str, int] = {}
     positional: list[int] = []
-    while reader.take(","):
+    while cursor.accept(","):
         argument = next(
-            (a for a in ("SIZE", "SLIDE", "STEP", "OFFSET") if reader.sees(a, "=>")), ""
+            (a for a in ("SIZE", "SLIDE", "STEP", "OFFSET") if cursor.peek(a, "=>")), ""
         )
         if argument:
-            reader.index += 2
-            named[argument] = _interval_ms(reader)
+            cursor.index += 2
+            named[argument] = _interval_ms(cursor)
         else:
-            positional.append(_interval_ms(reader))
-    reader.need(")", ")", why=f" behind {kind}")
-    window = _sized(reader, kind, column, positional, named)
-    return TableFunction(name, clause, start, reader.end, window=window)
+            positional.append(_interval_ms(cursor))
+    cursor.expect(")", ")", why=f" after {kind}")
+    window = _sized_window(cursor, kind, column, positional, named)
+    return TableFunction(name, clause, start, cursor.end, window=window)
 
 
-def _argument_name(reader: Reader, name: str) -> None:
-    reader.take(name, "=>")
+def _argument_name(cursor: Cursor, name: str) -> None:
+    cursor.accept(name, "=>")
 
 
-def _sized(
-    reader: Reader, kind: str, column: str, positional: Sequence[int], named: Mapping[str, int]
+def _sized_window(
+    cursor: Cursor, kind: str, column: str, positional: Sequence[int], named: Mapping[str, int]
 ) -> Window:
     order = {
         "TUMBLE": ("SIZE", "OFFSET"),
@@ -308,28 +309,28 @@ def _sized(
     sizes = {**dict(zip(order, positional, strict=False)), **named}
     missing = [a for a in order if a not in sizes and a != "OFFSET"]
     if missing or len(positional) > len(order) or set(sizes) - set(order):
-        raise reader.fault(
-            f"{kind} takes the intervals {', '.join(order)}, the last of which may be left out."
-        )
+        raise cursor.error(f"{kind} takes the intervals {', '.join(order)}; OFFSET is optional.")
     size = sizes["SIZE"]
     step = sizes.get("SLIDE", sizes.get("STEP", size))
     if min(size, step) < 1 or (kind == "CUMULATE" and size % step):
-        raise reader.fault(
-            "The size of CUMULATE is a multiple of its step, and intervals are positive."
+        raise cursor.error(
+            "Intervals must be positive, and the size of CUMULATE a multiple of its step."
         )
     return Window(kind, column, size, step, sizes.get("OFFSET", 0))
 
 
-def _interval_ms(reader: Reader) -> int:
-    reader.need("INTERVAL", why=" before a length of time")
-    word = reader.word
+def _interval_ms(cursor: Cursor) -> int:
+    cursor.expect("INTERVAL", why=" before a length of time")
+    token = cursor.token
     text = (
-        reader.string("length") if word is not None and word.is_string else reader.value("length")
+        cursor.string("length")
+        if token is not None and token.is_string
+        else cursor.option_value("length")
     )
     if not text.strip().isdecimal():
-        raise reader.refusal("A length is a whole number and its unit: INTERVAL '10' MINUTES.")
-    unit = reader.name("unit").upper()
+        raise cursor.unsupported("Write an interval as a number and a unit: INTERVAL '10' MINUTES.")
+    unit = cursor.name("unit").upper()
     singular = unit.removesuffix("S")
     if singular not in _UNITS:
-        raise reader.refusal(f"The unit of a window is one of {', '.join(_UNITS)}, not {unit}.")
+        raise cursor.unsupported(f"The unit of a window is one of {', '.join(_UNITS)}, not {unit}.")
     return int(text) * _UNITS[singular]

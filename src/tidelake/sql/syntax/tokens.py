@@ -1,10 +1,9 @@
-"""From the text of a statement to its words, each with its place; errors that show the place.
+"""Tokens of a statement with their positions, and errors that show a position.
 
-1. A hint ``/*+ OPTIONS('k'='v') */`` is a comment for every tokenizer. It is written as Spark's own
-   ``WITH ('k'='v')`` first, which says the same and happens to have room in the same characters: so
-   no place in the text moves.
+1. Every tokenizer skips a hint ``/*+ OPTIONS('k'='v') */`` as a comment. It is first replaced by
+   Spark's ``WITH ('k'='v')``, which means the same and has the same length: no position changes.
 2. sqlglot's tokenizer for Spark cuts the text.
-3. ``t$files`` is put together again, a system table's name.
+3. The parts of a system table's name, ``t$files``, are joined again.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from functools import lru_cache
 from typing import ClassVar
 
 from tidelake.errors import InvalidInputError, TidelakeError, shortened
-from tidelake.sql.syntax.sqlglot_dialect import Spark, Token, TokenError, TokenType
+from tidelake.sql.syntax.sqlglot_dialect import Spark, SqlglotToken, TokenError, TokenType
 
 __all__ = [
     "BYTE_ORDER_MARK",
-    "Kind",
-    "Word",
-    "at",
-    "fault",
-    "other_hints",
+    "Token",
+    "TokenKind",
+    "error_at",
+    "non_option_hints",
     "plain_text",
+    "show_position",
     "split_statements",
-    "tokens_of",
-    "words_of",
+    "sqlglot_tokens",
+    "tokenize",
 ]
 
 _STRING = r"""'(?:[^'\\]|\\.|'')*+'|"(?:[^"\\]|\\.|"")*+\""""
@@ -41,23 +40,23 @@ _HINT_OR_SKIPPED = re.compile(
 )
 _HEAD_WORD = "OPTIONS"
 BYTE_ORDER_MARK = "\ufeff"
-"""What editors on Windows write before a text in UTF-8; no part of the statement."""
+"""Editors on Windows write it before a text in UTF-8; it is no part of the statement."""
 
 LINE_SHOWN_MAX = 120
 TEXTS_KEPT = 4
 
 
 class _Dialect(Spark):
-    """Spark's words, without the statements that sqlglot takes for one long string."""
+    """Spark's dialect, without the commands that sqlglot keeps as one string."""
 
     class Tokenizer(Spark.Tokenizer):
-        """Cuts CALL, SHOW and EXPLAIN too."""
+        """Tokenizes CALL, SHOW and EXPLAIN too."""
 
         COMMANDS: ClassVar[set[TokenType]] = set()
 
 
-class Kind(enum.Enum):
-    """What a word is."""
+class TokenKind(enum.Enum):
+    """Kind of a token."""
 
     NAME = "name"
     QUOTED = "name in backticks"
@@ -67,54 +66,59 @@ class Kind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """One word of a statement.
+class Token:
+    """One token of a statement.
 
     Parameters
     ----------
-    kind : Kind
-        What it is; keywords are names.
+    kind : TokenKind
+        Its kind; keywords are names.
     text : str
-        Without quotes, as it was written.
+        As written, without quotes.
     start, end : int
-        Its place in the whole text; `end` is behind it.
+        Offsets in the whole text; `end` is exclusive.
     """
 
-    kind: Kind
+    kind: TokenKind
     text: str
     start: int
     end: int
 
     @property
     def upper(self) -> str:
-        """In capitals, or nothing where it is quoted: a quoted word is no keyword."""
+        """The text in upper case; empty for a quoted token, which is no keyword."""
         return "" if self.is_quoted else self.text.upper()
 
     @property
+    def nesting(self) -> int:
+        """1 for an opening parenthesis, -1 for a closing one, else 0."""
+        return (self.upper == "(") - (self.upper == ")")
+
+    @property
     def is_quoted(self) -> bool:
-        """Whether it stood in quotes of any kind."""
-        return self.kind is Kind.QUOTED or self.kind is Kind.STRING
+        """True in quotes of any kind."""
+        return self.kind is TokenKind.QUOTED or self.kind is TokenKind.STRING
 
     @property
     def is_string(self) -> bool:
-        """Whether it is a string."""
-        return self.kind is Kind.STRING
+        """True for a string."""
+        return self.kind is TokenKind.STRING
 
     @property
     def is_name(self) -> bool:
-        """Whether it can be a name: quoted in backticks, or a plain word."""
-        return self.kind in {Kind.NAME, Kind.QUOTED}
+        """True for a plain word or a name in backticks."""
+        return self.kind in {TokenKind.NAME, TokenKind.QUOTED}
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a number."""
-        return self.kind is Kind.NUMBER
+        """True for a number."""
+        return self.kind is TokenKind.NUMBER
 
 
 def plain_text(text: str) -> str:
-    """The same text with hints ``/*+ OPTIONS(...) */`` as clauses, all places as they were.
+    """Replace hints ``/*+ OPTIONS(...) */`` by clauses; no position changes.
 
-    A byte order mark at its beginning becomes a space.
+    A byte order mark becomes a space.
 
     Examples
     --------
@@ -126,8 +130,8 @@ def plain_text(text: str) -> str:
     return _HINT_OR_SKIPPED.sub(_as_clause, text)
 
 
-def words_of(text: str) -> list[Word]:
-    """Cut a text into words.
+def tokenize(text: str) -> list[Token]:
+    """Tokenize a text.
 
     Parameters
     ----------
@@ -136,47 +140,58 @@ def words_of(text: str) -> list[Word]:
 
     Returns
     -------
-    list of Word
+    list of Token
 
     Raises
     ------
     InvalidInputError
-        A string, name or comment has no end.
+        A string, name or comment is not closed.
 
     Examples
     --------
-    >>> [w.text for w in words_of("SELECT * FROM t$files /*+ OPTIONS('k'='v') */ -- all")]
+    >>> [w.text for w in tokenize("SELECT * FROM t$files /*+ OPTIONS('k'='v') */ -- all")]
     ['SELECT', '*', 'FROM', 't$files', 'WITH', '(', 'k', '=', 'v', ')']
     """
-    return list(_cut(text))
+    return list(_tokenized(text))
 
 
 @lru_cache(maxsize=TEXTS_KEPT)
-def _cut(text: str) -> tuple[Word, ...]:
-    """The words; kept, for a statement is cut when it is read, and again when it is run."""
+def _tokenized(text: str) -> tuple[Token, ...]:
+    """Cached: a statement is tokenized when it is parsed, and again when it runs."""
     plain = plain_text(text)
-    words: list[Word] = []
-    for token in tokens_of(text):
-        for word in _words(token, plain):
-            if len(words) > 1 and words[-1].text == "$" and _adjacent(words[-2], words[-1], word):
-                left = words[-2]
-                words[-2:] = [Word(Kind.NAME, plain[left.start : word.end], left.start, word.end)]
-            elif words and word.is_string and words[-1].is_string and words[-1].end == word.start:
-                left = words[-1]
-                # a quote that is doubled inside a string stands for itself
-                joined = f"{left.text}{plain[word.start]}{word.text}"
-                words[-1] = Word(Kind.STRING, joined, left.start, word.end)
+    tokens: list[Token] = []
+    for raw in sqlglot_tokens(text):
+        for token in _tokens(raw, plain):
+            if (
+                len(tokens) > 1
+                and tokens[-1].text == "$"
+                and _adjacent(tokens[-2], tokens[-1], token)
+            ):
+                left = tokens[-2]
+                tokens[-2:] = [
+                    Token(TokenKind.NAME, plain[left.start : token.end], left.start, token.end)
+                ]
+            elif (
+                tokens
+                and token.is_string
+                and tokens[-1].is_string
+                and tokens[-1].end == token.start
+            ):
+                left = tokens[-1]
+                # a doubled quote inside a string is one quote
+                joined = f"{left.text}{plain[token.start]}{token.text}"
+                tokens[-1] = Token(TokenKind.STRING, joined, left.start, token.end)
             else:
-                words.append(word)
-    return tuple(words)
+                tokens.append(token)
+    return tuple(tokens)
 
 
-def other_hints(text: str) -> list[tuple[int, str]]:
-    """What stands in hints that are no ``OPTIONS(...)``, and where.
+def non_option_hints(text: str) -> list[tuple[int, str]]:
+    """Find the hints other than ``OPTIONS(...)``: offset and text of each.
 
     Examples
     --------
-    >>> other_hints("SELECT /*+ COALESCE(1) */ '/*+ x */' FROM t /*+ OPTIONS('k'='v') */")
+    >>> non_option_hints("SELECT /*+ COALESCE(1) */ '/*+ x */' FROM t /*+ OPTIONS('k'='v') */")
     [(10, ' COALESCE(1) ')]
     """
     found = re.finditer(
@@ -185,13 +200,13 @@ def other_hints(text: str) -> list[tuple[int, str]]:
     return [(each.start("body"), each["body"]) for each in found if each["body"] is not None]
 
 
-def tokens_of(text: str) -> list[Token]:
-    """Cut a text into sqlglot's tokens; hints are clauses.
+def sqlglot_tokens(text: str) -> list[SqlglotToken]:
+    """Tokenize a text with sqlglot; hints become clauses.
 
     Raises
     ------
     InvalidInputError
-        A string, name or comment has no end.
+        A string, name or comment is not closed.
     """
     try:
         return list(_Dialect().tokenize(plain_text(text)))
@@ -204,20 +219,20 @@ _PIECE = re.compile(r"\S+")
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*|\d+[A-Za-z_]\w*")
 
 
-def _words(token: Token, text: str) -> list[Word]:
-    """A token as words: ``PRIMARY KEY`` is one token of sqlglot's."""
-    start, end = token.start, token.end + 1
-    if token.token_type is TokenType.STRING:
-        return [Word(Kind.STRING, token.text, start, end)]
-    if token.token_type is TokenType.IDENTIFIER:
-        return [Word(Kind.QUOTED, token.text, start, end)]
-    if token.token_type is TokenType.NUMBER:
-        return [Word(Kind.NUMBER, token.text, start, end)]
-    if token.token_type in _SIGNS:
-        return [Word(Kind.SIGN, token.text, start, end)]
+def _tokens(raw: SqlglotToken, text: str) -> list[Token]:
+    """Split a token of sqlglot: ``PRIMARY KEY`` is one."""
+    start, end = raw.start, raw.end + 1
+    if raw.token_type is TokenType.STRING:
+        return [Token(TokenKind.STRING, raw.text, start, end)]
+    if raw.token_type is TokenType.IDENTIFIER:
+        return [Token(TokenKind.QUOTED, raw.text, start, end)]
+    if raw.token_type is TokenType.NUMBER:
+        return [Token(TokenKind.NUMBER, raw.text, start, end)]
+    if raw.token_type in _SIGNS:
+        return [Token(TokenKind.SIGN, raw.text, start, end)]
     return [
-        Word(
-            Kind.NAME if _PLAIN_NAME.fullmatch(piece[0]) else Kind.SIGN,
+        Token(
+            TokenKind.NAME if _PLAIN_NAME.fullmatch(piece[0]) else TokenKind.SIGN,
             piece[0],
             start + piece.start(),
             start + piece.end(),
@@ -234,29 +249,29 @@ def _as_clause(found: re.Match[str]) -> str:
     return space + "WITH".ljust(len(_HEAD_WORD)) + found["hint"][len(head) : -2] + "  "
 
 
-def _adjacent(left: Word, dollar: Word, right: Word) -> bool:
-    if left.kind is not Kind.NAME or right.kind is not Kind.NAME:
+def _adjacent(left: Token, dollar: Token, right: Token) -> bool:
+    if left.kind is not TokenKind.NAME or right.kind is not TokenKind.NAME:
         return False
     return left.end == dollar.start and dollar.end == right.start
 
 
-def split_statements(words: Sequence[Word]) -> list[list[Word]]:
-    """Cut at semicolons; empty statements are left out."""
-    statements: list[list[Word]] = [[]]
-    for word in words:
-        if word.text == ";" and word.kind is Kind.SIGN:
+def split_statements(tokens: Sequence[Token]) -> list[list[Token]]:
+    """Split at semicolons; skip empty statements."""
+    statements: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.text == ";" and token.kind is TokenKind.SIGN:
             statements.append([])
         else:
-            statements[-1].append(word)
+            statements[-1].append(token)
     return [statement for statement in statements if statement]
 
 
-def at(text: str, start: int) -> str:
-    r"""Show a place of a text: its line, its column, and a caret under it.
+def show_position(text: str, start: int) -> str:
+    r"""Show a position: line, column, and a caret under it.
 
     Examples
     --------
-    >>> print(at("SELECT a\nFROM WHERE b", 14))
+    >>> print(show_position("SELECT a\nFROM WHERE b", 14))
     line 2, column 6:
       FROM WHERE b
            ^
@@ -273,7 +288,7 @@ def at(text: str, start: int) -> str:
     return f"line {line_number}, column {column + 1}:\n  {shown}\n  {' ' * (column - cut)}^"
 
 
-def fault(
+def error_at(
     text: str,
     start: int,
     message: str,
@@ -282,24 +297,24 @@ def fault(
     error: type[TidelakeError] = InvalidInputError,
     **context: object,
 ) -> TidelakeError:
-    """Make the error for a fault at one place of a statement.
+    """Make an error that shows a position of a statement.
 
     Parameters
     ----------
     text : str
         The whole text.
     start : int
-        Where the fault is.
+        Offset of the fault.
     message : str
         What is wrong and what to do, as whole sentences.
     kind, error, **context
-        As of the errors.
+        Passed to the error.
     """
-    return error(f"{message} At {at(text, start)}", kind=kind, **context)
+    return error(f"{message} At {show_position(text, start)}", kind=kind, **context)
 
 
 def _unended(text: str) -> TidelakeError:
-    """The error for a text whose last string, name or comment has no end."""
+    """Make the error for a string, name or comment that is not closed."""
     position = 0
     while position < len(text):
         found = re.compile(r"['\"`]|--|/\*").search(text, position)
@@ -308,11 +323,11 @@ def _unended(text: str) -> TidelakeError:
         whole = _HINT_OR_SKIPPED.match(text, found.start())
         if whole is None and found[0] != "/*":
             what = "name" if found[0] == "`" else "string"
-            return fault(text, found.start(), f"This {what} has no end: close it with {found[0]}.")
+            return error_at(
+                text, found.start(), f"This {what} has no end: close it with {found[0]}."
+            )
         if whole is None and "*/" not in text[found.end() :]:
-            return fault(text, found.start(), "This comment has no end: close it with */.")
+            return error_at(text, found.start(), "This comment has no end: close it with */.")
         position = whole.end() if whole is not None else text.index("*/", found.end()) + 2
-    message = (
-        f"'{shortened(text)}' cannot be cut into words: look for a sign that SQL does not know."
-    )
+    message = f"'{shortened(text)}' cannot be split into tokens: remove what is no SQL."
     return InvalidInputError(message, kind="sql_syntax")

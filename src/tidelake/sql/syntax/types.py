@@ -1,7 +1,7 @@
-"""Types as statements write them, in Flink's spelling and in Spark's.
+"""Data types in statements, in Flink's and in Spark's spelling.
 
-Where the two give one word different meanings, the form of the statement decides, in
-:class:`Spelling`:
+Where the two give one word different meanings, the form of the statement decides
+(:class:`Spelling`):
 
 ==================  ==============================  ==============================
 Word                Flink's form                    Spark's form
@@ -10,7 +10,7 @@ Word                Flink's form                    Spark's form
 ``TIMESTAMP(p)``    ``TIMESTAMP(p)``                the same: only Flink writes it
 ``TIME``            ``TIME(0)``                     ``TIME(6)``
 ``BINARY``          ``BINARY(1)``                   ``BYTES``
-``CHAR, VARCHAR``   of length 1                     refused: a length must be said
+``CHAR, VARCHAR``   of length 1                     refused: a length is required
 ==================  ==============================  ==============================
 """
 
@@ -20,7 +20,7 @@ import enum
 from dataclasses import replace
 
 from tidelake.errors import TidelakeError, near_names
-from tidelake.sql.syntax.cursor import Reader
+from tidelake.sql.syntax.cursor import Cursor
 from tidelake.types import DataType, TypeRoot
 from tidelake.types.data_type import STRING_LENGTH_MAX, fault_of
 
@@ -28,7 +28,7 @@ __all__ = ["Spelling", "read_type"]
 
 
 class Spelling(enum.Enum):
-    """Whose words a statement uses."""
+    """Dialect of a statement."""
 
     FLINK = "Flink"
     SPARK = "Spark"
@@ -75,166 +75,166 @@ DIGITS_DEFAULT = 6
 DECIMAL_PRECISION_DEFAULT = 10
 
 
-def read_type(reader: Reader, spelling: Spelling) -> DataType:
+def read_type(cursor: Cursor, spelling: Spelling) -> DataType:
     """Read a type with its NOT NULL.
 
     Parameters
     ----------
-    reader : Reader
-        At the type's first word.
+    cursor : Cursor
+        At the first token of the type.
     spelling : Spelling
-        Who wrote the statement.
+        Dialect of the statement.
 
     Returns
     -------
     DataType
-        Fields of rows without ids.
+        Row fields have no ids.
 
     Raises
     ------
     InvalidInputError, UnsupportedError
-        At the word that is wrong.
+        Shows the wrong token.
 
     Examples
     --------
-    >>> from tidelake.sql.syntax.tokens import words_of
+    >>> from tidelake.sql.syntax.tokens import tokenize
     >>> text = "MAP<STRING, ROW<a INT NOT NULL, b TIMESTAMP(3)>>"
-    >>> str(read_type(Reader(text, words_of(text)), Spelling.FLINK))
+    >>> str(read_type(Cursor(text, tokenize(text)), Spelling.FLINK))
     'MAP<STRING, ROW<`a` INT NOT NULL, `b` TIMESTAMP(3)>>'
     """
-    start = reader.place
-    data_type = _unchecked(reader, spelling)
+    start = cursor.position
+    data_type = _unchecked(cursor, spelling)
     fault = fault_of(data_type)
     if fault is not None:
-        raise reader.fault(f"This is no type: {fault}.", start=start, kind="sql_type")
-    if reader.take("NOT", "NULL"):
+        raise cursor.error(f"Invalid type: {fault}.", start=start, kind="sql_type")
+    if cursor.accept("NOT", "NULL"):
         return data_type.not_null()
-    reader.take("NULL")
+    cursor.accept("NULL")
     return data_type
 
 
-def _unchecked(reader: Reader, spelling: Spelling) -> DataType:
-    start = reader.place
-    word = reader.name("type").upper()
-    if word in _PLAIN:
-        return DataType(_PLAIN[word])
-    if word == "DOUBLE":
-        reader.take("PRECISION")
+def _unchecked(cursor: Cursor, spelling: Spelling) -> DataType:
+    start = cursor.position
+    token = cursor.name("type").upper()
+    if token in _PLAIN:
+        return DataType(_PLAIN[token])
+    if token == "DOUBLE":
+        cursor.accept("PRECISION")
         return DataType(TypeRoot.DOUBLE)
-    if word == "STRING":
+    if token == "STRING":
         return DataType(TypeRoot.VARCHAR, length=STRING_LENGTH_MAX)
-    if word == "BYTES":
+    if token == "BYTES":
         return DataType(TypeRoot.VARBINARY, length=STRING_LENGTH_MAX)
-    if word in _SIZED:
-        return _sized(reader, word, spelling, start)
-    if word in _DECIMALS:
-        numbers = _numbers(reader, most=2)
+    if token in _SIZED:
+        return _sized(cursor, token, spelling, start)
+    if token in _DECIMALS:
+        numbers = _numbers(cursor, most=2)
         precision, scale = (*numbers, *(DECIMAL_PRECISION_DEFAULT, 0)[len(numbers) :])
         return DataType(TypeRoot.DECIMAL, precision=precision, scale=scale)
-    if word in _TIMES:
-        return _time(reader, word, spelling)
-    if word in _NESTED:
-        return _nested(reader, word, spelling)
-    raise _no_type(reader, word, start)
+    if token in _TIMES:
+        return _time(cursor, token, spelling)
+    if token in _NESTED:
+        return _nested(cursor, token, spelling)
+    raise _no_type(cursor, token, start)
 
 
-def _no_type(reader: Reader, word: str, start: int) -> TidelakeError:
-    if word in _REFUSED:
-        return reader.refusal(
-            f"Type {word} cannot be stored: {_REFUSED[word]}.", start=start, kind="sql_type"
+def _no_type(cursor: Cursor, token: str, start: int) -> TidelakeError:
+    if token in _REFUSED:
+        return cursor.unsupported(
+            f"Type {token} cannot be stored: {_REFUSED[token]}.", start=start, kind="sql_type"
         )
-    return reader.fault(
-        f"There is no type '{word}'.{near_names(word, _KNOWN)}", start=start, kind="sql_type"
+    return cursor.error(
+        f"There is no type '{token}'.{near_names(token, _KNOWN)}", start=start, kind="sql_type"
     )
 
 
-def _numbers(reader: Reader, *, most: int) -> list[int]:
-    if not reader.sees("("):
+def _numbers(cursor: Cursor, *, most: int) -> list[int]:
+    if not cursor.peek("("):
         return []
-    start = reader.place
-    numbers = reader.within("the numbers of a type", lambda: reader.number("number"))
+    start = cursor.position
+    numbers = cursor.parenthesized("the numbers of a type", lambda: cursor.number("number"))
     if len(numbers) > most:
-        raise reader.fault(f"This type takes {most} at most.", start=start, kind="sql_type")
+        raise cursor.error(f"This type takes {most} at most.", start=start, kind="sql_type")
     return numbers
 
 
-def _sized(reader: Reader, word: str, spelling: Spelling, start: int) -> DataType:
-    numbers = _numbers(reader, most=1)
+def _sized(cursor: Cursor, token: str, spelling: Spelling, start: int) -> DataType:
+    numbers = _numbers(cursor, most=1)
     if numbers:
-        return DataType(_SIZED[word], length=numbers[0])
+        return DataType(_SIZED[token], length=numbers[0])
     if spelling is Spelling.FLINK:
-        return DataType(_SIZED[word], length=1)
-    if _SIZED[word] in {TypeRoot.BINARY, TypeRoot.VARBINARY}:
+        return DataType(_SIZED[token], length=1)
+    if _SIZED[token] in {TypeRoot.BINARY, TypeRoot.VARBINARY}:
         return DataType(TypeRoot.VARBINARY, length=STRING_LENGTH_MAX)
-    raise reader.fault(
-        f"{word} needs a length, as in {word}(10); STRING has none.", start=start, kind="sql_type"
+    raise cursor.error(
+        f"{token} needs a length, as in {token}(10); STRING has none.", start=start, kind="sql_type"
     )
 
 
-def _time(reader: Reader, word: str, spelling: Spelling) -> DataType:
-    numbers = _numbers(reader, most=1)
-    if word == "TIME":
+def _time(cursor: Cursor, token: str, spelling: Spelling) -> DataType:
+    numbers = _numbers(cursor, most=1)
+    if token == "TIME":
         default = 0 if spelling is Spelling.FLINK else DIGITS_DEFAULT
-        _zone(reader)
+        _zone(cursor)
         return DataType(TypeRoot.TIME, precision=numbers[0] if numbers else default)
-    zone = _zone(reader)
-    if word == "TIMESTAMP_LTZ" or zone == "WITH":
+    zone = _zone(cursor)
+    if token == "TIMESTAMP_LTZ" or zone == "WITH":
         root = TypeRoot.TIMESTAMP_LTZ
-    elif word == "TIMESTAMP_NTZ" or zone == "WITHOUT" or numbers or spelling is Spelling.FLINK:
+    elif token == "TIMESTAMP_NTZ" or zone == "WITHOUT" or numbers or spelling is Spelling.FLINK:
         root = TypeRoot.TIMESTAMP
     else:
         root = TypeRoot.TIMESTAMP_LTZ
     return DataType(root, precision=numbers[0] if numbers else DIGITS_DEFAULT)
 
 
-def _zone(reader: Reader) -> str:
-    """What is said of the time zone."""
-    if reader.take("WITH", "LOCAL", "TIME", "ZONE"):
+def _zone(cursor: Cursor) -> str:
+    """Read WITH [LOCAL] or WITHOUT TIME ZONE."""
+    if cursor.accept("WITH", "LOCAL", "TIME", "ZONE"):
         return "WITH"
-    if reader.sees("WITH", "TIME", "ZONE"):
-        raise reader.refusal(
-            "A time with a zone of its own cannot be stored: use TIMESTAMP_LTZ, an instant.",
+    if cursor.peek("WITH", "TIME", "ZONE"):
+        raise cursor.unsupported(
+            "A time with its own zone cannot be stored: use TIMESTAMP_LTZ, an instant.",
             kind="sql_type",
         )
-    return "WITHOUT" if reader.take("WITHOUT", "TIME", "ZONE") else ""
+    return "WITHOUT" if cursor.accept("WITHOUT", "TIME", "ZONE") else ""
 
 
-def _nested(reader: Reader, word: str, spelling: Spelling) -> DataType:
-    if word in {"ROW", "STRUCT"}:
-        return _row(reader, spelling)
-    reader.need("<", why=f" behind {word}")
-    first = read_type(reader, spelling)
+def _nested(cursor: Cursor, token: str, spelling: Spelling) -> DataType:
+    if token in {"ROW", "STRUCT"}:
+        return _row(cursor, spelling)
+    cursor.expect("<", why=f" after {token}")
+    first = read_type(cursor, spelling)
     children: tuple[DataType, ...] = (first,)
-    if word == "MAP":
-        reader.need(",", why=" between the types of a map")
-        # a key cannot be null, and Spark's types say so
+    if token == "MAP":
+        cursor.expect(",", why=" between the types of a map")
+        # in Spark a map key is not null
         key = first.not_null() if spelling is Spelling.SPARK else first
-        children = (key, read_type(reader, spelling))
-    reader.need(">", why=f" behind the type inside {word}")
-    return DataType(TypeRoot[word], children=children)
+        children = (key, read_type(cursor, spelling))
+    cursor.expect(">", why=f" after the type inside {token}")
+    return DataType(TypeRoot[token], children=children)
 
 
-def _row(reader: Reader, spelling: Spelling) -> DataType:
-    closing = ")" if reader.sees("(") else ">"
-    reader.need("(" if closing == ")" else "<", why=" before the fields of a row")
+def _row(cursor: Cursor, spelling: Spelling) -> DataType:
+    closing = ")" if cursor.peek("(") else ">"
+    cursor.expect("(" if closing == ")" else "<", why=" before the fields of a row")
     names: list[str] = []
     types: list[DataType] = []
     details: list[tuple[str | None, str | None]] = []
     while True:
-        start = reader.place
-        name = reader.name("name of a field")
+        start = cursor.position
+        name = cursor.name("name of a field")
         if name in names:
-            raise reader.fault(f"Field '{name}' is there twice.", start=start)
+            raise cursor.error(f"Field '{name}' is listed twice.", start=start)
         names.append(name)
-        reader.take(":")
-        types.append(read_type(reader, spelling))
-        if reader.take("COMMENT") or (reader.word is not None and reader.word.is_string):
-            details.append((reader.string("comment"), None))
+        cursor.accept(":")
+        types.append(read_type(cursor, spelling))
+        if cursor.accept("COMMENT") or (cursor.token is not None and cursor.token.is_string):
+            details.append((cursor.string("comment"), None))
         else:
             details.append((None, None))
-        if not reader.take(","):
+        if not cursor.accept(","):
             break
-    reader.need(closing, why=" behind the fields of a row")
+    cursor.expect(closing, why=" after the fields of a row")
     return replace(
         DataType(TypeRoot.ROW),
         children=tuple(types),

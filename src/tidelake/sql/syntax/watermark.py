@@ -1,4 +1,4 @@
-"""A watermark's clause and the options that keep it (:mod:`tidelake.table.schema.watermark`)."""
+"""The WATERMARK clause and its options (:mod:`tidelake.table.schema.watermark`)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["stored_watermark", "watermark_options"]
 
 
 def watermark_options(watermark: Watermark, data_type: object = None) -> dict[str, str]:
-    """The options that keep a watermark.
+    """Return the options that store a watermark.
 
     Parameters
     ----------
     watermark : Watermark
-        As it was read.
+        The parsed clause.
     data_type : DataType, optional
-        Of its column, where it is known.
+        Type of its column, if known.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def watermark_options(watermark: Watermark, data_type: object = None) -> dict[st
 
 
 def stored_watermark(options: Mapping[str, str]) -> str | None:
-    """The clause ``WATERMARK FOR ...`` of a table's options; None where there is none."""
+    """Return the clause ``WATERMARK FOR ...`` of a table's options; None without one."""
     if ROWTIME not in options or EXPRESSION not in options:
         return None
     return f"WATERMARK FOR {quoted_name(options[ROWTIME])} AS {options[EXPRESSION]}"

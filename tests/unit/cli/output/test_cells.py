@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tidelake.cli.output.cell_text import csv_field, json_text, shown
-from tidelake.cli.output.cells import cells_of
+from tidelake.cli.output.cells import plain_values
 from tidelake.types.variant.variant import variants
 
 NEW_YORK = "America/New_York"
@@ -88,7 +88,7 @@ DAY = 86_400_000_000
     ids=str,
 )
 def test_values_of_each_type(array, cells, as_json):
-    found = cells_of(array, NEW_YORK)
+    found = plain_values(array, NEW_YORK)
     assert found == cells
     texts = [json_text(value) for value in found]
     assert texts == as_json
@@ -96,18 +96,18 @@ def test_values_of_each_type(array, cells, as_json):
         json.loads(text)  # valid
     # a slice has an offset, in its children too
     tail = array.slice(1)
-    assert cells_of(tail, NEW_YORK) == cells[1:]
+    assert plain_values(tail, NEW_YORK) == cells[1:]
 
 
 def test_nan_is_valid_json():
-    (found,) = cells_of(pa.array([float("nan")]), "UTC")
+    (found,) = plain_values(pa.array([float("nan")]), "UTC")
     assert json.loads(json_text([found, {"x": found}])) == ["NaN", {"x": "NaN"}]
 
 
 def test_a_null_list_that_hides_values_shows_none_of_them():
     values = pa.array([1, 2, 3])
     lists = pa.ListArray.from_arrays(pa.array([0, 2, 3]), values, mask=pa.array([True, False]))
-    assert cells_of(lists, "UTC") == [None, [3]]
+    assert plain_values(lists, "UTC") == [None, [3]]
 
 
 def test_a_terminal_obeys_nothing_that_a_table_holds():

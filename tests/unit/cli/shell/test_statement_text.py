@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidelake.cli.shell.statement_text import holds_statement, is_command, is_complete, sources_of
+from tidelake.cli.shell.statement_text import holds_statement, is_command, is_complete, split_texts
 from tidelake.sql import parse
 
 
@@ -47,7 +47,7 @@ SHOW TABLES;;
   /* second; */ SELECT ';', "x;" FROM t /*+ OPTIONS('a'='b;') */ ;
 -- nothing more
 """
-    sources = sources_of(text)
+    sources = split_texts(text)
     assert sources == [
         "-- first\nSHOW TABLES",
         "/* second; */ SELECT ';', \"x;\" FROM t /*+ OPTIONS('a'='b;') */",
@@ -75,7 +75,7 @@ def test_commands_of_the_program(text, expected):
 
 
 def test_a_byte_order_mark_begins_no_statement():
-    assert sources_of("\ufeffSHOW TABLES; SELECT 1") == ["SHOW TABLES", "SELECT 1"]
+    assert split_texts("\ufeffSHOW TABLES; SELECT 1") == ["SHOW TABLES", "SELECT 1"]
     assert is_complete("\ufeffSHOW TABLES;")
     assert not holds_statement("\ufeff-- nothing")
     assert is_command("\ufeff\\format json")

@@ -13,7 +13,7 @@ from tidelake.metadata import SchemaLog
 from tidelake.sql import SqlSession, execute, parse
 from tidelake.sql.execution.kernel_insert import kernel_insert
 from tidelake.sql.syntax.insert_columns import target_columns, with_defaults
-from tidelake.sql.syntax.values_rows import read_rows
+from tidelake.sql.syntax.values_rows import parse_values
 from tidelake.types import DataField, parse_type
 
 ZONE = ZoneInfo("America/New_York")
@@ -101,11 +101,11 @@ def test_options_of_the_session_and_of_the_statement(session):
 @pytest.mark.parametrize(
     ("text", "kind", "words"),
     [
-        ("strict VALUES (1, 2)", "column_count", "gives 2 columns, table 'strict' takes 4: id, n"),
+        ("strict VALUES (1, 2)", "column_count", "but table 'strict' takes 4: id, n"),
         ("strict (id, x) VALUES (1, 2)", "column_not_found", "has no column 'x'"),
-        ("strict (id, ID) VALUES (1, 2)", "column_twice", "given twice"),
+        ("strict (id, ID) VALUES (1, 2)", "column_twice", "gets two values"),
         ("strict VALUES (1, 'a', 'b', 2)", "column_type",
-         "Column 'n' of table 'strict' is TINYINT, the value is string: write CAST"
+         "Column 'n' of table 'strict' is TINYINT, but the value is string: write CAST"
          "(... AS TINYINT)."),
         ("strict (id) VALUES (TRUE)", "column_type", "the value is boolean"),
         ("strict (id) VALUES (DATE '2026-01-01')", "column_type", "the value is date"),
@@ -196,9 +196,9 @@ def test_thousands_of_rows_are_read_in_time(session):
 
 
 def test_a_text_that_is_no_rows_is_none():
-    assert read_rows("VALUES") is None
-    assert read_rows("VALUES (1") is None
-    assert read_rows("VALUES (1,)") is None
+    assert parse_values("VALUES") is None
+    assert parse_values("VALUES (1") is None
+    assert parse_values("VALUES (1,)") is None
 
 
 def test_a_refusal_is_an_error_of_ours(session):
@@ -236,7 +236,7 @@ def test_a_name_that_is_like_two_columns_is_refused():
         "id",
     ]
     assert [f.name for f in target_columns([], fields, ["id"], table="t")] == ["iD", "v"]
-    with pytest.raises(InvalidInputError, match="'ID' may be any of the columns id, iD") as raised:
+    with pytest.raises(InvalidInputError, match="'ID' is ambiguous: columns id, iD") as raised:
         target_columns(["ID"], fields, [], table="t")
     assert raised.value.kind == "column_ambiguous"
 

@@ -6,14 +6,14 @@ import pytest
 
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.sql.parser.parse import parse
-from tidelake.sql.query.expression import RowsOf
+from tidelake.sql.query.expression import RowSource
 from tidelake.sql.query.merge_terms import MergeTerms, source_rows
 from tidelake.sql.syntax.ast import Query
 from tidelake.sql.syntax.name import TableName
 from tidelake.types import DataField, parse_type
 
 FIELDS = [DataField(n, name, parse_type("INT")) for n, name in enumerate(["id", "n", "Day", "own"])]
-TARGET, SOURCE = RowsOf(TableName(("shop", "t"))), RowsOf(TableName(("s",)), "s")
+TARGET, SOURCE = RowSource(TableName(("shop", "t"))), RowSource(TableName(("s",)), "s")
 TERMS = MergeTerms(TARGET, SOURCE, FIELDS, ["id", "n", "day", "theirs"])
 
 
@@ -61,27 +61,27 @@ def test_all_parts_of_a_merge():
 @pytest.mark.parametrize(
     ("rest", "message", "shown"),
     [
-        ("u WHEN MATCHED THEN DELETE", "'ON' must stand here", "WHEN MATCHED"),
+        ("u WHEN MATCHED THEN DELETE", "'ON' is expected here", "WHEN MATCHED"),
         ("ON id WHEN MATCHED THEN DELETE", "source is missing", "ON id"),
         ("u ON t.a = u.a", "needs a clause", ""),
         ("u JOIN v ON a = b WHEN MATCHED THEN DELETE", "query in parentheses", "JOIN v"),
         ("u, v ON a = b WHEN MATCHED THEN DELETE", "query in parentheses", ", v"),
-        ("u ON a LIMIT 1 WHEN MATCHED THEN DELETE", "nothing behind", "LIMIT"),
-        ("u ON a WHEN MATCHED DELETE", "'THEN' must stand here", "DELETE"),
+        ("u ON a LIMIT 1 WHEN MATCHED THEN DELETE", "nothing after", "LIMIT"),
+        ("u ON a WHEN MATCHED DELETE", "'THEN' is expected here", "DELETE"),
         ("u ON a WHEN MATCHED THEN INSERT *", "takes UPDATE SET or DELETE", "INSERT"),
-        ("u ON a WHEN MATCHED THEN DELETE x", "'WHEN' must stand here", "x"),
+        ("u ON a WHEN MATCHED THEN DELETE x", "'WHEN' is expected here", "x"),
         ("u ON a WHEN NOT MATCHED THEN DELETE", "takes INSERT", "DELETE"),
         ("u ON a WHEN NOT MATCHED BY SOURCES THEN DELETE", "Did you mean 'SOURCE'", "SOURCES"),
-        ("u ON a WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *", "name columns", "*"),
+        ("u ON a WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *", "write columns", "*"),
         ("u ON a WHEN MATCHED THEN UPDATE SET n = 1, t.N = 2", "set twice", "t.N"),
-        ("u ON a WHEN MATCHED THEN UPDATE SET n.f = 1, t.n = 2", "one holds the other", "t.n"),
-        ("u ON a WHEN NOT MATCHED THEN INSERT (n.f) VALUES (1)", "set alone", "n.f"),
+        ("u ON a WHEN MATCHED THEN UPDATE SET n.f = 1, t.n = 2", "overlap: set one", "t.n"),
+        ("u ON a WHEN NOT MATCHED THEN INSERT (n.f) VALUES (1)", "needs whole columns", "n.f"),
         ("u ON a WHEN NOT MATCHED THEN INSERT VALUES (1)", "Name the columns", "VALUES"),
-        ("u ON a WHEN NOT MATCHED THEN INSERT (a, A) VALUES (1, 2)", "there twice", "A)"),
+        ("u ON a WHEN NOT MATCHED THEN INSERT (a, A) VALUES (1, 2)", "listed twice", "A)"),
         ("u ON a WHEN NOT MATCHED THEN INSERT (a, b) VALUES (1)", "1 values .* 2 columns", "(1)"),
         (
             "u ON a WHEN MATCHED THEN DELETE WHEN MATCHED AND b THEN DELETE",
-            "would never count",
+            "would never apply",
             "WHEN MATCHED AND",
         ),
     ],
@@ -124,7 +124,7 @@ def test_names_that_both_sides_have_are_the_targets_where_the_source_has_no_row(
     found = TERMS.read(
         whole("n + own > 3 AND s.n = `DAY` AND exists(own, n -> n > id) AND n IN (SELECT n FROM u)")
     )
-    assert found.rewritten({}, qualified=TERMS.of_target_alone()) == (
+    assert found.rewrite({}, qualified=TERMS.target_qualifier()) == (
         "`t`.n + own > 3 AND s.n = `t`.`DAY` AND exists(own, n -> n > `t`.id)"
         " AND `t`.n IN (SELECT n FROM u)"
     )
@@ -146,7 +146,7 @@ def test_what_qualifies_the_columns_of_a_source(text, shown):
 
 @pytest.mark.parametrize("text", ["u WHERE a > 3", "u UNION SELECT 1", "(SELECT 1"])
 def test_what_is_no_source(text):
-    with pytest.raises(TidelakeError, match=r"column 1:|cannot be read"):
+    with pytest.raises(TidelakeError, match=r"column 1:|cannot be parsed"):
         source_rows(whole(text))
     with pytest.raises(InvalidInputError):
         parse(f"MERGE INTO t USING {text}")

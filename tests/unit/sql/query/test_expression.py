@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tidelake.errors import InvalidInputError, UnsupportedError
-from tidelake.sql.query.expression import RowsOf, read_condition, read_expression
+from tidelake.sql.query.expression import RowSource, parse_condition, parse_expression
 from tidelake.sql.syntax.ast import Query
 from tidelake.sql.syntax.name import TableName
 from tidelake.types import DataField, parse_type
 
 FIELDS = [DataField(0, "id", parse_type("INT")), DataField(1, "n", parse_type("STRING"))]
-ROWS = RowsOf(TableName(("lake", "shop", "t")))
+ROWS = RowSource(TableName(("lake", "shop", "t")))
 
 
 def words(text, before="DELETE FROM t WHERE "):
@@ -31,7 +31,7 @@ def words(text, before="DELETE FROM t WHERE "):
     ],
 )
 def test_what_of_a_condition_is_a_filter_of_the_table_itself(text, predicate, is_whole):
-    _, found, whole = read_condition(words(text), ROWS, FIELDS)
+    _, found, whole = parse_condition(words(text), ROWS, FIELDS)
     assert (str(found), whole) == (predicate, is_whole)
 
 
@@ -40,22 +40,22 @@ def test_tables_of_subqueries_are_cut_out_and_the_rows_keep_their_alias():
         "lake.shop.t.id IN (SELECT u.id FROM shop.u AS u JOIN t USING (id)) AND shop.t.n > `x`"
         " AND EXISTS (WITH c AS (SELECT 1) SELECT * FROM c)"
     )
-    found = read_expression(words(text), ROWS)
+    found = parse_expression(words(text), ROWS)
     assert [str(r.name) for r in found.tables] == ["shop.u", "t"]
     relations = {reference: f"v{number}" for number, reference in enumerate(found.tables)}
-    assert found.parsed.rewritten(relations) == (
+    assert found.parsed.rewrite(relations) == (
         "t.id IN (SELECT u.id FROM v0 AS u JOIN v1 AS `t` USING (id)) AND t.n > `x`"
         " AND EXISTS (WITH c AS (SELECT 1) SELECT * FROM c)"
     )
     first, second = found.tables
-    assert found.parsed.needed(first, ["id", "n", "m"]) == ["id"]
-    assert found.parsed.needed(second, ["id", "m"]) == ["id"]
+    assert found.parsed.used_columns(first, ["id", "n", "m"]) == ["id"]
+    assert found.parsed.used_columns(second, ["id", "m"]) == ["id"]
 
 
 def test_an_alias_that_is_given_hides_the_name():
-    found = read_expression(words("o.id = shop.t.id"), RowsOf(ROWS.name, "o"))
-    assert found.outer(RowsOf(ROWS.name, "o")).alias == "o"
-    assert found.parsed.rewritten({}) == "o.id = shop.t.id"
+    found = parse_expression(words("o.id = shop.t.id"), RowSource(ROWS.name, "o"))
+    assert found.outer(RowSource(ROWS.name, "o")).alias == "o"
+    assert found.parsed.rewrite({}) == "o.id = shop.t.id"
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_an_alias_that_is_given_hides_the_name():
 )
 def test_what_is_no_expression_is_shown_where_it_stands(text, error, place):
     with pytest.raises(error, match=place):
-        read_expression(words(text), ROWS)
+        parse_expression(words(text), ROWS)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from tidelake.errors import UnsupportedError
-from tidelake.sql.query.metadata_columns import hidden_named, without_hidden
-from tidelake.sql.query.query import read_query
+from tidelake.sql.query.metadata_columns import metadata_column_exclusions, named_metadata_columns
+from tidelake.sql.query.query import parse_query
 from tidelake.sql.syntax.ast import Query
 
 HIDDEN = ("__paimon_file_path", "__paimon_partition", "__paimon_bucket")
 
 
 def looked_into(text):
-    parsed = read_query(Query(text, 0, len(text)))
-    hidden = {r: hidden_named(parsed, r, HIDDEN) for r in parsed.references}
+    parsed = parse_query(Query(text, 0, len(text)))
+    hidden = {r: named_metadata_columns(parsed, r, HIDDEN) for r in parsed.references}
     return parsed, hidden
 
 
@@ -60,7 +60,7 @@ LEFT_OUT = "EXCEPT (`t`.`__paimon_bucket`)"
 )
 def test_stars_leave_them_out(text, wanted):
     parsed, hidden = looked_into(text)
-    assert parsed.rewritten({}, before=without_hidden(parsed, hidden)) == (wanted or text)
+    assert parsed.rewrite({}, before=metadata_column_exclusions(parsed, hidden)) == (wanted or text)
 
 
 @pytest.mark.parametrize(
@@ -72,5 +72,5 @@ def test_stars_leave_them_out(text, wanted):
 )
 def test_what_would_show_them_is_refused(text, message):
     with pytest.raises(UnsupportedError, match=message) as caught:
-        without_hidden(*looked_into(text))
+        metadata_column_exclusions(*looked_into(text))
     assert "At line 1, column" in str(caught.value)

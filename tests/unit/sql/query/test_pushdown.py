@@ -3,8 +3,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tidelake.sql.query.pushdown import pushed
-from tidelake.sql.query.query import read_query
+from tidelake.sql.query.pushdown import pushed_filter
+from tidelake.sql.query.query import parse_query
 from tidelake.sql.syntax.ast import Query
 from tidelake.types import DataField, parse_type
 from tidelake.types.predicate import Compare
@@ -31,10 +31,10 @@ COLUMNS = [f.name for f in FIELDS]
 
 
 def filter_of(text, name="t", fields=FIELDS, columns=None):
-    parsed = read_query(Query(text, 0, len(text)))
+    parsed = parse_query(Query(text, 0, len(text)))
     reference = next(r for r in parsed.references if r.name.parts[-1] == name)
     known = {r: COLUMNS if columns is None else columns[str(r.name)] for r in parsed.references}
-    found = pushed(parsed, reference, fields, known)
+    found = pushed_filter(parsed, reference, fields, known)
     return None if found is None else str(found)
 
 
@@ -251,9 +251,9 @@ def test_filters_of_the_query_around_reach_the_table(text, predicate):
 
 def test_times_are_compared_with_timestamps_of_the_same_kind():
     def found(condition, zone=None):
-        parsed = read_query(Query(text := f"SELECT * FROM t WHERE {condition}", 0, len(text)))
+        parsed = parse_query(Query(text := f"SELECT * FROM t WHERE {condition}", 0, len(text)))
         (reference,) = parsed.references
-        return pushed(parsed, reference, FIELDS, {reference: COLUMNS}, zone=zone)
+        return pushed_filter(parsed, reference, FIELDS, {reference: COLUMNS}, zone=zone)
 
     new_york = ZoneInfo("America/New_York")
     local = datetime(2026, 3, 1, 10)

@@ -1,7 +1,7 @@
 import pytest
 
 from tidelake.errors import InvalidInputError, UnsupportedError
-from tidelake.sql.query.query import read_query
+from tidelake.sql.query.query import parse_query
 from tidelake.sql.syntax.ast import Query
 from tidelake.sql.syntax.table_clause import Incremental, Window
 
@@ -9,7 +9,7 @@ COLUMNS = ["id", "day", "item", "price", "order_time", "k"]
 
 
 def read(text):
-    return read_query(Query(text, 0, len(text)))
+    return parse_query(Query(text, 0, len(text)))
 
 
 def names(text):
@@ -115,7 +115,7 @@ def test_tables_of_a_query(text, found):
 def test_columns_that_a_query_looks_at(text, needed):
     parsed = read(text)
     reference = next(r for r in parsed.references if r.name.parts[-1] == "t")
-    assert parsed.needed(reference, COLUMNS) == needed
+    assert parsed.used_columns(reference, COLUMNS) == needed
 
 
 @pytest.mark.parametrize(
@@ -141,19 +141,19 @@ def test_columns_that_a_query_looks_at(text, needed):
 def test_only_the_table_is_written_anew(text, rewritten):
     parsed = read(text)
     (reference,) = parsed.references
-    assert parsed.rewritten({reference: "R"}) == rewritten
+    assert parsed.rewrite({reference: "R"}) == rewritten
 
 
 def test_tables_that_are_left_out_stay():
     parsed = read("SELECT * FROM a.t, u")
-    assert parsed.rewritten({parsed.references[1]: "R"}) == "SELECT * FROM a.t, R AS `u`"
+    assert parsed.rewrite({parsed.references[1]: "R"}) == "SELECT * FROM a.t, R AS `u`"
 
 
 def test_a_query_inside_a_statement_keeps_its_place():
     text = "INSERT INTO x SELECT id FROM t ; DROP TABLE t"
-    parsed = read_query(Query(text, 14, 30))
+    parsed = parse_query(Query(text, 14, 30))
     assert [str(r.name) for r in parsed.references] == ["t"]
-    assert parsed.rewritten({parsed.references[0]: "R"}) == "SELECT id FROM R AS `t`"
+    assert parsed.rewrite({parsed.references[0]: "R"}) == "SELECT id FROM R AS `t`"
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_what_is_said_behind_a_table(said, options, version, timestamp, around):
     reference = next(r for r in parsed.references if r.name.parts[-1] == "t")
     clause = reference.clause
     assert (dict(clause.options), clause.version, clause.timestamp) == (options, version, timestamp)
-    assert "R" in parsed.rewritten({reference: "R"})
+    assert "R" in parsed.rewrite({reference: "R"})
 
 
 @pytest.mark.parametrize(
@@ -211,8 +211,8 @@ def test_windowing_functions(function, window):
     (reference,) = parsed.references
     assert reference.function.window == window
     assert reference.name.parts[-1] == "t"
-    assert parsed.needed(reference, COLUMNS) == ["id", "order_time"]
-    assert parsed.rewritten({reference: "R"}) == (
+    assert parsed.used_columns(reference, COLUMNS) == ["id", "order_time"]
+    assert parsed.rewrite({reference: "R"}) == (
         "SELECT window_start, count(id) FROM R w GROUP BY window_start"
     )
 
@@ -221,8 +221,8 @@ def test_windowing_functions(function, window):
     ("function", "error", "message"),
     [
         ("SESSION(TABLE t, DESCRIPTOR(k), INTERVAL '1' HOUR)", UnsupportedError, "session_window"),
-        ("TUMBLE(t, DESCRIPTOR(k), INTERVAL '1' HOUR)", InvalidInputError, "'TABLE' must stand"),
-        ("TUMBLE(TABLE t, k, INTERVAL '1' HOUR)", InvalidInputError, "'DESCRIPTOR' must stand"),
+        ("TUMBLE(t, DESCRIPTOR(k), INTERVAL '1' HOUR)", InvalidInputError, "'TABLE' is expected"),
+        ("TUMBLE(TABLE t, k, INTERVAL '1' HOUR)", InvalidInputError, "'DESCRIPTOR' is expected"),
         ("TUMBLE(TABLE t, DESCRIPTOR(k))", InvalidInputError, "TUMBLE takes the intervals SIZE"),
         ("HOP(TABLE t, DESCRIPTOR(k), INTERVAL '1' HOUR)", InvalidInputError, "SLIDE, SIZE"),
         (
@@ -268,7 +268,7 @@ def test_incremental_queries():
 )
 def test_what_is_no_query_is_shown(text, column):
     with pytest.raises(
-        InvalidInputError, match=r"The query cannot be read from here on|Options and moments"
+        InvalidInputError, match=r"The query cannot be parsed here|Options and VERSION"
     ) as e:
         read(text)
     if column is not None:
@@ -295,7 +295,7 @@ def test_a_query_that_is_nested_too_deeply_is_refused():
 
 
 def test_a_time_of_each_row_is_a_streams():
-    with pytest.raises(UnsupportedError, match="comes with streams"):
+    with pytest.raises(UnsupportedError, match="needs streams"):
         read("SELECT * FROM o JOIN t FOR SYSTEM_TIME AS OF o.proc_time ON t.k = o.k")
 
 
@@ -333,13 +333,13 @@ def test_a_time_of_each_row_is_a_streams():
 )
 def test_tables_of_one_name_are_told_apart(text, rewritten):
     parsed = read(text)
-    assert parsed.rewritten(dict.fromkeys(parsed.references, "R")) == rewritten
+    assert parsed.rewrite(dict.fromkeys(parsed.references, "R")) == rewritten
 
 
 def test_a_name_that_may_mean_two_tables_is_refused_where_it_stands():
     parsed = read("SELECT t.id FROM a.t JOIN b.t USING (id)")
     with pytest.raises(InvalidInputError, match=r"a\.t, b\.t.*line 1, column 8:"):
-        parsed.rewritten(dict.fromkeys(parsed.references, "R"))
+        parsed.rewrite(dict.fromkeys(parsed.references, "R"))
 
 
 @pytest.mark.parametrize(

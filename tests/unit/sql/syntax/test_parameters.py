@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError
-from tidelake.sql.syntax.parameters import literal_text, with_literals
+from tidelake.sql.syntax.parameters import bind_parameters, sql_literal
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ from tidelake.sql.syntax.parameters import literal_text, with_literals
     ],
 )
 def test_values_stand_where_the_parameters_stood(text, args, wanted):
-    assert with_literals(text, args) == wanted
+    assert bind_parameters(text, args) == wanted
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_values_stand_where_the_parameters_stood(text, args, wanted):
     ],
 )
 def test_literals(value, wanted):
-    assert literal_text(value, "v") == wanted
+    assert sql_literal(value, "v") == wanted
 
 
 @pytest.mark.parametrize(
@@ -86,25 +86,25 @@ def test_literals(value, wanted):
         ("UPDATE t SET a = ? + ?", [1], InvalidInputError, "args= has 1"),
         ("UPDATE t SET a = ?", [1, 2], InvalidInputError, "2 values, the statement 1"),
         ("UPDATE t SET a = :a", {"a": object()}, UnsupportedError, "has no literal"),
-        ("UPDATE t SET a = :a", {"a": 2**63}, InvalidInputError, "more than a BIGINT"),
+        ("UPDATE t SET a = :a", {"a": 2**63}, InvalidInputError, "too large for a BIGINT"),
         ("UPDATE t SET a = :a", {"a": Decimal("NaN")}, InvalidInputError, "no DECIMAL"),
     ],
 )
 def test_what_has_no_value_is_refused(text, args, error, message):
     with pytest.raises(error, match=message) as caught:
-        with_literals(text, args)
+        bind_parameters(text, args)
     assert isinstance(caught.value, TidelakeError)
 
 
 def test_times_of_numpy_and_pandas_are_times():
-    wanted = literal_text(datetime(2026, 1, 2, 3, 4, 5), "v")
+    wanted = sql_literal(datetime(2026, 1, 2, 3, 4, 5), "v")
     assert wanted.startswith("TIMESTAMP_LTZ '2026-01-0")
     for value in (
         np.datetime64("2026-01-02T03:04:05", "ns"),
         np.datetime64("2026-01-02T03:04:05", "s"),
         pd.Timestamp("2026-01-02T03:04:05"),
     ):
-        assert literal_text(value, "v") == wanted
-    assert literal_text(pd.NaT, "v") == literal_text(np.datetime64("NaT", "ns"), "v") == "NULL"
-    interval = literal_text(timedelta(seconds=3), "v")
-    assert literal_text(np.timedelta64(3_000_000_000, "ns"), "v") == interval
+        assert sql_literal(value, "v") == wanted
+    assert sql_literal(pd.NaT, "v") == sql_literal(np.datetime64("NaT", "ns"), "v") == "NULL"
+    interval = sql_literal(timedelta(seconds=3), "v")
+    assert sql_literal(np.timedelta64(3_000_000_000, "ns"), "v") == interval

@@ -2,11 +2,18 @@ import pytest
 
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.sql.syntax.hint import check_hints
-from tidelake.sql.syntax.tokens import Kind, at, fault, plain_text, split_statements, words_of
+from tidelake.sql.syntax.tokens import (
+    TokenKind,
+    error_at,
+    plain_text,
+    show_position,
+    split_statements,
+    tokenize,
+)
 
 
 def texts(text):
-    return [word.text for word in words_of(text)]
+    return [word.text for word in tokenize(text)]
 
 
 @pytest.mark.parametrize(
@@ -28,7 +35,7 @@ def test_a_hint_becomes_a_clause_and_nothing_moves(hint):
         i for i, c in enumerate(text) if c == "\n"
     ]
     assert texts(text)[4:6] == ["WITH", "("]
-    assert words_of(text)[-2].text == "WHERE"
+    assert tokenize(text)[-2].text == "WHERE"
 
 
 @pytest.mark.parametrize(
@@ -51,9 +58,9 @@ def test_a_system_tables_name_is_one_word():
 
 
 def test_a_doubled_quote_stands_for_itself():
-    words = words_of("'it''s' 'a' 'b' \"x\"\"y\"")
+    words = tokenize("'it''s' 'a' 'b' \"x\"\"y\"")
     assert [w.text for w in words] == ["it's", "a", "b", 'x"y']
-    assert all(w.kind is Kind.STRING for w in words)
+    assert all(w.kind is TokenKind.STRING for w in words)
 
 
 def test_words_that_sqlglot_takes_for_one_are_apart():
@@ -71,13 +78,13 @@ def test_words_that_sqlglot_takes_for_one_are_apart():
 
 def test_each_word_knows_its_place():
     text = "CREATE TABLE `a b` (\n  x INT\n)"
-    for word in words_of(text):
+    for word in tokenize(text):
         written = text[word.start : word.end]
         assert written.strip("`") == word.text
 
 
 def test_statements_are_cut_at_semicolons_outside_strings():
-    statements = split_statements(words_of("USE a; SELECT ';'; ; -- nothing;\n USE b;"))
+    statements = split_statements(tokenize("USE a; SELECT ';'; ; -- nothing;\n USE b;"))
     assert [[w.text for w in s] for s in statements] == [
         ["USE", "a"],
         ["SELECT", ";"],
@@ -96,20 +103,20 @@ def test_statements_are_cut_at_semicolons_outside_strings():
 )
 def test_what_has_no_end_is_shown(text, what, column):
     with pytest.raises(InvalidInputError, match=f"{what}.*line 1, column {column}:") as raised:
-        words_of(text)
+        tokenize(text)
     assert raised.value.kind == "sql_syntax"
 
 
 def test_the_caret_stands_under_the_word_in_a_long_line():
     text = "x" * 300 + " HERE " + "y" * 300
-    shown = at(text, text.index("HERE")).split("\n")
+    shown = show_position(text, text.index("HERE")).split("\n")
     assert shown[0] == "line 1, column 302:"
     assert shown[1][shown[2].index("^") :].startswith("HERE")
     assert len(shown[1]) <= 122
 
 
 def test_a_fault_has_kind_and_context():
-    error = fault("SELECT x", 7, "No.", kind="some_kind", column="x")
+    error = error_at("SELECT x", 7, "No.", kind="some_kind", column="x")
     assert (error.kind, error.context) == ("some_kind", {"column": "x"})
     assert str(error) == "No. At line 1, column 8:\n  SELECT x\n         ^"
 
@@ -120,7 +127,7 @@ def test_a_fault_has_kind_and_context():
         ("OPTION('a' = 'b')", InvalidInputError, r"no hint 'OPTION'\. Did you mean 'OPTIONS'"),
         ("BROADCASTT(t)", InvalidInputError, r"no hint 'BROADCASTT'\. Did you mean 'BROADCAST'"),
         ("COALESCE(1), OPTION('a'='b')", InvalidInputError, r"no hint 'OPTION'"),
-        ("OPTIONS('a' = 'b'), COALESCE(1)", InvalidInputError, r"behind a table, alone"),
+        ("OPTIONS('a' = 'b'), COALESCE(1)", InvalidInputError, r"after a table, alone"),
         ("LOOKUP('table' = 'x')", UnsupportedError, r"hint of Flink"),
     ],
 )

@@ -2,8 +2,8 @@ import pytest
 
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.sql.execution.describe import type_text
-from tidelake.sql.syntax.cursor import Reader
-from tidelake.sql.syntax.tokens import words_of
+from tidelake.sql.syntax.cursor import Cursor
+from tidelake.sql.syntax.tokens import tokenize
 from tidelake.sql.syntax.types import Spelling, read_type
 from tidelake.types import parse_type
 
@@ -11,9 +11,9 @@ FLINK, SPARK = Spelling.FLINK, Spelling.SPARK
 
 
 def read(text, spelling=FLINK):
-    reader = Reader(text, words_of(text))
-    found = read_type(reader, spelling)
-    reader.finish()
+    cursor = Cursor(text, tokenize(text))
+    found = read_type(cursor, spelling)
+    cursor.expect_end()
     return found
 
 
@@ -106,14 +106,14 @@ def test_nested_types_and_their_text_are_inverse(text, shown):
     [
         ("BIGNT", "no type 'BIGNT'. Did you mean 'BIGINT'", 1),
         ("ARRAY<INTT>", "no type 'INTT'", 7),
-        ("ARRAY INT", "'<' must stand here behind ARRAY, not 'INT'", 7),
-        ("MAP<INT>", "',' must stand here between the types of a map", 8),
+        ("ARRAY INT", "'<' is expected here after ARRAY, not 'INT'", 7),
+        ("MAP<INT>", "',' is expected here between the types of a map", 8),
         ("DECIMAL(39, 2)", "precision must be 1 to 38", 1),
         ("DECIMAL(3, 4)", "scale must be 0 to its precision", 1),
         ("DECIMAL(3, 1, 1)", "takes 2 at most", 8),
         ("TIMESTAMP(10)", "precision must be 0 to 9", 1),
         ("VARCHAR(0)", "length must be", 1),
-        ("ROW<a INT, a INT>", "'a' is there twice", 12),
+        ("ROW<a INT, a INT>", "'a' is listed twice", 12),
         ("INT INT", "should end here, but 'INT' follows", 5),
     ],
 )

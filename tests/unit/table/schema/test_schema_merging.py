@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tidelake.sql.syntax.cursor import Reader
-from tidelake.sql.syntax.tokens import words_of
+from tidelake.sql.syntax.cursor import Cursor
+from tidelake.sql.syntax.tokens import tokenize
 from tidelake.sql.syntax.types import Spelling, read_type
 from tidelake.table.schema.schema_merging import merging_changes
 from tidelake.types import DataField
 
 
 def type_of(text):
-    return read_type(Reader(text, words_of(text)), Spelling.FLINK)
+    return read_type(Cursor(text, tokenize(text)), Spelling.FLINK)
 
 
 def fields(types):

@@ -12,7 +12,7 @@ import pytest
 
 import tidelake
 from tidelake import InvalidInputError, NotFoundError, StorageError, TidelakeError
-from tidelake.catalog.aside import STAGING_DIRECTORY
+from tidelake.catalog.dropped_directories import STAGING_DIRECTORY
 from tidelake.fileio import FaultMode, FaultyFileIO, MemoryFileIO, SimulatedCrash
 from tidelake.telemetry import Env
 

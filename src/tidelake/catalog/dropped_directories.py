@@ -1,13 +1,13 @@
-"""Removes tables and databases: their directory is moved out of sight at once, and then deleted.
+"""Drops tables and databases: renames their directory at once, then deletes it.
 
-1. The directory is renamed to ``<warehouse>/.tidelake-staging/<uuid>-dropped``. From then on there
-   is no such table, for whoever looks: a process that dies leaves nothing that looks like one, and
-   a writer that goes on writes into nothing that is listed or read.
-2. It is deleted, and with it what drops that were killed have left there.
+1. Rename the directory to ``<warehouse>/.tidelake-staging/<uuid>-dropped``. Now the table is gone
+   for all processes. A process that dies leaves no partial table, and a writer that continues
+   writes to a directory that nobody lists or reads.
+2. Delete it, with the directories that killed drops left there.
 
-Where the storage cannot rename it (it is a mount point, or on another file system than the
-warehouse), it is deleted where it is: a table's ``schema`` is renamed first, for a directory
-without one is no table. A drop that is cut short there is finished by another one.
+If the storage cannot rename it (a mount point, or another file system than the warehouse's), it is
+deleted in place: a table's ``schema`` is renamed first, for a directory without one is no table.
+Another drop finishes one that was interrupted.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from tidelake.errors import (
 from tidelake.fileio import FileIO
 from tidelake.telemetry import Ids
 
-__all__ = ["STAGING_DIRECTORY", "Aside"]
+__all__ = ["STAGING_DIRECTORY", "DroppedDirectories"]
 
 STAGING_DIRECTORY = ".tidelake-staging"
-"""Directory of a warehouse where nobody looks for tables."""
+"""Directory of a warehouse that is not searched for tables."""
 DROPPED = "-dropped"
 
 
-class Aside:
-    """Where a warehouse's dropped directories go.
+class DroppedDirectories:
+    """The dropped directories of a warehouse.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Aside:
     warehouse : str
         Its path.
     ids : Ids
-        Names them.
+        Makes their names.
     """
 
     def __init__(self, fileio: FileIO, warehouse: str, ids: Ids) -> None:
@@ -49,15 +49,15 @@ class Aside:
         self._directory = f"{warehouse.rstrip('/')}/{STAGING_DIRECTORY}"
         self._ids = ids
 
-    def take(self, path: str) -> str | None:
-        """Move a directory out of sight; its path there, None where it has to stay.
+    def move(self, path: str) -> str | None:
+        """Move a directory to the staging directory; None if the storage cannot rename it.
 
         Raises
         ------
         NotFoundError
-            It is not there: another was faster.
+            Another process dropped it first.
         StorageError
-            The storage failed; it may have been moved.
+            The storage failed; the directory may have been moved.
         """
         moved = f"{self._directory}/{self._ids.uuid()}{DROPPED}"
         try:
@@ -66,33 +66,33 @@ class Aside:
             return None
         return moved
 
-    def give_back(self, moved: str, path: str) -> None:
-        """Put a directory that was taken where it was."""
+    def restore(self, moved: str, path: str) -> None:
+        """Move a directory back."""
         self._fileio.move_dir(moved, path)
 
     def delete(self, moved: str, *, what: str) -> None:
-        """Delete a directory that was taken, and what others left.
+        """Delete a moved directory, and those that other drops left.
 
         Raises
         ------
         StorageError
-            The storage failed: what was dropped is gone all the same, but not its files.
+            The storage failed: the table is gone, but some files remain.
         """
         try:
             self._fileio.delete_dir(moved)
         except StorageError as error:
             message = (
-                f"{what} is dropped, but its files could not all be deleted ({error}): delete"
-                f" {moved}. The next drop in this warehouse tries to."
+                f"{what} is dropped, but some of its files could not be deleted ({error}): delete"
+                f" {moved}. The next drop in this warehouse tries again."
             )
             raise StorageError(message, kind="drop_unfinished", path=moved) from error
         for status in self._fileio.list_dir(self._directory):
             if status.name.endswith(DROPPED):
-                with suppress(StorageError):  # whoever dropped it is told, or is dead
+                with suppress(StorageError):  # its own drop reports the failure
                     self._fileio.delete_dir(f"{self._directory}/{status.name}")
 
     def delete_in_place(self, path: str) -> None:
         """Delete a table's directory that cannot be moved."""
-        with suppress(NotFoundError):  # a drop that was cut short came as far
+        with suppress(NotFoundError):  # an interrupted drop did this
             self._fileio.move_dir(f"{path}/schema", f"{path}/.schema-{self._ids.uuid()}{DROPPED}")
         self._fileio.delete_dir(path)

@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelake.codec import zstd
+from tidelake.codec import varint, zstd
 
-__all__ = ["DECOMPRESS", "CompressionError", "UnreadableAvroError", "compressor", "varint"]
+__all__ = ["DECOMPRESS", "CompressionError", "UnreadableAvroError", "avro_long", "compressor"]
 
 _ADLER_BYTES = 4
 
@@ -30,21 +30,15 @@ CompressionError = (zstd.ZstdError, zlib.error)
 """What the codecs raise on bytes that they did not make."""
 
 
-def varint(value: int) -> bytes:
+def avro_long(value: int) -> bytes:
     r"""Give a number as Avro writes it: zigzag, seven bits a byte.
 
     Examples
     --------
-    >>> varint(-1), varint(64)
+    >>> avro_long(-1), avro_long(64)
     (b'\x01', b'\x80\x01')
     """
-    rest = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
+    return varint.encode(varint.zigzag(value))
 
 
 def compressor(codec: str, *, level: int = 1) -> Callable[[bytes], bytes]:
@@ -95,11 +89,10 @@ def _whole(decompressor: Any, raw: bytes, limit: int, *, rest_bytes_max: int = 0
 
 def _bounded_snappy(packed: bytes, limit: int) -> bytes:
     """Raw snappy (it begins with its length as a plain varint), then a big-endian CRC32."""
-    length = 0
-    for place, byte in enumerate(packed[:5]):
-        length |= (byte & 0x7F) << (7 * place)
-        if byte < 0x80:
-            break
+    try:
+        length, _ = varint.decode(packed)
+    except ValueError as error:
+        raise UnreadableAvroError(str(error)) from error
     if length > limit:
         raise UnreadableAvroError(f"a block grows to more than {limit} bytes")
     raw: bytes = pa.decompress(packed[:-4], length, codec="snappy", asbytes=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from tidelake.codec.avro_block import compressor, varint
+from tidelake.codec.avro_block import avro_long, compressor
 from tidelake.fileio import FileIO
 from tidelake.format.avro.encoding import encode_rows
 from tidelake.format.avro.schema import avro_schema, check_avro
@@ -108,10 +108,10 @@ class AvroFileWriter:
     def _header(self, codec: str) -> bytes:
         text = json.dumps(avro_schema(self._fields), separators=(",", ":")).encode()
         out = bytearray(_MAGIC)
-        out += varint(2)
+        out += avro_long(2)
         for key, value in ((b"avro.schema", text), (b"avro.codec", codec.encode())):
-            out += varint(len(key)) + key + varint(len(value)) + value
-        return bytes(out + varint(0) + self._sync)
+            out += avro_long(len(key)) + key + avro_long(len(value)) + value
+        return bytes(out + avro_long(0) + self._sync)
 
     def _add(self, encoded: pa.Array) -> None:
         """Put rows into blocks; one ends after the row with which it is full."""
@@ -133,7 +133,7 @@ class AvroFileWriter:
         if not self._waiting_rows:
             return
         payload = self._compress(bytes(self._waiting))
-        head = varint(self._waiting_rows) + varint(len(payload))
+        head = avro_long(self._waiting_rows) + avro_long(len(payload))
         self._output.write(head + payload + self._sync)
         self._waiting.clear()
         self._waiting_rows = 0

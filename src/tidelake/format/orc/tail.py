@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import orc
 
-from tidelake.codec import zstd
+from tidelake.codec import varint, zstd
 from tidelake.format.read_error import corrupt
 
 __all__ = ["OrcTail", "Stripe", "StripeFooter", "orc_tail", "stripe_footer"]
@@ -36,7 +36,6 @@ DATA_STREAMS = frozenset({0, 1, 5})
 STRIPES_COUNT_MAX = 100_000
 STRIPE_FOOTER_BYTES_MAX = 16 << 20
 CHUNK_BYTES_MAX = 8 << 20
-_VARINT_BITS_MAX = 70
 _NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5
 
 _Value = int | bytes
@@ -217,7 +216,8 @@ def _decompress(chunk: bytes, tail: OrcTail, path: str) -> bytes:
             raw = zstd.ZstdDecompressor().decompress(chunk, limit + 1)
         elif tail.compression in {_SNAPPY, _LZ4}:
             name = "snappy" if tail.compression == _SNAPPY else "lz4_raw"
-            length = _snappy_length(chunk) if name == "snappy" else _lz4_length(chunk, path)
+            has_length = name == "snappy"  # a snappy block begins with it
+            length = _varint(chunk, 0, path)[0] if has_length else _lz4_length(chunk, path)
             # pyarrow gives as many bytes as are asked for, the last of them of no meaning
             raw = pa.decompress(chunk, min(length, limit), codec=name, asbytes=True)
         else:
@@ -227,16 +227,6 @@ def _decompress(chunk: bytes, tail: OrcTail, path: str) -> bytes:
     if len(raw) > limit:
         raise corrupt(path, f"a compressed part grows to more than {limit} bytes")
     return raw
-
-
-def _snappy_length(chunk: bytes) -> int:
-    """A snappy block begins with its length as a plain varint."""
-    length = 0
-    for place, byte in enumerate(chunk[:5]):
-        length |= (byte & 0x7F) << (7 * place)
-        if byte < 0x80:
-            break
-    return length
 
 
 def _lz4_length(chunk: bytes, path: str) -> int:
@@ -295,15 +285,10 @@ def _message(data: bytes | int, path: str) -> dict[int, list[_Value]]:
 
 
 def _varint(data: bytes, place: int, path: str) -> tuple[int, int]:
-    value = shift = 0
-    while place < len(data) and shift < _VARINT_BITS_MAX:
-        byte = data[place]
-        place += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, place
-        shift += 7
-    raise corrupt(path, "a number in its footer is cut short")
+    try:
+        return varint.decode(data, place)
+    except ValueError as error:
+        raise corrupt(path, "a number in its footer is cut short") from error
 
 
 def _bytes(fields: dict[int, list[_Value]], number: int) -> bytes:

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidelake.codec import varint
 from tidelake.format.read_error import corrupt
 
 __all__ = ["MILLIS_NS", "timestamps"]
@@ -158,7 +159,7 @@ def _repeat(source: _Bytes, place: int, *, signed: bool) -> tuple[Ints, int]:
     first = source.at(place, 1)[0]
     width, length = ((first >> 3) & 7) + 1, (first & 7) + 3
     value = int.from_bytes(source.at(place + 1, width), "big")
-    value = _zigzag(value) if signed else _signed(value)
+    value = varint.unzigzag(value) if signed else _signed(value)
     return np.full(length, value, np.int64), place + 1 + width
 
 
@@ -177,9 +178,9 @@ def _delta(source: _Bytes, place: int, *, signed: bool) -> tuple[Ints, int]:
     bits = _WIDTHS[code] if code else 0
     length = ((first & 1) << 8 | second) + 1
     base, place = _varint(source, place + 2)
-    start = _zigzag(base) if signed else _signed(base)
+    start = varint.unzigzag(base) if signed else _signed(base)
     step, place = _varint(source, place)
-    step = _zigzag(step)
+    step = varint.unzigzag(step)
     deltas = np.full(length, step, np.int64)
     deltas[0] = start
     if bits and length > 2:
@@ -227,20 +228,13 @@ def _unpacked(packed: bytes, bits: int, count: int) -> NDArray[np.uint64]:
 
 
 def _varint(source: _Bytes, place: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        byte = source.at(place, 1)[0]
-        place += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & (2**64 - 1), place
-    raise corrupt(source.path, "a number in a timestamp column is too long")
+    try:
+        value, end = varint.decode(source.data, place)
+    except ValueError as error:
+        raise corrupt(source.path, f"in a timestamp column {error}") from error
+    return value & (2**64 - 1), end
 
 
 def _signed(value: int) -> int:
     """64 bits as a signed number: Arrow's writer stores nanoseconds before 1970 as negative."""
     return value - 2**64 if value >= 2**63 else value
-
-
-def _zigzag(value: int) -> int:
-    return (value >> 1) ^ -(value & 1)

@@ -17,6 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tidelake.codec import varint
+
 __all__ = [
     "Struct",
     "inner_struct",
@@ -28,7 +30,6 @@ __all__ = [
 ]
 
 DEPTH_MAX = 100
-VARINT_BYTES_MAX = 10
 _NUMBERS, _LISTS, _STRUCT = (4, 5, 6), (9, 10), 12
 
 Struct = list[tuple[int, int, Any]]
@@ -144,21 +145,18 @@ class _Reader:
                 end += 1
         except IndexError:
             raise ValueError("its footer is cut short") from None
-        if end - begin >= VARINT_BYTES_MAX:
+        if end - begin >= varint.BYTES_MAX:
             raise ValueError("its footer has a number of more than 64 bits")
         self.place = end + 1
         return data[begin : self.place]
 
     def _zigzag(self) -> int:
-        value = unsigned(self._varint())
-        return (value >> 1) ^ -(value & 1)
+        return varint.unzigzag(unsigned(self._varint()))
 
 
-def unsigned(varint: bytes) -> int:
+def unsigned(encoded: bytes) -> int:
     """A varint as a number, before zigzag."""
-    if len(varint) == 1:
-        return varint[0]
-    return sum((byte & 0x7F) << (7 * at) for at, byte in enumerate(varint))
+    return encoded[0] if len(encoded) == 1 else varint.decode(encoded)[0]
 
 
 def _written(kind: int, value: Any) -> bytes:
@@ -168,7 +166,7 @@ def _written(kind: int, value: Any) -> bytes:
         inner, items = value
         head = bytes([len(items) << 4 | inner])
         if len(items) >= 15:
-            head = bytes([0xF0 | inner]) + _varint(len(items))
+            head = bytes([0xF0 | inner]) + varint.encode(len(items))
         return head + b"".join(_written(inner, item) for item in items)
     out = bytearray()
     before = 0
@@ -176,15 +174,7 @@ def _written(kind: int, value: Any) -> bytes:
         delta = number - before
         short = 0 < delta <= 15
         out += bytes([(delta << 4 if short else 0) | field_kind])
-        out += b"" if short else _varint((number << 1) ^ (number >> 63))
+        out += b"" if short else varint.encode(varint.zigzag(number))
         out += _written(field_kind, content)
         before = number
     return bytes(out + b"\0")
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])

@@ -1,16 +1,9 @@
 r"""Avro container files, read and written with limits: what all manifests are made of.
 
-A container is::
-
-    magic    4 bytes   4F 62 6A 01 "Obj\x01"
-    header   map       avro.schema (JSON), avro.codec
-    sync     16 bytes
-    blocks   each: record count (zigzag varint), byte count (zigzag varint), payload, sync
-
 Reading:
 
-1. Take header and blocks apart here, so that each block is decompressed with a bound: a small file
-   cannot become a large one.
+1. Take header and blocks apart (:mod:`tidelake.codec.avro_container`), so that each block is
+   decompressed with a bound: a small file cannot become a large one.
 2. Check the writer's schema: not recursive, and no array whose items take no bytes, so that the
    number of values is bounded by the number of bytes.
 3. Let fastavro decode some MiB of blocks in one call, as one Avro array (a block of a container and
@@ -31,7 +24,7 @@ import hashlib
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import fastavro
@@ -41,8 +34,17 @@ from tidelake.codec.avro_block import (
     DECOMPRESS,
     CompressionError,
     UnreadableAvroError,
+    avro_long,
     compressor,
-    varint,
+)
+from tidelake.codec.avro_container import (
+    MAGIC,
+    SYNC_BYTES,
+    Header,
+    Source,
+    records_of,
+    take_blocks,
+    take_header,
 )
 from tidelake.errors import CorruptError, UnsupportedError, not_enough_memory
 from tidelake.metadata.avro.avro_columns import Columns, FindStarts
@@ -80,10 +82,7 @@ SCHEMA_NODES_MAX = 1_000
 SCHEMAS_CACHED_MAX = 64
 HEADER_KEYS_MAX = 64
 
-_MAGIC = b"Obj\x01"
-_SYNC_BYTES = 16
 _CHECKSUM = "tidelake.checksum"  # on disk: never rename
-_VARINT_BYTES_MAX = 10
 _PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
 CODECS = {
@@ -115,16 +114,16 @@ class ContainerWriter:
         text = json.dumps(schema, separators=(",", ":")).encode()
         self._array = _array_of(text)
         self._compress = compressor(codec)
-        self._sync = hashlib.blake2b(name.encode(), digest_size=_SYNC_BYTES).digest()
-        self._out = bytearray(_MAGIC)
+        self._sync = hashlib.blake2b(name.encode(), digest_size=SYNC_BYTES).digest()
+        self._out = bytearray(MAGIC)
         header = {
             "avro.schema": text,
             "avro.codec": codec.encode(),
         }
         header[_CHECKSUM] = _header_checksum(header)
-        self._out += varint(len(header))
+        self._out += avro_long(len(header))
         for key, value in header.items():
-            self._out += varint(len(key)) + key.encode() + varint(len(value)) + value
+            self._out += avro_long(len(key)) + key.encode() + avro_long(len(value)) + value
         self._out += b"\0" + self._sync
         self.records_count = 0
 
@@ -145,10 +144,10 @@ class ContainerWriter:
                 raise
             # an interrupt came in the midst of fastavro's own code, which passes it over
             raise error.__cause__ from None
-        count = varint(len(records))
+        count = avro_long(len(records))
         # an array is: count, items, 0; a container's block has the items alone
         payload = self._compress(raw.getvalue()[len(count) : -1])
-        self._out += count + varint(len(payload)) + payload + self._sync
+        self._out += count + avro_long(len(payload)) + payload + self._sync
         self.records_count += len(records)
 
     def finish(self) -> bytes:
@@ -163,9 +162,7 @@ def decode_container(data: bytes, *, path: str) -> list[dict[str, Any]]:
 
 def is_own(data: bytes) -> bool:
     """Whether this library wrote a container that can be decoded."""
-    source = _Source(data)
-    source.take(len(_MAGIC))
-    return _CHECKSUM in _header(source)
+    return _CHECKSUM in _take_header(_source(data)).values
 
 
 def decode_parts(data: bytes, *, path: str) -> Iterator[list[dict[str, Any]]]:
@@ -192,7 +189,7 @@ def decode_parts(data: bytes, *, path: str) -> Iterator[list[dict[str, Any]]]:
     UnsupportedError
         The codec is not known.
     """
-    yield from _checked(data, path, _records)
+    yield from _checked(data, path, records_of)
 
 
 def decode_columns(
@@ -222,9 +219,9 @@ def decode_columns(
 
     def convert(schema: Any, blocks: list[tuple[int, bytes]]) -> Columns | list[dict[str, Any]]:
         if sum(count for count, _ in blocks) < COLUMNS_RECORDS_MIN:
-            return _records(schema, blocks)
+            return records_of(schema, blocks)
         columns = side_by_side(schema["items"], blocks, find_starts=find_starts)
-        return _records(schema, blocks) if columns is None else columns
+        return records_of(schema, blocks) if columns is None else columns
 
     yield from _checked(data, path, convert)
 
@@ -262,21 +259,28 @@ def _decode(
 ) -> Iterator[T]:
     if len(data) > FILE_BYTES_MAX:
         raise UnreadableAvroError(f"it has {len(data)} bytes, more than {FILE_BYTES_MAX}")
-    source = _Source(data)
-    if source.take(len(_MAGIC)) != _MAGIC:
-        raise UnreadableAvroError("it does not begin with 'Obj'")
-    header = _header(source)
-    sync = source.take(_SYNC_BYTES)
-    codec = header.get("avro.codec", b"null").decode()
-    if codec not in DECOMPRESS:
+    source = _source(data)
+    header = _take_header(source)
+    if header.codec not in DECOMPRESS:
         message = (
-            f"File {path} is compressed by '{codec}'; zstd, deflate, snappy and null are read."
+            f"File {path} is compressed by '{header.codec}'; zstd, deflate, snappy and null are"
+            " read."
         )
         raise UnsupportedError(message, kind="avro_codec", path=path)
-    array = _array_of(header["avro.schema"])
+    array = _array_of(header.values["avro.schema"])
     blocks: list[tuple[int, bytes]] = []
-    size_bytes = 0
-    for block in _blocks(source, sync, DECOMPRESS[codec]):
+    size_bytes = records_count = 0
+    for block in take_blocks(
+        source,
+        header.sync,
+        DECOMPRESS[header.codec],
+        packed_bytes_max=FILE_BYTES_MAX,
+        block_bytes_max=BLOCK_BYTES_MAX,
+        bytes_max=min(DECODED_BYTES_MAX, max(RATIO_FREE_BYTES, RATIO_MAX * len(data))),
+    ):
+        records_count += block[0]
+        if records_count > RECORDS_MAX:
+            raise UnreadableAvroError(f"it holds more than {RECORDS_MAX} records")
         blocks.append(block)
         size_bytes += len(block[1])
         if size_bytes >= PART_BYTES:
@@ -286,95 +290,20 @@ def _decode(
         yield convert(array, blocks)
 
 
-def _records(array: Any, blocks: Sequence[tuple[int, bytes]]) -> list[dict[str, Any]]:
-    """Decode blocks as one Avro array."""
-    parts = (part for count, payload in blocks for part in (varint(count), payload))
-    count = sum(count for count, _ in blocks)
-    items = b"".join((*parts, b"\0"))
-    raw = io.BytesIO(items)
-    records = fastavro.schemaless_reader(raw, array, None)
-    if raw.tell() != len(items) or not isinstance(records, list) or len(records) != count:
-        raise UnreadableAvroError(f"{count} records do not fill their blocks")
-    return records
-
-
-def _header(source: _Source) -> dict[str, bytes]:
-    header: dict[str, bytes] = {}
-    while count := source.varint():
-        if count < 0:  # a negative count is followed by the size in bytes
-            count = -count
-            source.varint()
-        if count > HEADER_KEYS_MAX or len(header) > HEADER_KEYS_MAX:
-            raise UnreadableAvroError("its header has too many keys")
-        for _ in range(count):
-            key = source.take(source.varint(), SCHEMA_BYTES_MAX).decode()
-            header[key] = source.take(source.varint(), SCHEMA_BYTES_MAX)
-    if "avro.schema" not in header:
-        raise UnreadableAvroError("its header has no schema")
-    if header.get(_CHECKSUM, _header_checksum(header)) != _header_checksum(header):
+def _take_header(source: Source) -> Header:
+    header = take_header(source, keys_max=HEADER_KEYS_MAX, value_bytes_max=SCHEMA_BYTES_MAX)
+    checksum = _header_checksum(header.values)
+    if header.values.get(_CHECKSUM, checksum) != checksum:
         raise UnreadableAvroError("its header's checksum differs")
     return header
 
 
-def _header_checksum(header: dict[str, bytes]) -> bytes:
+def _header_checksum(header: Mapping[str, bytes]) -> bytes:
     return b"%08x" % zlib.crc32(header["avro.schema"] + header.get("avro.codec", b""))
 
 
-def _blocks(
-    source: _Source, sync: bytes, decompress: Callable[[bytes, int], bytes]
-) -> Iterator[tuple[int, bytes]]:
-    """Records and decompressed bytes of each block that has any."""
-    decoded_bytes = records_count = 0
-    bytes_max = min(DECODED_BYTES_MAX, max(RATIO_FREE_BYTES, RATIO_MAX * source.length))
-    while not source.at_end:
-        count = source.varint()
-        packed = source.take(source.varint())
-        payload = decompress(packed, min(BLOCK_BYTES_MAX, bytes_max - decoded_bytes))
-        if source.take(_SYNC_BYTES) != sync:
-            raise UnreadableAvroError("a block is not followed by the sync marker")
-        if not 0 <= count <= len(payload) or (payload and not count):
-            raise UnreadableAvroError(
-                f"a block of {len(payload)} bytes says it holds {count} records"
-            )
-        decoded_bytes += len(payload)
-        records_count += count
-        if records_count > RECORDS_MAX:
-            raise UnreadableAvroError(f"it holds more than {RECORDS_MAX} records")
-        if count:
-            yield count, payload
-
-
-class _Source:
-    """A position in bytes."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._position = 0
-
-    @property
-    def length(self) -> int:
-        return len(self._data)
-
-    @property
-    def at_end(self) -> bool:
-        return self._position == len(self._data)
-
-    def take(self, length: int, length_max: int = FILE_BYTES_MAX) -> bytes:
-        end = self._position + length
-        if not 0 <= length <= length_max or end > len(self._data):
-            raise UnreadableAvroError("it ends early")
-        taken = self._data[self._position : end]
-        self._position = end
-        return taken
-
-    def varint(self) -> int:
-        value = 0
-        for shift in range(0, 7 * _VARINT_BYTES_MAX, 7):
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return (value >> 1) ^ -(value & 1)
-        raise UnreadableAvroError("a number is too long")
+def _source(data: bytes) -> Source:
+    return Source(io.BytesIO(data), len(data))
 
 
 @functools.lru_cache(maxsize=SCHEMAS_CACHED_MAX)

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.metadata.made import UNHURRIED, added, deleted, fixture_tables, partition
 
+from tidelake.codec.avro_block import avro_long
+from tidelake.codec.avro_container import records_of
 from tidelake.errors import CorruptError, UnsupportedError
 from tidelake.metadata import SimpleStats
 from tidelake.metadata.avro import avro
@@ -95,7 +97,7 @@ def payload_of(entries):
     raw = io.BytesIO()
     records = manifest._records(EntryTable.of(entries), with_2x=True)
     fastavro.schemaless_writer(raw, ARRAY, records)
-    return raw.getvalue()[len(avro.varint(len(records))) : -1]
+    return raw.getvalue()[len(avro_long(len(records))) : -1]
 
 
 def parts_of(data):
@@ -113,7 +115,7 @@ def same_as_one_by_one(count, payload, find_starts=manifest._entry_starts):
     columns = decode_columns(ARRAY["items"], [(count, payload)], find_starts=find_starts)
     if columns is None:
         return False
-    records = avro._records(ARRAY, [(count, payload)])
+    records = records_of(ARRAY, [(count, payload)])
     for path, column in columns.items():
         assert column.to_pylist() == [value_at(r, path) for r in records], path
     return True

@@ -1,0 +1,72 @@
+r"""Integers of seven bits a byte, lowest first, as Avro, Thrift, Protobuf and Snappy write them.
+
+The high bit of a byte says that another one follows. Numbers with a sign are written as
+``(n << 1) ^ (n >> 63)``, so that small ones stay short (zigzag).
+"""
+
+from __future__ import annotations
+
+__all__ = ["BYTES_MAX", "decode", "encode", "unzigzag", "zigzag"]
+
+BYTES_MAX = 10
+"""What a number of 64 bits takes at most."""
+
+
+def encode(value: int) -> bytes:
+    r"""Give a number that is not negative.
+
+    Examples
+    --------
+    >>> encode(1), encode(300)
+    (b'\x01', b'\xac\x02')
+    """
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def decode(data: bytes, start: int = 0) -> tuple[int, int]:
+    r"""Give the number at a place and where it ends.
+
+    Raises
+    ------
+    ValueError
+        The bytes end early, or the number has more than :data:`BYTES_MAX` bytes.
+
+    Examples
+    --------
+    >>> decode(b"\xac\x02", 0)
+    (300, 2)
+    """
+    value = 0
+    for at, byte in enumerate(data[start : start + BYTES_MAX]):
+        value |= (byte & 0x7F) << (7 * at)
+        if byte < 0x80:
+            return value, start + at + 1
+    too_long = len(data) - start >= BYTES_MAX
+    raise ValueError("a number is too long" if too_long else "a number is cut short")
+
+
+def zigzag(value: int) -> int:
+    """Give a number of 64 bits with its sign in the lowest bit.
+
+    Examples
+    --------
+    >>> zigzag(-1), zigzag(32)
+    (1, 64)
+    """
+    return (value << 1) ^ (value >> 63)
+
+
+def unzigzag(value: int) -> int:
+    """Undo :func:`zigzag`.
+
+    Examples
+    --------
+    >>> unzigzag(1), unzigzag(64)
+    (-1, 32)
+    """
+    return (value >> 1) ^ -(value & 1)

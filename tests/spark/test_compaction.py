@@ -242,9 +242,9 @@ def test_bins_of_an_append_table_are_tasks_of_their_own(spark, lake):
     before = state(lake)
     found = lake.catalog.table("db.t$files").to_arrow()["file_size_in_bytes"].to_pylist()
     three = {"target-file-size": f"{int(max(found) * 1.45)} b"}  # they make two of that size
-    with mock.patch.object(compaction, "_shares", wraps=compaction._shares) as planned:
+    with mock.patch.object(compaction, "pack_tasks", wraps=compaction.pack_tasks) as planned:
         result = lake.compact("db.t", full=True, options=three)
-    (parts, _), _ = planned.call_args
+    (parts,), _ = planned.call_args
     assert [len(part.names) for part in parts] == [3] * 4
     assert len(result.snapshot_ids) == 1
     assert state(lake) == before

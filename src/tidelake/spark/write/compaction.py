@@ -19,8 +19,7 @@ commit of their own.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -30,6 +29,7 @@ from tidelake.errors import StorageError, TidelakeError
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.options import declared
+from tidelake.spark.read.scan_frame import pack_tasks
 from tidelake.spark.write.postpone_compaction import compact_postponed_on_spark
 from tidelake.spark.write.write_task import (
     ANSWER_SCHEMA,
@@ -113,25 +113,14 @@ def _compact(
         planner.close()
     if not plan.parts:
         return WriteResult()
-    shares = _shares(plan.parts, tasks or len(plan.parts))
+    packed = pack_tasks(plan.parts, count=tasks or len(plan.parts), cost=0)
+    shares = tuple(map(tuple, packed))
     task = CompactionTask(for_task(handle), shares, full, plan.snapshot_id)
     numbers = spark.range(0, len(shares), 1, len(shares))
     answer = TaskAnswer.gather(numbers.mapInArrow(_compact_share(task), ANSWER_SCHEMA).collect())
     with transaction as out:
         add_answer(out, answer, base_snapshot_id=plan.snapshot_id)
         return out.commit_compactions(fails_if_all_lost=fails_if_lost)
-
-
-def _shares(parts: Sequence[CompactionPart], tasks: int) -> tuple[tuple[CompactionPart, ...], ...]:
-    """Share parts out so that the shares are about equal. Requires: the largest come first."""
-    count = min(tasks, len(parts))
-    shares: list[list[CompactionPart]] = [[] for _ in range(count)]
-    sizes = [(0, number) for number in range(count)]
-    for part in parts:
-        size_bytes, number = heapq.heappop(sizes)
-        shares[number].append(part)
-        heapq.heappush(sizes, (size_bytes + part.size_bytes, number))
-    return tuple(map(tuple, shares))
 
 
 def _compact_share(

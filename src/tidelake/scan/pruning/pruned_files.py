@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -83,10 +82,6 @@ class PrunedFiles(Sequence[PrunedFile]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[PrunedFile]: ...
     def __getitem__(self, index: int | slice) -> PrunedFile | Sequence[PrunedFile]:
-        if isinstance(index, slice) and index.step is None and not (index.start or 0):
-            stop = len(self) if index.stop is None else index.stop
-            if stop >= 0:  # the first few are all that is shown
-                return tuple(itertools.islice(self, stop))
         return tuple(self)[index]
 
     def __eq__(self, other: object) -> bool:

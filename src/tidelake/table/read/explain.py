@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -110,7 +111,7 @@ class ScanExplanation:
     def __str__(self) -> str:
         head = [f"Scan of {self.table}"]
         head += [f"  {name:<14} {text}" for name, text in self.lines()]
-        shown = self.plan.pruned_files[:PRUNED_FILES_SHOWN_MAX]
+        shown = list(itertools.islice(self.plan.pruned_files, PRUNED_FILES_SHOWN_MAX))
         head += [f"    - {file.name}: {file.reason}" for file in shown]
         more = len(self.plan.pruned_files) - len(shown)
         if more > 0:

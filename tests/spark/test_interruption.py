@@ -87,7 +87,7 @@ def test_what_ended_before_it_was_cancelled_says_so(spark, as_in_a_notebook):
 
     with pytest.raises(KeyboardInterrupt) as caught:
         interruptible(spark, work)
-    assert "what it wrote is kept" in "".join(caught.value.__notes__)
+    assert "what it wrote is committed" in "".join(caught.value.__notes__)
 
 
 def test_tags_and_groups_of_the_caller_stay(lake, spark, log):

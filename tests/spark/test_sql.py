@@ -21,7 +21,7 @@ from tidelake.errors import (
     UnsupportedError,
 )
 from tidelake.maintenance.procedures import PROCEDURES
-from tidelake.spark.errors.analysis_errors import in_our_words
+from tidelake.spark.errors.analysis_errors import translate_analysis_errors
 from tidelake.spark.sql.table_sources import TableSources
 from tidelake.sql.parser.parse import parse
 from tidelake.sql.syntax.ast import NamedQuery
@@ -183,7 +183,7 @@ def test_views_of_spark_and_of_ours_stand_beside_tables(shop, spark):
     shop.sql("USE default")
     with pytest.raises(AlreadyExistsError):
         shop.sql("CREATE TEMPORARY VIEW dear AS SELECT 1")
-    with pytest.raises(InvalidInputError, match="names 1 columns, its query gives 2"):
+    with pytest.raises(InvalidInputError, match="lists 1 columns, but its query has 2"):
         shop.sql("CREATE TEMPORARY VIEW v (a) AS SELECT 1, 2")
     with pytest.raises(NotFoundError):
         shop.sql("CREATE TEMPORARY VIEW v AS SELECT * FROM nowhere")
@@ -512,7 +512,7 @@ def test_errors_of_spark_s_own_are_told_to_the_log_while_a_thread_runs_ours(shop
     logger.setLevel(logging.ERROR)
 
     def other():
-        with in_our_words(parse("SELECT 1")[0]):
+        with translate_analysis_errors(parse("SELECT 1")[0]):
             entered.set()
             left.wait(60)
             logger.error("ours")

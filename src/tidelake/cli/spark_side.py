@@ -18,7 +18,7 @@ import tidelake.spark
 from tidelake.catalog import Catalog
 from tidelake.errors import NotFoundError, TidelakeError
 from tidelake.maintenance.procedure import Runner
-from tidelake.spark.errors.run_errors import run_in_our_words
+from tidelake.spark.errors.run_errors import translate_run_errors
 from tidelake.spark.lake import Lake
 from tidelake.spark.read.collect import collected
 from tidelake.spark.sessions.cancellation import interruptible
@@ -65,7 +65,7 @@ class SparkSide:
         self._is_ours = not is_running()
         with tempfile.TemporaryFile() as log, _written_to(log):
             try:
-                with run_in_our_words(Query("", 0, 0)):
+                with translate_run_errors(Query("", 0, 0)):
                     self._spark = tidelake.spark.session(APP, master=master, conf=conf)
             except TidelakeError as error:
                 raise _with_log(error, log) from error
@@ -88,7 +88,7 @@ class SparkSide:
         whole = statement if isinstance(statement, Query) else Query(text, 0, len(text))
 
         def answered() -> pa.RecordBatchReader | None:
-            with run_in_our_words(whole):
+            with translate_run_errors(whole):
                 frame = self._statements.answer(statement, text)
                 return collected(frame).to_reader() if frame.columns else None
 

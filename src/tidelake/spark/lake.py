@@ -22,8 +22,8 @@ from tidelake.catalog import Catalog, open_catalog
 from tidelake.errors import ClosedError, InvalidInputError, UnsupportedError
 from tidelake.spark._optional import statements_of
 from tidelake.spark.catalog import register
-from tidelake.spark.errors.analysis_errors import values_in_our_words
-from tidelake.spark.errors.value_errors import naming_table
+from tidelake.spark.errors.analysis_errors import translate_value_range_errors
+from tidelake.spark.errors.value_errors import translate_table_errors
 from tidelake.spark.expression.types import fields_from_spark
 from tidelake.spark.read.changes_frame import changes_frame
 from tidelake.spark.read.table_frame import in_session, table_frame
@@ -426,7 +426,7 @@ class Lake:
             handle = with_merged_schema(handle, frame.schema)
             frame = with_all_columns(handle, frame)
         identity = CommitIdentity.of(handle, commit_user, commit_identifier)
-        with naming_table(name), values_in_our_words():
+        with translate_table_errors(name), translate_value_range_errors():
             return interruptible(
                 self.spark,
                 lambda: write_frame(
@@ -481,7 +481,7 @@ class Lake:
         table = self._in_session(self._data_table(name, use="rows are deleted from"), options)
         _check_tasks(tasks, table=name)
         identity = CommitIdentity.of(table.handle, commit_user, commit_identifier)
-        with naming_table(name), values_in_our_words():
+        with translate_table_errors(name), translate_value_range_errors():
             return interruptible(
                 self.spark,
                 lambda: delete_on_spark(
@@ -536,7 +536,7 @@ class Lake:
         table = self._in_session(self._data_table(name, use="rows are updated in"), options)
         _check_tasks(tasks, table=name)
         identity = CommitIdentity.of(table.handle, commit_user, commit_identifier)
-        with naming_table(name), values_in_our_words():
+        with translate_table_errors(name), translate_value_range_errors():
             return interruptible(
                 self.spark,
                 lambda: update_on_spark(

@@ -1,4 +1,4 @@
-"""Failures of a running query in the user's words: what was wrong, not where Java noticed it."""
+"""Failures of a running query as errors with a short message, without the Java stack."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pyspark.errors import (
 
 from tidelake import errors
 from tidelake.errors import TidelakeError, shortened
-from tidelake.spark.errors.analysis_errors import in_our_words, our_error
+from tidelake.spark.errors.analysis_errors import translate_analysis_errors, translated_error
 from tidelake.sql.syntax.ast import Query
 
-__all__ = ["run_in_our_words"]
+__all__ = ["translate_run_errors"]
 
 _OF_DATA = (
     ArithmeticException,
@@ -36,26 +36,26 @@ MESSAGE_MAX = 2000
 
 
 @contextmanager
-def run_in_our_words(query: Query) -> Iterator[None]:
-    """Raise what Spark says while it runs a query as an error of ours.
+def translate_run_errors(query: Query) -> Iterator[None]:
+    """Raise failures of a running query as TidelakeError.
 
     Parameters
     ----------
     query : Query
-        The text that runs.
+        The running text.
 
     Raises
     ------
     InvalidInputError
-        The query, or a value that it met, is wrong; the place is shown where Spark knows it.
+        The query or a value is wrong; the message shows the position if Spark gives it.
     TidelakeError
-        An executor raised one of ours, or Spark failed.
+        From an executor, or Spark failed.
     """
     try:
-        with in_our_words(query):
+        with translate_analysis_errors(query):
             yield
     except _OF_DATA as error:
-        raise our_error(error, query) from error
+        raise translated_error(error, query) from error
     except PythonException as error:
         raise _of_executor(str(error)) from error
     except (PySparkException, Py4JError) as error:
@@ -63,27 +63,27 @@ def run_in_our_words(query: Query) -> Iterator[None]:
 
 
 def _of_executor(text: str) -> TidelakeError:
-    """The error that a Python task raised: the last of its traceback."""
+    """The error at the end of a Python task's traceback."""
     found = _RAISED.search(text.rpartition("Traceback (most recent call last)")[2])
     if found is None:
         return _failed(text)
-    said = _STACK.split(found[3])[0].strip()
+    reason = _STACK.split(found[3])[0].strip()
     known = getattr(errors, found[2], None)
     if isinstance(known, type) and issubclass(known, TidelakeError):
-        error: TidelakeError = known(said)
+        error: TidelakeError = known(reason)
         return error
-    return _failed(f"{found[2]}: {said}")
+    return _failed(f"{found[2]}: {reason}")
 
 
 def _failed(text: str) -> TidelakeError:
-    """The error for a failure of Spark's: its first words, and their last cause."""
+    """Make the error for a failure of Spark: its first lines and the last cause."""
     causes = _CAUSE.findall(text)
     first = _STACK.split(text)[0].strip()
-    said = first if not causes or causes[-1] in first else f"{first} ({causes[-1].strip()})"
+    reason = first if not causes or causes[-1] in first else f"{first} ({causes[-1].strip()})"
     if "OutOfMemoryError" in text:
         message = (
-            "The JVM's memory ended: give it more (--conf spark.driver.memory=4g), or ask for"
-            f" fewer rows. Spark says: {shortened(said)}"
+            "The JVM ran out of memory: increase it (--conf spark.driver.memory=4g), or read fewer"
+            f" rows. Spark says: {shortened(reason)}"
         )
         return errors.NotEnoughMemoryError(message, kind="jvm_memory")
-    return TidelakeError(f"Spark failed: {shortened(said, MESSAGE_MAX)}", kind="spark_failed")
+    return TidelakeError(f"Spark failed: {shortened(reason, MESSAGE_MAX)}", kind="spark_failed")

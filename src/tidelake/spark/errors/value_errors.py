@@ -1,8 +1,7 @@
-"""A new value that cannot be had, or does not fit, in the user's words: table, column, place.
+"""Errors of new values, with table, column and position.
 
-Spark says what went wrong (an overflow, text that is no number, a division by zero) and, for an
-expression that it was given as text, which words of it. Which column was to get the value it does
-not know; the statement does.
+Spark reports the failure (an overflow, text that is no number, a division by zero) and the failing
+part of an expression's text. The statement tells which column gets the value.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from tidelake.spark.expression.store_assignment import spark_overflow_error
 from tidelake.sql.syntax.ast import Merge, Query, Update
 from tidelake.sql.syntax.tokens import error_at
 
-__all__ = ["naming_columns", "naming_table", "values_of"]
+__all__ = ["translate_column_errors", "translate_table_errors", "values_of"]
 
-_SAID = re.compile(
+_VALUE_FAILURE = re.compile(
     r"\[((?:BINARY_)?ARITHMETIC_OVERFLOW|CAST_INVALID_INPUT|CAST_OVERFLOW|DATETIME_OVERFLOW"
     r"|CANNOT_PARSE_TIMESTAMP|DIVIDE_BY_ZERO|INVALID_ARRAY_INDEX|INVALID_DATETIME\w*"
     r"|INTERVAL_\w*OVERFLOW|NUMERIC_VALUE_OUT_OF_RANGE|REMAINDER_BY_ZERO|USER_RAISED_EXCEPTION)"
@@ -36,22 +35,24 @@ _ADVICE = re.compile(
 
 
 @contextmanager
-def naming_columns(text: str, table: str, values: Mapping[str, Sequence[Query]]) -> Iterator[None]:
-    """Raise what Spark says of a value, while a statement runs, as an error of ours.
+def translate_column_errors(
+    text: str, table: str, values: Mapping[str, Sequence[Query]]
+) -> Iterator[None]:
+    """Raise failures of new values as InvalidInputError, while a statement runs.
 
     Parameters
     ----------
     text : str
         The whole text.
     table : str
-        The table that is changed.
+        The changed table.
     values : mapping of str to sequence of Query
         The expressions of new values, by columns.
 
     Raises
     ------
     InvalidInputError
-        A value cannot be had, or does not fit its column.
+        A value cannot be computed, or does not fit its column.
     """
     try:
         yield
@@ -71,45 +72,49 @@ def naming_columns(text: str, table: str, values: Mapping[str, Sequence[Query]])
                     column=column,
                 ) from error
             raise refused from error
-        said = _SAID.search(shown)
-        if said is None:
+        failure = _VALUE_FAILURE.search(shown)
+        if failure is None:
             raise
         fragment = _FRAGMENT.search(shown)
-        words = fragment[1].strip() if fragment else ""
-        found = [(c, q) for c, given in values.items() for q in given if words and words in q.sql]
-        # words of none of the values are of a condition, or of a source
-        columns = list(dict.fromkeys(c for c, _ in found)) or ([] if words else list(values))
-        reason = _ADVICE.sub("", " ".join(said[2].split()))
+        failed_text = fragment[1].strip() if fragment else ""
+        found = [
+            (c, q)
+            for c, given in values.items()
+            for q in given
+            if failed_text and failed_text in q.sql
+        ]
+        # text of no value belongs to a condition or to the source
+        columns = list(dict.fromkeys(c for c, _ in found)) or ([] if failed_text else list(values))
+        reason = _ADVICE.sub("", " ".join(failure[2].split()))
         what = f"{_named(columns)} of table '{table}' cannot take a new value"
         if not columns:
             what = f"An expression of this statement on table '{table}' has no value"
         message = (
-            f"{what}: {reason.rstrip('. ')}. Change the expression, or leave out rows by a"
-            " condition."
+            f"{what}: {reason.rstrip('. ')}. Change the expression, or exclude rows by a condition."
         )
         context: dict[str, Any] = {"table": table}
         if len(columns) == 1:
             context["column"] = columns[0]
         if len(found) == 1:
             query = found[0][1]
-            place = query.start + query.sql.index(words)
-            raise error_at(text, place, message, kind="value", **context) from error
+            position = query.start + query.sql.index(failed_text)
+            raise error_at(text, position, message, kind="value", **context) from error
         raise InvalidInputError(message, kind="value", **context) from error
 
 
 @contextmanager
-def naming_table(table: str) -> Iterator[None]:
-    """Raise what Spark says of a value, while rows of a table are written, as an error of ours.
+def translate_table_errors(table: str) -> Iterator[None]:
+    """Raise failures of values as InvalidInputError, while rows of a table are written.
 
     Parameters
     ----------
     table : str
-        The table that is written to.
+        The target table.
 
     Raises
     ------
     InvalidInputError
-        A value cannot be had: a cast, a division, a date that is none.
+        A value cannot be computed: a cast, a division, an invalid date.
     """
     try:
         yield
@@ -121,13 +126,13 @@ def naming_table(table: str) -> Iterator[None]:
 
 
 def _no_value(shown: str, table: str) -> str | None:
-    """Our sentence for what Spark says of a value; None where it speaks of something else."""
-    said = _SAID.search(shown)
-    if said is None:
+    """Message for Spark's failure of a value; None for another failure."""
+    failure = _VALUE_FAILURE.search(shown)
+    if failure is None:
         return None
     fragment = _FRAGMENT.search(shown)
     where = f" in {shortened(fragment[1].strip())}" if fragment else ""
-    reason = _ADVICE.sub("", " ".join(said[2].split())).rstrip(". ")
+    reason = _ADVICE.sub("", " ".join(failure[2].split())).rstrip(". ")
     return (
         f"A value{where} for table '{table}' cannot be had: {reason}. Nothing was written: change"
         " the expression (try_cast gives NULL), or leave such rows out."
@@ -142,7 +147,7 @@ def _named(columns: Sequence[str]) -> str:
 
 
 def values_of(statement: Merge | Update) -> dict[str, list[Query]]:
-    """The expressions of a statement's new values, by columns."""
+    """Return the expressions of a statement's new values, by columns."""
     clauses = [statement] if isinstance(statement, Update) else statement.clauses
     found: dict[str, list[Query]] = {}
     for clause in clauses:

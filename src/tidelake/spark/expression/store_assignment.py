@@ -1,11 +1,9 @@
-"""From a query's columns to a table's, by the rules of SQL's store assignment.
+"""Store assignment of a query's columns to a table's, as Spark's ``storeAssignmentPolicy = ANSI``.
 
-A number goes into a column of numbers: a fraction is cut off where the column has none, digits
-behind a decimal's last are rounded, and a number beyond the column's range is an error that names
-table, column and value. A text into a number, or a number into a date, is refused: the query must
-say how (Spark's ``storeAssignmentPolicy = ANSI``). INSERT gives columns by their place
-(:func:`assigned`), UPDATE and MERGE by their names (:func:`assigned_values`); both by
-:func:`stored`.
+A number goes into a numeric column: a fraction is cut off if the column has none, more digits than
+a decimal's are rounded, and a number out of range is an error with table, column and value. Text
+for a number, or a number for a date, is refused. INSERT assigns columns by position
+(:func:`assigned`), UPDATE and MERGE by name (:func:`assigned_values`); both use :func:`stored`.
 """
 
 from __future__ import annotations
@@ -36,48 +34,48 @@ _WHOLE_DIGITS = {
     st.IntegerType: 10,
     st.LongType: 19,
 }
-"""Of the largest number of each type."""
+"""Digits of the largest number of each type."""
 _VALUE = "\N{REPLACEMENT CHARACTER}"
 _RAISED = re.compile(r'\{"class": "InvalidInputError".*?"kind": "value_range".*?\}\}', re.DOTALL)
 
 
 def assigned(frame: DataFrame, targets: Sequence[DataField], *, table: str) -> DataFrame:
-    """A query's rows under the names and in the types of the columns they go to.
+    """Return a query's rows with the names and types of their target columns.
 
     Raises
     ------
     InvalidInputError
-        Columns are too few or too many, or a type does not go into another.
+        There are too few or too many columns, or a type does not fit.
     """
     check_count(len(frame.columns), targets, table=table)
-    places = [f"c{number}" for number in range(len(targets))]
+    positions = [f"c{number}" for number in range(len(targets))]
     columns: list[Column] = []
     types = [field.dataType for field in frame.schema.fields]
-    for place, source, target in zip(places, types, targets, strict=True):
-        columns.append(stored(F.col(place), source, target, table=table).alias(target.name))
-    return frame.toDF(*places).select(*columns)
+    for position, source, target in zip(positions, types, targets, strict=True):
+        columns.append(stored(F.col(position), source, target, table=table).alias(target.name))
+    return frame.toDF(*positions).select(*columns)
 
 
 def assigned_values(
     rows: DataFrame, values: Mapping[Key, Column], targets: Mapping[Key, DataField], *, table: str
 ) -> dict[Key, Column]:
-    """New values in the types of the columns they go to.
+    """Return new values in the types of their target columns.
 
     Parameters
     ----------
     rows : DataFrame
-        Rows like those that the values are of, perhaps none: they say the values' types.
+        Rows with the values' types, perhaps none.
     values : mapping to Column
         The values.
     targets : mapping to DataField
-        By the same keys, where they go: the name is what messages call it.
+        Target fields by the same keys; messages show their names.
     table : str
         For messages.
 
     Raises
     ------
     InvalidInputError
-        A type does not go into another; ``column`` in its context is the target's name.
+        A type does not fit; ``column`` in its context is the target's name.
     """
     if not values:
         return {}
@@ -94,7 +92,7 @@ def assigned_values(
 def _in_order(
     value: Column, source: st.DataType, wanted: st.DataType
 ) -> tuple[Column, st.DataType]:
-    """A struct with its fields in the order of the column's, where the names are the same."""
+    """Reorder a struct's fields to the column's, if they have the same names."""
     if not isinstance(source, st.StructType) or not isinstance(wanted, st.StructType):
         return value, source
     own = {f.name.casefold(): f for f in source.fields}
@@ -117,13 +115,13 @@ def _in_order(
 
 
 def stored(value: Column, source: st.DataType, target: DataField, *, table: str) -> Column:
-    """A value of one type in the type of a column.
+    """Cast a value to the type of a column.
 
     Raises
     ------
     InvalidInputError
-        The type does not go into the column's. A number beyond the column's range is found when
-        rows are written: :func:`spark_overflow_error` makes the error of what Spark raises then.
+        The type does not fit. A number out of range fails when rows are written:
+        :func:`spark_overflow_error` makes the error from Spark's.
     """
     wanted = to_spark_type(target.type, column=target.name, table=table)
     if source == wanted:
@@ -145,7 +143,7 @@ def stored(value: Column, source: st.DataType, target: DataField, *, table: str)
 
 
 def spark_overflow_error(said: str) -> InvalidInputError | None:
-    """The error of a value that :func:`stored` refused, from what Spark says of it."""
+    """Make the error of a value that :func:`stored` refused, from Spark's message."""
     found = _RAISED.search(said)
     if found is None:
         return None
@@ -155,7 +153,7 @@ def spark_overflow_error(said: str) -> InvalidInputError | None:
 
 
 def _may_be_out_of_range(source: st.DataType, wanted: st.DataType) -> bool:
-    """Whether some numbers of one type are beyond another's range."""
+    """True if some numbers of one type are out of another's range."""
     if not isinstance(source, st.NumericType) or not isinstance(wanted, st.NumericType):
         return False
     if isinstance(wanted, (st.FloatType, st.DoubleType)):
@@ -179,7 +177,7 @@ def _digits(number: st.DataType) -> int:
 
 
 def goes_into(source: st.DataType, target: st.DataType) -> bool:
-    """Whether the ANSI rules assign one type to another without a cast in the query."""
+    """True if the ANSI rules assign one type to another without a cast."""
     if isinstance(source, st.NullType) or source == target:
         return True
     if isinstance(source, st.ArrayType) and isinstance(target, st.ArrayType):

@@ -1,9 +1,8 @@
-"""New values of fields inside a column: the column made anew around them.
+"""Updates nested fields of a column.
 
-``SET place.city = 'Bonn'`` gives the struct ``place`` anew: of its fields the one that is set, and
-all others as they are. Of a struct that is null the other fields are null, as by Paimon on Spark: a
-field that is set is there afterwards. Several fields of one column are set at once, and every
-expression sees the old row.
+``SET address.city = 'Bonn'`` builds a new struct ``address`` with the new field and the other old
+ones. If the struct was null, its other fields become null, as in Paimon on Spark. Several fields of
+one column are updated together, and every expression sees the old row.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ from tidelake.types import DataField, DataType, TypeRoot
 __all__ = ["FieldColumn", "with_fields"]
 
 FieldColumn = tuple[tuple[str, ...], Column]
-"""The names of the fields below a column, and the new value."""
+"""Names of the nested fields below a column, and the new value."""
 
 
 def with_fields(
     rows: DataFrame, old: Column, field: DataField, given: Sequence[FieldColumn], *, table: str
 ) -> Column:
-    """A column with new values of some of its fields.
+    """Return a column with new values of some nested fields.
 
     Parameters
     ----------
     rows : DataFrame
-        Rows like those that the values are of, perhaps none: they say the values' types.
+        Rows with the values' types, perhaps none.
     old : Column
-        The column, in these rows.
+        The old column.
     field : DataField
-        What it is in the table.
+        Its field in the table.
     given : sequence of FieldColumn
-        None of them holds another.
+        The new values; none contains another.
     table : str
         For messages.
 
@@ -51,7 +50,7 @@ def with_fields(
     Raises
     ------
     InvalidInputError, UnsupportedError
-        There is no such field, or a value does not go into it; the column is named.
+        There is no such field, or a value does not fit.
     """
     columns: dict[tuple[str, ...], Column] = {}
     targets: dict[tuple[str, ...], DataField] = {}
@@ -71,15 +70,15 @@ def with_fields(
 def _resolved(
     field: DataField, path: Sequence[str], table: str
 ) -> tuple[tuple[str, ...], DataType]:
-    """A field's own names and its type; names are matched without regard to case."""
+    """Resolve a nested field case-insensitively: its names and type."""
     names: list[str] = []
     found = field.type
     for part in path:
         above = ".".join((field.name, *names))
         if found.root is not TypeRoot.ROW:
             message = (
-                f"'{above}' of table '{table}' is {found}, which has no fields to be set: set it"
-                " whole."
+                f"'{above}' of table '{table}' is {found}, which has no fields: set the whole"
+                " column."
             )
             raise UnsupportedError(message, kind="column_field", table=table, column=field.name)
         own = [name for _, name in found.child_fields]

@@ -1,8 +1,8 @@
-"""The windowing functions of Flink's SQL over a DataFrame: TUMBLE, HOP and CUMULATE.
+"""Window functions of Flink's SQL on a DataFrame: TUMBLE, HOP and CUMULATE.
 
-Each gives the rows with three columns more: ``window_start`` and ``window_end``, the bounds of a
-window that the row's time lies in, and ``window_time``, a millisecond before its end. A row of HOP
-and CUMULATE is there once per window; a row without a time is in none.
+Each adds three columns: ``window_start`` and ``window_end``, the bounds of the row's window, and
+``window_time``, a millisecond before its end. HOP and CUMULATE repeat a row for each of its
+windows; a row without a time is dropped.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _LARGEST, _SMALLEST = "__tidelake_largest", "__tidelake_smallest"
 
 
 def windowed(frame: DataFrame, window: Window, *, table: str) -> DataFrame:
-    """Give each row its windows.
+    """Add the windows of each row.
 
     Parameters
     ----------
     frame : DataFrame
-        With the window's time column.
+        Has the window's time column.
     window : Window
-        Which.
+        The window function.
     table : str
         For messages.
 
     Raises
     ------
     InvalidInputError
-        There is no such column, or it holds no times.
+        There is no such column, or it is no timestamp.
     """
     by_key = {field.name.casefold(): field for field in frame.schema.fields}
     field = by_key.get(window.column.casefold())
@@ -48,13 +48,16 @@ def windowed(frame: DataFrame, window: Window, *, table: str) -> DataFrame:
         raise InvalidInputError(message, kind="column_not_found", column=window.column)
     if not isinstance(field.dataType, (st.TimestampType, st.TimestampNTZType)):
         message = (
-            f"{window.kind} needs a TIMESTAMP, column '{window.column}' of '{table}' is"
+            f"{window.kind} needs a TIMESTAMP, but column '{window.column}' of '{table}' is"
             f" {field.dataType.simpleString()}."
         )
         raise InvalidInputError(message, kind="column_type", column=window.column)
     taken = set(by_key) & set(WINDOW_COLUMNS)
     if taken:
-        message = f"'{table}' has a column '{min(taken)}' already, which {window.kind} would add."
+        message = (
+            f"{window.kind} would add the column '{min(taken)}', which '{table}' has: rename it in"
+            " a subquery."
+        )
         raise InvalidInputError(message, kind="column_twice", column=min(taken))
     time = F.col(quoted(field.name))
     columns = [F.col(quoted(c)) for c in frame.columns]

@@ -1,10 +1,9 @@
-"""Work on Spark that Ctrl-C, or a notebook's interruption of a cell, ends.
+"""Cancels Spark jobs on Ctrl-C, or when a notebook's cell is interrupted.
 
-PySpark raises :class:`KeyboardInterrupt` out of whatever it waits for. In a program of its own it
-cancels all jobs; where it collects rows it then waits, in a ``finally``, for a job that may not
-have been submitted when they were cancelled, and the interruption is lost. In a notebook the kernel
-takes that handler away for the time of a cell, and the job goes on, on all cores, for nobody. Here
-a thread of its own does the work, whose jobs are cancelled for as long as it goes on.
+PySpark raises :class:`KeyboardInterrupt` from any wait. In a program it cancels all jobs; while
+collecting rows it then waits for a job that may be submitted after that, and the interruption is
+lost. In a notebook the kernel replaces that handler, and the job continues on all cores. Here
+another thread does the work, and its jobs are cancelled until it ends.
 """
 
 from __future__ import annotations
@@ -36,42 +35,42 @@ def interruptible(
     name: str = "tidelake",
     finished: Callable[[], object] | None = None,
 ) -> T:
-    """Do work whose Spark jobs an interruption cancels.
+    """Run work whose Spark jobs an interruption cancels.
 
-    Only the main thread is interrupted: in another one, and on Spark Connect, the work is simply
-    done.
+    Only the main thread is interrupted: in another thread, and on Spark Connect, the work just
+    runs.
 
     Parameters
     ----------
     spark : SparkSession
-        Where the jobs run.
+        Runs the jobs.
     work : callable
-        What to do. It is done once; after an interruption it goes on between jobs, so that a
-        commit is never left halfway, until its next job fails.
+        Called once. After an interruption it continues until its next job fails, so that a commit
+        is never half done.
     name : str
-        What the thread and the tag of the jobs begin with.
+        Prefix of the thread's name and of the jobs' tag.
     finished : callable, optional
-        Called after an interruption where the work came to its end all the same; by default the
-        :class:`KeyboardInterrupt` says so.
+        Called if the work ended in spite of an interruption; by default the
+        :class:`KeyboardInterrupt` gets a note.
 
     Returns
     -------
     object
-        What the work gives.
+        The result of the work.
 
     Raises
     ------
     KeyboardInterrupt
-        After an interruption, when the work has ended; after a second one at once.
+        After an interruption, when the work has ended; at once after a second one.
     OutcomeUnknownError
-        Also after an interruption: whether a commit is there could not be found out.
+        After an interruption: a commit may exist.
     """
     if is_remote() or threading.current_thread() is not threading.main_thread():
         return work()
     tag = f"{name}-{next(_NUMBERS)}"
 
     def tagged() -> T:
-        # of this thread alone: what its owner set for the jobs of the calling one stays
+        # for this thread only: the caller's tags stay
         spark.sparkContext.addJobTag(tag)
         spark.sparkContext.setInterruptOnCancel(True)
         return work()
@@ -82,14 +81,14 @@ def interruptible(
     try:
         return outcome.result()
     except KeyboardInterrupt as interruption:
-        # without a bound but the user's: a second Ctrl-C ends the waiting
+        # until the work ends, or a second Ctrl-C
         while wait([outcome], BETWEEN_CANCELS_S).not_done:
-            spark.sparkContext.cancelJobsWithTag(tag)  # those too that came in the meantime
+            spark.sparkContext.cancelJobsWithTag(tag)  # also jobs submitted meanwhile
         error = outcome.exception()
         if isinstance(error, OutcomeUnknownError):
-            raise error from None  # what was cancelled may be there
+            raise error from None
         if error is None and finished is not None:
             finished()
         elif error is None:
-            interruption.add_note("It ended before it could be cancelled; what it wrote is kept.")
+            interruption.add_note("It ended before it was cancelled: what it wrote is committed.")
         raise

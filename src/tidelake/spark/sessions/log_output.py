@@ -1,9 +1,8 @@
-"""What a session that we start prints: errors of Spark's, no lines about its start.
+"""Log output of a new session: errors of Spark only.
 
-Spark's own default prints ten lines of WARN before it has read ``spark.log.level``, so the JVM is
-given a log4j2 file from the beginning, unless there is one of the user's. PySpark logs each error
-that names a place in an SQL text once more as JSON with the JVM's whole stack (7 KB), beside the
-exception that it raises; in a notebook both are shown.
+By default Spark prints ten WARN lines before it reads ``spark.log.level``. So the JVM starts with a
+log4j2 file, unless the user has one. PySpark also logs each error in an SQL text as JSON with the
+JVM's whole stack (7 KB), beside the exception; a notebook shows both.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ _LOGGED_ERRORS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def log4j_file(environ: Mapping[str, str]) -> str | None:
-    """The URI of our log4j2 file; none where Spark finds one of the user's.
+    """Return the URI of the log4j2 file; None if the user has one.
 
     Parameters
     ----------
     environ : mapping
-        ``SPARK_CONF_DIR`` and ``SPARK_HOME`` say where Spark looks.
+        ``SPARK_CONF_DIR`` and ``SPARK_HOME`` give Spark's folders.
 
     Examples
     --------
@@ -43,9 +42,9 @@ def log4j_file(environ: Mapping[str, str]) -> str | None:
 
 
 def leave_errors_to_exceptions() -> None:
-    """Do not log what is raised anyway, unless somebody set a level."""
+    """Do not log errors that are raised anyway, unless a level was set."""
     for name in _LOGGED_ERRORS:
-        # by Spark's own class: whoever asks first for a logger decides its class
+        # by PySparkLogger: the first caller decides the class of a logger
         logger = PySparkLogger.getLogger(name)
-        if logger.level == logging.WARNING:  # as PySpark makes it
+        if logger.level == logging.WARNING:  # PySpark's default
             logger.setLevel(logging.CRITICAL)

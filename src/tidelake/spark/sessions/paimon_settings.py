@@ -1,12 +1,12 @@
-"""Settings ``spark.paimon.<option>`` of a session, as Paimon's users write them.
+"""Paimon's session settings ``spark.paimon.<option>``.
 
-1. ``spark.paimon.<option>`` is for every table.
-2. ``spark.paimon.<catalog>.<database>.<table>.<option>`` is for some, and wins; each part may be
-   ``*``. The catalog must be ``*``: a table does not know by which name its catalog was attached.
-3. Of several that fit a table, the one with fewer ``*`` wins.
+1. ``spark.paimon.<option>`` applies to every table.
+2. ``spark.paimon.<catalog>.<database>.<table>.<option>`` applies to some and wins; each part may be
+   ``*``. The catalog must be ``*``: a table does not know its catalog's name.
+3. Of several for a table, the one with fewer ``*`` wins.
 
-A setting that names no option of tables is none of ours: it is meant for Paimon's own connector, if
-that is in the session too. Only ``SET`` of such a one in a statement is refused.
+Other settings are ignored, for Paimon's own connector may be in the session too. Only ``SET`` of
+such a setting in a statement is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PARTS = 4  # catalog, database, table, and the option behind them
 
 
 def paimon_options(conf: Mapping[str, str], *, table: str) -> dict[str, str]:
-    """Give the options that a session's ``spark.paimon.`` settings set for a table.
+    """Return the options that a session's ``spark.paimon.`` settings set for a table.
 
     Parameters
     ----------
@@ -75,18 +75,18 @@ def paimon_options(conf: Mapping[str, str], *, table: str) -> dict[str, str]:
 
 
 def check_paimon_setting(setting: str) -> None:
-    """Refuse a setting that names no option of tables.
+    """Refuse a setting that is no table option.
 
     Raises
     ------
     InvalidInputError
-        It names none; the error names near ones.
+        The option is unknown.
     """
     if not setting.startswith(PAIMON_PREFIX) or _split(setting) is not None:
         return
     name = setting.removeprefix(PAIMON_PREFIX)
     message = (
-        f"Setting '{shortened(setting)}' names no option of tables that there is."
+        f"Setting '{shortened(setting)}' is no table option."
         f"{near_names(name, BY_KEY)} Write '{PAIMON_PREFIX}<option>', or"
         f" '{PAIMON_PREFIX}*.<database>.<table>.<option>' for one table."
     )
@@ -94,7 +94,7 @@ def check_paimon_setting(setting: str) -> None:
 
 
 def _split(setting: str) -> tuple[tuple[str, ...], str] | None:
-    """The table's place, empty for all tables, and the option; None where it is none of ours."""
+    """Split into scope, empty for all tables, and option; None for another setting."""
     name = setting.removeprefix(PAIMON_PREFIX)
     if is_option(name):
         return (), name

@@ -1,4 +1,4 @@
-"""Starts a Spark session fit for Tidelake, or takes the one that runs.
+"""Starts a Spark session for Tidelake, or adopts the running one.
 
 A session of our own gets: this interpreter for the Python workers (stock PySpark takes the system's
 Python), a Java that was looked for (:mod:`tidelake.spark.sessions.jvm`), no web page, a log of
@@ -81,12 +81,12 @@ def session(
     master: str | None = None,
     conf: Mapping[str, object] | None = None,
 ) -> SparkSession:
-    """Start a Spark session, or take the one that runs in this process.
+    """Start a Spark session, or adopt the running one of this process.
 
     Parameters
     ----------
     app : str
-        Name of the application, where a session is started.
+        Name of a new session's application.
     master : str, optional
         Where Spark runs, e.g. ``"local[4]"``; by default what Spark's own settings say, else all
         cores of this machine.
@@ -135,29 +135,29 @@ def session(
 
 
 def is_running() -> bool:
-    """Whether this process has a Spark session, which :func:`session` would take."""
+    """True if this process has a Spark session for :func:`session` to adopt."""
     return _running() is not None
 
 
 def _running() -> SparkSession | None:
-    """The session of this thread, or else the one that was started first."""
+    """The session of this thread, or else the first one."""
     active = SparkSession.getActiveSession()
     if active is not None or is_remote():
         return active
-    # as SparkSession.active() does, which raises where there is none
+    # as SparkSession.active(), which raises without a session
     first = getattr(SparkSession, "_instantiatedSession", None)
     return None if first is None or is_stopped(first) else first
 
 
 def is_stopped(spark: SparkSession) -> bool:
-    """Whether nothing can run on a session any more, as after ``spark.stop()``."""
+    """True after ``spark.stop()``."""
     if is_remote():
         return bool(spark.is_stopped)
     return spark.sparkContext._jsc is None
 
 
 def prepare(spark: SparkSession) -> None:
-    """Add the settings of :data:`RUNTIME_CONF` that nobody set to a running session."""
+    """Set the missing settings of :data:`RUNTIME_CONF` on a running session."""
     set_by_owner = spark.conf.getAll
     for key, value in RUNTIME_CONF.items():
         if key not in set_by_owner:
@@ -165,10 +165,10 @@ def prepare(spark: SparkSession) -> None:
 
 
 def settings(spark: SparkSession) -> Mapping[str, str]:
-    """What was set on a session, by its owner or by us; defaults of Spark's are not among it.
+    """Return the settings of a session, without Spark's defaults.
 
-    It is asked for each table of each statement: ``conf.getAll`` makes two calls to the JVM for
-    each of some fifty settings, 60 ms, this makes three in all.
+    Each table of each statement needs them: ``conf.getAll`` makes two calls to the JVM for each of
+    some fifty settings, 60 ms; this makes three calls in all.
     """
     if is_remote():
         known: Mapping[str, str] = spark.conf.getAll
@@ -179,14 +179,14 @@ def settings(spark: SparkSession) -> Mapping[str, str]:
 
 
 def parallelism(spark: SparkSession) -> int:
-    """How many tasks run at once, as far as this side knows."""
+    """Number of tasks that run at once, if known."""
     if is_remote():
         return _configured_parallelism({key: spark.conf.get(key, None) for key in _OF_SIZE})
     return max(1, int(spark.sparkContext.defaultParallelism))
 
 
 def _configured_parallelism(conf: Mapping[str, str | None]) -> int:
-    """How many tasks run at once by the settings of a server.
+    """Number of tasks that run at once, by a server's settings.
 
     Examples
     --------
@@ -210,8 +210,8 @@ def _adopt(spark: SparkSession, *, master: str | None, conf: Mapping[str, str]) 
     runs_on = spark.conf.get("spark.master", None)
     if master is not None and runs_on is not None and master != runs_on:
         message = (
-            f"A Spark session runs on {runs_on} in this process, and {master} was asked for: stop"
-            " it first (spark.stop()), or leave master out."
+            f"A Spark session runs on {runs_on} in this process, not on {master}: stop it first"
+            " (spark.stop()), or leave out master."
         )
         raise InvalidInputError(message, kind="spark_session")
     prepare(spark)

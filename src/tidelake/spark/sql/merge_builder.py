@@ -1,4 +1,4 @@
-"""MERGE from Python: clauses added one by one, carried out as the statement is.
+"""MERGE from Python: add clauses one by one, then execute.
 
 >>> merge = tl.merge("shop.stock", changes, on="id")                    # doctest: +SKIP
 >>> merge = merge.when_matched_delete("s.left = 0")                      # doctest: +SKIP
@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidelake.errors import InvalidInputError, near_names
-from tidelake.spark.errors.analysis_errors import in_our_words
+from tidelake.spark.errors.analysis_errors import translate_analysis_errors
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.rowlevel.delete_update import value_column
 from tidelake.spark.rowlevel.merge_by_join import merge_on_spark
@@ -46,8 +46,8 @@ Condition: TypeAlias = "str | Column | None"
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """One clause as it was given."""
+class _ClauseArguments:
+    """Arguments of one clause."""
 
     when: When
     action: Action
@@ -57,12 +57,12 @@ class _Said:
 
 @dataclass(frozen=True, slots=True)
 class MergeBuilder:
-    """A merge that is being said; made by :meth:`tidelake.spark.Lake.merge`.
+    """Builds a merge; made by :meth:`tidelake.spark.Lake.merge`.
 
-    Each ``when_...`` gives a new builder with one clause more. Of each kind the first clause that
-    holds counts, and only the last may have no condition. **Text is SQL**: columns of the target
-    are ``t.name``, those of the source ``s.name`` (or as `alias` and `source_alias` of ``merge``
-    say); a ``Column`` stands for itself, numbers, dates, None and the like for themselves.
+    Each ``when_...`` returns a new builder with one more clause. The first matching clause of a
+    kind applies, and only the last may have no condition. **Text is SQL**: ``t.name`` is a column
+    of the target and ``s.name`` one of the source (see `alias` and `source_alias` of ``merge``). A
+    ``Column``, a number, a date, None and the like are values.
     """
 
     spark: SparkSession
@@ -72,50 +72,50 @@ class MergeBuilder:
     alias: str
     source_alias: str
     expressions: Callable[[], StatementExpressions]
-    clauses: tuple[_Said, ...] = ()
+    clauses: tuple[_ClauseArguments, ...] = ()
 
     def when_matched_update(
         self, set: Mapping[str, object] | None = None, condition: Condition = None
     ) -> MergeBuilder:
-        """Give rows that match new values.
+        """Update matching rows.
 
         Parameters
         ----------
         set : dict, optional
-            Values by columns; by default each column that of the same name in the source.
+            Values by columns; by default the source's columns of the same names.
         condition : str or Column, optional
-            Which of the rows that match; all by default.
+            Restricts the matching rows; all by default.
         """
         return self._with("matched", "update", condition, set)
 
     def when_matched_delete(self, condition: Condition = None) -> MergeBuilder:
-        """Delete rows that match; those for which `condition` holds, if it is given."""
+        """Delete matching rows, or those that meet `condition`."""
         return self._with("matched", "delete", condition, None)
 
     def when_not_matched_insert(
         self, values: Mapping[str, object] | None = None, condition: Condition = None
     ) -> MergeBuilder:
-        """Insert rows of the source that match none.
+        """Insert rows of the source that match no row.
 
         Parameters
         ----------
         values : dict, optional
-            Values by columns; by default each column that of the same name in the source. A column
-            that is left out is null, or its default.
+            Values by columns; by default the source's columns of the same names. Another column is
+            null, or its default.
         condition : str or Column, optional
-            Of the source: which of these rows; all by default.
+            Restricts these rows of the source; all by default.
         """
         return self._with("not_matched", "insert", condition, values)
 
     def when_not_matched_by_source_update(
         self, set: Mapping[str, object], condition: Condition = None
     ) -> MergeBuilder:
-        """Give rows that no row of the source matches new values; see `when_matched_update`."""
+        """Update rows that match no row of the source; see `when_matched_update`."""
         check_dict(set, "set", table=self.table.identifier)
         return self._with("not_matched_by_source", "update", condition, set)
 
     def when_not_matched_by_source_delete(self, condition: Condition = None) -> MergeBuilder:
-        """Delete rows that no row of the source matches."""
+        """Delete rows that match no row of the source."""
         return self._with("not_matched_by_source", "delete", condition, None)
 
     def execute(
@@ -125,19 +125,19 @@ class MergeBuilder:
         commit_identifier: int | None = None,
         tasks: int | None = None,
     ) -> WriteResult:
-        """Carry the merge out, in one commit.
+        """Run the merge in one commit.
 
         Parameters
         ----------
         commit_user, commit_identifier : str and int, optional
-            As of :meth:`tidelake.spark.Lake.write`.
+            As for :meth:`tidelake.spark.Lake.write`.
         tasks : int, optional
             Number of writing tasks of a primary-key table.
 
         Returns
         -------
         WriteResult
-            ``rows`` counts the rows that were changed, deleted and inserted.
+            ``rows`` counts updated, deleted and inserted rows.
 
         Raises
         ------
@@ -146,15 +146,17 @@ class MergeBuilder:
             (``merge_row_twice``), or change and insert one key (``merge_key_twice``). Nothing is
             visible.
         UnsupportedError
-            The table's merge engine takes no such change.
+            The table's merge engine does not support it.
         ConflictError
-            Another commit changed the same rows or files each time that it was tried.
+            Other commits changed the same rows or files at every attempt.
         """
         fields = self.table.table_schema.fields
         columns = self.source.columns
         text = self.on if isinstance(self.on, str) else ""
         with (
-            in_our_words(Query(text, 0, len(text)), [*(f.name for f in fields), *columns]),
+            translate_analysis_errors(
+                Query(text, 0, len(text)), [*(f.name for f in fields), *columns]
+            ),
             self.expressions() as expressions,
         ):
             merge = self._merge(expressions)
@@ -176,8 +178,8 @@ class MergeBuilder:
     ) -> MergeBuilder:
         if values is not None:
             check_dict(values, "set" if action == "update" else "values", table=self.name)
-        said = _Said(when, action, condition, values)
-        return replace(self, clauses=(*self.clauses, said))
+        clause = _ClauseArguments(when, action, condition, values)
+        return replace(self, clauses=(*self.clauses, clause))
 
     @property
     def name(self) -> str:
@@ -195,8 +197,8 @@ class MergeBuilder:
         on, equal, predicate = self._on(terms, expressions)
         texts = [self.on] if isinstance(self.on, str) else []
         is_known = not isinstance(self.on, Column)
-        for said in self.clauses:
-            for given in (said.condition, *(said.values or {}).values()):
+        for clause in self.clauses:
+            for given in (clause.condition, *(clause.values or {}).values()):
                 texts += [given] if isinstance(given, str) else []
                 is_known = is_known and not isinstance(given, Column)
         names = names_in(*(Query(text, 0, len(text)) for text in texts))
@@ -204,7 +206,7 @@ class MergeBuilder:
         return MergeInto(
             source=lambda: self.source,
             on=on,
-            clauses=[self._clause(said, terms, expressions) for said in self.clauses],
+            clauses=[self._clause(clause, terms, expressions) for clause in self.clauses],
             alias=self.alias,
             source_alias=self.source_alias,
             equal=equal,
@@ -217,7 +219,7 @@ class MergeBuilder:
     def _on(
         self, terms: MergeTerms, expressions: StatementExpressions
     ) -> tuple[Column, list[tuple[str, str]], Predicate | None]:
-        """The condition, the columns that it equates, and what it says of the target alone."""
+        """The condition, the columns that it equates, and its filter of the target."""
         if isinstance(self.on, Column):
             return self.on, [], None
         own = {f.name.casefold(): f.name for f in terms.fields}
@@ -230,9 +232,9 @@ class MergeBuilder:
             for side, names in (("The table", own), ("The source", theirs)):
                 if not isinstance(key, str) or key.casefold() not in names:
                     message = (
-                        f"{side} of a merge into '{self.name}' has no column {key!r}, which on="
-                        f" names.{near_names(str(key), list(names.values()))} Give columns that"
-                        " both have, or a condition such as 't.id = s.id'."
+                        f"{side} of a merge into '{self.name}' has no column {key!r} of on=."
+                        f"{near_names(str(key), list(names.values()))} Give columns of both, or a"
+                        " condition such as 't.id = s.id'."
                     )
                     raise InvalidInputError(message, kind="bad_argument", table=self.name)
         if not keys:
@@ -247,27 +249,29 @@ class MergeBuilder:
         return reduce(lambda a, b: a & b, parts), equal, None
 
     def _clause(
-        self, said: _Said, terms: MergeTerms, expressions: StatementExpressions
+        self, clause: _ClauseArguments, terms: MergeTerms, expressions: StatementExpressions
     ) -> MergeClause:
-        by_source = said.when == "not_matched_by_source"
+        by_source = clause.when == "not_matched_by_source"
         qualified = terms.target_qualifier() if by_source else None
 
         def column(text: str) -> Column:
             found = terms.read(Query(text, 0, len(text)))
             return expressions.column(found, qualified=qualified)
 
-        condition = column(said.condition) if isinstance(said.condition, str) else said.condition
+        condition = (
+            column(clause.condition) if isinstance(clause.condition, str) else clause.condition
+        )
         if condition is not None and not isinstance(condition, Column):
             message = f"A condition of a merge into '{self.name}' is text or a Column."
             raise InvalidInputError(message, kind="bad_argument", table=self.name)
-        if said.values is None:
-            return MergeClause(said.when, said.action, condition)
+        if clause.values is None:
+            return MergeClause(clause.when, clause.action, condition)
         values = {
             name: column(value)
             if isinstance(value, str)
             else value_column(self.table.handle, name, value)
-            for name, value in said.values.items()
+            for name, value in clause.values.items()
         }
-        texts = {n: v for n, v in said.values.items() if isinstance(v, str)}
+        texts = {n: v for n, v in clause.values.items() if isinstance(v, str)}
         plain = terms.plain({n: terms.read(Query(v, 0, len(v))) for n, v in texts.items()})
-        return MergeClause(said.when, said.action, condition, values, plain)
+        return MergeClause(clause.when, clause.action, condition, values, plain)

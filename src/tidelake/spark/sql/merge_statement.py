@@ -1,4 +1,4 @@
-"""MERGE of a statement: its words as columns, its faults at their places."""
+"""Runs the MERGE statement; errors show their position."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from tidelake.errors import TidelakeError
-from tidelake.spark.errors.analysis_errors import in_our_words
-from tidelake.spark.errors.value_errors import naming_columns, values_of
+from tidelake.spark.errors.analysis_errors import translate_analysis_errors
+from tidelake.spark.errors.value_errors import translate_column_errors, values_of
 from tidelake.spark.rowlevel.merge_by_join import merge_on_spark
 from tidelake.spark.rowlevel.merge_clauses import (
     MergeClause,
@@ -31,10 +31,10 @@ __all__ = ["SourceQuery", "merge_by_statement"]
 
 
 class SourceQuery(Protocol):
-    """Gives the rows of a source; of a table alone, the columns of these names."""
+    """Returns the rows of a source; for a plain table only these columns."""
 
-    def __call__(self, words: Query, names: frozenset[str] | None) -> DataFrame:
-        """Read them."""
+    def __call__(self, source: Query, names: frozenset[str] | None) -> DataFrame:
+        """Read the source."""
         ...
 
 
@@ -47,40 +47,44 @@ def merge_by_statement(
     source: SourceQuery,
     expressions: StatementExpressions,
 ) -> None:
-    """Carry MERGE out.
+    """Run MERGE.
 
     Parameters
     ----------
     statement : Merge
-        It.
+        The statement.
     text : str
         The whole text, for messages.
     table : Table
-        With the options of the session and of this use.
+        The target, with the session's and the statement's options.
     source : callable
-        Gives the rows of the source.
+        Returns the rows of the source.
     expressions : StatementExpressions
         Open while this runs.
     """
     fields = table.table_schema.fields
-    said = [statement.on]
+    expressions_used = [statement.on]
     for clause in statement.clauses:
-        said += [clause.condition] if clause.condition is not None else []
-        said += (clause.values or {}).values()
-        said += (one.value for inside in clause.field_values.values() for one in inside)
+        expressions_used += [clause.condition] if clause.condition is not None else []
+        expressions_used += (clause.values or {}).values()
+        expressions_used += (
+            one.value for assignments in clause.field_values.values() for one in assignments
+        )
     evolves = statement.evolves or merges_schema(table.handle)
     whole_rows = any(c.values is None and c.action != "delete" for c in statement.clauses)
     sides = (RowSource(statement.name, statement.alias), source_rows(statement.source))
     terms = MergeTerms(*sides, fields, ())
-    looked_at = terms.mentioned_names(*said)
-    # of a column of which fields are set the others are kept
+    looked_at = terms.mentioned_names(*expressions_used)
+    # a column with new field values keeps its other fields
     looked_at |= {name.casefold() for clause in statement.clauses for name in clause.field_values}
     names: frozenset[str] | None = looked_at
     if whole_rows:
         names = None if evolves else looked_at | {f.name.casefold() for f in fields}
     columns = source(statement.source, names).columns
     terms = MergeTerms(*sides, fields, columns)
-    with in_our_words(Query(text, 0, len(text)), [*(f.name for f in fields), *columns]):
+    with translate_analysis_errors(
+        Query(text, 0, len(text)), [*(f.name for f in fields), *columns]
+    ):
         on = terms.read(statement.on)
         merge = MergeInto(
             source=lambda: source(statement.source, names),
@@ -94,10 +98,10 @@ def merge_by_statement(
             fresh=expressions.fresh,
             evolves=evolves,
         )
-        with _placed(text, statement):
+        with _clause_positions(text, statement):
             handle = with_source_columns(spark, table.handle, merge)
             known = resolved(spark, handle, merge)
-        with naming_columns(text, table.identifier, values_of(statement)):
+        with translate_column_errors(text, table.identifier, values_of(statement)):
             merge_on_spark(
                 spark,
                 handle,
@@ -107,29 +111,31 @@ def merge_by_statement(
             )
 
 
-def _clause(said: WhenClause, terms: MergeTerms, expressions: StatementExpressions) -> MergeClause:
-    # of rows that the source has not, a name that both sides have is the target's
-    qualified = terms.target_qualifier() if said.when == "not_matched_by_source" else None
+def _clause(
+    clause: WhenClause, terms: MergeTerms, expressions: StatementExpressions
+) -> MergeClause:
+    # without a source row, a name of both sides is the target's
+    qualified = terms.target_qualifier() if clause.when == "not_matched_by_source" else None
 
-    def column(words: Query) -> Column:
-        return expressions.column(terms.read(words), qualified=qualified)
+    def column(expression: Query) -> Column:
+        return expressions.column(terms.read(expression), qualified=qualified)
 
-    if said.values is None:
+    if clause.values is None:
         values, plain = None, {}
     else:
-        values = {name: column(words) for name, words in said.values.items()}
-        plain = terms.plain({name: terms.read(words) for name, words in said.values.items()})
-    condition = None if said.condition is None else column(said.condition)
-    inside = {
+        values = {name: column(words) for name, words in clause.values.items()}
+        plain = terms.plain({name: terms.read(words) for name, words in clause.values.items()})
+    condition = None if clause.condition is None else column(clause.condition)
+    assignments = {
         name: [(one.path, column(one.value)) for one in given]
-        for name, given in said.field_values.items()
+        for name, given in clause.field_values.items()
     }
-    return MergeClause(said.when, said.action, condition, values, plain, inside)
+    return MergeClause(clause.when, clause.action, condition, values, plain, assignments)
 
 
 @contextmanager
-def _placed(text: str, statement: Merge) -> Iterator[None]:
-    """Show the words that a fault of a clause is about."""
+def _clause_positions(text: str, statement: Merge) -> Iterator[None]:
+    """Add the position of a clause to its errors."""
     try:
         yield
     except TidelakeError as error:

@@ -1,8 +1,7 @@
-"""Runs queries: each table of ours in one becomes a DataFrame, and Spark runs the text with them.
+"""Runs queries: each table becomes a DataFrame, and Spark runs the rewritten text.
 
-A query is looked into (:mod:`tidelake.sql.query.query`). What a name in it means is decided here: a
-query that WITH names, a temporary view, a table or system table of ours, or something that Spark
-knows.
+:mod:`tidelake.sql.query.query` parses a query. Names are resolved here: a query of WITH, a
+temporary view, a table or system table, or a name of Spark's.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
-from tidelake.spark.errors.analysis_errors import in_our_words
+from tidelake.spark.errors.analysis_errors import translate_analysis_errors
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.sessions.session import settings
 from tidelake.spark.sql.expressions import Reading
@@ -48,7 +47,7 @@ VIEWS_DEEP_MAX = 32
 
 
 class _With(threading.local):
-    """The queries that WITH names in the statement that a thread runs."""
+    """The WITH queries of the statement that a thread runs."""
 
     def __init__(self) -> None:
         self.named: dict[str, NamedQuery] = {}
@@ -60,9 +59,9 @@ class StatementQueries:
     Parameters
     ----------
     spark : SparkSession
-        Where they run.
+        Runs them.
     session : SqlSession
-        Catalogs, and what is temporary.
+        Catalogs, temporary tables and views.
     """
 
     def __init__(self, spark: SparkSession, session: SqlSession) -> None:
@@ -80,31 +79,31 @@ class StatementQueries:
         head: str = "",
         names: frozenset[str] | None = None,
     ) -> DataFrame:
-        """The rows of a query.
+        """Return the rows of a query.
 
         Parameters
         ----------
         query : Query
-            As it was written.
+            The query.
         args : sequence or mapping, optional
-            Of its parameters.
+            Values of its parameters.
         depth : int
-            How many views it is in.
+            Number of views around it.
         head : str
-            What makes a query of the words.
+            Text that makes a query of it.
         names : frozenset of str, optional
-            Folded names: of a table whose rows are the query's own only these are read.
+            Folded names of the only columns to read, if the query is a plain table.
 
         Returns
         -------
         DataFrame
-            Of Spark, planned and not run.
+            Planned, not run.
         """
         query = replace_max_pt(query, self.session)
         parsed = parse_query(query, head=head)
         ours = self._sources(parsed, query, depth)
         if not query.explain:
-            counted = self._counted(parsed, ours)
+            counted = self._count_from_metadata(parsed, ours)
             if counted is not None:
                 return counted
         relations: dict[TableReference, str] = {}
@@ -123,27 +122,27 @@ class StatementQueries:
             text = text.replace("{", "{{").replace("}", "}}")
             for name in frames:
                 text = text.replace(f"{_MARK}{name}{_MARK}", "{" + name + "}")
-        with in_our_words(query, [c for s in ours.values() for c in s.columns]):
+        with translate_analysis_errors(query, [c for s in ours.values() for c in s.columns]):
             given: Any = args if args is None or isinstance(args, Mapping) else list(args)
             return self.spark.sql(text, given, **frames)
 
     def _sources(
         self, parsed: ParsedQuery, query: Query, depth: int = 0
     ) -> dict[TableReference, Source]:
-        """What the references in a text are, without those that only Spark knows."""
-        # asked for once: each table of a join would ask Spark for all of its settings
+        """Resolve the references of a query, except Spark's own tables."""
+        # once: each table of a join would fetch all settings of Spark
         conf = cache(lambda: settings(self.spark))
         references = [r for r in parsed.references if r.start != HEAD_POSITION]
         sources = {r: self._source(r, query, depth, conf) for r in references}
         return {r: s for r, s in sources.items() if s is not None}
 
-    def merge_source(self, words: Query, names: frozenset[str] | None) -> DataFrame:
-        """The rows of a source; of a table alone the columns of these names."""
-        return self.frame(words, head=SOURCE_HEAD, names=names)
+    def merge_source(self, source: Query, names: frozenset[str] | None) -> DataFrame:
+        """Return the rows of a merge's source; for a plain table only these columns."""
+        return self.frame(source, head=SOURCE_HEAD, names=names)
 
     @contextmanager
-    def naming(self) -> Iterator[Callable[[NamedQuery], None]]:
-        """Where queries are named, each of which sees those before it; later they are forgotten."""
+    def with_scope(self) -> Iterator[Callable[[NamedQuery], None]]:
+        """Open a scope for the queries of WITH, each of which sees those before it."""
 
         def name(query: NamedQuery) -> None:
             self._with.named[query.name.casefold()] = query
@@ -154,20 +153,20 @@ class StatementQueries:
             self._with.named.clear()
 
     def subqueries(self, parsed: ParsedQuery) -> dict[TableReference, Reading]:
-        """How the tables in an expression's subqueries are read."""
+        """Return readers of the tables in an expression's subqueries."""
         sources = self._sources(parsed, parsed.query)
         return _reads(parsed, sources, zone=self._zone_for(sources))
 
     def _zone_for(self, sources: Mapping[TableReference, Source]) -> tzinfo | None:
-        """The zone of instants in filters, where a table has instants."""
+        """Session time zone for filters; None if no table has instants."""
         fields = (f for source in sources.values() for f in source.fields)
         has_instants = any(f.type.root is TypeRoot.TIMESTAMP_LTZ for f in fields)
         return self.session.zone() if has_instants else None
 
-    def _counted(
+    def _count_from_metadata(
         self, parsed: ParsedQuery, ours: Mapping[TableReference, Source]
     ) -> DataFrame | None:
-        """The answer of ``SELECT count(*) FROM t``, where metadata alone gives it."""
+        """Answer ``SELECT count(*) FROM t`` from metadata, if possible."""
         name = count_star_name(parsed.tree)
         if name is None or len(ours) != 1 or len(parsed.references) != 1:
             return None
@@ -179,7 +178,7 @@ class StatementQueries:
             not split.raw or split.live_row_count is None for split in scan.plan.splits
         ):
             return None
-        # literals: rows that are handed to Spark are a job to collect
+        # a literal: collecting local rows would run a job
         return self.spark.sql(f"SELECT * FROM VALUES ({scan.count()}L) AS t({quoted(name)})")
 
     def _source(
@@ -189,30 +188,30 @@ class StatementQueries:
         depth: int,
         conf: Callable[[], Mapping[str, str]],
     ) -> Source | None:
-        """What a reference is; None for what Spark knows and we do not."""
+        """Resolve a reference; None for Spark's own tables."""
         name, clause = reference.name, reference.clause
         named = self._with.named.get(name.parts[0].casefold()) if len(name.parts) == 1 else None
         if named is not None:
-            self._no_clause(clause, query, reference, "A query that WITH names")
-            self._no_function(query, reference, "a query that WITH names")
-            return self._named_source(named)
+            self._refuse_clauses(clause, query, reference, "A query that WITH names")
+            self._refuse_function(query, reference, "a query that WITH names")
+            return self._with_source(named)
         temporary = self.session.find_temporary(name)
         if isinstance(temporary, ForeignTable):
-            self.session.table(name, use="read")  # refuses, with the reason
+            self.session.table(name, use="read")  # raises
         if isinstance(temporary, View):
-            self._no_clause(clause, query, reference, "A view")
-            self._no_function(query, reference, "a view")
+            self._refuse_clauses(clause, query, reference, "A view")
+            self._refuse_function(query, reference, "a view")
             return self._view(temporary, depth)
-        found = self._found(reference, query)
+        found = self._open(reference, query)
         if found is None:
             return None
         if isinstance(found, Table):
             return self._tables.of_table(reference, found, conf=conf())
-        self._no_function(query, reference, "a system table")
-        return self._tables.of_system_table(reference, found, self._whose(reference, query))
+        self._refuse_function(query, reference, "a system table")
+        return self._tables.of_system_table(reference, found, self._base_table(reference, query))
 
-    def _whose(self, reference: TableReference, query: Query) -> Table | None:
-        """The table that a system table is of, where the query gives it options."""
+    def _base_table(self, reference: TableReference, query: Query) -> Table | None:
+        """Return the base table of a system table with options in the query."""
         if not reference.clause.options:
             return None
         *places, last = reference.name.parts
@@ -220,27 +219,27 @@ class StatementQueries:
         table = self.session.table(TableName((*places, base), reference.start), use="read")
         if isinstance(table, Table):
             return table
-        self._no_clause(reference.clause, query, reference, "A table of the catalog")
+        self._refuse_clauses(reference.clause, query, reference, "A table of the catalog")
         return None
 
-    def _no_clause(
+    def _refuse_clauses(
         self, clause: Clause, query: Query, reference: TableReference, what: str
     ) -> None:
         if clause.options or clause.version is not None or clause.timestamp is not None:
-            message = f"{what} takes no options and no moment: say them of the table in it."
+            message = f"{what} takes no options and no time travel: write them on its table."
             raise error_at(
                 query.text, reference.start, message, kind="sql_clause", error=UnsupportedError
             )
 
-    def _no_function(self, query: Query, reference: TableReference, what: str) -> None:
+    def _refuse_function(self, query: Query, reference: TableReference, what: str) -> None:
         if reference.function is not None:
-            message = f"A function of tables is not supported over {what}: name a table of rows."
+            message = f"Table functions do not support {what}: name a table."
             raise error_at(
                 query.text, reference.start, message, kind="sql_function", error=UnsupportedError
             )
 
-    def _found(self, reference: TableReference, query: Query) -> Table | SystemTable | None:
-        """Our table of that name, where no view of Spark's session hides it."""
+    def _open(self, reference: TableReference, query: Query) -> Table | SystemTable | None:
+        """Find the table of a name, unless a view of Spark's session hides it."""
         name = reference.name
         base = TableName((*name.parts[:-1], name.parts[-1].partition("$")[0]), name.start)
         in_path = self.session.find_temporary(base) is not None
@@ -249,37 +248,40 @@ class StatementQueries:
             found = self.session.table(name, use="read")
         except (NotFoundError, InvalidInputError) as error:
             if is_file_format(name):
-                return None  # a path is no name of a table
+                return None
             if isinstance(error, InvalidInputError):
                 raise
-            if self._spark_knows(written):
+            if self._exists_in_spark(written):
                 return None
             raise unknown_table_error(error, reference.name, query.text, self.session) from error
-        if len(name.parts) == 1 and not in_path and self._spark_knows(written):
+        if len(name.parts) == 1 and not in_path and self._exists_in_spark(written):
             shown = self.spark.catalog.getTable(written)
             if shown.isTemporary:
                 return None
         return found
 
-    def _spark_knows(self, written: str) -> bool:
+    def _exists_in_spark(self, written: str) -> bool:
         try:
             return bool(self.spark.catalog.tableExists(written))
         except PySparkException:
-            return False  # a catalog that Spark has not, a name that it does not take
+            return False  # an unknown catalog, or an invalid name
 
     def _view(self, view: View, depth: int) -> Source:
         if depth > VIEWS_DEEP_MAX:
-            message = f"View '{view.definition.name}' is made of itself, or of too many others."
+            message = (
+                f"View '{view.definition.name}' refers to itself, or is nested too deeply: create"
+                " it from fewer views."
+            )
             raise InvalidInputError(message, kind="view", name=view.definition.name)
-        # names in it belong to its own database, and to no WITH around it
-        place = self.session.in_database(view.catalog_name, view.database)
-        frame = StatementQueries(self.spark, place).frame(view.definition.query, depth=depth + 1)
+        # its names are resolved in its own database, outside of any WITH
+        session = self.session.in_database(view.catalog_name, view.database)
+        frame = StatementQueries(self.spark, session).frame(view.definition.query, depth=depth + 1)
         if view.definition.columns:
             frame = frame.toDF(*view.definition.columns)
         return Source(tuple(frame.columns), (), lambda columns, _: selected(frame, columns))
 
-    def _named_source(self, named: NamedQuery) -> Source:
-        """What WITH names; it sees the queries before it."""
+    def _with_source(self, named: NamedQuery) -> Source:
+        """A query of WITH; it sees the queries before it."""
 
         def rows() -> DataFrame:
             every, before = self._with.named, {}
@@ -306,18 +308,18 @@ def _reads(
     *,
     zone: tzinfo | None = None,
 ) -> dict[TableReference, Reading]:
-    """Reads of what a query looks at and its filters leave.
+    """Return a reader per reference, with the used columns and the pushed filter.
 
-    With `names` nobody looks at other columns of a table whose rows are the query's own.
-    Of `hidden` columns those are read that are given. Instants in filters are in `zone`.
+    `names` restricts the columns of a plain table, `hidden` lists metadata columns to read, `zone`
+    applies to instants in filters.
     """
     columns = {r: s.columns for r, s in sources.items()}
 
     def reading(reference: TableReference, source: Source) -> Reading:
         wanted = parsed.used_columns(reference, source.columns)
-        if names is not None and _is_alone(parsed, reference):
+        if names is not None and _is_plain_table(parsed, reference):
             wanted = [c for c in wanted if c.casefold() in names]
-        wanted = [*wanted, *(hidden or {}).get(reference, ())] or [_cheapest(source)]
+        wanted = [*wanted, *(hidden or {}).get(reference, ())] or [_smallest_column(source)]
         known = None
         if source.fields:
             known = pushed_filter(parsed, reference, source.fields, columns, zone=zone)
@@ -326,8 +328,8 @@ def _reads(
     return {reference: reading(reference, source) for reference, source in sources.items()}
 
 
-def _is_alone(parsed: ParsedQuery, reference: TableReference) -> bool:
-    """Whether a query's rows are those of a table, under the table's names."""
+def _is_plain_table(parsed: ParsedQuery, reference: TableReference) -> bool:
+    """True if a query's rows are a table's, with its column names."""
     node = reference.node
     alias = node.args.get("alias")
     return (
@@ -337,8 +339,8 @@ def _is_alone(parsed: ParsedQuery, reference: TableReference) -> bool:
     )
 
 
-def _cheapest(source: Source) -> str:
-    """A column to read where none is looked at: rows are counted by it."""
+def _smallest_column(source: Source) -> str:
+    """A small column to read for ``count(*)``."""
     for root in _NARROW:
         for field in source.fields:
             if field.type.root is root:

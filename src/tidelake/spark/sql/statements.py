@@ -1,8 +1,8 @@
 """Runs statements on a Spark session.
 
-A statement without a query is carried out on the catalog (:mod:`tidelake.sql.execute`). A query
-(:mod:`tidelake.spark.sql.queries`) becomes a DataFrame; what writes does it with the rows of
-one (:mod:`tidelake.spark.sql.writes`).
+A statement without a query runs on the catalog (:mod:`tidelake.sql.execution.execute`). A query
+becomes a DataFrame (:mod:`tidelake.spark.sql.queries`), and writes take its rows
+(:mod:`tidelake.spark.sql.writes`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark.sql import types as st
 from tidelake.catalog import Catalog
 from tidelake.errors import InvalidInputError
 from tidelake.maintenance.procedure import Runner
-from tidelake.spark.errors.analysis_errors import in_our_words
+from tidelake.spark.errors.analysis_errors import translate_analysis_errors
 from tidelake.spark.sessions.cancellation import interruptible
 from tidelake.spark.sessions.paimon_settings import check_paimon_setting
 from tidelake.spark.sql.expressions import StatementExpressions
@@ -55,7 +55,7 @@ class Statements:
     spark : SparkSession
         Where queries run.
     session : SqlSession
-        Catalogs, and what is temporary; its time zone is Spark's.
+        Catalogs, temporary tables and views; its time zone is Spark's.
     """
 
     def __init__(self, spark: SparkSession, session: SqlSession) -> None:
@@ -73,7 +73,7 @@ class Statements:
         catalog_name: str,
         runner_of: Callable[[Catalog], Runner],
     ) -> Statements:
-        """The statements of a session that begins.
+        """Make the statements of a new session.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class Statements:
         catalog_name : str
             Its name.
         runner_of : callable
-            What compacts the tables of a catalog on the executors.
+            Returns what compacts a catalog's tables on the executors.
         """
         session = SqlSession(
             catalog,
@@ -98,7 +98,7 @@ class Statements:
         """Run all statements of a text; see :meth:`tidelake.spark.Lake.sql`."""
         statements = parse(text)
         if args and len(statements) > 1:
-            message = "args= go with one statement: run them one after the other."
+            message = "args= need one statement: run several one by one."
             raise InvalidInputError(message, kind="sql_args")
         answer: DataFrame | None = None
         for statement in statements:
@@ -106,9 +106,9 @@ class Statements:
         return self._nothing() if answer is None else answer
 
     def answer(self, statement: Statement, text: str, args: Args = None) -> DataFrame:
-        """Run one statement of a text; errors show where in the text it is."""
+        """Run one statement of a text; errors show the position in the text."""
         if isinstance(statement, Delete | Merge | Update | WithQueries):
-            # their expressions reach Spark in pieces, not as a query with parameters
+            # Spark gets their expressions one by one, not as a query with parameters
             own = statement_text(text, statement)
             given = replace_max_pt_in_text(
                 bind_parameters(own, args) if args else own, self.session
@@ -142,7 +142,7 @@ class Statements:
         if isinstance(statement, Query):
             return self.queries.frame(statement, args)
         if isinstance(statement, Insert):
-            with in_our_words(statement.query):
+            with translate_analysis_errors(statement.query):
                 self.writes.insert(statement, args)
             return self._nothing()
         if isinstance(statement, WithQueries):
@@ -156,7 +156,7 @@ class Statements:
                 self.writes.merge(statement, text)
             return self._nothing()
         if isinstance(statement, CreateTable) and statement.query is not None:
-            with in_our_words(statement.query):
+            with translate_analysis_errors(statement.query):
                 self.writes.create_as(statement, statement.query, args)
             return self._nothing()
         if isinstance(statement, CreateView):
@@ -166,8 +166,8 @@ class Statements:
         return self._frame_of(execute(statement, self.session))
 
     def _with(self, statement: WithQueries, args: Args, text: str) -> DataFrame:
-        """A statement that names queries first: each sees those before it."""
-        with self.queries.naming() as name:
+        """Run a statement with WITH; each query sees those before it."""
+        with self.queries.with_scope() as name:
             for query in statement.queries:
                 self._check_columns(query.name, query.columns, self.queries.frame(query.query))
                 name(query)
@@ -192,7 +192,7 @@ class Statements:
             return self._nothing()
         if value is not None:
             check_paimon_setting(key)
-            with in_our_words(Query(key, 0, len(key))):
+            with translate_analysis_errors(Query(key, 0, len(key))):
                 self.spark.conf.set(key, value)
         shown = self.spark.conf.get(key, "<undefined>") if value is None else value
         return self.spark.createDataFrame([(key, shown)], "key string, value string")
@@ -204,6 +204,7 @@ class Statements:
     def _check_columns(self, name: str, columns: Sequence[str], frame: DataFrame) -> None:
         if columns and len(columns) != len(frame.columns):
             message = (
-                f"View '{name}' names {len(columns)} columns, its query gives {len(frame.columns)}."
+                f"View '{name}' lists {len(columns)} columns, but its query has"
+                f" {len(frame.columns)}."
             )
             raise InvalidInputError(message, kind="column_count", name=name)

@@ -1,4 +1,4 @@
-"""The statements that write rows: INSERT, UPDATE, DELETE, MERGE, and CREATE TABLE ... AS."""
+"""Runs INSERT, UPDATE, DELETE, MERGE and CREATE TABLE ... AS."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tidelake.errors import (
     near_names,
 )
 from tidelake.options import declared
-from tidelake.spark.errors.analysis_errors import in_our_words
-from tidelake.spark.errors.value_errors import naming_columns, values_of
+from tidelake.spark.errors.analysis_errors import translate_analysis_errors
+from tidelake.spark.errors.value_errors import translate_column_errors, values_of
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.store_assignment import assigned
 from tidelake.spark.expression.struct_fields import with_fields
@@ -79,7 +79,7 @@ class StatementWrites:
         if statement.by_name:
             columns = list(rows.columns)
         if merges_schema(written):
-            columns = _brought(columns, rows, written, statement)
+            columns = _target_names(columns, rows, written, statement)
             written = with_merged_schema(written, rows.toDF(*columns).schema)
         fields = written.schema.fields
         targets = insert_targets(replace(statement, columns=tuple(columns)), fields, table=name)
@@ -157,14 +157,14 @@ class StatementWrites:
         names = {f.name.casefold(): f.name for f in table.table_schema.fields}
         with (
             self._expressions(text, table) as expressions,
-            naming_columns(text, table.identifier, values_of(statement)),
+            translate_column_errors(text, table.identifier, values_of(statement)),
         ):
             rows = RowSource(statement.name, statement.alias)
             values = {
                 names.get(c.casefold(), c): expressions.column(parse_expression(value, rows))
                 for c, value in statement.values.items()
             }
-            values |= self._inside(statement, table, rows, expressions, text)
+            values |= self._field_updates(statement, table, rows, expressions, text)
             update_on_spark(
                 self.spark,
                 table.handle,
@@ -174,7 +174,7 @@ class StatementWrites:
                 tasks=None,
             )
 
-    def _inside(
+    def _field_updates(
         self,
         statement: Update,
         table: Table,
@@ -182,17 +182,17 @@ class StatementWrites:
         expressions: StatementExpressions,
         text: str,
     ) -> dict[str, Column]:
-        """The columns of which an update sets fields alone."""
+        """New values of the columns with updated fields."""
         fields = {f.name.casefold(): f for f in table.table_schema.fields}
         values: dict[str, Column] = {}
         struct = spark_schema(table.table_schema.fields, table=table.identifier)
         for column, inside in statement.field_values.items():
-            place = statement.positions[column]
+            position = statement.positions[column]
             field = fields.get(column.casefold())
             if field is None:
                 shown = [f.name for f in fields.values()]
                 message = f"Table '{statement.name}' has no column '{column}'."
-                raise error_at(text, place, f"{message}{near_names(column, shown)}")
+                raise error_at(text, position, f"{message}{near_names(column, shown)}")
             given = [
                 (one.path, expressions.column(parse_expression(one.value, rows))) for one in inside
             ]
@@ -203,7 +203,12 @@ class StatementWrites:
                 )
             except (InvalidInputError, UnsupportedError) as error:
                 raise error_at(
-                    text, place, error.message, kind=error.kind, error=type(error), **error.context
+                    text,
+                    position,
+                    error.message,
+                    kind=error.kind,
+                    error=type(error),
+                    **error.context,
                 ) from error
         return values
 
@@ -230,10 +235,10 @@ class StatementWrites:
 
     @contextmanager
     def _expressions(self, text: str, table: Table) -> Iterator[StatementExpressions]:
-        """Columns of a statement's expressions; what Spark says against them is shown in it."""
+        """Open the expressions of a statement; errors show their position."""
         columns = [f.name for f in table.table_schema.fields]
         with (
-            in_our_words(Query(text, 0, len(text)), columns),
+            translate_analysis_errors(Query(text, 0, len(text)), columns),
             StatementExpressions(
                 self.spark, self._queries.subqueries, table.handle.env.ids
             ) as expressions,
@@ -247,19 +252,19 @@ class StatementWrites:
     def create_as(self, statement: CreateTable, query: Query, args: Args) -> None:
         """Carry out CREATE TABLE ... AS."""
         if statement.is_temporary:
-            message = "A temporary table with AS is a view: CREATE TEMPORARY VIEW name AS ...."
+            message = "A temporary table cannot have AS: CREATE TEMPORARY VIEW name AS ...."
             raise UnsupportedError(message, kind="sql_clause")
         connector = statement.options.get(CONNECTOR)
         if connector is not None and connector not in OWN_CONNECTORS:
             message = (
-                f"Rows are not written to '{connector}': CREATE TABLE '{statement.name}' without AS"
-                " declares it."
+                f"Connector '{connector}' cannot be written: CREATE TABLE '{statement.name}'"
+                " without AS declares the table."
             )
             raise UnsupportedError(message, kind="sql_connector", connector=connector)
         rows = self._queries.frame(query, args)
         twice = [c for c in rows.columns if rows.columns.count(c) > 1]
         if twice:
-            message = f"The query gives two columns '{twice[0]}': name them apart with AS."
+            message = f"The query has two columns '{twice[0]}': rename one with AS."
             raise InvalidInputError(message, kind="column_twice", column=twice[0])
         fields = fields_from_spark(_nullable(rows.schema), table=str(statement.name))
         empty = replace(statement, fields=fields, query=None)
@@ -268,19 +273,19 @@ class StatementWrites:
             return
         table = create_empty(empty, self.session)
         if table is None:
-            return  # IF NOT EXISTS, and there it is
+            return  # IF NOT EXISTS, and it exists
         try:
             _fill(table, rows)
         except OutcomeUnknownError:
-            raise  # the rows may be there
+            raise  # the rows may be committed
         except BaseException:
-            place = self.session.resolve(statement.name)
-            catalog = self.session.catalog_named(place.catalog_name)
-            catalog.drop_table(place.identifier, if_missing="ignore")
+            resolved = self.session.resolve(statement.name)
+            catalog = self.session.catalog_named(resolved.catalog_name)
+            catalog.drop_table(resolved.identifier, if_missing="ignore")
             raise
 
     def _replace(self, statement: CreateTable, rows: DataFrame) -> None:
-        """Write the new table out of sight, then put it in the old one's place."""
+        """Write the staged table, then move it to the old one's location."""
         catalog, staged = create_staged(statement, self.session)
         try:
             _fill(staged, rows)
@@ -301,26 +306,26 @@ def _fill(table: Table, rows: DataFrame) -> None:
     )
 
 
-def _brought(
+def _target_names(
     columns: Sequence[str], rows: DataFrame, handle: TableHandle, statement: Insert
 ) -> list[str]:
-    """The names that the columns of rows go by, also those that the table has not yet."""
+    """Target column names of a query's columns; the table may lack some."""
     if columns:
         if len(columns) != len(rows.columns):
             message = (
-                f"The query gives {len(rows.columns)} columns for the {len(columns)} that are named"
-                f" behind table '{statement.name}'."
+                f"The query gives {len(rows.columns)} columns, but the list after table"
+                f" '{statement.name}' has {len(columns)}."
             )
             raise InvalidInputError(message, kind="column_count", table=str(statement.name))
         return list(columns)
     own = [f.name for f in handle.schema.fields if f.name not in statement.partition]
-    if statement.dynamic:  # their values come last, so nothing can stand behind the others
+    if statement.dynamic:  # the query gives their values last
         last = [name for name in own if name in statement.dynamic]
         own = [name for name in own if name not in last] + last
     if len(rows.columns) < len(own):
         message = (
-            f"The query gives {len(rows.columns)} columns, table '{statement.name}' takes"
-            f" {len(own)}: {', '.join(own)}. INSERT ... BY NAME may leave some out."
+            f"The query gives {len(rows.columns)} columns, but table '{statement.name}' takes"
+            f" {len(own)}: {', '.join(own)}. Use INSERT ... BY NAME to omit some."
         )
         raise InvalidInputError(message, kind="column_count", table=str(statement.name))
     return [*own, *rows.columns[len(own) :]]
@@ -329,7 +334,7 @@ def _brought(
 def _matching(
     where: Query | None, rows: RowSource, table: Table, expressions: StatementExpressions
 ) -> Matching:
-    """Which rows: what the kernel can tell prunes files, the rest is Spark's to evaluate."""
+    """The rows of a condition: the kernel's filter prunes files, Spark evaluates the rest."""
     alias, fresh = rows.shown, expressions.fresh
     if where is None:
         return Matching(alias=alias, fresh=fresh)
@@ -340,7 +345,7 @@ def _matching(
 
 
 def _nullable(schema: st.StructType) -> st.StructType:
-    """Columns that may be null, whatever a literal or a count promises, and what is in them."""
+    """Make columns and nested fields nullable; literals and counts are not."""
     return st.StructType(
         [st.StructField(f.name, _nullable_inside(f.dataType), metadata=f.metadata) for f in schema]
     )

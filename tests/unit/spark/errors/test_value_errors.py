@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import NumberFormatException, PySparkException
 
 from tidelake.errors import InvalidInputError
-from tidelake.spark.errors.value_errors import naming_table
+from tidelake.spark.errors.value_errors import translate_table_errors
 
 SAID = (
     '[CAST_INVALID_INPUT] The value \'x\' of the type "STRING" cannot be cast to "INT" because it'
@@ -18,7 +18,7 @@ SAID = (
 
 
 def test_a_cast_that_fails_is_one_sentence_with_the_table():
-    with pytest.raises(InvalidInputError) as caught, naming_table("db.t"):
+    with pytest.raises(InvalidInputError) as caught, translate_table_errors("db.t"):
         raise NumberFormatException(SAID)
     assert caught.value.message == (
         "A value in cast(k as int) k for table 'db.t' cannot be had: The value 'x' of the type"
@@ -29,5 +29,5 @@ def test_a_cast_that_fails_is_one_sentence_with_the_table():
 
 
 def test_other_errors_of_spark_stay_what_they_are():
-    with pytest.raises(PySparkException, match="lost"), naming_table("db.t"):
+    with pytest.raises(PySparkException, match="lost"), translate_table_errors("db.t"):
         raise PySparkException("Executor lost")

@@ -197,7 +197,7 @@ class LocalFileIO:
 
     def exists(self, path: str, *, within: OpenDirectory | None = None) -> bool:
         """Whether a file or directory of that name is there."""
-        name, held = _place(path, within)
+        name, held = _resolved(path, within)
         try:
             os.stat(name, dir_fd=held)
         except (FileNotFoundError, NotADirectoryError):
@@ -239,7 +239,7 @@ class LocalFileIO:
 
     def delete(self, path: str, *, within: OpenDirectory | None = None) -> bool:
         """Delete a file; False where it was missing."""
-        name, held = _place(path, within)
+        name, held = _resolved(path, within)
         try:
             os.unlink(name, dir_fd=held)
         except (FileNotFoundError, NotADirectoryError):
@@ -401,7 +401,7 @@ def _local(within: OpenDirectory) -> _LocalDirectory:
     return within
 
 
-def _place(path: str, within: OpenDirectory | None) -> tuple[str, int | None]:
+def _resolved(path: str, within: OpenDirectory | None) -> tuple[str, int | None]:
     """A file's name, and the descriptor that it is relative to; the path without one."""
     if within is None:
         return check_path(path), None

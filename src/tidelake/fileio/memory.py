@@ -106,7 +106,7 @@ class MemoryFileIO:
     def put_if_absent(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> bool:
         """Publish a file; False where the name is taken."""
         with self._lock.value:
-            place = self._place(path, within)
+            place = self._resolved(path, within)
             if self.exists(place):
                 return False
             self._put(place, data)
@@ -115,13 +115,13 @@ class MemoryFileIO:
     def replace(self, path: str, data: bytes, *, within: OpenDirectory | None = None) -> None:
         """Write a file over whatever is there."""
         with self._lock.value:
-            self._put(self._place(path, within), data)
+            self._put(self._resolved(path, within), data)
 
     def exists(self, path: str, *, within: OpenDirectory | None = None) -> bool:
         """Whether a file or directory of that name is there."""
         with self._lock.value:
             try:
-                plain = _plain(self._place(path, within))
+                plain = _plain(self._resolved(path, within))
             except NotFoundError:
                 return False
             return plain in self._files or plain in self._dirs
@@ -142,7 +142,7 @@ class MemoryFileIO:
         """Delete a file; False where it was missing."""
         with self._lock.value:
             try:
-                plain = _plain(self._place(path, within))
+                plain = _plain(self._resolved(path, within))
             except NotFoundError:
                 return False
             if plain in self._dirs:
@@ -197,7 +197,7 @@ class MemoryFileIO:
                 self._dirs[plain] = {}
                 self._dirs[parent_of(plain)][_name(plain)] = None
 
-    def _place(self, path: str, within: OpenDirectory | None) -> str:
+    def _resolved(self, path: str, within: OpenDirectory | None) -> str:
         """Where a path leads now; into a directory that is held, if there is one."""
         if within is None:
             return path

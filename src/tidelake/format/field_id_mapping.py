@@ -128,7 +128,7 @@ def map_schema(
     CorruptError, UnsupportedError
         As of :func:`map_columns`.
     """
-    places = _Places.of(list(schema), path)
+    places = _ColumnIndexes.of(list(schema), path)
     known = _File(path, frozenset(ids_inside(file_fields)), int96)
     return tuple(_source(f, places.find(f), known) for f in fields)
 
@@ -143,14 +143,14 @@ class _File:
 
 
 @dataclass(frozen=True, slots=True)
-class _Places:
+class _ColumnIndexes:
     """The fields of a file, or of a struct in it, by id and, where they have none, by name."""
 
     by_id: dict[int, pa.Field]
     by_name: dict[str, pa.Field]
 
     @classmethod
-    def of(cls, fields: Sequence[pa.Field], path: str) -> _Places:
+    def of(cls, fields: Sequence[pa.Field], path: str) -> _ColumnIndexes:
         ids = [_field_id(field) for field in fields]
         known = [i for i in ids if i is not None]
         if len({f.name for f in fields}) != len(fields) or len(set(known)) != len(known):
@@ -234,7 +234,7 @@ def _children(
             found = [file_type.field(f.name) for f in VARIANT_STORAGE]
         else:
             pairs = zip(field.type.child_fields, field.type.children, strict=True)
-            places = _Places.of(list(file_type), file.path)
+            places = _ColumnIndexes.of(list(file_type), file.path)
             wanted = [DataField(i, name, t) for (i, name), t in pairs]
             found = [places.find(f) for f in wanted]
             fields = [replace(f, name=f"{field.name}.{f.name}") for f in wanted]

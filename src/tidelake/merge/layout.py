@@ -252,7 +252,7 @@ class Layout:
         return Ranked(self.order.take(self._along_ranks(self.begins)), slices)
 
     @cached_property
-    def rank_places(self) -> Positions:
+    def rank_positions(self) -> Positions:
         """Places in the layout, rank after rank [n]."""
         return self._along_ranks(self.starts)
 
@@ -287,7 +287,7 @@ class Layout:
         """
         if self.by_rank is not None:
             for rank in self.by_rank.slices:
-                yield rank.stop - rank.start, self.rank_places[rank]
+                yield rank.stop - rank.start, self.rank_positions[rank]
             return
         for number, active in enumerate(_active(self.lengths)):
             yield active, self.starts[:active] + number
@@ -305,7 +305,7 @@ class Layout:
     def last_of(self, mask: npt.NDArray[np.bool_]) -> Positions:
         """Give the last place of a mask in each segment [s]; -1 where it has none."""
         if self.by_rank is not None:
-            return self.by_rank.newest(mask[self.rank_places], self.rank_places)
+            return self.by_rank.newest(mask[self.rank_positions], self.rank_positions)
         last = np.maximum.accumulate(np.where(mask, np.arange(len(mask), dtype=np.int64), -1))
         last = last[self.last]
         return np.where(last >= self.starts, last, -1)

@@ -102,22 +102,22 @@ def conform(
             for f in fields
         ]
     columns = [
-        _conform_column(column, field, arrow_type, _Place(table, first_row))
+        _conform_column(column, field, arrow_type, _RowOrigin(table, first_row))
         for column, field, arrow_type in zip(columns, fields, schema.types, strict=True)
     ]
     return type(batch).from_arrays(columns, schema=schema)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _RowOrigin:
     """Where rows come from: the table that they are for, and the number of the first, if known."""
 
     table: str
     first_row: int | None
 
-    def inside(self) -> _Place:
+    def inside(self) -> _RowOrigin:
         """Of the elements of lists and maps, which are no rows."""
-        return _Place(self.table, None)
+        return _RowOrigin(self.table, None)
 
     def row(self, position: int) -> str:
         return "a row" if self.first_row is None else f"row {self.first_row + position}"
@@ -209,64 +209,64 @@ def _conform_column(
     column: Column,
     field: DataField,
     arrow_type: pa.DataType,
-    place: _Place,
+    origin: _RowOrigin,
     *,
     nulls_above: int = 0,
 ) -> Column:
     """Cast and check a column; `nulls_above` of its nulls are those of the struct it is in."""
     column = plain_layout(column)
     if field.type.is_nested or field.type.root is TypeRoot.VARIANT:
-        _check_nulls(column, field, place, nulls_above=nulls_above)
-        return _conform_nested(column, field, arrow_type, place)
-    column = _cast_column(column, field, arrow_type, place)
-    _check_nulls(column, field, place, nulls_above=nulls_above)
-    _check_values(column, field, place)
+        _check_nulls(column, field, origin, nulls_above=nulls_above)
+        return _conform_nested(column, field, arrow_type, origin)
+    column = _cast_column(column, field, arrow_type, origin)
+    _check_nulls(column, field, origin, nulls_above=nulls_above)
+    _check_values(column, field, origin)
     return column
 
 
 def _conform_nested(
-    column: Column, field: DataField, arrow_type: pa.DataType, place: _Place
+    column: Column, field: DataField, arrow_type: pa.DataType, origin: _RowOrigin
 ) -> Column:
     if column.type == arrow_type and not _has_rules(field.type):
         return column
     if isinstance(column, pa.ChunkedArray):
-        chunks = [_conform_nested(c, field, arrow_type, place) for c in column.chunks]
+        chunks = [_conform_nested(c, field, arrow_type, origin) for c in column.chunks]
         return pa.chunked_array(chunks, arrow_type)
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), arrow_type)
     if not _alike(column.type, arrow_type):
-        raise _other_type(column.type, field, arrow_type, place.table)
+        raise _other_type(column.type, field, arrow_type, origin.table)
     if pa.types.is_struct(arrow_type):
-        return _conform_struct(column, field, arrow_type, place)
+        return _conform_struct(column, field, arrow_type, origin)
     parts = list_parts(column)
     children = []
     for flat, (name, data_type) in zip(parts.children, child_types(field.type), strict=True):
         inner = DataField(field.id, f"{field.name}.{name}", data_type)
-        children.append(_conform_column(flat, inner, to_arrow_type(data_type), place.inside()))
+        children.append(_conform_column(flat, inner, to_arrow_type(data_type), origin.inside()))
     parts = ListParts(parts.offsets, parts.nulls, tuple(children))
     return map_of(parts, arrow_type) if pa.types.is_map(arrow_type) else list_of(parts, arrow_type)
 
 
 def _conform_struct(
-    column: pa.StructArray, field: DataField, arrow_type: pa.DataType, place: _Place
+    column: pa.StructArray, field: DataField, arrow_type: pa.DataType, origin: _RowOrigin
 ) -> pa.Array:
     fields = child_types(field.type) if field.type.is_nested else _VARIANT_FIELDS
     given = [f.name for f in column.type]
     if len(set(given)) != len(given) or set(given) != {name for name, _ in fields}:
-        raise _other_type(column.type, field, arrow_type, place.table)
+        raise _other_type(column.type, field, arrow_type, origin.table)
     by_name = dict(zip(given, struct_children(column), strict=True))
     children = [
         _conform_column(
             by_name[name],
             DataField(field.id, f"{field.name}.{name}", data_type),
             to_arrow_type(data_type),
-            place,
+            origin,
             nulls_above=column.null_count,
         )
         for name, data_type in fields
     ]
     if field.type.root is TypeRoot.VARIANT:
-        _check_variant_version(children[1], field, place)
+        _check_variant_version(children[1], field, origin)
     return struct_of(children, arrow_type, column)
 
 
@@ -300,18 +300,18 @@ def _has_rules(data_type: DataType) -> bool:
     )
 
 
-def _check_variant_version(metadata: pa.Array, field: DataField, place: _Place) -> None:
+def _check_variant_version(metadata: pa.Array, field: DataField, origin: _RowOrigin) -> None:
     first = pc.binary_slice(metadata, 0, 1).cast(pa.binary())
     known = pc.is_in(first, pa.array([bytes([n << 4 | 1]) for n in range(16)]))
     bad_count = pc.sum(pc.and_(pc.invert(known), pc.is_valid(metadata))).as_py() or 0
     if bad_count:
         at = pc.index(pc.fill_null(known, True), False).as_py()
         message = (
-            f"Column '{field.name}' of table '{place.table}' is {field.type}, but {bad_count} rows"
-            f" hold no variant of version 1 (the first is {place.row(at)}): make them with"
+            f"Column '{field.name}' of table '{origin.table}' is {field.type}, but {bad_count} rows"
+            f" hold no variant of version 1 (the first is {origin.row(at)}): make them with"
             " tidelake.variants()."
         )
-        raise InvalidInputError(message, kind="value_range", table=place.table, column=field.name)
+        raise InvalidInputError(message, kind="value_range", table=origin.table, column=field.name)
 
 
 def _other_type(
@@ -345,28 +345,28 @@ def _check_columns(
 
 
 def _cast_column(
-    column: Column, field: DataField, arrow_type: pa.DataType, place: _Place
+    column: Column, field: DataField, arrow_type: pa.DataType, origin: _RowOrigin
 ) -> Column:
     source = column.type
     if source == arrow_type:
         return column
     if not _castable(source, arrow_type):
-        raise _other_type(column.type, field, arrow_type, place.table)
+        raise _other_type(column.type, field, arrow_type, origin.table)
     try:
         result = _cast(column, arrow_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         at = first_misfit(column, lambda part: _is_castable(part, arrow_type))
-        which = "" if at is None else f" ({place.holds(column, at)})"
+        which = "" if at is None else f" ({origin.holds(column, at)})"
         message = (
-            f"Column '{field.name}' of table '{place.table}' is {field.type}; the data"
+            f"Column '{field.name}' of table '{origin.table}' is {field.type}; the data"
             f" ({column.type}) does not fit it without loss{which}: {shortened(str(error))}. Change"
             " the values or the column's type."
         )
         raise InvalidInputError(
-            message, kind="value_range", table=place.table, column=field.name
+            message, kind="value_range", table=origin.table, column=field.name
         ) from error
     if pa.types.is_floating(source) and source.bit_width > arrow_type.bit_width:
-        _check_same_floats(column, result, field, place)
+        _check_same_floats(column, result, field, origin)
     return result
 
 
@@ -414,34 +414,34 @@ def _check_same_floats(
     before: Column,
     after: Column,
     field: DataField,
-    place: _Place,
+    origin: _RowOrigin,
 ) -> None:
     same = pc.or_(pc.equal(before, after.cast(before.type)), pc.is_nan(before))
     changed_count = pc.sum(pc.invert(same)).as_py() or 0
     if changed_count:
         at = pc.index(same, False).as_py()
         message = (
-            f"Column '{field.name}' of table '{place.table}' is {field.type}; {changed_count} rows"
-            f" of the data ({before.type}) would be rounded ({place.holds(before, at)}). Make the"
+            f"Column '{field.name}' of table '{origin.table}' is {field.type}; {changed_count} rows"
+            f" of the data ({before.type}) would be rounded ({origin.holds(before, at)}). Make the"
             " column DOUBLE or cast the data."
         )
-        raise InvalidInputError(message, kind="value_range", table=place.table, column=field.name)
+        raise InvalidInputError(message, kind="value_range", table=origin.table, column=field.name)
 
 
-def _check_nulls(column: Column, field: DataField, place: _Place, *, nulls_above: int) -> None:
+def _check_nulls(column: Column, field: DataField, origin: _RowOrigin, *, nulls_above: int) -> None:
     if not field.type.nullable and column.null_count > nulls_above:
-        known = place.first_row is not None and not nulls_above
+        known = origin.first_row is not None and not nulls_above
         first = pc.index(column.is_null(), True).as_py() if known else 0
-        which = f" (the first is {place.row(first)})" if known else ""
+        which = f" (the first is {origin.row(first)})" if known else ""
         message = (
-            f"Column '{field.name}' of table '{place.table}' is NOT NULL, but"
+            f"Column '{field.name}' of table '{origin.table}' is NOT NULL, but"
             f" {column.null_count - nulls_above} of {len(column)} rows are null{which}. Fill or"
             " drop them."
         )
-        raise InvalidInputError(message, kind="null_value", table=place.table, column=field.name)
+        raise InvalidInputError(message, kind="null_value", table=origin.table, column=field.name)
 
 
-def _check_values(column: Column, field: DataField, place: _Place) -> None:
+def _check_values(column: Column, field: DataField, origin: _RowOrigin) -> None:
     length_max = field.type.length
     bad: Column | None = None
     shown = column
@@ -455,9 +455,9 @@ def _check_values(column: Column, field: DataField, place: _Place) -> None:
         bad = pc.or_(pc.less(shown, 0), pc.greater_equal(shown, MS_PER_DAY))
         reason = "outside one day"
     if bad is not None and (bad_count := pc.sum(bad).as_py()):
-        holds = place.holds(shown, pc.index(bad, True).as_py())
+        holds = origin.holds(shown, pc.index(bad, True).as_py())
         message = (
-            f"Column '{field.name}' of table '{place.table}' is {field.type}, but {bad_count} rows"
+            f"Column '{field.name}' of table '{origin.table}' is {field.type}, but {bad_count} rows"
             f" are {reason} ({holds}). Change the values or the column's type."
         )
-        raise InvalidInputError(message, kind="value_range", table=place.table, column=field.name)
+        raise InvalidInputError(message, kind="value_range", table=origin.table, column=field.name)

@@ -96,13 +96,13 @@ def test_the_last_rising_sequence_is_that_of_a_loop(seed):
             if sequences[at] != -1 and sequences[at] >= highest:
                 highest, chosen = sequences[at], int(layout.rows[at])
         wanted.append(chosen)
-    found = layout.by_rank.last_rising(sequences[layout.rank_places], np.int64(-1))
+    found = layout.by_rank.last_rising(sequences[layout.rank_positions], np.int64(-1))
     assert found.tolist() == wanted
 
 
 def test_ranks_are_those_of_the_layout():
     layout, _ = drawn_layout(4)
-    assert layout.rows[layout.rank_places].tolist() == layout.by_rank.rows.tolist()
+    assert layout.rows[layout.rank_positions].tolist() == layout.by_rank.rows.tolist()
     assert layout.newest_rows.tolist() == layout.rows[layout.last].tolist()
 
 

@@ -170,15 +170,15 @@ class RangeBitmapReader:
 
     def equal(self, keys: Sequence[IndexKey]) -> Mask:
         """Rows that hold one of the keys."""
-        places = [self._place(key) for key in keys]
+        places = [self._position(key) for key in keys]
         return self._rows.equal([code for code, found in places if found])
 
     def between(self, low: IndexKey | None, high: IndexKey | None) -> Mask:
         """Rows from `low` to `high`, both included; None is open."""
-        first = None if low is None else self._place(low)[0]
+        first = None if low is None else self._position(low)[0]
         last = None
         if high is not None:
-            code, found = self._place(high)
+            code, found = self._position(high)
             last = code if found else code - 1
         return self._rows.between(first, last)
 
@@ -223,7 +223,7 @@ class RangeBitmapReader:
             message = "the chunks of its range bitmap do not follow one another"
             raise damaged(message)
 
-    def _place(self, key: IndexKey) -> tuple[int, bool]:
+    def _position(self, key: IndexKey) -> tuple[int, bool]:
         """Give the code of the first value that is not below a key, and whether it is the key."""
         if not self._count:
             return 0, False
@@ -273,16 +273,16 @@ def _code_rows(source: ByteSource, row_count: int, values: int) -> NumberedRows:
         raise damaged(message)
     valid = np.zeros(row_count, np.bool_)
     body = source.at
-    _place_bitmap(valid, source.data, body, rows_length)
+    _decode_bitmap(valid, source.data, body, rows_length)
     codes = np.zeros(row_count, np.int64)
     for digit, (offset, length) in enumerate(places):
         own = np.zeros(row_count, np.bool_)
-        _place_bitmap(own, source.data, body + rows_length + offset, length)
+        _decode_bitmap(own, source.data, body + rows_length + offset, length)
         codes += own.astype(np.int64) << digit
     return NumberedRows(codes, valid)
 
 
-def _place_bitmap(mask: Mask, data: bytes, at: int, length: int) -> None:
+def _decode_bitmap(mask: Mask, data: bytes, at: int, length: int) -> None:
     positions, end = decode(data, at, rows=len(mask))
     if end != at + length:
         message = f"a slice of its range bitmap is {end - at} bytes long and says {length}"

@@ -230,7 +230,7 @@ class _OwnValues:
         zone = self.zone if _zone_matters(data_type, moves=self.zone_moves) else ""
         plain = values.cast(pa.timestamp(values.type.unit))
         if zone and data_type.root is TypeRoot.TIMESTAMP:
-            plain = _told_by_instant(plain, zone)
+            plain = _corrected_near_1970(plain, zone)
         elif zone:
             plain = pc.local_timestamp(plain.cast(pa.timestamp(plain.type.unit, tz=zone)))
         moments = plain.cast(pa.timestamp(target.unit)).cast(target)
@@ -239,7 +239,7 @@ class _OwnValues:
         return moments
 
 
-def _told_by_instant(walls: pa.Array, zone: str) -> pa.Array:
+def _corrected_near_1970(walls: pa.Array, zone: str) -> pa.Array:
     """Undo how Arrow reads times of a writer in another zone around the beginning of 1970.
 
     Of times before 1970 with parts of a second the file has the second after. Which times those

@@ -89,12 +89,12 @@ def total(
         np.negative(terms, out=terms, where=minus)
         with np.errstate(all="ignore"):  # infinities and NaN are values
             sums = _left_sums(terms, events)
-        return _placed(layout, events, pa.array(sums))
+        return _scattered(layout, events, pa.array(sums))
     limbs = _limbs(values, data_type)
     limbs[minus] *= -1
     if len(events.at):
         limbs = np.add.reduceat(limbs, events.starts)
-    return _placed(layout, events, _from_limbs(limbs, data_type, overflow))
+    return _scattered(layout, events, _from_limbs(limbs, data_type, overflow))
 
 
 def _words(column: pa.Array, data_type: DataType, count: int) -> npt.NDArray[np.int64] | None:
@@ -203,7 +203,7 @@ def _events(layout: Layout, actions: Actions, column: pa.Array) -> Events:
     return layout.events(_used(layout, actions, column))
 
 
-def _placed(layout: Layout, events: Events, results: pa.Array) -> pa.Array:
+def _scattered(layout: Layout, events: Events, results: pa.Array) -> pa.Array:
     """Give every segment its result; null to those without events."""
     if len(events.segments) == len(layout.starts):
         return results
@@ -310,7 +310,7 @@ def product(
         results = pa.array(_folded(factors, divides, events, step).astype(dtype))
     else:
         results = _decimal_products(values, divides, events, data_type, overflow)
-    return _placed(layout, events, results.cast(to_arrow_type(data_type)))
+    return _scattered(layout, events, results.cast(to_arrow_type(data_type)))
 
 
 Step = Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.bool_]], npt.NDArray[Any]]

@@ -165,7 +165,7 @@ def extreme(
     if ranked is not None and has_numbers(data_type):
         numbers, known = numbers_at(column, data_type, ranked.rows)
         if counts is not None:
-            used = counts[layout.rank_places]
+            used = counts[layout.rank_positions]
             known = used if known is None else used & known
         ranks = ranks_of_numbers(numbers, data_type)
         best = ranked.extremes(ranks, known, largest=largest)
@@ -184,7 +184,7 @@ def extreme(
     if ranked is not None:
         spread = np.zeros(len(layout.rows), codes.dtype)
         spread[events.at] = codes
-        places = layout.rank_places
+        places = layout.rank_positions
         return _extreme_of_ranks(ranked, spread[places], counts[places], largest=largest)
     best = (np.maximum if largest else np.minimum).reduceat(codes, events.starts)
     hit = codes == np.repeat(best, events.lengths)

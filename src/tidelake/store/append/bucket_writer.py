@@ -204,7 +204,7 @@ class AppendBucketWriter:
                 self._live,
                 files_min=2 if full else self._files_min,
                 target_size_bytes=self._target_size_bytes,
-                is_worn=self._is_worn,
+                needs_rewrite=self._needs_rewrite,
             )
         if full:
             files = pick_bucketed_full(
@@ -286,7 +286,7 @@ class AppendBucketWriter:
             if len(self._live) >= count:
                 return  # the same number of files came out: nothing is gained by going on
 
-    def _is_worn(self, file: DataFileMeta) -> bool:
+    def _needs_rewrite(self, file: DataFileMeta) -> bool:
         return self._deletions.count(file) > self._worn_share * file.row_count
 
     def _rewrite(self, files: Sequence[DataFileMeta]) -> None:

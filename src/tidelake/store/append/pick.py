@@ -89,14 +89,14 @@ def pick_unaware(
     *,
     files_min: int,
     target_size_bytes: int,
-    is_worn: Callable[[DataFileMeta], bool] = lambda _: False,
+    needs_rewrite: Callable[[DataFileMeta], bool] = lambda _: False,
 ) -> tuple[tuple[DataFileMeta, ...], ...]:
     """Choose bins of files to put together; each becomes one or two files."""
     small = sorted(
         (
             f
             for f in files
-            if f.file_size_bytes < target_size_bytes * SMALL_FILE_SHARE or is_worn(f)
+            if f.file_size_bytes < target_size_bytes * SMALL_FILE_SHARE or needs_rewrite(f)
         ),
         key=lambda f: (f.file_size_bytes, f.file_name),
     )
@@ -105,10 +105,10 @@ def pick_unaware(
     for file in small:
         current.append(file)
         full = sum(f.file_size_bytes for f in current) >= 2 * target_size_bytes
-        if full and (len(current) > 1 or is_worn(file)):
+        if full and (len(current) > 1 or needs_rewrite(file)):
             bins.append(tuple(current))
             current = []
-    if len(current) >= max(2, files_min) or any(map(is_worn, current)):
+    if len(current) >= max(2, files_min) or any(map(needs_rewrite, current)):
         bins.append(tuple(current))
     return tuple(bins)
 

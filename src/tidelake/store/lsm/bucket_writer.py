@@ -304,11 +304,13 @@ class LsmBucketWriter:
         now_ms = creation_time_ms(self._context) if self._policy.needs_time else 0
         expired = self._expired() if full else None
 
-        def is_worn(file: DataFileMeta) -> bool:
+        def needs_rewrite(file: DataFileMeta) -> bool:
             has_vector = self._deletions.count(file) > 0
             return has_vector or bool(expired and expired.are_in(file, self._context))
 
-        return pick(self._levels, self._policy, full=full, now_ms=now_ms, is_worn=is_worn)
+        return pick(
+            self._levels, self._policy, full=full, now_ms=now_ms, needs_rewrite=needs_rewrite
+        )
 
     def _compact(self, picked: Pick | None) -> None:
         """Carry out what was picked, or all where the picked rows of a key have no result.

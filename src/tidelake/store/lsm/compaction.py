@@ -45,7 +45,7 @@ from tidelake.merge.spec import FIRST_ROW
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.store.lsm.expiry import ExpiredRows
 from tidelake.store.lsm.levels import SortedRun, key_range
-from tidelake.store.lsm.lookup import FoundRows, find_rows, found_run
+from tidelake.store.lsm.lookup import LookedUpRows, find_rows, found_run
 from tidelake.store.lsm.pick import Pick
 from tidelake.store.lsm.read_file import BucketReader
 from tidelake.store.rolling import RollingWriter
@@ -126,7 +126,7 @@ class Compacted:
     before: tuple[DataFileMeta, ...]
     after: tuple[DataFileMeta, ...]
     changelog: tuple[DataFileMeta, ...] = ()
-    marked: tuple[FoundRows, ...] = ()
+    marked: tuple[LookedUpRows, ...] = ()
 
 
 def plan(
@@ -291,7 +291,7 @@ class _Work:
     spec: MergeSpec
     follow: Follow | None
     expired: ExpiredRows | None = None
-    marked: list[FoundRows] = field(default_factory=list)
+    marked: list[LookedUpRows] = field(default_factory=list)
 
     def is_followed(self, section: Section) -> bool:
         """Whether a section has new files, and it matters."""
@@ -349,7 +349,7 @@ class _Work:
         """The runs that are looked through, oldest first."""
         return reversed(self.follow.beneath if self.follow is not None else ())
 
-    def _find(self, run: SortedRun, section: Section) -> tuple[FoundRows, ...]:
+    def _find(self, run: SortedRun, section: Section) -> tuple[LookedUpRows, ...]:
         """The rows of a run whose keys new files of a section have; they are noted as marked."""
         follow = self.follow
         assert follow is not None, "nothing is looked up"

@@ -36,14 +36,14 @@ from tidelake.store.lsm.levels import SortedRun, key_range
 from tidelake.store.lsm.read_file import BucketReader
 from tidelake.types import DataField, TableSchema
 
-__all__ = ["FoundRows", "find_rows", "found_run"]
+__all__ = ["LookedUpRows", "find_rows", "found_run"]
 
 PLACE = pa.field("place", pa.int64(), nullable=False)
 """The row's place among the rows of the run."""
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRows:
+class LookedUpRows:
     """Rows of one file.
 
     Parameters
@@ -72,9 +72,9 @@ class FoundRows:
         """The ordinals of the rows, rising."""
         return np.flatnonzero(self.mask)
 
-    def with_those_of(self, other: FoundRows) -> FoundRows:
+    def with_those_of(self, other: LookedUpRows) -> LookedUpRows:
         """Give these rows and others of the file."""
-        return FoundRows(self.file, self.bits | other.bits)
+        return LookedUpRows(self.file, self.bits | other.bits)
 
 
 def find_rows(
@@ -83,7 +83,7 @@ def find_rows(
     new_runs: Sequence[Sequence[DataFileMeta]],
     *,
     spec: MergeSpec,
-) -> tuple[FoundRows, ...]:
+) -> tuple[LookedUpRows, ...]:
     """Find the rows of a run whose keys some newer runs have too.
 
     Parameters
@@ -99,7 +99,7 @@ def find_rows(
 
     Returns
     -------
-    tuple of FoundRows
+    tuple of LookedUpRows
         Of the files that have such rows, in key order; none that is deleted is among them.
 
     Raises
@@ -112,12 +112,12 @@ def find_rows(
         return ()
     fields = _key_fields(reader.context.schema, spec)
     memory = reader.context.env.memory
-    by_name: dict[str, FoundRows] = {}
+    by_name: dict[str, LookedUpRows] = {}
     pages_bytes_max = memory.merge_pages_bytes - reader.held_bytes(files, fields)
     for some in _at_once(reader, new_runs, fields, pages_bytes_max):
         batch_bytes = min(memory.batch_bytes, memory.merge_rows_bytes // (1 + len(some)))
         found = rows_with_keys(
-            _placed(reader, files, fields, batch_bytes),
+            _searched(reader, files, fields, batch_bytes),
             [reader.batches(new, fields, batch_bytes) for new in some],
             spec,
             memory=memory,
@@ -128,7 +128,7 @@ def find_rows(
     return tuple(by_name[f.file_name] for f in files if f.file_name in by_name)
 
 
-def found_run(reader: BucketReader, found: Sequence[FoundRows], *, level: int) -> RunSource:
+def found_run(reader: BucketReader, found: Sequence[LookedUpRows], *, level: int) -> RunSource:
     """Give found rows as a run that can be merged."""
     fields = row_fields(reader.context.schema)
 
@@ -186,7 +186,7 @@ def _key_fields(schema: TableSchema, spec: MergeSpec) -> tuple[DataField, ...]:
     return (SEQUENCE_FIELD, KIND_FIELD, *(schema.field(k) for k in spec.key_columns))
 
 
-def _placed(
+def _searched(
     reader: BucketReader,
     files: Sequence[DataFileMeta],
     fields: Sequence[DataField],
@@ -201,7 +201,7 @@ def _placed(
 
 def _by_file(
     reader: BucketReader, files: Sequence[DataFileMeta], found: Iterator[pa.RecordBatch]
-) -> Iterator[FoundRows]:
+) -> Iterator[LookedUpRows]:
     """Sort the places out by file, and leave out what is deleted."""
     batches = (batch.column(PLACE.name).to_numpy() for batch in found)
     places = next(batches, None)
@@ -216,5 +216,5 @@ def _by_file(
         if mask.any():
             mask[reader.deleted_of(file)] = False
         if mask.any():
-            yield FoundRows(file, np.packbits(mask))
+            yield LookedUpRows(file, np.packbits(mask))
         start = end

@@ -223,7 +223,7 @@ def pick(
     *,
     full: bool = False,
     now_ms: int = 0,
-    is_worn: Callable[[DataFileMeta], bool] = lambda _: False,
+    needs_rewrite: Callable[[DataFileMeta], bool] = lambda _: False,
 ) -> Pick | None:
     """Choose a compaction.
 
@@ -238,7 +238,7 @@ def pick(
     now_ms : int
         The local wall clock, as files are stamped with it; matters where the policy
         :attr:`~CompactionPolicy.needs_time`.
-    is_worn : callable
+    needs_rewrite : callable
         Whether rows of a file are gone: deleted by a deletion vector, or expired.
 
     Returns
@@ -251,7 +251,7 @@ def pick(
         if not runs:
             return None
         if len(runs) == 1 and runs[0].level == levels.max_level:
-            files = runs[0].files if policy.rewrites_all else filter(is_worn, runs[0].files)
+            files = runs[0].files if policy.rewrites_all else filter(needs_rewrite, runs[0].files)
             anew, last = tuple(files), levels.max_level
             return Pick(anew, last, drop_deletes=True, one_by_one=True) if anew else None
         chosen = _to_level(levels, runs, len(runs), policy)

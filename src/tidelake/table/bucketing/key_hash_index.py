@@ -168,7 +168,7 @@ class BucketIndex:
         buckets = self._look_up(distinct)
         new = np.flatnonzero(buckets < 0)
         if len(new):
-            buckets[new] = self._placed(distinct[new])
+            buckets[new] = self._assigned(distinct[new])
             self._remember(distinct[new], buckets[new])
         if buckets.min(initial=0) == buckets.max(initial=0):
             return np.zeros(len(hashes), np.int32)
@@ -275,7 +275,7 @@ class BucketIndex:
                 buckets[found] = own[indices[found]]
         return buckets
 
-    def _placed(self, new: Hashes) -> Buckets:
+    def _assigned(self, new: Hashes) -> Buckets:
         """Buckets for new hashes, filled one after the other."""
         buckets: list[Buckets] = []
         rest = len(new)

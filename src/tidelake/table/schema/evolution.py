@@ -264,7 +264,7 @@ class _Draft:
         def edit(fields: Fields, name: str) -> Fields:
             self._check_new_name(fields, name, path)
             column = DataField(new_id, name, data_type, change.comment)
-            at = self._place(fields, change.position or Position.last(), path)
+            at = self._insert_index(fields, change.position or Position.last(), path)
             return (*fields[:at], column, *fields[at:])
 
         self.fields = edited(self.fields, path, edit, table=self.table)
@@ -309,7 +309,7 @@ class _Draft:
         )
         raise InvalidInputError(message, kind="bad_argument", table=self.table)
 
-    def _place(self, fields: Fields, position: Position, path: tuple[str, ...]) -> int:
+    def _insert_index(self, fields: Fields, position: Position, path: tuple[str, ...]) -> int:
         if position.where == "first":
             return 0
         if position.where == "last":
@@ -457,7 +457,7 @@ class _Draft:
         if change.position.reference == moved.name:
             message = f"Column '{shortened(moved.name)}' cannot be moved next to itself."
             raise InvalidInputError(message, kind="bad_argument", table=self.table)
-        to = self._place(others, change.position, path)
+        to = self._insert_index(others, change.position, path)
         self.fields = (*others[:to], moved, *others[to:])
 
     # ---- options

@@ -71,8 +71,8 @@ def test_a_worn_file_is_rewritten_alone_and_however_large_it_is():
         return [[f.file_size_bytes for f in sizes] for sizes in bins]
 
     assert picked(files) == []
-    assert picked(files, is_worn=lambda f: f is worn) == [[10, 900]]
-    assert picked([worn], is_worn=lambda _: True) == [[900]]
+    assert picked(files, needs_rewrite=lambda f: f is worn) == [[10, 900]]
+    assert picked([worn], needs_rewrite=lambda _: True) == [[900]]
 
 
 def test_a_full_compaction_takes_a_large_file_of_which_a_row_is_deleted():

@@ -230,22 +230,22 @@ def _skips_level_0(_):
 
 
 def _skips_last_step(original):
-    def run_input(reader, steps, picked, **named):
+    def carry_out(reader, steps, picked, **named):
         return original(reader, steps[:-1] or steps, picked, **named)
 
-    return run_input
+    return carry_out
 
 
 def _loses_last_step(original):
-    def run_input(reader, steps, picked, **named):
+    def carry_out(reader, steps, picked, **named):
         done = original(reader, steps[:-1] or steps, picked, **named)
         return replace(done, before=picked.files)  # taken away, and not all of it written anew
 
-    return run_input
+    return carry_out
 
 
 def _deletes_compacted(original):
-    def run_input(reader, steps, picked, **named):
+    def carry_out(reader, steps, picked, **named):
         done = original(reader, steps, picked, **named)
         kept = {file.file_name for file in done.after}
         for file in done.before:
@@ -253,7 +253,7 @@ def _deletes_compacted(original):
                 reader.context.fileio.delete(reader.path_of(file))
         return done
 
-    return run_input
+    return carry_out
 
 
 def _never_ours(_):
@@ -417,17 +417,17 @@ _PLANTED = (
     (
         "a compaction step is skipped",
         "check_compaction_of_several_sections",
-        (bucket_writer, "run_input", _skips_last_step),
+        (bucket_writer, "carry_out", _skips_last_step),
     ),
     (
         "a compaction step is lost",
         "check_compaction_of_several_sections",
-        (bucket_writer, "run_input", _loses_last_step),
+        (bucket_writer, "carry_out", _loses_last_step),
     ),
     (
         "compacted files are deleted",
         "check_two_writers",
-        (bucket_writer, "run_input", _deletes_compacted),
+        (bucket_writer, "carry_out", _deletes_compacted),
     ),
     ("a spilled run is lost", "check_spilled_write", (SpillStack, "runs", _loses_spilled_rows)),
     (

@@ -64,7 +64,7 @@ def test_a_file_runs_on_spark_and_its_output_is_clean(tmp_path):
     said = done.stderr.splitlines()
     assert said[0] == "Spark starts ..."
     assert said[1].startswith("Spark 4.")
-    assert said[2].startswith("error: Two columns of the answer are called 'same'")
+    assert said[2].startswith("error: Two columns of the answer are named 'same'")
     assert len(said) == 3
 
 

@@ -1,4 +1,4 @@
-"""The driver's part of the ways of rows on ``docs/internals/hops.md``."""
+"""The driver's part of the way of rows of ``tl.table`` on ``docs/internals/hops.md``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 from proving.hops import hops, listed, traced
 from pyspark.sql import DataFrame
 
-WRITTEN_BY_TASKS = frozenset({"spark/expression/expression.py:mapped"})
 READ_BY_SPARK = frozenset({"spark/read/native_scan.py:native_frame"})
 
 
@@ -20,11 +19,6 @@ def frame(spark, lake):
 
 def is_frame(value: object) -> bool:
     return isinstance(value, DataFrame)
-
-
-def test_a_write_goes_the_way_that_the_page_says(lake, frame):
-    root = traced(lambda: lake.write(frame, "db.t"), is_frame)
-    assert hops(root, WRITTEN_BY_TASKS) == listed("tl.write")
 
 
 def test_a_read_goes_the_way_that_the_page_says(lake, frame):

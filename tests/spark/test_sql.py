@@ -210,7 +210,7 @@ def test_threads_name_queries_for_themselves(lake):
     entered = Barrier(2, timeout=60)
 
     def named(number):
-        with lake._statements.queries.naming() as name:
+        with lake._statements.queries.with_scope() as name:
             name(NamedQuery("x", (), parse(f"SELECT {number} AS n")[0]))
             entered.wait()
             return rows(lake, "SELECT n FROM x")

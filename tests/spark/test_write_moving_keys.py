@@ -206,6 +206,6 @@ def test_what_is_wrong_with_rows_or_table_is_told_once(spark, lake):
     out = new_writer(table.handle)  # one that does not look where the key is
     out.write(pa.record_batch({"p": ["b"], "k": [1], "v": [2]}), buckets=np.zeros(1, np.int32))
     table.handle.committer().commit(out.prepare_commit(), user="other")
-    with pytest.raises(CorruptError, match="two places"):
+    with pytest.raises(CorruptError, match="two buckets"):
         lake.write(spark.createDataFrame([("c", 1, 3)], COLUMNS), "db.moving")
     assert len(content(table)) == 2

@@ -6,16 +6,22 @@
    What has not begun is dropped, what runs is waited for. So who cleans up after an error is alone.
 3. A piece that takes long asks :func:`check_wanted` from time to time, which ends it where its
    result is wanted no more. Interrupts that arrive during the wait do not cut it short.
+
+The caller's thread shares only plain locks and simple queues with the others. Both are C code, so
+an interrupt comes before or after them. One inside a ``Condition``, and so inside a ``Future`` or a
+``ThreadPoolExecutor``, can leave its lock held for ever.
 """
 
 from __future__ import annotations
 
+import _thread
+import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import partial
-from typing import Protocol, TypeVar
+from queue import SimpleQueue
+from typing import Any, Protocol, TypeVar
 
 from tidelake.telemetry.fork import PerProcess, ProcessMark
 
@@ -62,9 +68,7 @@ class ThreadExecutor:
 
     def __init__(self, threads_max: int) -> None:
         self._threads_max = threads_max
-        self._pool = PerProcess(
-            partial(ThreadPoolExecutor, threads_max, thread_name_prefix="tidelake")
-        )
+        self._threads = PerProcess(partial(_Threads, threads_max))
 
     def map(self, work: Callable[[T], R], items: Iterable[T]) -> Generator[R, None, None]:
         """Results in the order of the items; the first error is raised."""
@@ -72,13 +76,18 @@ class ThreadExecutor:
             # in one of the threads: waiting there for the others could wait for itself
             yield from SerialExecutor().map(work, items)
             return
-        batch = _Batch()
+        batch, count = _Batch(), 0
         try:
-            pool = self._pool.value
-            futures = deque(pool.submit(batch.run, work, item) for item in items)
-            while futures:
+            for item in items:
+                self._threads.value.submit(partial(batch.run, count, work, item))
+                count += 1
+            came: dict[int, _Outcome] = {}
+            for number in range(count):
                 batch.mark.check("What runs on several threads")
-                yield _result(futures.popleft())
+                while number not in came:
+                    ended, *outcome = batch.ended.get()
+                    came[ended] = tuple(outcome)
+                yield _result(*came.pop(number))
         finally:
             batch.stop()
 
@@ -86,17 +95,52 @@ class ThreadExecutor:
         """Run it on a thread of its own where this is the thread that interrupts come to."""
         if threading.current_thread() is not threading.main_thread():
             return work()
-        pool = ThreadPoolExecutor(1, thread_name_prefix="tidelake-clean-up")
-        try:
-            outcome = pool.submit(work)
-        except RuntimeError:  # there is no room for a thread, or the interpreter ends
-            return work()
-        pool.shutdown(wait=False)
-        _wait_through_interrupts(partial(wait, [outcome]))
-        return outcome.result()
+        clean_up = _CleanUp(work)
+        _wait_through_interrupts(clean_up.wait)
+        result: R = _result(*clean_up.outcome)
+        return result
 
     def __reduce__(self) -> tuple[type[ThreadExecutor], tuple[int]]:
         return (ThreadExecutor, (self._threads_max,))
+
+
+_Outcome = tuple[Any, BaseException | None]
+"""What a piece of work gave, or raised."""
+
+
+class _Threads:
+    """Threads that take pieces of work from one queue; they end with the process."""
+
+    def __init__(self, threads_max: int) -> None:
+        self._pieces: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._unstarted_count = threads_max
+        self._starts = threading.Lock()
+        self._is_served = False
+
+    def submit(self, piece: Callable[[], None]) -> None:
+        """Let a thread do a piece when one is free.
+
+        Raises
+        ------
+        RuntimeError
+            There is no thread, and the system gives none.
+        """
+        self._pieces.put(piece)
+        with self._starts:
+            if self._unstarted_count:
+                try:
+                    _thread.start_new_thread(self._serve, ())
+                except RuntimeError:
+                    if not self._is_served:
+                        raise
+                    return
+                self._unstarted_count -= 1
+                self._is_served = True
+
+    def _serve(self) -> None:
+        while True:
+            with suppress(BaseException):  # its batch hands the error on
+                self._pieces.get()()
 
 
 class _Batch:
@@ -104,24 +148,28 @@ class _Batch:
 
     def __init__(self) -> None:
         self.mark = ProcessMark()
-        self._changed = threading.Condition(threading.Lock())
+        self._counts = threading.Lock()
         self._running_count = 0
         self.is_wanted = True
+        self.ended: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
 
-    def run(self, work: Callable[[T], R], item: T) -> R:
-        """Do one piece, unless the batch was stopped."""
-        with self._changed:
+    def run(self, number: int, work: Callable[[T], R], item: T) -> None:
+        """Do one piece, unless the batch was stopped; its outcome goes into :attr:`ended`."""
+        with self._counts:
             if not self.is_wanted:
-                raise Unwanted
+                return
             self._running_count += 1
         _HERE.batch = self
+        value: R | None = None
+        has_failed = True
         try:
-            return work(item)
+            value = work(item)
+            has_failed = False
         finally:
             _HERE.batch = None
-            with self._changed:
+            with self._counts:
                 self._running_count -= 1
-                self._changed.notify_all()
+            self.ended.put((number, value, sys.exception() if has_failed else None))
 
     def stop(self) -> None:
         """Let no piece begin, and wait for those that run."""
@@ -130,8 +178,46 @@ class _Batch:
             _wait_through_interrupts(self._wait)
 
     def _wait(self) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: not self._running_count)
+        while True:
+            with self._counts:
+                if not self._running_count:
+                    return
+            self.ended.get()  # each piece that runs puts its outcome there when it is not counted
+
+
+class _CleanUp:
+    """Work on a thread of its own, done once, however often the wait for it is begun."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work = work
+        self._begins, self._ends = threading.Lock(), threading.Lock()
+        self._ends.acquire()
+        self._is_started = False
+        self.outcome: _Outcome = (None, None)
+
+    def wait(self) -> None:
+        """Start it unless it is started, and wait for its end."""
+        if not self._is_started:
+            try:
+                _thread.start_new_thread(self._run, ())
+            except RuntimeError:  # there is no room for a thread, or the interpreter ends
+                self._run()
+            self._is_started = True
+        with self._ends:
+            pass
+
+    def _run(self) -> None:
+        if not self._begins.acquire(blocking=False):
+            return  # an interrupt came between the start and the note of it
+        value: object = None
+        has_failed = True  # the caller may be in a handler: then it has an exception without it
+        with suppress(BaseException):  # who waits gets it
+            try:
+                value = self._work()
+                has_failed = False
+            finally:
+                self.outcome = (value, sys.exception() if has_failed else None)
+        self._ends.release()
 
 
 class _Here(threading.local):
@@ -153,8 +239,14 @@ def check_wanted() -> None:
         raise Unwanted
 
 
-def _result(future: Future[R]) -> R:
-    return future.result()  # in a frame of its own, which lets go of the result when it is given
+def _result(value: Any, error: BaseException | None) -> Any:
+    """Give it; a frame of its own, which lets go of the result when it is given."""
+    if error is not None:
+        try:
+            raise error
+        finally:
+            del error  # its traceback has this frame
+    return value
 
 
 def _wait_through_interrupts(wait_once: Callable[[], object]) -> None:

@@ -118,6 +118,41 @@ def test_work_that_hands_out_work_does_not_wait_for_itself():
     assert list(sums) == [6 * n for n in range(8)]
 
 
+def test_interrupts_at_any_moment_leave_threads_that_work():
+    """One inside a lock of the pool left it held: no piece ended any more."""
+    executor = ThreadExecutor(2)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    interrupted = 0
+    try:
+        for n in range(2_000):
+            try:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 1e-5 + n % 50 * 1e-5)
+                    assert list(executor.map(str, range(20))) == [str(n) for n in range(20)]
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                interrupted += 1
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert interrupted > 100
+    assert list(executor.map(str, range(3))) == ["0", "1", "2"]
+
+
+def test_a_system_without_threads_gives_an_error_and_no_endless_wait(monkeypatch):
+    def refused(*_):
+        raise RuntimeError("can't start new thread")
+
+    executor = ThreadExecutor(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(_thread, "start_new_thread", refused)
+        for _ in range(3):
+            with pytest.raises(RuntimeError, match="start new thread"):
+                list(executor.map(str, range(3)))
+        assert executor.uninterrupted(lambda: 7) == 7
+    assert list(executor.map(str, range(3))) == ["0", "1", "2"]
+
+
 def test_a_clean_up_is_not_cut_short_by_an_interrupt():
     done = []
 

@@ -108,16 +108,17 @@ def test_interrupts_at_any_moment_leave_no_file_behind(tmp_path, keys, monkeypat
     for n in range(INTERRUPTS):
         before = set(files_of(table))
         published.clear()
-        signal.setitimer(signal.ITIMER_REAL, span * (n + 1) / INTERRUPTS)
         try:
-            table.write(ROWS)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, span * (n + 1) / INTERRUPTS)
+                table.write(ROWS)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
             acknowledged += 1
         except KeyboardInterrupt as error:
             interrupted += 1
             where = "".join(traceback.format_exception(error))
             assert published or set(files_of(table)) == before, where
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
     assert interrupted > INTERRUPTS // 4
     commits, torn = divmod(table.count(), len(ROWS))
     assert not torn

@@ -26,7 +26,7 @@ A read takes four steps:
 
 1. `plan` chooses the manifests, folds their entries to the live files and prunes these. `pruning`
    holds the rules.
-2. `generate` cuts each bucket's files into splits. The files of a raw split need no merge; a
+2. `split_generator` cuts each bucket's files into splits. The files of a raw split need no merge; a
    merge split holds whole sections.
 3. `split_wire` sends splits to executors.
 4. `read` gives the rows of a split: file after file, or through `tidelake.merge`.

@@ -55,7 +55,7 @@ BENEATH = ("codec/", "format/", "types/")
 """Here values are arranged, of columns, not rows of a key."""
 ARRANGE = {
     "metadata/manifest/entry_table.py": "the entries of a partition and bucket",
-    "scan/generate.py": "the files of a bucket",
+    "scan/split_generator.py": "the files of a bucket",
     "scan/live_files.py": "files, by partition and bucket",
     "scan/plan.py": "the files of a bucket",
     "sql/execution/kernel_query.py": "ORDER BY",

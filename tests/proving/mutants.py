@@ -40,8 +40,8 @@ import tidelake.merge.functions.joined_text as joined_text
 import tidelake.merge.functions.pick as pick
 import tidelake.merge.runs.changelog as merge_changes
 import tidelake.merge.spec as spec
-import tidelake.scan.generate as generate
 import tidelake.scan.pruning.prune_columns as prune_columns
+import tidelake.scan.split_generator as split_generator
 import tidelake.store.deletion_vectors as deletion_vectors
 import tidelake.store.lsm.bucket_writer as bucket_writer
 import tidelake.store.lsm.compaction as compaction
@@ -518,7 +518,7 @@ _PLANTED = (
     (
         "files above level 0 are not merged with it",
         "check_whole_commits",
-        (generate, "meets_any", lambda _: lambda ranges, _others: [False] * len(ranges)),
+        (split_generator, "meets_any", lambda _: lambda ranges, _others: [False] * len(ranges)),
     ),
     (
         "what a lookup finds is not marked",

@@ -7,7 +7,6 @@ A plan says which files are read and why the others are not. Which snapshot is r
 from tidelake.scan.context import ReadContext
 from tidelake.scan.deletions import live_deletions
 from tidelake.scan.expired import SNAPSHOT_EXPIRED, names_expiry
-from tidelake.scan.generate import BucketFiles, file_sections
 from tidelake.scan.live_files import (
     bucket_starts,
     grouped,
@@ -26,6 +25,7 @@ from tidelake.scan.pruning.file_index import UnusedIndex
 from tidelake.scan.pruning.pruned_files import PrunedFile
 from tidelake.scan.read import deleted_rows, read_changes, read_file, read_split
 from tidelake.scan.split import Section, Split
+from tidelake.scan.split_generator import BucketFiles, file_sections
 from tidelake.scan.split_wire import split_from_bytes, split_to_bytes
 
 __all__ = [

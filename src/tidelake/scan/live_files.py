@@ -21,7 +21,7 @@ from tidelake.metadata.manifest.live_set import live_entries
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.scan.context import ReadContext
 from tidelake.scan.deletions import live_deletions
-from tidelake.scan.generate import BucketFiles
+from tidelake.scan.split_generator import BucketFiles
 
 __all__ = [
     "bucket_files",

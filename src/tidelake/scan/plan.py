@@ -8,8 +8,8 @@
    (:mod:`tidelake.scan.pruning.prune_columns`), else file by file
    (:mod:`tidelake.scan.pruning.prune`); then by the indexes of single files
    (:mod:`tidelake.scan.pruning.file_index`).
-4. Each bucket's files become splits (:mod:`tidelake.scan.generate`). Files to be merged become
-   objects; those of raw splits do so on demand. Level 0 is left out with
+4. Each bucket's files become splits (:mod:`tidelake.scan.split_generator`). Files to be merged
+   become objects; those of raw splits do so on demand. Level 0 is left out with
    ``deletion-vectors.merge-on-read`` = ``false``.
 5. A limit without a predicate on rows keeps the first raw splits that hold that many rows. The
    number of rows of a raw split, less those that its deletion vectors name, is exact.
@@ -45,14 +45,6 @@ from tidelake.options import declared
 from tidelake.scan.context import ReadContext
 from tidelake.scan.deletions import live_deletions
 from tidelake.scan.expired import names_expiry
-from tidelake.scan.generate import (
-    BucketFiles,
-    PackRule,
-    file_sections,
-    merge_splits,
-    raw_splits,
-    stand_alone,
-)
 from tidelake.scan.live_files import bucket_files, bucket_starts, grouped, live_files, order_of
 from tidelake.scan.plan_size import check_plan_fits
 from tidelake.scan.pruning.file_index import UnusedIndex, ask_indexes
@@ -74,6 +66,14 @@ from tidelake.scan.pruning.pruned_files import (
     Tally,
 )
 from tidelake.scan.split import Split
+from tidelake.scan.split_generator import (
+    BucketFiles,
+    PackRule,
+    file_sections,
+    merge_splits,
+    raw_splits,
+    stand_alone,
+)
 from tidelake.types.predicate import Predicate
 
 __all__ = ["ScanPlan", "plan_scan"]

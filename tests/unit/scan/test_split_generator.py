@@ -17,7 +17,7 @@ from tidelake.metadata.data_file import EMPTY_STATS, DataFileMeta
 from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.metadata.manifest.lazy_file_list import FileList
 from tidelake.scan import Split, split_from_bytes, split_to_bytes
-from tidelake.scan.generate import (
+from tidelake.scan.split_generator import (
     BucketFiles,
     PackRule,
     file_sections,

@@ -7,8 +7,9 @@
    ``write-buffer-for-append`` all rows wait until the flush. Without a place to spill, or where
    the open file itself holds most of the memory, the file is closed.
 3. ``prepare_commit`` closes the file and hands out what is new. In a bucketed table neighbouring
-   small files are then put together in order (:mod:`tidelake.store.append.pick`), unless the table
-   is write-only. In a table without buckets only ``compact`` does that, and order does not count.
+   small files are then put together in order (:mod:`tidelake.store.append.compaction_picker`),
+   unless the table is write-only. In a table without buckets only ``compact`` does that, and order
+   does not count.
 4. A compaction leaves out the rows that deletion vectors name, and lets go of the vectors of the
    files that it replaces.
 
@@ -41,7 +42,7 @@ from tidelake.options.declared import (
     WRITE_ONLY,
 )
 from tidelake.store.append.append_file import AppendFile, row_group_bytes
-from tidelake.store.append.pick import pick_bucketed, pick_bucketed_full, pick_unaware
+from tidelake.store.append.compaction_picker import pick_bucketed, pick_bucketed_full, pick_unaware
 from tidelake.store.buffer import RowBuffer
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions

@@ -49,11 +49,11 @@ from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
 from tidelake.store.file_meta import check_sequence_numbers, creation_time_ms
 from tidelake.store.lsm.compaction import Follow, carry_out, is_at_bottom, plan
+from tidelake.store.lsm.compaction_picker import CompactionPolicy, Pick, pick
 from tidelake.store.lsm.expiry import ExpiredRows, RecordExpiry
 from tidelake.store.lsm.follow import Follower
 from tidelake.store.lsm.keyed_file import KeyedFile, row_fields
 from tidelake.store.lsm.levels import Levels
-from tidelake.store.lsm.pick import CompactionPolicy, Pick, pick
 from tidelake.store.lsm.read_file import BucketReader
 from tidelake.store.new_files import NewFiles
 from tidelake.store.rolling import WRITE_ROWS, RollingWriter

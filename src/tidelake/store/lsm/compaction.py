@@ -43,10 +43,10 @@ from tidelake.merge import (
 )
 from tidelake.merge.spec import FIRST_ROW
 from tidelake.metadata.data_file import DataFileMeta
+from tidelake.store.lsm.compaction_picker import Pick
 from tidelake.store.lsm.expiry import ExpiredRows
 from tidelake.store.lsm.levels import SortedRun, key_range
 from tidelake.store.lsm.lookup import LookedUpRows, find_rows, found_run
-from tidelake.store.lsm.pick import Pick
 from tidelake.store.lsm.read_file import BucketReader
 from tidelake.store.rolling import RollingWriter
 from tidelake.types import DataType

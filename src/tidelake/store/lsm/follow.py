@@ -21,8 +21,8 @@ from tidelake.options.declared import (
     FORCE_LOOKUP,
 )
 from tidelake.store.lsm.compaction import Follow
+from tidelake.store.lsm.compaction_picker import Pick
 from tidelake.store.lsm.levels import Levels, SortedRun
-from tidelake.store.lsm.pick import Pick
 from tidelake.store.rolling import RollingWriter
 
 __all__ = ["Follower"]

@@ -17,7 +17,7 @@ from tidelake import col
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.fileio import MemoryFileIO
 from tidelake.store.lsm import bucket_writer
-from tidelake.store.lsm.pick import pick
+from tidelake.store.lsm.compaction_picker import pick
 from tidelake.telemetry import Env
 
 COLUMNS = ("k", "p", "a", "b", "c", "s", "t", "g", "w", "kind")

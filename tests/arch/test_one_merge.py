@@ -141,7 +141,7 @@ def test_nobody_who_sorts_rows_knows_their_order():
         (through_no_door, "from tidelake.merge import engine_of"),
         (through_no_door, "from tidelake.merge import first_row"),
         (through_no_door, "import tidelake.merge.engines.first_row"),
-        (through_no_door, "from tidelake.merge.functions.pick import last_value"),
+        (through_no_door, "from tidelake.merge.functions.selection import last_value"),
         (through_no_door, "from tidelake import merge"),
         (knows_the_order, "from tidelake.format import SEQUENCE_FIELD as S"),
         (knows_the_order, "from tidelake import format\nformat.SEQUENCE_NUMBER"),

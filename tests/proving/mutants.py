@@ -37,7 +37,7 @@ import tidelake.merge.engines.fold_columns as fold_columns
 import tidelake.merge.functions.arithmetic as arithmetic
 import tidelake.merge.functions.function as function
 import tidelake.merge.functions.joined_text as joined_text
-import tidelake.merge.functions.pick as pick
+import tidelake.merge.functions.selection as selection
 import tidelake.merge.runs.changelog as merge_changes
 import tidelake.merge.spec as spec
 import tidelake.scan.pruning.prune_columns as prune_columns
@@ -458,7 +458,7 @@ _PLANTED = (
     (
         "a late row has no first value",
         "check_late_rows",
-        (pick, "_first", _edited("(older & ~keeps) | ", "")),
+        (selection, "_first", _edited("(older & ~keeps) | ", "")),
     ),
     ("doubles are collected", "check_late_rows", (function, "collect", _not_distinct)),
     (
@@ -611,7 +611,7 @@ _PLANTED_IN_ENGINES = (
     (
         "the last value is taken for the first",
         "seed 85",
-        (pick, "_first", _edited("events.starts]]", "events.starts + events.lengths - 1]]")),
+        (selection, "_first", _edited("events.starts]]", "events.starts + events.lengths - 1]]")),
         lambda shape: _folds(shape, "first_value"),
     ),
     (

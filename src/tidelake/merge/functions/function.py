@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidelake.codec.arrow_memory import valid_rows
 from tidelake.errors import InvalidInputError
-from tidelake.merge.functions import pick
+from tidelake.merge.functions import selection
 from tidelake.merge.functions.arithmetic import product, total
 from tidelake.merge.functions.bitmap import bitmap_union
 from tidelake.merge.functions.collections import collect, merge_map, nested_update
@@ -31,7 +31,7 @@ OVERFLOW = "aggregate_overflow"
 """The kind of the error of a result that does not fit its column."""
 
 Folded: TypeAlias = "npt.NDArray[np.int64] | pa.Array"
-"""Per segment a row position (:data:`~tidelake.merge.functions.pick.NONE` for null), or values."""
+"""Per segment a row position (``selection.NONE`` for null), or values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +114,16 @@ def fold(function: ColumnFunction, layout: Layout, actions: Actions, column: pa.
     if name == "primary-key":  # whatever the newest row has, also one that retracts
         actions = np.where(actions == Action.RETRACT, np.int8(Action.ADD), actions)
     if name in (NEWEST, "last_value", "primary-key"):
-        return pick.last_value(layout, actions)
+        return selection.last_value(layout, actions)
     if name == "last_non_null_value":
-        return pick.last_non_null_value(layout, actions, valid_rows(column))
+        return selection.last_non_null_value(layout, actions, valid_rows(column))
     if name == "first_value":
-        return pick.first_value(layout, actions)
+        return selection.first_value(layout, actions)
     if name in ("first_non_null_value", "first_not_null_value"):
-        return pick.first_non_null_value(layout, actions, valid_rows(column))
+        return selection.first_non_null_value(layout, actions, valid_rows(column))
     if name in ("max", "min"):
         largest = name == "max"
-        return pick.extreme(layout, actions, column, function.data_type, largest=largest)
+        return selection.extreme(layout, actions, column, function.data_type, largest=largest)
     return _values(function, layout, actions, column)
 
 

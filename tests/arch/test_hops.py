@@ -17,7 +17,7 @@ from tidelake.telemetry import SerialExecutor
 HOPS_MAX = 12
 DATA = pa.table({"k": pa.array([1, 2, 3], pa.int32()), "v": [1, 2, 3]})
 PARQUET_WRITTEN = frozenset(
-    {"store/buffer.py:RowBuffer.append", "format/parquet/writer.py:ParquetFileWriter.write"}
+    {"store/write_buffer.py:RowBuffer.append", "format/parquet/writer.py:ParquetFileWriter.write"}
 )
 PARQUET_READ = frozenset({"format/parquet/reader.py:read_parquet"})
 

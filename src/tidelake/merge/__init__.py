@@ -9,11 +9,11 @@ from tidelake.merge.engines.engine_of import engine_of
 from tidelake.merge.engines.retractions import check_retractions, deletes_remove
 from tidelake.merge.functions import OVERFLOW
 from tidelake.merge.runs.bounded import RunSource, merge_bounded, merge_bounded_with_changes
-from tidelake.merge.runs.buffer import merge_buffer, sort_buffer
 from tidelake.merge.runs.changelog import ChangeRule, MergedRows, merge_with_changes
 from tidelake.merge.runs.key_search import rows_with_keys
 from tidelake.merge.runs.run_cursor import batch_parts
 from tidelake.merge.runs.sections import KeyRange, KeyRank, Section, by_level, key_rank, sections_of
+from tidelake.merge.runs.sort_buffer import merge_buffer, sort_buffer
 from tidelake.merge.runs.sorted_runs import merge_runs
 from tidelake.merge.runs.spill import SpillFiles, SpillStack
 from tidelake.merge.segments import Segments

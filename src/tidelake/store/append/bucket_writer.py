@@ -43,12 +43,12 @@ from tidelake.options.declared import (
 )
 from tidelake.store.append.append_file import AppendFile, row_group_bytes
 from tidelake.store.append.compaction_picker import pick_bucketed, pick_bucketed_full, pick_unaware
-from tidelake.store.buffer import RowBuffer
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
 from tidelake.store.file_meta import check_sequence_numbers
 from tidelake.store.new_files import NewFiles
 from tidelake.store.rolling import RollingWriter
+from tidelake.store.write_buffer import RowBuffer
 
 __all__ = ["AppendBucketWriter"]
 

@@ -44,7 +44,6 @@ from tidelake.metadata.data_file import (
 from tidelake.metadata.index_entry import IndexFile
 from tidelake.options import levels_count, sorted_runs_stop, target_file_size_bytes
 from tidelake.options.declared import CHANGELOG_PRODUCER, WRITE_BUFFER_SPILLABLE, WRITE_ONLY
-from tidelake.store.buffer import RowBuffer
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
 from tidelake.store.file_meta import check_sequence_numbers, creation_time_ms
@@ -57,6 +56,7 @@ from tidelake.store.lsm.levels import Levels
 from tidelake.store.lsm.read_file import BucketReader
 from tidelake.store.new_files import NewFiles
 from tidelake.store.rolling import WRITE_ROWS, RollingWriter
+from tidelake.store.write_buffer import RowBuffer
 from tidelake.types.arrow import to_arrow_schema
 
 __all__ = ["LsmBucketWriter"]

@@ -22,11 +22,11 @@ from tidelake.errors import ClosedError, InvalidInputError, UnsupportedError
 from tidelake.format import check_file_formats
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta, FileSource
 from tidelake.options import Options, declared, target_file_size_bytes
-from tidelake.store.buffer import RowBuffer
 from tidelake.store.context import StoreContext
 from tidelake.store.lsm.keyed_file import KeyedFile, row_fields
 from tidelake.store.new_files import NewFiles
 from tidelake.store.rolling import RollingWriter
+from tidelake.store.write_buffer import RowBuffer
 from tidelake.types import TableSchema
 from tidelake.types.arrow import to_arrow_schema
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tidelake.store.buffer import BATCH_BYTES, RowBuffer
+from tidelake.store.write_buffer import BATCH_BYTES, RowBuffer
 
 ROWS = pa.record_batch({"k": list(range(400_000))})
 

@@ -11,7 +11,7 @@ from unit.merge.engines.oracle import Row, deduplicate, from_batches, schema_of,
 from unit.merge.runs.test_sorted_runs import KEY_TYPES, SEQUENCE_TYPES, VALUES
 
 from tidelake.merge import merge_buffer
-from tidelake.merge.runs import buffer
+from tidelake.merge.runs import sort_buffer
 from tidelake.telemetry import UNLIMITED
 
 
@@ -58,7 +58,7 @@ def test_deletes_stay_in_the_buffer():
     [(2_000, UNLIMITED), (1 << 30, replace(UNLIMITED, sort_keys_bytes=2_000))],
 )
 def test_a_buffer_too_large_for_one_sort_is_merged_in_parts(monkeypatch, rows_bytes_max, memory):
-    monkeypatch.setattr(buffer, "GROUP_BYTES_MAX", rows_bytes_max)
+    monkeypatch.setattr(sort_buffer, "GROUP_BYTES_MAX", rows_bytes_max)
     schema = schema_of(["STRING"])
     rows = [
         Row((f"key{i * 7919 % 101:03}",), (), i, 3 if i % 11 == 0 else 0, f"v{i}")

@@ -56,11 +56,12 @@ carries out what needs no query engine. `query` looks into a query, so that read
 Spark or the kernel runs it. Begin with `tidelake.sql.syntax.ast`. The statements:
 [SQL](../sql.md), [ADR 29](../adr/0029-statements-are-spliced-not-regenerated.md).""",
     "metadata": """\
-From the newest snapshot to its files: `log.snapshot_log` finds it, `manifest.live_set` reads its
-manifests through `manifest.manifest_cache`, and `manifest.entry_table` folds the entries to the
-live files. `table_state` is the one value that readers, writers and commits share. Begin with
-`tidelake.metadata.log.snapshot_log`. The bytes: [Snapshot](../format/snapshot.md),
-[Schema](../format/schema.md), [Manifest](../format/manifest.md), [Tag](../format/tag.md).""",
+From the newest snapshot to its files: `log.snapshot_log` finds it, `manifest.snapshot_entries`
+reads its manifests through `manifest.manifest_cache`, and `manifest.entry_table` folds the
+entries to the live files. `table_state` is the one value that readers, writers and commits
+share. Begin with `tidelake.metadata.log.snapshot_log`. The bytes:
+[Snapshot](../format/snapshot.md), [Schema](../format/schema.md),
+[Manifest](../format/manifest.md), [Tag](../format/tag.md).""",
     "format": """\
 `data_file` is the face: `read_batches` and `open_writer` choose the format by the name's ending.
 Every reader finds columns by field id (or by name where a format has none), casts old types, and

@@ -14,9 +14,9 @@ from tidelake.metadata.index_entry import IndexEntry
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.metadata.manifest.live_set import delta_entries
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.manifest.manifest_list import ManifestFile
+from tidelake.metadata.manifest.snapshot_entries import delta_entries
 from tidelake.metadata.table_state import TableState
 
 __all__ = ["CommitContext"]

@@ -69,7 +69,7 @@ from tidelake.metadata.data_file import CommitMessage, FileKind
 from tidelake.metadata.index_entry import DELETION_VECTORS, HASH, IndexEntry
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.metadata.manifest.live_set import manifest_files
+from tidelake.metadata.manifest.snapshot_entries import manifest_files
 from tidelake.options import declared
 from tidelake.types.predicate import Predicate
 

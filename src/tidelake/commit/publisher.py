@@ -78,8 +78,8 @@ from tidelake.fileio import OpenDirectory
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.log.schema_log import SchemaLog, dropped
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
-from tidelake.metadata.manifest.live_set import live_entries, manifest_files
 from tidelake.metadata.manifest.manifest_list import ManifestFile
+from tidelake.metadata.manifest.snapshot_entries import live_entries, manifest_files
 from tidelake.options import declared
 
 __all__ = ["Published", "Publisher"]

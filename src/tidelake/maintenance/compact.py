@@ -17,7 +17,7 @@ from tidelake.maintenance.procedure import (
     Rows,
     optional,
 )
-from tidelake.metadata.manifest.live_set import live_entries
+from tidelake.metadata.manifest.snapshot_entries import live_entries
 from tidelake.options import declared, parse_value
 from tidelake.table import Table
 from tidelake.table.jobs.compaction import Chosen

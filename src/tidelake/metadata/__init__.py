@@ -18,9 +18,9 @@ from tidelake.metadata.log.snapshot_log import SnapshotLog
 from tidelake.metadata.log.statistics import ColumnStatistics, TableStatistics
 from tidelake.metadata.log.tag import Tag, TagLog
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.metadata.manifest.live_set import delta_entries, live_entries, manifest_files
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.manifest.manifest_list import ManifestFile
+from tidelake.metadata.manifest.snapshot_entries import delta_entries, live_entries, manifest_files
 from tidelake.metadata.paths import TablePaths
 
 __all__ = [

@@ -9,14 +9,14 @@ from tidelake.fileio import FileIO
 from tidelake.metadata.index.index_manifest import index_entries
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.metadata.manifest.live_set import (
+from tidelake.metadata.manifest.manifest_cache import ManifestCache
+from tidelake.metadata.manifest.manifest_list import ManifestFile
+from tidelake.metadata.manifest.snapshot_entries import (
     changelog_manifests,
     live_entries,
     manifest_files,
     read_manifests,
 )
-from tidelake.metadata.manifest.manifest_cache import ManifestCache
-from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.metadata.paths import TablePaths
 
 __all__ = ["StoredTable", "changelog_files", "data_files", "named_files", "state_files"]

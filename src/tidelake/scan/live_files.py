@@ -17,8 +17,8 @@ from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.lazy_file_list import FileList
-from tidelake.metadata.manifest.live_set import live_entries
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
+from tidelake.metadata.manifest.snapshot_entries import live_entries
 from tidelake.scan.context import ReadContext
 from tidelake.scan.deletions import live_deletions
 from tidelake.scan.split_generator import BucketFiles

@@ -38,9 +38,13 @@ from tidelake.metadata.index.deletion_file import DeletionRange
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.lazy_file_list import names_of
-from tidelake.metadata.manifest.live_set import delta_entries, manifest_files, read_manifests
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.manifest.manifest_list import ManifestFile
+from tidelake.metadata.manifest.snapshot_entries import (
+    delta_entries,
+    manifest_files,
+    read_manifests,
+)
 from tidelake.options import declared
 from tidelake.scan.context import ReadContext
 from tidelake.scan.deletions import live_deletions

@@ -33,7 +33,7 @@ from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.metadata.manifest.live_set import manifest_files, read_manifests
+from tidelake.metadata.manifest.snapshot_entries import manifest_files, read_manifests
 from tidelake.options import declared
 
 __all__ = [

@@ -14,8 +14,8 @@ from tidelake.commit.context import CommitContext
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.metadata.manifest.live_set import live_entries
 from tidelake.metadata.manifest.manifest_list import ManifestFile
+from tidelake.metadata.manifest.snapshot_entries import live_entries
 
 __all__ = ["live_in", "live_in_buckets"]
 

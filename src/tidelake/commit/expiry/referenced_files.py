@@ -13,7 +13,7 @@ from tidelake.metadata.data_file import FileKind, FileSource
 from tidelake.metadata.index.index_manifest import index_entries
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.metadata.manifest.live_set import delta_entries
+from tidelake.metadata.manifest.snapshot_entries import delta_entries
 from tidelake.options import Options, declared
 
 __all__ = [

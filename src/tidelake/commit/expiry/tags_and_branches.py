@@ -19,7 +19,7 @@ from tidelake.errors import NotFoundError, StorageError
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.log.tag import Tag, TagLog
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.metadata.manifest.live_set import live_entries
+from tidelake.metadata.manifest.snapshot_entries import live_entries
 from tidelake.metadata.paths import numbered
 
 __all__ = ["References"]

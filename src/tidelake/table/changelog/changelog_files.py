@@ -33,7 +33,7 @@ from tidelake.merge import MergeSpec
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.metadata.manifest.live_set import changelog_entries, delta_entries
+from tidelake.metadata.manifest.snapshot_entries import changelog_entries, delta_entries
 from tidelake.options import declared
 from tidelake.scan import ReadContext, grouped, read_changes
 from tidelake.scan.pruning.prune import scan_filter

@@ -32,7 +32,7 @@ from tidelake.errors import (
 from tidelake.format.file_index.fast_hash import hash_bytes, hash_numbers
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.log.statistics import ColumnStatistics, TableStatistics
-from tidelake.metadata.manifest.live_set import live_entries
+from tidelake.metadata.manifest.snapshot_entries import live_entries
 from tidelake.table.handle.arguments import column_names
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.read.table_scan import TableScan

@@ -21,7 +21,7 @@ from tidelake.commit.expiry import kept_for_changelogs
 from tidelake.errors import OutcomeUnknownError, StorageError, UnsupportedError
 from tidelake.metadata.log.consumer import CONSUMER_PREFIX
 from tidelake.metadata.log.snapshot import Snapshot
-from tidelake.metadata.manifest.live_set import live_entries, manifest_files
+from tidelake.metadata.manifest.snapshot_entries import live_entries, manifest_files
 from tidelake.metadata.snapshot_files import named_files, state_files
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.rowlevel.delete import truncate

@@ -19,7 +19,11 @@ from tidelake.codec.binary_row import decode_row
 from tidelake.metadata.data_file import EMPTY_ROW, FileSource
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.metadata.manifest.live_set import changelog_manifests, manifest_files, read_manifests
+from tidelake.metadata.manifest.snapshot_entries import (
+    changelog_manifests,
+    manifest_files,
+    read_manifests,
+)
 from tidelake.metadata.paths import NAME_BYTES_MAX
 from tidelake.scan import bucket_starts, live_files
 from tidelake.table.handle.handle import TableHandle

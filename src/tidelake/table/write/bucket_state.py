@@ -22,7 +22,7 @@ from tidelake.metadata.index.index_manifest import index_entries
 from tidelake.metadata.index_entry import DELETION_VECTORS, IndexEntry, IndexFile
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.metadata.manifest.live_set import manifest_files, read_manifests
+from tidelake.metadata.manifest.snapshot_entries import manifest_files, read_manifests
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.table_writer import BucketState

@@ -23,7 +23,7 @@ from tidelake.errors import NotFoundError
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.metadata.manifest.live_set import live_entries
+from tidelake.metadata.manifest.snapshot_entries import live_entries
 from tidelake.options import declared, levels_count
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.table_writer import FullCompactions

@@ -14,8 +14,8 @@ from unit.metadata.made import publish
 
 from tidelake.commit.conflicts.live_buckets import live_in
 from tidelake.metadata import ManifestCache, Snapshot
-from tidelake.metadata.manifest.live_set import manifest_files
 from tidelake.metadata.manifest.manifest_list import write_manifest_list
+from tidelake.metadata.manifest.snapshot_entries import manifest_files
 
 
 def test_live_files_can_be_asked_for_by_partition_and_bucket():

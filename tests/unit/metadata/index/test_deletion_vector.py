@@ -28,8 +28,8 @@ from tidelake.metadata.index.deletion_vector import (
 from tidelake.metadata.index.index_manifest import read_index_manifest
 from tidelake.metadata.index_entry import DELETION_VECTORS, HASH, IndexEntry, IndexFile
 from tidelake.metadata.log.snapshot_log import SnapshotLog
-from tidelake.metadata.manifest.live_set import live_entries
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
+from tidelake.metadata.manifest.snapshot_entries import live_entries
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "deletion_vectors.txt"
 TARGET = 2 << 20

@@ -25,10 +25,10 @@ from tidelake.metadata import (
     ManifestFile,
 )
 from tidelake.metadata.avro.avro import decode_container, encode_container
-from tidelake.metadata.manifest.live_set import live_entries
 from tidelake.metadata.manifest.manifest import decode_manifest, write_manifests
 from tidelake.metadata.manifest.manifest_list import read_manifest_list, write_manifest_list
 from tidelake.metadata.manifest.manifest_schema import LIST_SCHEMA
+from tidelake.metadata.manifest.snapshot_entries import live_entries
 
 
 def test_all_of_java_s_manifests_and_lists_are_written_back_equal(oracle_dir):

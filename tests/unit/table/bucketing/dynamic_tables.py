@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 from tidelake.codec.bucket import hash_rows
 from tidelake.metadata.index.hash_index import read_hash_index
 from tidelake.metadata.index.index_manifest import index_entries
-from tidelake.metadata.manifest.live_set import live_entries
+from tidelake.metadata.manifest.snapshot_entries import live_entries
 from tidelake.types import parse_type
 
 

@@ -15,7 +15,7 @@ from proving.reach import missing, stray
 import tidelake
 from tidelake import ConflictError, InvalidInputError
 from tidelake.fileio import MemoryFileIO
-from tidelake.metadata.manifest.live_set import live_entries
+from tidelake.metadata.manifest.snapshot_entries import live_entries
 from tidelake.table.jobs import postpone_compaction
 from tidelake.telemetry import Env
 

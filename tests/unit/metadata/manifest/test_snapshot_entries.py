@@ -13,8 +13,8 @@ from tidelake.metadata import (
     ManifestCache,
     Snapshot,
 )
-from tidelake.metadata.manifest.live_set import manifest_files
 from tidelake.metadata.manifest.manifest_list import read_manifest_list, write_manifest_list
+from tidelake.metadata.manifest.snapshot_entries import manifest_files
 
 
 def test_a_snapshot_s_manifests_are_those_of_both_lists(oracle_dir):

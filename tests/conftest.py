@@ -45,6 +45,21 @@ def spark(tmp_path_factory):
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory):
+    """Kafka's broker, one for all processes of a run."""
+    kafka_broker = pytest.importorskip("kafka_broker")
+    root = tmp_path_factory.getbasetemp()
+    shared = root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
+    try:
+        running = kafka_broker.broker(shared)
+        found = running.__enter__()
+    except kafka_broker.AbsentError as reason:
+        pytest.skip(f"no Kafka broker: {reason}")
+    yield found
+    running.__exit__(None, None, None)
+
+
 @pytest.fixture(autouse=True)
 def _self_checks_on():
     with invariants(on=True):

@@ -29,12 +29,14 @@ from tidelake.commit.delta import Committed, check_messages, compactions
 from tidelake.commit.expiry import expire_quietly
 from tidelake.commit.idempotence import DuplicateCheck, OwnFiles, last_commit
 from tidelake.commit.plans import (
+    NO_STREAM,
     AppendPlan,
     CommitPlan,
     CompactionPlan,
     ManifestMergePlan,
     OverwritePlan,
     StatisticsPlan,
+    StreamProgress,
 )
 from tidelake.commit.publisher import Publisher
 from tidelake.commit.turns import in_turns
@@ -73,6 +75,7 @@ class Committer:
         base_snapshot_id: int | None = None,
         all_or_nothing: bool = False,
         read_snapshot: Snapshot | EmptyTable | None = None,
+        stream: StreamProgress = NO_STREAM,
     ) -> Committed:
         """Make the messages' files visible.
 
@@ -93,6 +96,9 @@ class Committer:
         read_snapshot : Snapshot or EmptyTable, optional
             The snapshot of a primary-key table that the old rows were read from which the new ones
             were made from. It is a conflict if others have written to these keys since.
+        stream : StreamProgress
+            The watermark of the stream whose rows these are, and whether it wants a snapshot even
+            where the messages have no files.
 
         Returns
         -------
@@ -118,7 +124,11 @@ class Committer:
         context = self._context
         self._check(messages, user)
         plan = AppendPlan.of(
-            context, messages, base_snapshot_id=base_snapshot_id, read_snapshot=read_snapshot
+            context,
+            messages,
+            base_snapshot_id=base_snapshot_id,
+            read_snapshot=read_snapshot,
+            stream=stream,
         )
         if kind not in {None, CommitKind.APPEND, CommitKind.COMPACT} or (
             kind is CommitKind.COMPACT and plan.delta.entries.num_rows
@@ -145,6 +155,7 @@ class Committer:
         identifier: int = BATCH_IDENTIFIER,
         partitions: Predicate | str | None = None,
         read_snapshot: Snapshot | None = None,
+        stream: StreamProgress = NO_STREAM,
     ) -> Committed:
         """Replace what is in some partitions by the messages' files.
 
@@ -153,7 +164,7 @@ class Committer:
         partitions : Predicate, 'dynamic' or None
             A bound predicate on partition columns; the partitions that there are new files for; or
             the whole table.
-        messages, user, identifier
+        messages, user, identifier, stream
             As in :meth:`commit`.
         read_snapshot : Snapshot, optional
             The snapshot that the partitions' rows were read from which the new files were made
@@ -176,7 +187,11 @@ class Committer:
         """
         self._check(messages, user)
         plan = OverwritePlan.of(
-            self._context, messages, partitions=partitions, read_snapshot=read_snapshot
+            self._context,
+            messages,
+            partitions=partitions,
+            read_snapshot=read_snapshot,
+            stream=stream,
         )
         if plan.is_no_op:
             return Committed()

@@ -75,6 +75,7 @@ from tidelake.types.predicate import Predicate
 
 __all__ = [
     "NOTHING",
+    "NO_STREAM",
     "AppendPlan",
     "Base",
     "CommitPlan",
@@ -83,6 +84,7 @@ __all__ = [
     "OverwritePlan",
     "Planned",
     "StatisticsPlan",
+    "StreamProgress",
 ]
 
 
@@ -113,6 +115,26 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamProgress:
+    """What a stream says with a commit.
+
+    Parameters
+    ----------
+    watermark : int, optional
+        Event time in ms up to which the stream's rows are there. The snapshot's is the later one of
+        this and of the base's.
+    is_wanted_empty : bool
+        Whether there is a snapshot even if nothing changes.
+    """
+
+    watermark: int | None = None
+    is_wanted_empty: bool = False
+
+
+NO_STREAM = StreamProgress()
+
+
+@dataclass(frozen=True, slots=True)
 class Planned:
     """What a commit changes against one base.
 
@@ -130,6 +152,8 @@ class Planned:
         Name of the snapshot's file of statistics.
     merges_manifests : bool
         Whether all manifests of the base are merged.
+    stream : StreamProgress
+        What the stream says whose rows these are.
     """
 
     delta: Delta
@@ -138,10 +162,13 @@ class Planned:
     interleaved: tuple[BucketId, ...] = ()
     statistics: str | None = None
     merges_manifests: bool = False
+    stream: StreamProgress = NO_STREAM
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to commit."""
+        if self.stream.is_wanted_empty:
+            return False
         changes_index = self.index is not None
         changes_metadata = self.statistics is not None or self.merges_manifests
         return self.delta.is_empty and not (changes_index or changes_metadata)
@@ -194,6 +221,8 @@ class AppendPlan:
         caches the keys of the commit's own files.
     read_snapshot : Snapshot or None
         The snapshot that these older rows were read from; None for the empty table.
+    stream
+        As of :class:`Planned`.
     """
 
     context: CommitContext
@@ -204,6 +233,7 @@ class AppendPlan:
     base_snapshot_id: int | None
     keys: KeyOverlap | None
     read_snapshot: Snapshot | None
+    stream: StreamProgress = NO_STREAM
 
     @classmethod
     def of(
@@ -213,6 +243,7 @@ class AppendPlan:
         *,
         base_snapshot_id: int | None,
         read_snapshot: Snapshot | EmptyTable | None,
+        stream: StreamProgress = NO_STREAM,
     ) -> AppendPlan:
         """The plan of writers' messages; see :meth:`tidelake.commit.Committer.commit`."""
         new_files = added_entries(messages)
@@ -225,6 +256,7 @@ class AppendPlan:
             base_snapshot_id,
             None if read_snapshot is None else KeyOverlap(context, new_files),
             None if read_snapshot is EMPTY_TABLE else read_snapshot,
+            stream,
         )
 
     @property
@@ -253,7 +285,12 @@ class AppendPlan:
                 hash_indexes=self._hash_indexes_against(base, before),
                 deletions=self.deletions,
             )
-        return Planned(self.delta, index, interleaved=interleaved)
+        return Planned(
+            self.delta,
+            index,
+            interleaved=interleaved,
+            stream=self.stream,
+        )
 
     def _check_deletions(self, base: Snapshot | None, before: Sequence[IndexEntry]) -> None:
         """Check that the data files and deletion vectors that are replaced are unchanged."""
@@ -301,6 +338,8 @@ class OverwritePlan:
     rows_read : frozenset, optional
         The rows that the new files were made from, as :func:`rows_in` gives them: the partitions
         must hold the same ones.
+    stream
+        As of :class:`Planned`.
     """
 
     kind: ClassVar[CommitKind] = CommitKind.OVERWRITE
@@ -309,6 +348,7 @@ class OverwritePlan:
     partitions: PartitionChoice
     hash_indexes: HashIndexChanges
     rows_read: frozenset[tuple[str, object]] | None
+    stream: StreamProgress = NO_STREAM
 
     @classmethod
     def of(
@@ -318,6 +358,7 @@ class OverwritePlan:
         *,
         partitions: Predicate | str | None,
         read_snapshot: Snapshot | None,
+        stream: StreamProgress = NO_STREAM,
     ) -> OverwritePlan:
         """The plan of writers' messages; see :meth:`tidelake.commit.Committer.overwrite`."""
         new_files = added_entries(messages)
@@ -327,12 +368,19 @@ class OverwritePlan:
             files = replaced_files(context, read_snapshot, choice)
             rows_read = rows_in(context, read_snapshot, files)
         hash_indexes = _hash_indexes(context, messages)
-        return cls(context, Delta(new_files), choice, hash_indexes, rows_read)
+        return cls(
+            context,
+            Delta(new_files),
+            choice,
+            hash_indexes,
+            rows_read,
+            stream,
+        )
 
     @property
     def is_no_op(self) -> bool:
         """Whether no partition is replaced: only those that get rows are, and there are none."""
-        return self.partitions.partitions == frozenset()
+        return self.partitions.partitions == frozenset() and not self.stream.is_wanted_empty
 
     def against(self, base: Base) -> Planned:
         """What the commit changes in one base; see :meth:`CommitPlan.against`."""
@@ -346,13 +394,14 @@ class OverwritePlan:
                 removed = live.with_kind(FileKind.DELETE)
                 delta = Delta(EntryTable.concat([removed, delta.entries]))
         if delta.is_empty:
-            return Planned(delta)
+            return Planned(delta, stream=self.stream)
         before = _index_before(context, base.snapshot)
         found = sorted({entry.partition for entry in before})
         chosen = self.partitions.mask(found)
         dropped = frozenset(p for p, is_chosen in zip(found, chosen, strict=True) if is_chosen)
         hash_indexes = self.hash_indexes.files
-        return Planned(delta, IndexDelta.of(before, dropped=dropped, hash_indexes=hash_indexes))
+        index = IndexDelta.of(before, dropped=dropped, hash_indexes=hash_indexes)
+        return Planned(delta, index, stream=self.stream)
 
 
 @dataclass(frozen=True, slots=True)

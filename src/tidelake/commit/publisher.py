@@ -270,7 +270,7 @@ class Publisher:
             total_record_count=self._total_rows(base) + delta_rows,
             delta_record_count=delta_rows,
             changelog_record_count=int(planned.delta.changelog["row_count"].sum()),
-            watermark=None if base is None else base.watermark,
+            watermark=_risen_watermark(base, planned.stream.watermark),
             statistics=planned.statistics or _inherited_statistics(base, schema_id),
             next_row_id=0 if base is None else base.next_row_id or 0,
         )
@@ -473,6 +473,13 @@ def _marks(snapshot: Snapshot) -> tuple[object, ...]:
         snapshot.base_manifest_list,
         snapshot.delta_manifest_list,
     )
+
+
+def _risen_watermark(base: Snapshot | None, given: int | None) -> int | None:
+    """A table's watermark never falls, as in Java: what was promised to readers holds."""
+    before = None if base is None else base.watermark
+    known = [watermark for watermark in (before, given) if watermark is not None]
+    return max(known, default=None)
 
 
 def _inherited_statistics(base: Snapshot | None, schema_id: int) -> str | None:

@@ -16,6 +16,7 @@ from unit.commit.commit_world import (
 )
 from unit.metadata.made import publish
 
+from tidelake.commit.plans import StreamProgress
 from tidelake.errors import (
     ConflictError,
     CorruptError,
@@ -601,3 +602,40 @@ def test_a_compaction_of_a_dropped_table_is_refused():
     world.fileio.delete(world.paths.schema(0))
     with pytest.raises(NotFoundError, match="has no schema"):
         world.committer(2).commit([message(before=[old])], user="c")
+
+
+def test_a_watermark_is_kept_and_never_falls():
+    world = World()
+    seen = []
+    for i, given in enumerate([None, 500, 300, None, 700]):
+        done = world.committer(i).commit(
+            [message(f"f{i}")], user="u", identifier=i, stream=StreamProgress(given)
+        )
+        seen += [snapshot.watermark for snapshot in done]
+    assert seen == [None, 500, 500, 500, 700]
+
+
+def test_a_compaction_and_an_overwrite_have_the_watermark_too():
+    world = World()
+    new = data_file("new", keys=(1, 5), sequences=(0, 9))
+    out = data_file("out", keys=(1, 5), level=5)
+    done = world.committer().commit(
+        [message(new, before=[new], after=[out])], user="u", stream=StreamProgress(40)
+    )
+    over = world.committer(2).overwrite([message("o")], user="v", stream=StreamProgress(90))
+    assert [snapshot.watermark for snapshot in (*done, *over)] == [40, 40, 90]
+
+
+@pytest.mark.parametrize("how", ["commit", "overwrite", "dynamic"])
+def test_an_empty_commit_that_is_wanted_makes_a_snapshot_once(how):
+    world = World()
+    for _ in range(2):
+        committer = world.committer()
+        wanted = {"user": "u", "identifier": 3, "stream": StreamProgress(9, is_wanted_empty=True)}
+        if how == "commit":
+            committer.commit([], **wanted)
+        else:
+            committer.overwrite([], partitions="dynamic" if how == "dynamic" else None, **wanted)
+    assert world.log.ids() == [1]
+    assert (world.log.load(1).watermark, world.log.load(1).commit_identifier) == (9, 3)
+    assert world.names() == set()

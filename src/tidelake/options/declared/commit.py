@@ -18,6 +18,7 @@ from tidelake.options.option import (
 )
 
 __all__ = [
+    "COMMIT_FORCE_CREATE_SNAPSHOT",
     "COMMIT_MAX_RETRIES",
     "COMMIT_MAX_RETRY_WAIT",
     "COMMIT_MIN_RETRY_WAIT",
@@ -37,6 +38,11 @@ TITLE = "Commits, manifests, snapshots, tags"
 
 _AUTO_TAG = no_effect("tags are not made by themselves here; create them by name")
 
+COMMIT_FORCE_CREATE_SNAPSHOT: Final = boolean(
+    "commit.force-create-snapshot",
+    False,
+    "Whether a stream commits a snapshot for a batch without rows, too: its watermark is seen.",
+)
 COMMIT_MAX_RETRIES: Final = integer(
     "commit.max-retries",
     10,
@@ -114,12 +120,6 @@ UNREAD = (
         False,
         "Whether a commit waits for the compaction it began.",
         no_effect("compaction always ends before the commit here"),
-    ),
-    boolean(
-        "commit.force-create-snapshot",
-        False,
-        "Whether a stream commits a snapshot even without rows.",
-        no_effect("it belongs to streams, which this version does not write"),
     ),
     text(
         "commit.callbacks",

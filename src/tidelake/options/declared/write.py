@@ -14,6 +14,7 @@ from tidelake.options.option import (
 )
 
 __all__ = [
+    "SINK_LOCAL_ROWS",
     "SINK_PARALLELISM",
     "SORT_SPILL_BUFFER_SIZE",
     "SPILL_COMPRESSION",
@@ -84,6 +85,13 @@ SPILL_COMPRESSION_ZSTD_LEVEL: Final = integer(
     "spill-compression.zstd-level",
     1,
     "Level of zstd for spilled rows.",
+)
+SINK_LOCAL_ROWS: Final = integer(
+    "sink.local-rows",
+    50_000,
+    "Rows up to which a micro-batch of a stream is written on Spark's driver. More: cheaper, as no "
+    "task of Python's starts, and more of the driver's memory. 0: always on the executors.",
+    minimum=0,
 )
 SINK_PARALLELISM: Final = integer(
     "sink.parallelism",

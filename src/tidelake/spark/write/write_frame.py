@@ -42,13 +42,14 @@ from tidelake.spark.write.write_task import (
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.delta_commits_trigger import full_compactions
+from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.overwrite import write_target
 from tidelake.table.write.result import UNKNOWN_COUNTS, CommitIdentity, WriteResult
 from tidelake.table.write.transaction import WriteTransaction, compact_due
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
 
-__all__ = ["check_columns", "write_frame", "write_made_rows"]
+__all__ = ["check_columns", "write_batch", "write_frame", "write_made_rows"]
 
 KIND_UNKNOWN = 127
 
@@ -68,6 +69,24 @@ def write_frame(
     frame = _with_static_columns(handle, frame, partition)
     check_columns(handle, frame)
     return transaction.run_assigned(_FrameWrite(transaction, frame, tasks))
+
+
+def write_batch(
+    transaction: WriteTransaction, frame: DataFrame, *, tasks: int | None
+) -> WriteResult:
+    """Write a micro-batch of a stream in one commit of two snapshots at most.
+
+    Compactions that are due in buckets without new rows go with it, where :func:`write_frame`
+    commits them after it.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table's columns, and perhaps ``_row_kind``; checked by the caller.
+    tasks : int, optional
+        As of :func:`write_frame`.
+    """
+    return transaction.run_assigned(_FrameWrite(transaction, frame, tasks, compacts_after=False))
 
 
 def write_made_rows(
@@ -105,6 +124,8 @@ class _FrameWrite:
     tasks: int | None
     read_snapshot: Snapshot | None = None
     through: Through | None = None
+    compacts_after: bool = True
+    """Whether what is due in other buckets is a commit of its own, after the rows are safe."""
 
     def attempt(self) -> WriteResult:
         """Write the rows on the executors and commit."""
@@ -131,12 +152,40 @@ class _FrameWrite:
         run = write_task(task, through=bucketing.through)
         with one_attempt(table=handle.identifier) if task.assigned else nullcontext():
             answer = TaskAnswer.gather(mapped(rows, run, ANSWER_SCHEMA).collect())
+        if not self.compacts_after and not answer.errors:
+            answer = _with_due_messages(handle, answer)
         with self.transaction as out:
             add_answer(out, answer, base_snapshot_id=base_id)
             bucketing.check(answer)
             counts = None if base is None else UNKNOWN_COUNTS
             result = out.commit(read_snapshot=base, counts=counts)
-        return result if overwrite is not None else _with_due_compactions(handle, result)
+        if overwrite is not None or not self.compacts_after:
+            return result
+        return _with_due_compactions(handle, result)
+
+
+def _with_due_messages(handle: TableHandle, answer: TaskAnswer) -> TaskAnswer:
+    """Compact, on the driver, the due buckets that no task had rows of: a part of the commit.
+
+    The rows do not depend on it: where it fails the next batch finds the buckets due again.
+    """
+    due = full_compactions(handle)
+    left = frozenset() if due is None else due.due - {m.bucket_id for m in answer.messages}
+    if not left or not answer.messages:
+        return answer
+    writer = new_writer(handle)
+    try:
+        for bucket_id in sorted(left):
+            writer.compact(*bucket_id, full=True)
+        made = writer.prepare_commit()
+    except TidelakeError:
+        writer.abort()
+        return answer
+    except BaseException:
+        writer.abort()
+        raise
+    writer.close()
+    return replace(answer, messages=(*answer.messages, *made))
 
 
 def _with_due_compactions(handle: TableHandle, written: WriteResult) -> WriteResult:

@@ -16,7 +16,7 @@ reads merge what is not compacted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
@@ -27,6 +27,7 @@ import pyarrow as pa
 from tidelake.commit import Committed
 from tidelake.commit.conflicts.concurrent_changes import ROWS_CHANGED, EmptyTable
 from tidelake.commit.conflicts.deletion_conflicts import DELETIONS_CHANGED
+from tidelake.commit.plans import StreamProgress
 from tidelake.errors import ConflictError, OutcomeUnknownError, TidelakeError
 from tidelake.merge import MergeSpec
 from tidelake.metadata.bucket_id import BucketId
@@ -55,6 +56,7 @@ __all__ = [
     "MessageSource",
     "RowBatches",
     "Statement",
+    "Watermark",
     "WriteTransaction",
     "compact_due",
 ]
@@ -100,6 +102,8 @@ class MessageSource(Protocol):
 Source = TypeVar("Source", bound=MessageSource)
 RowBatches = Iterable[tuple[pa.RecordBatch, np.ndarray | None]]
 """Rows with their row kinds; None where all are inserts."""
+Watermark = int | Callable[[], int | None] | None
+"""Event time in ms up to which rows are there, or what says it once the rows are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +170,10 @@ class WriteTransaction:
         Who commits; by default an identity of its own.
     overwrite : Overwrite, optional
         What the commit replaces; by default it adds.
+    watermark : int or callable, optional
+        Of the stream whose rows these are; the snapshot's is never less than the one before.
+    is_wanted_empty : bool
+        Whether there is a snapshot even without rows.
 
     Raises
     ------
@@ -179,8 +187,12 @@ class WriteTransaction:
         identity: CommitIdentity | None = None,
         *,
         overwrite: Overwrite | None = None,
+        watermark: Watermark = None,
+        is_wanted_empty: bool = False,
     ) -> None:
         check_writable(handle)
+        self.watermark = watermark
+        self.is_wanted_empty = is_wanted_empty
         self.handle = handle
         self.identity = identity or CommitIdentity.of(handle, None, None)
         self.overwrite = overwrite
@@ -392,6 +404,8 @@ class WriteTransaction:
                 source.full_compactions = full_compactions(handle)
             messages = source.prepare_commit()
             committer = handle.committer()
+            watermark = self.watermark() if callable(self.watermark) else self.watermark
+            stream = StreamProgress(watermark, self.is_wanted_empty)
             may_be_visible = True
             if overwrite is not None:
                 committed = committer.overwrite(
@@ -400,6 +414,7 @@ class WriteTransaction:
                     identifier=identity.identifier,
                     partitions=overwrite.partitions,
                     read_snapshot=overwrite.read_snapshot,
+                    stream=stream,
                 )
             else:
                 committed = committer.commit(
@@ -410,6 +425,7 @@ class WriteTransaction:
                     base_snapshot_id=source.base_snapshot_id,
                     all_or_nothing=all_or_nothing,
                     read_snapshot=read_snapshot,
+                    stream=stream,
                 )
             if fails_if_all_lost:
                 check_some_compacted(handle.identifier, committed)

@@ -1,0 +1,165 @@
+"""The body of a sink: one micro-batch, one commit, made once.
+
+1. The commit's user is the id of the query's checkpoint, its identifier the batch's number: a batch
+   that Spark gives again after a restart is found in the table's history, and nothing of it runs.
+2. The rows are made the table's: with ``write.merge-schema`` the table gets their columns; columns
+   that the table got since the stream first began are null in its rows.
+3. A batch of few rows is written on the driver (:mod:`tidelake.spark.streamwrite.local_rows`), a
+   larger one on the executors (:mod:`tidelake.spark.write.write_frame`).
+4. The commit carries the query's watermark and makes two snapshots at most: the rows, and what was
+   compacted with them.
+
+The body runs in the query's thread, in Spark Connect in a Python process of the server's, to which
+it is pickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
+
+from tidelake.errors import InvalidInputError
+from tidelake.options import declared
+from tidelake.spark.errors.analysis_errors import translate_value_range_errors
+from tidelake.spark.errors.value_errors import translate_table_errors
+from tidelake.spark.expression.types import spark_schema
+from tidelake.spark.streamwrite.checkpoint import Checkpoint
+from tidelake.spark.streamwrite.local_rows import LikelySize, rows_up_to
+from tidelake.spark.streamwrite.query_watermark import watermark_of
+from tidelake.spark.write.schema_merging import merges_schema, with_all_columns, with_merged_schema
+from tidelake.spark.write.write_frame import check_columns, write_batch
+from tidelake.spark.write.write_task import for_task
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.schema.alter import with_newest_schema
+from tidelake.table.write.overwrite import write_target
+from tidelake.table.write.result import CommitIdentity, WriteResult
+from tidelake.table.write.transaction import WriteTransaction
+
+__all__ = ["COMPLETE", "BatchSink", "with_columns_since"]
+
+COMPLETE = "complete"
+_WHOLE_TABLE: Mapping[str, str] = {declared.DYNAMIC_PARTITION_OVERWRITE.key: "false"}
+
+
+@dataclass
+class BatchSink:
+    """Writes the micro-batches of one query to one table. For ``foreachBatch``.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table, with the options of this use.
+    checkpoint : Checkpoint
+        The query's.
+    mode : str
+        The output mode.
+    schema_id : int
+        The table's schema when the query first began.
+    tasks : int, optional
+        How many tasks write a batch that is not small.
+    spark : SparkSession, optional
+        The classic session that the query was started in.
+    """
+
+    handle: TableHandle
+    checkpoint: Checkpoint
+    mode: str
+    schema_id: int
+    tasks: int | None = None
+    spark: SparkSession | None = None
+    error: BaseException | None = None
+    """Why the query failed, if it failed here."""
+    last_result: WriteResult | None = None
+    """What the newest batch did."""
+    _size: LikelySize | None = field(default=None, repr=False)
+    _user: str | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        handle = for_task(self.handle)
+        return {**vars(self), "handle": handle, "spark": None, "error": None, "_size": None}
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        """Write a batch, unless it was written before."""
+        try:
+            self.last_result = self.write(frame, batch_id)
+        except BaseException as error:
+            self.error = error
+            raise
+
+    def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
+        """Write a batch; the result says so where it was written before."""
+        name = self.handle.identifier
+        handle = with_newest_schema(self.handle)
+        if self.mode == COMPLETE:
+            handle = handle.with_options(handle.options.updated(_WHOLE_TABLE))
+        identity = CommitIdentity.of(handle, self.user, batch_id)
+        if (done := WriteTransaction(handle, identity).replayed()) is not None:
+            return done
+        if merges_schema(handle):
+            handle = with_merged_schema(handle, frame.schema)
+            frame = with_all_columns(handle, frame)
+        else:
+            frame = with_columns_since(handle, frame, schema_id=self.schema_id)
+        check_columns(handle, frame)
+        transaction = WriteTransaction(
+            handle,
+            identity,
+            overwrite=write_target(
+                handle, "overwrite" if self.mode == COMPLETE else "append", None
+            ),
+            watermark=lambda: self._watermark(batch_id),
+            is_wanted_empty=handle.options.get(declared.COMMIT_FORCE_CREATE_SNAPSHOT),
+        )
+        with translate_table_errors(name), translate_value_range_errors():
+            result = self._write_rows(transaction, frame)
+        self._likely(handle).saw(result.rows)
+        return result
+
+    def _write_rows(self, transaction: WriteTransaction, frame: DataFrame) -> WriteResult:
+        handle = transaction.handle
+        if not self._likely(handle).is_small(frame):
+            return write_batch(transaction, frame, tasks=self.tasks)
+        with rows_up_to(frame, handle.options.get(declared.SINK_LOCAL_ROWS)) as (rows, kept):
+            if rows is not None:
+                return transaction.write(rows)
+            return write_batch(transaction, kept, tasks=self.tasks)
+
+    def _likely(self, handle: TableHandle) -> LikelySize:
+        if self._size is None:
+            self._size = LikelySize(handle.options.get(declared.SINK_LOCAL_ROWS))
+        return self._size
+
+    @property
+    def user(self) -> str:
+        """The commit user: what the query is called in its checkpoint, over all of its runs."""
+        if self._user is None:
+            self._user = self.checkpoint.query_id()
+            if self._user is None:
+                message = (
+                    f"The checkpoint {self.checkpoint.path} has no file 'metadata' of Spark's: it"
+                    " was removed under the running stream. Start the stream again."
+                )
+                raise InvalidInputError(message, kind="no_checkpoint", table=self.handle.identifier)
+        return self._user
+
+    def _watermark(self, batch_id: int) -> int | None:
+        if self.spark is None or is_remote():
+            return self.checkpoint.watermark_before(batch_id)
+        return watermark_of(self.spark, self.user)
+
+
+def with_columns_since(handle: TableHandle, frame: DataFrame, *, schema_id: int) -> DataFrame:
+    """The rows with nulls in the columns that the table got since a schema, and they have not."""
+    if handle.schema.id == schema_id:
+        return frame
+    known = {field.id for field in handle.schemas.load(schema_id).fields}
+    given = {name.casefold() for name in frame.columns}
+    new = [f for f in handle.schema.fields if f.id not in known and f.name.casefold() not in given]
+    for added in spark_schema(new, table=handle.identifier).fields:
+        frame = frame.withColumn(added.name, F.lit(None).cast(added.dataType))
+    return frame

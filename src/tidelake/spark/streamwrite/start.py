@@ -1,0 +1,168 @@
+"""Starts a query that writes to a table, after all has been checked that can be.
+
+Checked are: that the frame is a stream; the checkpoint; the output mode; columns and types. What
+Spark refuses when it analyses the query is said in a sentence, without a plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.utils import is_remote
+
+from tidelake.errors import InvalidInputError, near_names
+from tidelake.spark.streamwrite.batch_sink import COMPLETE, BatchSink, with_columns_since
+from tidelake.spark.streamwrite.checkpoint import Checkpoint, SinkMark, check_mark
+from tidelake.spark.write.schema_merging import (
+    merges_schema,
+    with_all_columns,
+    with_drafted_schema,
+)
+from tidelake.spark.write.write_frame import check_columns
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.write.writable import check_writable
+
+__all__ = ["StreamTarget", "Trigger", "start_stream"]
+
+Trigger = str | Mapping[str, object] | None
+"""``"10 seconds"``, ``"availableNow"``, or the arguments of Spark's ``trigger``."""
+
+MODES = ("append", "update", COMPLETE)
+UPDATE = "update"
+_CONDITION = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*")
+_TAIL = re.compile(r"(SQLSTATE: \w+.*|;\s*\n.*|\n==.*)$", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTarget:
+    """Where a stream goes, and how.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table, with the options of this use.
+    checkpoint : str or Path or None
+        As the caller gave it.
+    mode : str
+        The output mode.
+    trigger : str or mapping, optional
+        When a batch begins; by default when the one before is done.
+    query_name : str, optional
+        What Spark calls the query.
+    tasks : int, optional
+        How many tasks write a batch that is not small.
+    """
+
+    handle: TableHandle
+    checkpoint: str | Path | None
+    mode: str = "append"
+    trigger: Trigger = None
+    query_name: str | None = None
+    tasks: int | None = None
+
+
+def start_stream(frame: DataFrame, target: StreamTarget) -> StreamingQuery:
+    """Start a query; see :meth:`tidelake.spark.Lake.write_stream`."""
+    handle = target.handle
+    table = handle.identifier
+    if not isinstance(frame, DataFrame) or not frame.isStreaming:
+        message = (
+            f"The rows for table '{table}' are no stream: write them with tl.write(frame,"
+            f" '{table}'), or read them as a stream, tl.read_stream(name) or spark.readStream."
+        )
+        raise InvalidInputError(message, kind="no_stream", table=table)
+    checkpoint = Checkpoint.of(target.checkpoint, table=table)
+    check_writable(handle)
+    check_mode(handle, target.mode)
+    given = trigger_arguments(target.trigger, table=table)
+    mark = sink_mark(handle, target.mode, sources=_sources(frame))
+    found = checkpoint.mark() if checkpoint.has_batches else None
+    check_rows(handle, frame, schema_id=mark.schema_id if found is None else found.schema_id)
+    mark = check_mark(checkpoint, mark)
+    spark = frame.sparkSession
+    sink = BatchSink(
+        handle,
+        checkpoint,
+        target.mode,
+        mark.schema_id,
+        tasks=target.tasks,
+        spark=None if is_remote() else spark,
+    )
+    writer = frame.writeStream.outputMode(target.mode).foreachBatch(sink)
+    writer = writer.option("checkpointLocation", checkpoint.uri)
+    if target.query_name is not None:
+        writer = writer.queryName(target.query_name)
+    try:
+        if given:
+            writer = writer.trigger(**given)
+        return writer.start()
+    except (PySparkException, ValueError) as error:
+        reason = _TAIL.sub("", _CONDITION.sub("", str(error)))
+        reason = " ".join(reason.split()).rstrip(". ")
+        message = f"Spark refuses the stream into table '{table}': {reason}."
+        raise InvalidInputError(message, kind="stream_refused", table=table) from error
+
+
+def sink_mark(handle: TableHandle, mode: str, *, sources: tuple[str, ...] = ()) -> SinkMark:
+    """What a checkpoint is to say of a query into this table."""
+    created_ms = handle.schemas.load(0).time_ms
+    return SinkMark(handle.identifier, created_ms, mode, handle.schema.id, sources)
+
+
+def check_mode(handle: TableHandle, mode: str) -> None:
+    """Refuse an output mode that the table cannot take."""
+    table = handle.identifier
+    if mode not in MODES:
+        message = (
+            f"mode '{mode}' of a stream into table '{table}' is none of {', '.join(MODES)}."
+            f"{near_names(str(mode), MODES)}"
+        )
+        raise InvalidInputError(message, kind="bad_mode", table=table)
+    if mode == UPDATE and not handle.schema.primary_keys:
+        message = (
+            f"Table '{table}' has no primary key, so that a changed row of mode 'update' would be"
+            " one more row: use 'append' or 'complete', or a table with a primary key."
+        )
+        raise InvalidInputError(message, kind="bad_mode", table=table)
+
+
+def check_rows(handle: TableHandle, frame: DataFrame, *, schema_id: int) -> None:
+    """Refuse columns and types that do not fit, as each batch would."""
+    if merges_schema(handle):
+        drafted = with_drafted_schema(handle, frame.schema)
+        check_columns(drafted, with_all_columns(drafted, frame))
+    else:
+        check_columns(handle, with_columns_since(handle, frame, schema_id=schema_id))
+
+
+def trigger_arguments(trigger: Trigger, *, table: str) -> dict[str, object]:
+    """The arguments of Spark's ``trigger``."""
+    if trigger is None:
+        return {}
+    if isinstance(trigger, Mapping):
+        return dict(trigger)
+    if isinstance(trigger, str) and trigger.strip():
+        text = trigger.strip()
+        return (
+            {"availableNow": True} if text.lower() == "availablenow" else {"processingTime": text}
+        )
+    message = (
+        f"trigger={trigger!r} of a stream into table '{table}' is neither an interval, such as"
+        " '10 seconds', nor 'availableNow', nor a dict of arguments of Spark's trigger."
+    )
+    raise InvalidInputError(message, kind="bad_trigger", table=table)
+
+
+def _sources(frame: DataFrame) -> tuple[str, ...]:
+    """The names of what a stream reads, as its plan shows them; none through Spark Connect."""
+    if is_remote():
+        return ()
+    leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+    found = (leaves.apply(i) for i in range(leaves.size()))
+    return tuple(sorted(str(leaf.sourceName()) for leaf in found if hasattr(leaf, "sourceName")))

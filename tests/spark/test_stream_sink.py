@@ -1,0 +1,361 @@
+"""Streams of Spark's written to tables: each batch is in a table once, whatever happened."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tidelake.spark
+from tidelake.errors import InvalidInputError, TidelakeError
+from tidelake.spark.streamwrite import batch_sink
+
+TABLE, FIRST_S = "default.t", 1_700_000_000
+KEYED = "CREATE TABLE t (k BIGINT, v BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH ('bucket' = '2')"
+APPEND = "CREATE TABLE t (k BIGINT, v BIGINT)"
+ON_EXECUTORS, ON_DRIVER = {"sink.local-rows": 0}, {}
+
+
+class Stream:
+    """A folder of Parquet files; a batch is a file."""
+
+    def __init__(self, spark, folder):
+        self.spark, self.folder, self.count = spark, folder, 0
+        folder.mkdir()
+
+    def feed(self, *columns, names=("k", "v")):
+        arrays = [pa.array(values, pa.int64()) for values in columns]
+        path = self.folder / f"{self.count:03}.parquet"
+        pq.write_table(pa.table(dict(zip(names, arrays, strict=True))), path)
+        self.count += 1
+        os.utime(path, (FIRST_S + self.count, FIRST_S + self.count))  # batches come in this order
+
+    def frame(self, schema="k bigint, v bigint"):
+        reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        return reader.parquet(str(self.folder))
+
+
+@pytest.fixture
+def stream(spark, tmp_path):
+    return Stream(spark, tmp_path / "in")
+
+
+@pytest.fixture
+def lake(spark, tmp_path):
+    return tidelake.spark.attach(spark, tmp_path / "lake", catalog="sunk")
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    return tmp_path / "checkpoint"
+
+
+@pytest.fixture
+def run(lake, stream, checkpoint):
+    """Runs a stream over all that is there, with the checkpoint of this test."""
+
+    def started(frame=None, **given):
+        frame = stream.frame() if frame is None else frame
+        given = {"checkpoint": checkpoint, "trigger": "availableNow"} | given
+        query = lake.write_stream(frame, TABLE, **given)
+        query.awaitTermination(60)
+        assert not query.isActive
+        return query
+
+    return started
+
+
+def rows(lake):
+    return sorted(map(tuple, lake.table(TABLE).collect()))
+
+
+def snapshots(lake):
+    """Commits that are there: who, which batch, how."""
+    log = lake.catalog.table(TABLE).system_table("snapshots").to_arrow().to_pylist()
+    return [(s["commit_user"], s["commit_identifier"], s["commit_kind"]) for s in log]
+
+
+def forget_last(checkpoint):
+    """As if the driver had died after the sink's commit and before Spark's."""
+    done = checkpoint / "commits"
+    last = max(int(p.name) for p in done.iterdir() if p.name.isdecimal())
+    (done / str(last)).unlink()
+    (done / f".{last}.crc").unlink(missing_ok=True)
+    return last
+
+
+@pytest.mark.parametrize("options", [ON_EXECUTORS, ON_DRIVER], ids=["executors", "driver"])
+@pytest.mark.parametrize("definition", [KEYED, APPEND], ids=["keyed", "append"])
+def test_a_batch_that_comes_again_is_committed_already(
+    lake, stream, run, checkpoint, definition, options
+):
+    lake.sql(definition)
+    for number in range(3):
+        stream.feed([number, 10], [number, number])
+    query = run(options=options)
+    assert query.exception() is None
+    known, before = rows(lake), snapshots(lake)
+    assert [n for user, n, kind in before if kind == "APPEND"] == [0, 1, 2]
+    assert {user for user, *_ in before} == {str(query.id)}
+    assert forget_last(checkpoint) == 2
+    again = run(options=options)
+    assert (again.exception(), again.lastProgress["batchId"]) == (None, 2)
+    assert (rows(lake), snapshots(lake)) == (known, before)
+    stream.feed([7], [7])
+    run(options=options)
+    assert rows(lake) == sorted([*known, (7, 7)])
+
+
+def test_rows_are_written_where_their_number_says(lake, stream, run, monkeypatch):
+    lake.sql(APPEND)
+    seen = []
+    for name in ("write_batch", "rows_up_to"):
+        original = getattr(batch_sink, name)
+
+        def noted(*given, _name=name, _original=original, **named):
+            seen.append(_name)
+            return _original(*given, **named)
+
+        monkeypatch.setattr(batch_sink, name, noted)
+    for count in (2, 9, 9, 2, 2):
+        stream.feed(range(count), range(count))
+    run(options={"sink.local-rows": 4})
+    # kept while it is counted, and more than four; known to be many; few; few and likely to be so
+    assert seen == [
+        *("rows_up_to",),
+        *("rows_up_to", "write_batch"),
+        *("write_batch",),
+        *("write_batch",),
+        *("rows_up_to",),
+    ]
+    assert len(rows(lake)) == 24
+
+
+@pytest.mark.parametrize("options", [ON_EXECUTORS, ON_DRIVER], ids=["executors", "driver"])
+def test_no_row_is_computed_twice(spark, lake, stream, run, options):
+    lake.sql(APPEND)
+    counted = spark.sparkContext.accumulator(0)
+
+    def counting(batches):
+        for batch in batches:
+            counted.add(batch.num_rows)
+            yield batch
+
+    for count in (2, 9, 9, 2):
+        stream.feed(range(count), range(count))
+    frame = stream.frame().mapInArrow(counting, "k bigint, v bigint")
+    run(frame, options=options or {"sink.local-rows": 4})
+    assert (counted.value, len(rows(lake))) == (22, 22)
+
+
+@pytest.mark.parametrize(
+    ("definition", "options"),
+    [
+        (KEYED, {"write-only": True}),
+        (KEYED, {"full-compaction.delta-commits": 1}),
+        (KEYED.replace("'2'", "'-1'"), {"dynamic-bucket.target-row-num": 2}),
+        (KEYED.replace("'2'", "'-2'"), {}),
+        (
+            "CREATE TABLE t (k BIGINT, v BIGINT, PRIMARY KEY (k) NOT ENFORCED) PARTITIONED BY (v)"
+            " WITH ('bucket' = '-1')",
+            {},
+        ),
+        ("CREATE TABLE t (k BIGINT, v BIGINT) WITH ('bucket' = '2', 'bucket-key' = 'k')", {}),
+    ],
+    ids=["write-only", "full compaction", "dynamic", "postpone", "moving keys", "queue"],
+)
+@pytest.mark.parametrize("local", [0, 100], ids=["executors", "driver"])
+def test_every_kind_of_table_has_each_batch_once_in_two_snapshots_at_most(
+    lake, stream, run, checkpoint, definition, options, local
+):
+    lake.sql(definition)
+    for number in range(4):
+        stream.feed([1, 2, 10 + number], [number, 5, number])
+    given = options | {"sink.local-rows": local}
+    assert run(options=given).exception() is None
+    forget_last(checkpoint)
+    run(options=given)
+    if "'-2'" in definition:
+        assert rows(lake) == []
+        lake.compact(TABLE)
+    if "PRIMARY KEY" in definition:
+        assert rows(lake) == [(1, 3), (2, 5), (10, 0), (11, 1), (12, 2), (13, 3)]
+    else:
+        assert len(rows(lake)) == 12
+    made = [(n, kind) for user, n, kind in snapshots(lake) if n < 4]
+    assert [n for n, kind in made if kind == "APPEND"] == [0, 1, 2, 3]
+    assert len(set(made)) == len(made)
+    assert all(kind in {"APPEND", "COMPACT"} for _, kind in made)
+
+
+def test_what_is_due_in_other_buckets_goes_with_the_batch(lake, stream, run):
+    lake.sql(KEYED.replace("'bucket' = '2'", "'bucket' = '2', 'num-levels' = '3'"))
+    stream.feed(range(20), range(20))
+    for _ in range(3):
+        stream.feed([1], [1])  # one bucket
+    run(options=ON_EXECUTORS | {"full-compaction.delta-commits": 2})
+    made = [(n, kind) for _, n, kind in snapshots(lake)]
+    assert len(set(made)) == len(made)
+    files = lake.catalog.table(TABLE).system_table("files").to_arrow()
+    assert set(files["level"].to_pylist()) <= {0, 2}
+    found = set(zip(files["bucket"].to_pylist(), files["level"].to_pylist(), strict=True))
+    assert {bucket for bucket, level in found if level == 2} == {0, 1}
+
+
+def test_all_rows_replace_the_table_in_mode_complete(lake, stream, run):
+    lake.sql("CREATE TABLE t (g BIGINT, n BIGINT) PARTITIONED BY (g)")
+    lake.sql("INSERT INTO t VALUES (99, 1)")
+    stream.feed([1, 2, 3], [0, 0, 0])
+    stream.feed([1, 1], [0, 0])
+    frame = stream.frame().groupBy("k").count().toDF("g", "n")
+    assert run(frame, mode="complete").exception() is None
+    assert rows(lake) == [(1, 3), (2, 1), (3, 1)]
+
+
+def test_changed_rows_are_upserted_in_mode_update(lake, stream, run):
+    lake.sql(KEYED)
+    stream.feed([1, 2, 3], [0, 0, 0])
+    stream.feed([1, 1], [0, 0])
+    frame = stream.frame().groupBy("k").count().toDF("k", "v")
+    assert run(frame, mode="update").exception() is None
+    assert rows(lake) == [(1, 3), (2, 1), (3, 1)]
+
+
+def test_row_kinds_delete(lake, stream, run):
+    lake.sql(KEYED)
+    stream.feed([1, 2, 3], [1, 1, 1])
+    stream.feed([2], [0])
+    frame = stream.frame().selectExpr("k", "v", "if(v = 0, '-D', '+I') AS _row_kind")
+    run(frame)
+    assert rows(lake) == [(1, 1), (3, 1)]
+
+
+@pytest.mark.parametrize("options", [ON_EXECUTORS, ON_DRIVER], ids=["executors", "driver"])
+def test_snapshots_carry_the_watermark_that_spark_notes(lake, stream, run, checkpoint, options):
+    lake.sql("CREATE TABLE t (k BIGINT, ts TIMESTAMP_LTZ(3))")
+    for k in (5, 2, 9):
+        stream.feed([k, k - 1], [0, 0])
+    frame = stream.frame().selectExpr("k", "timestamp_millis(1700000000000 + k * 1000) AS ts")
+    run(frame.withWatermark("ts", "2 seconds"), options=options)
+    log = lake.catalog.table(TABLE).system_table("snapshots").to_arrow()
+    noted = [
+        json.loads((checkpoint / "commits" / str(n)).read_text().splitlines()[1]) for n in range(3)
+    ]
+    expected = [1_700_000_000_000 + s * 1000 for s in (3, 3, 7)]
+    assert [n["nextBatchWatermarkMs"] for n in noted] == expected
+    assert log["watermark"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+@pytest.mark.parametrize("options", [ON_EXECUTORS, ON_DRIVER], ids=["executors", "driver"])
+def test_a_batch_without_rows_makes_no_snapshot_unless_asked(lake, stream, run, options, wanted):
+    lake.sql(APPEND)
+    for _ in range(2):
+        stream.feed([1], [1])
+    run(stream.frame().where("k > 1"), options=options | {"commit.force-create-snapshot": wanted})
+    assert [n for _, n, _ in snapshots(lake)] == ([0, 1] if wanted else [])
+    assert rows(lake) == []
+
+
+def test_new_columns_come_with_the_rows_where_the_option_says_so(lake, stream, run):
+    lake.sql(APPEND)
+    stream.feed([1], [1])
+    frame = stream.frame().selectExpr("k", "v", "k + 1 AS w")
+    with pytest.raises(InvalidInputError, match="'w'"):
+        run(frame)
+    assert run(frame, options={"write.merge-schema": True}).exception() is None
+    assert rows(lake) == [(1, 1, 2)]
+
+
+def test_columns_that_the_table_got_since_are_null(lake, stream, run, checkpoint):
+    lake.sql(APPEND)
+    stream.feed([1], [1])
+    run()
+    lake.sql("ALTER TABLE t ADD COLUMNS (w INT)")
+    stream.feed([2], [2])
+    assert run().exception() is None
+    assert rows(lake) == [(1, 1, None), (2, 2, None)]
+    with pytest.raises(InvalidInputError, match="lacks the column 'w'"):
+        run(checkpoint=checkpoint.with_name("of a new query"))
+
+
+def test_a_table_made_anew_is_another(lake, stream, run):
+    lake.sql(APPEND)
+    stream.feed([1], [1])
+    run()
+    lake.sql(f"DROP TABLE t; {APPEND}")
+    with pytest.raises(InvalidInputError, match="dropped, and created anew") as refused:
+        run()
+    assert refused.value.kind == "checkpoint_of_another"
+
+
+def other(lake, stream, checkpoint):
+    return {
+        "no checkpoint": lambda: lake.write_stream(stream.frame(), TABLE),
+        "no stream": lambda: lake.write_stream(lake.table(TABLE), TABLE, checkpoint=checkpoint),
+        "lacks a column": lambda: lake.write_stream(
+            stream.frame().select("k"), TABLE, checkpoint=checkpoint
+        ),
+        "wrong type": lambda: lake.write_stream(
+            stream.frame().selectExpr("k", "map(k, v) AS v"), TABLE, checkpoint=checkpoint
+        ),
+        "mode": lambda: lake.write_stream(
+            stream.frame(), TABLE, checkpoint=checkpoint, mode="upate"
+        ),
+        "update": lambda: lake.write_stream(
+            stream.frame(), TABLE, checkpoint=checkpoint, mode="update"
+        ),
+        "complete": lambda: lake.write_stream(
+            stream.frame(), TABLE, checkpoint=checkpoint, mode="complete"
+        ),
+        "trigger": lambda: lake.write_stream(
+            stream.frame(), TABLE, checkpoint=checkpoint, trigger="soon"
+        ),
+        "no trigger": lambda: lake.write_stream(
+            stream.frame(), TABLE, checkpoint=checkpoint, trigger=3
+        ),
+        "system table": lambda: lake.write_stream(
+            stream.frame(), f"{TABLE}$files", checkpoint=checkpoint
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "words"),
+    [
+        ("no checkpoint", "no_checkpoint", "needs checkpoint="),
+        ("no stream", "no_stream", "are no stream"),
+        ("lacks a column", "column_missing", "lacks the column 'v'"),
+        ("wrong type", "column_type", "'v'"),
+        ("mode", "bad_mode", "Did you mean 'update'"),
+        ("update", "bad_mode", "no primary key"),
+        ("complete", "stream_refused", "Invalid streaming output mode: complete"),
+        ("trigger", "stream_refused", "Error parsing 'soon' to interval"),
+        ("no trigger", "bad_trigger", "trigger=3"),
+        ("system table", "system_table", "system table"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_starts(
+    spark, lake, stream, checkpoint, what, kind, words
+):
+    lake.sql(APPEND)
+    with pytest.raises(TidelakeError, match=words) as refused:
+        other(lake, stream, checkpoint)[what]()
+    assert refused.value.kind == kind
+    assert "\n" not in refused.value.message
+    assert not spark.streams.active
+    assert not (checkpoint / "offsets").exists()
+
+
+def test_the_checkpoint_of_another_stream_is_refused(lake, stream, run, checkpoint):
+    lake.sql(f"{APPEND}; CREATE TABLE u (k BIGINT, v BIGINT)")
+    stream.feed([1], [1])
+    run()
+    with pytest.raises(InvalidInputError, match=r"into table 'default\.t', not 'default\.u'"):
+        lake.write_stream(stream.frame(), "default.u", checkpoint=checkpoint)
+    rate = stream.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    with pytest.raises(InvalidInputError, match="reads FileSource"):
+        run(rate.selectExpr("value AS k", "value AS v"))

@@ -1,0 +1,131 @@
+"""A checkpoint belongs to one query, and says so."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tidelake.errors import CorruptError, InvalidInputError, StorageError, UnsupportedError
+from tidelake.spark.streamwrite.checkpoint import MARK_FILE, Checkpoint, SinkMark, check_mark
+
+MARK = SinkMark("db.t", 1_700_000_000_000, "append", 0, ("FileSource[/in]",))
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    return Checkpoint.of(tmp_path / "checkpoint", table="db.t")
+
+
+def begin(checkpoint, batches=1, done=1, watermark=0):
+    """What Spark leaves in the folder."""
+    for name, count in (("offsets", batches), ("commits", done)):
+        (checkpoint.path / name).mkdir(parents=True, exist_ok=True)
+        for number in range(count):
+            state = json.dumps({"batchWatermarkMs": watermark})
+            (checkpoint.path / name / str(number)).write_text(f"v1\n{state}\n0")
+    (checkpoint.path / "metadata").write_text('{"id":"11-22"}')
+
+
+@pytest.mark.parametrize("given", [None, "", "  "])
+def test_there_is_no_default(given):
+    with pytest.raises(InvalidInputError, match=r"'db\.t' needs checkpoint=") as refused:
+        Checkpoint.of(given, table="db.t")
+    assert refused.value.kind == "no_checkpoint"
+
+
+def test_another_storage_is_refused():
+    with pytest.raises(UnsupportedError, match="hdfs://a/b") as refused:
+        Checkpoint.of("hdfs://a/b", table="db.t")
+    assert refused.value.kind == "checkpoint_storage"
+
+
+def test_a_path_and_its_uri_are_one_folder(tmp_path):
+    path = tmp_path / "a b"
+    of_uri = Checkpoint.of(path.as_uri(), table="db.t")
+    assert of_uri == Checkpoint.of(path, table="db.t") == Checkpoint.of(str(path), table="db.t")
+    assert of_uri.uri == path.as_uri()
+
+
+def test_what_spark_wrote_is_read(checkpoint):
+    assert checkpoint.query_id() is None
+    assert not checkpoint.has_batches
+    begin(checkpoint, batches=2, done=1, watermark=17)
+    assert checkpoint.query_id() == "11-22"
+    assert checkpoint.has_batches
+    assert [checkpoint.is_done(n) for n in range(3)] == [True, False, False]
+    assert [checkpoint.watermark_before(n) for n in range(3)] == [17, 17, None]
+
+
+def test_no_watermark_is_none(checkpoint):
+    begin(checkpoint, watermark=0)
+    assert checkpoint.watermark_before(0) is None
+
+
+def test_a_mark_is_kept(checkpoint):
+    assert check_mark(checkpoint, MARK) == MARK
+    begin(checkpoint)
+    altered = replace(MARK, schema_id=4)
+    assert check_mark(checkpoint, altered) == MARK
+    assert [p.name for p in checkpoint.path.glob("*sink*")] == [MARK_FILE]
+
+
+def test_before_a_batch_began_a_checkpoint_may_become_another_s(checkpoint):
+    check_mark(checkpoint, MARK)
+    other = replace(MARK, table="db.u")
+    assert check_mark(checkpoint, other) == other
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"table": "db.u"}, r"into table 'db\.t', not 'db\.u'"),
+        ({"created_ms": 5}, "dropped, and created anew"),
+        ({"mode": "complete"}, "mode 'append', not 'complete'"),
+        ({"sources": ("rate",)}, r"reads FileSource\[/in\], not rate"),
+    ],
+)
+def test_the_checkpoint_of_another_query_is_refused(checkpoint, change, words):
+    check_mark(checkpoint, MARK)
+    begin(checkpoint)
+    with pytest.raises(InvalidInputError, match=words) as refused:
+        check_mark(checkpoint, replace(MARK, **change))
+    assert refused.value.kind == "checkpoint_of_another"
+    assert checkpoint.mark() == MARK
+
+
+def test_a_query_that_no_sink_marked_is_another(checkpoint):
+    begin(checkpoint)
+    with pytest.raises(InvalidInputError, match="does not write to table") as refused:
+        check_mark(checkpoint, MARK)
+    assert refused.value.kind == "checkpoint_of_another"
+
+
+def test_sources_that_are_not_known_are_not_compared(checkpoint):
+    check_mark(checkpoint, MARK)
+    begin(checkpoint)
+    assert check_mark(checkpoint, replace(MARK, sources=())) == MARK
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"v": 2}', '{"v": 1, "table": "t"}'])
+def test_a_damaged_mark_is_said(checkpoint, text):
+    begin(checkpoint)
+    (checkpoint.path / MARK_FILE).write_text(text)
+    with pytest.raises(CorruptError, match=MARK_FILE) as refused:
+        check_mark(checkpoint, MARK)
+    assert refused.value.kind == "checkpoint_damaged"
+
+
+def test_damaged_metadata_is_said(checkpoint):
+    begin(checkpoint)
+    (checkpoint.path / "metadata").write_text("{")
+    with pytest.raises(CorruptError, match="metadata is damaged"):
+        checkpoint.query_id()
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+    checkpoint = Checkpoint.of(tmp_path / "file" / "below", table="db.t")
+    with pytest.raises(StorageError, match="cannot be written"):
+        checkpoint.put_mark(MARK)

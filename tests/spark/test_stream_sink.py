@@ -303,7 +303,7 @@ def other(lake, stream, checkpoint):
             stream.frame().selectExpr("k", "map(k, v) AS v"), TABLE, checkpoint=checkpoint
         ),
         "mode": lambda: lake.write_stream(
-            stream.frame(), TABLE, checkpoint=checkpoint, mode="upate"
+            stream.frame(), TABLE, checkpoint=checkpoint, mode="updates"
         ),
         "update": lambda: lake.write_stream(
             stream.frame(), TABLE, checkpoint=checkpoint, mode="update"

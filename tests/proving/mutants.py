@@ -64,7 +64,7 @@ from tidelake.metadata import EntryTable, SnapshotLog
 from tidelake.metadata.data_file import FileKind
 from tidelake.scan import ReadContext
 from tidelake.store import LsmBucketWriter
-from tidelake.store.lsm.follow import Follower
+from tidelake.store.lsm.lookup_strategy import LookupStrategy
 from tidelake.store.lsm.read_file import BucketReader
 from tidelake.table.handle.time_travel import TimeTravel
 from tidelake.types import RowKind
@@ -443,7 +443,7 @@ _PLANTED = (
     (
         "a lookup reads a stale level",
         "check_two_lookups",
-        (Follower, "of", _looks_up_the_oldest),
+        (LookupStrategy, "of", _looks_up_the_oldest),
     ),
     (
         "the newest row is taken for the first",
@@ -523,7 +523,7 @@ _PLANTED = (
     (
         "what a lookup finds is not marked",
         "check_marks_of_lookups",
-        (Follower, "of", _marks_nothing),
+        (LookupStrategy, "of", _marks_nothing),
     ),
     (
         "a compaction reads rows that are deleted",

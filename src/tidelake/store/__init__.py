@@ -9,7 +9,7 @@ from tidelake.store.budget import MemoryBudget
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
 from tidelake.store.lsm import (
-    Follower,
+    LookupStrategy,
     LsmBucketWriter,
     PostponeBucketWriter,
     RecordExpiry,
@@ -19,7 +19,7 @@ from tidelake.store.lsm import (
 __all__ = [
     "AppendBucketWriter",
     "BucketDeletions",
-    "Follower",
+    "LookupStrategy",
     "LsmBucketWriter",
     "MemoryBudget",
     "PostponeBucketWriter",

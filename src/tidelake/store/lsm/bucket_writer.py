@@ -15,9 +15,9 @@ With ``changelog-producer = input`` the rows also go, as they came, into changel
 key and the order of a key's rows, not merged, both halves of an update among them. They are written
 whenever the rows in memory are about to be merged, so each spill begins a file of its own.
 
-Where compactions look keys up (:mod:`tidelake.store.lsm.follow`) level 0 is empty after each flush.
-With deletion vectors they mark the older row of a key; the vectors are written with the message,
-and whatever is read of the bucket's files is read without the rows that they name.
+Where compactions look keys up (:mod:`tidelake.store.lsm.lookup_strategy`) level 0 is empty after
+each flush. With deletion vectors they mark the older row of a key; the vectors are written with the
+message, and whatever is read of the bucket's files is read without the rows that they name.
 
 A file is only ever created. What no message names is deleted when the writer is closed or given
 up; a file that a message names is never deleted here. The semantics are Paimon's
@@ -47,12 +47,12 @@ from tidelake.options.declared import CHANGELOG_PRODUCER, WRITE_BUFFER_SPILLABLE
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
 from tidelake.store.file_meta import check_sequence_numbers, creation_time_ms
-from tidelake.store.lsm.compaction import Follow, carry_out, is_at_bottom, plan
+from tidelake.store.lsm.compaction import ChangeTracking, carry_out, is_at_bottom, plan
 from tidelake.store.lsm.compaction_picker import CompactionPolicy, Pick, pick
 from tidelake.store.lsm.expiry import ExpiredRows, RecordExpiry
-from tidelake.store.lsm.follow import Follower
 from tidelake.store.lsm.keyed_file import KeyedFile, row_fields
 from tidelake.store.lsm.levels import Levels
+from tidelake.store.lsm.lookup_strategy import LookupStrategy
 from tidelake.store.lsm.read_file import BucketReader
 from tidelake.store.new_files import NewFiles
 from tidelake.store.rolling import WRITE_ROWS, RollingWriter
@@ -102,13 +102,13 @@ class LsmBucketWriter:
         self._spec = MergeSpec.of(schema, options)
         self._row_schema = to_arrow_schema(row_fields(schema))
         self._target_size_bytes = target_file_size_bytes(options, has_primary_key=True)
-        self._follower = Follower(self._spec, options, schema.field_names)
-        looks_up = self._follower.looks_up
+        self._lookup_strategy = LookupStrategy(self._spec, options, schema.field_names)
+        looks_up = self._lookup_strategy.looks_up
         self._policy = CompactionPolicy.of(
             options,
             deletes_need_all=self._spec.deletes_need_all and not looks_up,
             empties_level_0=looks_up,
-            drops_deletes=self._follower.marks,
+            drops_deletes=self._lookup_strategy.marks,
         )
         self._expiry = RecordExpiry.of(schema, options, table=options.table)
         self._runs_stop = sorted_runs_stop(options)
@@ -230,7 +230,7 @@ class LsmBucketWriter:
         if deletions is not None:
             assert message.has_compaction, "rows are deleted by compactions alone"
             message = replace(message, deletions=deletions)
-        if not (self._follower.looks_up and message.has_compaction):
+        if not (self._lookup_strategy.looks_up and message.has_compaction):
             return message
         made = set(message.compact_after)
         seen = levels_digest((f for f in self._levels.files if f not in made), vectors)
@@ -325,7 +325,7 @@ class LsmBucketWriter:
             if error.kind != OVERFLOW:
                 raise
             # who looks keys up has merged the older rows already
-            whole = None if self._follower.looks_up else self._pick(full=True)
+            whole = None if self._lookup_strategy.looks_up else self._pick(full=True)
             if whole is None or len(whole.files) <= len(picked.files):
                 raise self._cannot_compact(error) from error
         else:
@@ -340,7 +340,7 @@ class LsmBucketWriter:
         )
         # where keys are looked up a write is refused as its own rows meet the older ones; with
         # 'write-only' it would let them into the bucket, and nobody could compact it then
-        if not (self._follower.looks_up or self._write_only):
+        if not (self._lookup_strategy.looks_up or self._write_only):
             message += (
                 " Until the column is wider, rows of other keys can be written with 'write-only' ="
                 " 'true'."
@@ -348,22 +348,22 @@ class LsmBucketWriter:
         return InvalidInputError(message, kind=error.kind, **error.context)
 
     def _carry_out(self, picked: Pick) -> None:
-        follow = self._follower.of(
+        tracking = self._lookup_strategy.of(
             picked,
             self._levels,
             lambda: self._rolling(
                 level=picked.output_level, source=FileSource.APPEND, changelog=True, files_open=2
             ),
         )
-        files_open = 1 if follow is None or follow.changelog is None else 2
+        files_open = 1 if tracking is None or tracking.changelog is None else 2
         expired = self._expired()
         steps = plan(
             picked,
             self._spec.key_types,
             max_level=self._levels.max_level,
             target_size_bytes=self._target_size_bytes,
-            follow=follow,
-            may_be_expired=self._rewritten_for(expired, picked, follow),
+            tracking=tracking,
+            may_be_expired=self._rewritten_for(expired, picked, tracking),
         )
         done = carry_out(
             self._reader,
@@ -373,7 +373,7 @@ class LsmBucketWriter:
             rolling=lambda: self._rolling(
                 level=picked.output_level, source=FileSource.COMPACT, files_open=files_open
             ),
-            follow=follow,
+            tracking=tracking,
             expired=expired,
         )
         # only now: a compaction that failed is done again, and must find the rows
@@ -389,10 +389,10 @@ class LsmBucketWriter:
         return None if self._expiry is None else self._expiry.at(self._context.env.clock.now_ms())
 
     def _rewritten_for(
-        self, expired: ExpiredRows | None, picked: Pick, follow: Follow | None
+        self, expired: ExpiredRows | None, picked: Pick, tracking: ChangeTracking | None
     ) -> Callable[[DataFileMeta], bool] | None:
         """Whether a file has rows that the compaction leaves out; where nobody knows it may."""
-        if expired is None or not is_at_bottom(picked, follow):
+        if expired is None or not is_at_bottom(picked, tracking):
             return None
         return lambda file: expired.are_in(file, self._context) is not False
 

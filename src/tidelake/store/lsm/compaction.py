@@ -9,8 +9,8 @@
 4. Merged rows stream into new files at the output level. No file is changed or deleted; the commit
    decides whether the new ones count.
 
-Some tables follow what a compaction changes (:class:`Follow`). Then a section with new files is
-merged together with the rows that lie beneath the picked runs and have a key of them
+Compactions of some tables track what they change (:class:`ChangeTracking`). Then a section with new
+files is merged together with the rows that lie beneath the picked runs and have a key of them
 (:mod:`tidelake.store.lsm.lookup`), and what changes goes into changelog files. A new file is only
 lifted where its rows do not depend on those beneath; it is read all the same for the changelog.
 
@@ -51,7 +51,16 @@ from tidelake.store.lsm.read_file import BucketReader
 from tidelake.store.rolling import RollingWriter
 from tidelake.types import DataType
 
-__all__ = ["Compacted", "Follow", "Rewrite", "Step", "Upgrade", "carry_out", "is_at_bottom", "plan"]
+__all__ = [
+    "ChangeTracking",
+    "Compacted",
+    "Rewrite",
+    "Step",
+    "Upgrade",
+    "carry_out",
+    "is_at_bottom",
+    "plan",
+]
 
 Section = tuple[tuple[DataFileMeta, ...], ...]
 """Runs, oldest first; the files of a run in key order."""
@@ -61,8 +70,8 @@ SMALL_FILE_SHARE = 0.7
 
 
 @dataclass(frozen=True, slots=True)
-class Follow:
-    """What a compaction does beside merging.
+class ChangeTracking:
+    """What a compaction does in addition to merging.
 
     Parameters
     ----------
@@ -135,7 +144,7 @@ def plan(
     *,
     max_level: int,
     target_size_bytes: int,
-    follow: Follow | None = None,
+    tracking: ChangeTracking | None = None,
     may_be_expired: Callable[[DataFileMeta], bool] | None = None,
 ) -> tuple[Step, ...]:
     """Decide file by file between merging and upgrading.
@@ -150,7 +159,7 @@ def plan(
         The bucket's last level.
     target_size_bytes : int
         Size that files are made of.
-    follow : Follow, optional
+    tracking : ChangeTracking, optional
         What is done beside merging.
     may_be_expired : callable, optional
         Whether a file has rows to be left out: it is rewritten then, wherever it is.
@@ -171,7 +180,7 @@ def plan(
         if picked.rewrites_all or expired:
             steps.append(Rewrite((((file,),),)))
         else:
-            steps.extend(_lift(file, picked.output_level, max_level, follow))
+            steps.extend(_lift(file, picked.output_level, max_level, tracking))
 
     def settle() -> None:
         if len(waiting) == 1 and len(waiting[0]) == 1:
@@ -198,15 +207,15 @@ def plan(
 
 
 def _lift(
-    file: DataFileMeta, output_level: int, max_level: int, follow: Follow | None
+    file: DataFileMeta, output_level: int, max_level: int, tracking: ChangeTracking | None
 ) -> tuple[Step, ...]:
     if file.level == output_level:
         return ()
     if output_level == max_level and file.delete_row_count != 0:  # unknown counts as some
         return (Rewrite((((file,),),)),)
-    if follow is not None and follow.has_new([file]):
-        keeps_deletes = not (follow.marks and file.delete_row_count != 0)
-        if not (follow.lifts_new and keeps_deletes):
+    if tracking is not None and tracking.has_new([file]):
+        keeps_deletes = not (tracking.marks and file.delete_row_count != 0)
+        if not (tracking.lifts_new and keeps_deletes):
             return (Rewrite((((file,),),)),)
     return (Upgrade(file),)
 
@@ -218,7 +227,7 @@ def carry_out(
     *,
     spec: MergeSpec,
     rolling: Callable[[], RollingWriter],
-    follow: Follow | None = None,
+    tracking: ChangeTracking | None = None,
     expired: ExpiredRows | None = None,
 ) -> Compacted:
     """Write the new files.
@@ -235,7 +244,7 @@ def carry_out(
         How rows of one key become one.
     rolling : callable
         Opens a writer of files at the output level.
-    follow : Follow, optional
+    tracking : ChangeTracking, optional
         What is done beside merging, as :func:`plan` was told.
     expired : ExpiredRows, optional
         Rows to leave out.
@@ -251,8 +260,9 @@ def carry_out(
         A file to compact, or a deletion vector, is damaged or not what its metadata says; it is
         named.
     """
-    work = _Work(reader, picked, spec, follow, expired)
-    changelog = follow.changelog() if follow is not None and follow.changelog is not None else None
+    work = _Work(reader, picked, spec, tracking, expired)
+    opens = None if tracking is None else tracking.changelog
+    changelog = None if opens is None else opens()
     before: list[DataFileMeta] = []
     after: list[DataFileMeta] = []
     for step in steps:
@@ -260,19 +270,19 @@ def carry_out(
             before.append(step.file)
             after.append(replace(step.file, level=picked.output_level))
             lifted: Section = ((step.file,),)
-            if changelog is not None and work.is_followed(lifted):
-                for part in work.merge_followed(lifted):
+            if changelog is not None and work.is_tracked(lifted):
+                for part in work.merge_tracked(lifted):
                     changelog.write(part.changes)
-            elif follow is not None and follow.marks and work.is_followed(lifted):
+            elif tracking is not None and tracking.marks and work.is_tracked(lifted):
                 work.mark(lifted)
             continue
         out = rolling()
         for section in step.sections:
-            if not work.is_followed(section):
+            if not work.is_tracked(section):
                 for rows in work.merge(section):
                     out.write(rows)
                 continue
-            for part in work.merge_followed(section):
+            for part in work.merge_tracked(section):
                 out.write(part.rows)
                 if changelog is not None:
                     changelog.write(part.changes)
@@ -289,13 +299,14 @@ class _Work:
     reader: BucketReader
     picked: Pick
     spec: MergeSpec
-    follow: Follow | None
+    tracking: ChangeTracking | None
     expired: ExpiredRows | None = None
     marked: list[LookedUpRows] = field(default_factory=list)
 
-    def is_followed(self, section: Section) -> bool:
+    def is_tracked(self, section: Section) -> bool:
         """Whether a section has new files, and it matters."""
-        return self.follow is not None and self.follow.has_new(f for run in section for f in run)
+        files = (file for run in section for file in run)
+        return self.tracking is not None and self.tracking.has_new(files)
 
     def merge(self, section: Section) -> Iterator[pa.RecordBatch]:
         """The merged rows of a section."""
@@ -316,10 +327,10 @@ class _Work:
         for run in self._beneath:
             self._find(run, section)
 
-    def merge_followed(self, section: Section) -> Iterator[MergedRows]:
+    def merge_tracked(self, section: Section) -> Iterator[MergedRows]:
         """The merged rows of a section and what changes by them."""
-        follow = self.follow
-        assert follow is not None, "somebody asked for changes"
+        tracking = self.tracking
+        assert tracking is not None, "somebody asked for changes"
         found = [(run.level, rows) for run in self._beneath if (rows := self._find(run, section))]
         # a first row stays the first when it has expired, until it is gone
         gone = None if self.spec.engine == FIRST_ROW else self.expired
@@ -331,13 +342,13 @@ class _Work:
         ]
         context = self.reader.context
         return merge_bounded_with_changes(
-            [*(beneath if follow.merges_found else ()), *picked],
+            [*(beneath if tracking.merges_found else ()), *picked],
             self.spec,
             ChangeRule(
-                follow.new_below,
+                tracking.new_below,
                 self.picked.output_level + 1,
-                follow.compared,
-                told=follow.changelog is not None,
+                tracking.compared,
+                told=tracking.changelog is not None,
             ),
             memory=context.env.memory,
             spill_files=context.spill_files,
@@ -347,26 +358,26 @@ class _Work:
     @property
     def _beneath(self) -> Iterator[SortedRun]:
         """The runs that are looked through, oldest first."""
-        return reversed(self.follow.beneath if self.follow is not None else ())
+        return reversed(self.tracking.beneath if self.tracking is not None else ())
 
     def _find(self, run: SortedRun, section: Section) -> tuple[LookedUpRows, ...]:
         """The rows of a run whose keys new files of a section have; they are noted as marked."""
-        follow = self.follow
-        assert follow is not None, "nothing is looked up"
-        new_runs = [[f for f in files if f.level < follow.new_below] for files in section]
+        tracking = self.tracking
+        assert tracking is not None, "nothing is looked up"
+        new_runs = [[f for f in files if f.level < tracking.new_below] for files in section]
         found = find_rows(self.reader, run, [r for r in new_runs if r], spec=self.spec)
-        if follow.marks:
+        if tracking.marks:
             self.marked.extend(found)
         return found
 
     def _source(self, level: int, files: Sequence[DataFileMeta]) -> RunSource:
-        expired = self.expired if is_at_bottom(self.picked, self.follow) else None
+        expired = self.expired if is_at_bottom(self.picked, self.tracking) else None
         return _without(self.reader.source(files, level=level), expired)
 
 
-def is_at_bottom(picked: Pick, follow: Follow | None) -> bool:
+def is_at_bottom(picked: Pick, tracking: ChangeTracking | None) -> bool:
     """Whether no older rows lie beneath a compaction, so that leaving rows out shows none."""
-    return picked.drop_deletes and not (follow is not None and follow.beneath)
+    return picked.drop_deletes and not (tracking is not None and tracking.beneath)
 
 
 def _without(source: RunSource, expired: ExpiredRows | None) -> RunSource:

@@ -34,7 +34,7 @@ from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
 from tidelake.options import declared
-from tidelake.store import Follower
+from tidelake.store import LookupStrategy
 from tidelake.table.conversion.inputs import is_replayable, record_batches, with_row_kinds
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.compaction_conflict import check_some_compacted
@@ -480,7 +480,7 @@ def _looks_up(handle: TableHandle) -> bool:
     schema, options = handle.schema, handle.options
     if not schema.primary_keys or options.get(declared.WRITE_ONLY):
         return False
-    return Follower(MergeSpec.of(schema, options), options, schema.field_names).looks_up
+    return LookupStrategy(MergeSpec.of(schema, options), options, schema.field_names).looks_up
 
 
 def _compacted_again(

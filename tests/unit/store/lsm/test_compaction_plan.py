@@ -4,16 +4,16 @@ import pytest
 from unit.store.lsm.lsm_text import KEY_TYPES, parse_levels
 
 from tidelake.store.lsm import Pick
-from tidelake.store.lsm.compaction import Follow, Rewrite, Step, Upgrade, plan
+from tidelake.store.lsm.compaction import ChangeTracking, Rewrite, Step, Upgrade, plan
 
 
 def planned(
-    levels: str, *, output: int = 5, target: int = 1000, follow: Follow | None = None
+    levels: str, *, output: int = 5, target: int = 1000, tracking: ChangeTracking | None = None
 ) -> list[str]:
     parsed = parse_levels(levels)
     picked = Pick(parsed.files, output, drop_deletes=output == 5)
     steps = plan(
-        picked, KEY_TYPES, max_level=parsed.max_level, target_size_bytes=target, follow=follow
+        picked, KEY_TYPES, max_level=parsed.max_level, target_size_bytes=target, tracking=tracking
     )
     return [text_of(step) for step in steps]
 
@@ -69,5 +69,5 @@ def test_a_file_with_deletes_is_upgraded_to_other_levels():
     [(True, ["upgrade #3", "upgrade #2"]), (False, ["merge #3", "upgrade #2"])],
 )
 def test_a_new_file_is_rewritten_where_its_rows_depend_on_those_beneath(lifts_new, expected):
-    follow = Follow(new_below=1, beneath=(), lifts_new=lifts_new)
-    assert planned("L0[a..k #3 900] L1[l..z #2 900]", output=3, follow=follow) == expected
+    tracking = ChangeTracking(new_below=1, beneath=(), lifts_new=lifts_new)
+    assert planned("L0[a..k #3 900] L1[l..z #2 900]", output=3, tracking=tracking) == expected

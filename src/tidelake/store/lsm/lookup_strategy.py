@@ -1,4 +1,4 @@
-"""What the compactions of a table do beside merging: from its options.
+"""What the options of a table make its compactions do in addition to merging.
 
 Source: Paimon's ``LookupStrategy``, ``LookupMergeTreeCompactRewriter`` and
 ``FullChangelogMergeTreeCompactRewriter`` (1.3.1).
@@ -20,19 +20,19 @@ from tidelake.options.declared import (
     DELETION_VECTORS_ENABLED,
     FORCE_LOOKUP,
 )
-from tidelake.store.lsm.compaction import Follow
+from tidelake.store.lsm.compaction import ChangeTracking
 from tidelake.store.lsm.compaction_picker import Pick
 from tidelake.store.lsm.levels import Levels, SortedRun
 from tidelake.store.rolling import RollingWriter
 
-__all__ = ["Follower"]
+__all__ = ["LookupStrategy"]
 
 FULL_COMPACTION = "full-compaction"
 
 
 @dataclass(frozen=True, slots=True)
-class Follower:
-    """How a table's compactions follow what they change.
+class LookupStrategy:
+    """How a table's compactions track what they change.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ class Follower:
 
     def of(
         self, picked: Pick, levels: Levels, changelog: Callable[[], RollingWriter]
-    ) -> Follow | None:
-        """Say what one compaction does.
+    ) -> ChangeTracking | None:
+        """What one compaction tracks; None if it only merges.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class Follower:
         """
         output, producer = picked.output_level, self.options.get(CHANGELOG_PRODUCER)
         if producer == FULL_COMPACTION and output == levels.max_level:
-            return Follow(
+            return ChangeTracking(
                 new_below=output,
                 beneath=(),
                 lifts_new=True,
@@ -89,19 +89,19 @@ class Follower:
             )
         if not self.looks_up:
             return None
-        told = producer == LOOKUP
+        logged = producer == LOOKUP
         beneath = tuple(run for run in levels.runs if run.level > output)
-        # marking alone hides a row: it must be one that loses
+        # a mark alone hides the older row, so the newer one must win
         replaces = self._newest_wins and not (self.marks and _holds_newer(beneath, picked))
         is_last = output == levels.max_level
-        return Follow(
+        return ChangeTracking(
             new_below=1,
             beneath=beneath,
             lifts_new=self._lifts(output, is_last=is_last, newest_wins=replaces),
             compared=self._compared,
-            changelog=changelog if told else None,
+            changelog=changelog if logged else None,
             marks=self.marks,
-            merges_found=told or not (self.marks and replaces),
+            merges_found=logged or not (self.marks and replaces),
         )
 
     @property

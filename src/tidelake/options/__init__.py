@@ -20,10 +20,10 @@ from tidelake.options.derived import (
     target_file_size_bytes,
     write_buffer_bytes,
 )
-from tidelake.options.given import option_texts
 from tidelake.options.option import Action, Kind, Option, Support
 from tidelake.options.table_options import Options
 from tidelake.options.text_value import memory_bytes, parse_value
+from tidelake.options.user_options import option_texts
 
 __all__ = [
     "Action",

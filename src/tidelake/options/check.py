@@ -23,7 +23,6 @@ from typing import Any
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
 from tidelake.options.declared import commit, layout, merge
 from tidelake.options.declared.registry import BY_KEY
-from tidelake.options.given import option_text, option_texts
 from tidelake.options.key_pattern import (
     AGGREGATE_FUNCTIONS,
     AGGREGATION_SETTINGS,
@@ -33,6 +32,7 @@ from tidelake.options.key_pattern import (
 from tidelake.options.later_option import later_option_of
 from tidelake.options.option import Action, Coverage, Option, Support
 from tidelake.options.table_options import Options
+from tidelake.options.user_options import option_text, option_texts
 
 __all__ = [
     "check_new_table",

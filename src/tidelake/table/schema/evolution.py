@@ -39,7 +39,7 @@ from tidelake.fileio.name import validate_name
 from tidelake.format import check_file_formats, check_timestamps
 from tidelake.options import Options, check_new_table, check_supported, declared
 from tidelake.options.column_options import renamed_in_options
-from tidelake.options.given import option_text
+from tidelake.options.user_options import option_text
 from tidelake.table.handle.time_travel import option_moment
 from tidelake.table.schema.merge_options import check_engine_options, check_function_settings
 from tidelake.table.schema.option_change import check_option_change

@@ -22,8 +22,8 @@ from sql_page import sql_page
 from tidelake.maintenance import PROCEDURES, REFUSED, Parameter, Procedure
 from tidelake.options.declared.registry import THEMES
 from tidelake.options.key_pattern import PATTERNS
-from tidelake.options.later_option import LATER_OPTIONS
 from tidelake.options.option import EVERY_ACTION, Coverage, Kind, Option, Support
+from tidelake.options.paimon2_options import PAIMON2_OPTIONS
 from tidelake.options.text_value import to_text
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -72,7 +72,7 @@ def options_page() -> str:
             f"{f'neutral is `{option.neutral}`' if option.neutral else 'unset'};"
             f" refused on {_actions(option.actions)}: {option.reason}.",
         )
-        for option in LATER_OPTIONS
+        for option in PAIMON2_OPTIONS
     ]
     parts.append(_terms("Options of Paimon 2 that are refused", later))
     return "\n".join(parts)

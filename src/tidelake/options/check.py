@@ -29,8 +29,8 @@ from tidelake.options.key_pattern import (
     columns_in,
     pattern_of,
 )
-from tidelake.options.later_option import later_option_of
 from tidelake.options.option import Action, Coverage, Option, Support
+from tidelake.options.paimon2_options import paimon2_option_of
 from tidelake.options.table_options import Options
 from tidelake.options.user_options import option_text, option_texts
 
@@ -105,7 +105,7 @@ def is_option(key: str) -> bool:
     >>> is_option("write-only"), is_option("versionAsOf")
     (True, False)
     """
-    return bool(key in BY_KEY or key in _BY_ALIAS or pattern_of(key) or later_option_of(key))
+    return bool(key in BY_KEY or key in _BY_ALIAS or pattern_of(key) or paimon2_option_of(key))
 
 
 NEAR_BY_LENGTH = ((8, 2), (4, 1))
@@ -386,7 +386,7 @@ def check_supported(
     for key, given in options.raw.items():
         if key in BY_KEY:
             continue
-        later = later_option_of(key)
+        later = paimon2_option_of(key)
         if later and action in later.actions and given.lower() != later.neutral:
             _refuse(table, key, given, later.reason)
         pattern = pattern_of(key)

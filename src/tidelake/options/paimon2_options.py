@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from tidelake.options.option import EVERY_ACTION, ON_READ, ON_WRITE, Action
 
-__all__ = ["LATER_OPTIONS", "LaterOption", "later_option_of"]
+__all__ = ["PAIMON2_OPTIONS", "Paimon2Option", "paimon2_option_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class LaterOption:
-    """A key, or a family of keys, of a later Paimon.
+class Paimon2Option:
+    """A key, or a family of keys, of Paimon 2.
 
     Parameters
     ----------
@@ -40,71 +40,75 @@ class LaterOption:
 
 _USE_JAVA = "use Java Paimon 2 for this table"
 
-LATER_OPTIONS = (
-    LaterOption(r"primary-key\.nullable", "false", f"null keys are not covered here; {_USE_JAVA}"),
-    LaterOption(
+PAIMON2_OPTIONS = (
+    Paimon2Option(
+        r"primary-key\.nullable", "false", f"null keys are not covered here; {_USE_JAVA}"
+    ),
+    Paimon2Option(
         r"pk-clustering-override",
         "false",
         f"its files are not sorted by the primary key, so they cannot be merged; {_USE_JAVA}",
     ),
-    LaterOption(
+    Paimon2Option(
         r"sequence\.snapshot-ordering",
         "false",
         f"its newest row is that of the latest snapshot, not of the sequence number; {_USE_JAVA}",
     ),
-    LaterOption(
+    Paimon2Option(
         r"write\.sequence-number-init-mode",
         "scan",
         f"its sequence numbers continue from the snapshot's properties; {_USE_JAVA}",
         ON_WRITE,
     ),
-    LaterOption(
+    Paimon2Option(
         r"blob-as-descriptor",
         "false",
         f"columns of type BLOB are not covered here; {_USE_JAVA}",
     ),
-    LaterOption(
+    Paimon2Option(
         r"chain-table\.enabled",
         "false",
         f"its rows come from several branches; {_USE_JAVA}",
     ),
-    LaterOption(
+    Paimon2Option(
         r"postpone\.merge-on-read",
         "false",
         f"its rows are partly in the postpone bucket; {_USE_JAVA}",
     ),
-    LaterOption(
+    Paimon2Option(
         r"postpone\.batch-write-fixed-bucket",
         "false",
         "rows always wait in the postpone bucket here; leave it out, and call compact() when they"
         " are to be seen",
         ON_WRITE,
     ),
-    LaterOption(
+    Paimon2Option(
         r"scan\.(primary-branch|fallback-snapshot-branch|fallback-delta-branch)",
         "",
         "branches are not covered yet; unset it",
         ON_READ,
     ),
-    LaterOption(r"scan\.bucket", "", "pass a filter on the bucket key instead; unset it", ON_READ),
-    LaterOption(
+    Paimon2Option(
+        r"scan\.bucket", "", "pass a filter on the bucket key instead; unset it", ON_READ
+    ),
+    Paimon2Option(
         r"scan\.ignore-(corrupt|lost)-files",
         "false",
         "rows are never left out silently here; restore the file, or unset it",
         ON_READ,
     ),
-    LaterOption(
+    Paimon2Option(
         r"(table-read\.sequence-number|key-value\.sequence_number)\.enabled",
         "false",
         "it adds a column to system tables; unset it",
         ON_READ,
     ),
-    LaterOption(
+    Paimon2Option(
         r"blob-field|blob-descriptor-field|blob-view-field|vector-field",
         "",
         f"columns of such types are not covered; {_USE_JAVA}",
     ),
-    LaterOption(
+    Paimon2Option(
         r"pk-(bitmap|btree|full-text|multivalue|vector)\.index\.columns",
         "",
         f"its indexes would not be kept up to date by a write from here; {_USE_JAVA}",
@@ -113,17 +117,17 @@ LATER_OPTIONS = (
 )
 
 
-def later_option_of(key: str) -> LaterOption | None:
-    """The later option that a key names, if it is one that matters.
+def paimon2_option_of(key: str) -> Paimon2Option | None:
+    """The option of Paimon 2 that a key names; None if it may be ignored.
 
     Examples
     --------
-    >>> later_option_of("primary-key.nullable").neutral
+    >>> paimon2_option_of("primary-key.nullable").neutral
     'false'
-    >>> later_option_of("manifest-sort.enabled") is None
+    >>> paimon2_option_of("manifest-sort.enabled") is None
     True
     """
-    for option in LATER_OPTIONS:
+    for option in PAIMON2_OPTIONS:
         if re.fullmatch(option.regex, key):
             return option
     return None

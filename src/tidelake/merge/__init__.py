@@ -3,11 +3,11 @@
 Every path that decides a key's row calls this package. Files, snapshots and Spark may not enter.
 """
 
-from tidelake.merge.arrival import rows_by_arrival
 from tidelake.merge.engines.engine import Deduplicate, Merged, MergeEngine
 from tidelake.merge.engines.engine_of import engine_of
 from tidelake.merge.engines.retractions import check_retractions, deletes_remove
 from tidelake.merge.functions import OVERFLOW
+from tidelake.merge.input_deduplication import deduplicate_input
 from tidelake.merge.runs.bounded import RunSource, merge_bounded, merge_bounded_with_changes
 from tidelake.merge.runs.changelog import ChangeRule, MergedRows, merge_with_changes
 from tidelake.merge.runs.key_search import rows_with_keys
@@ -37,6 +37,7 @@ __all__ = [
     "batch_parts",
     "by_level",
     "check_retractions",
+    "deduplicate_input",
     "deletes_remove",
     "engine_of",
     "key_rank",
@@ -45,7 +46,6 @@ __all__ = [
     "merge_buffer",
     "merge_runs",
     "merge_with_changes",
-    "rows_by_arrival",
     "rows_with_keys",
     "sections_of",
     "sort_buffer",

@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from tidelake.merge import rows_by_arrival
+from tidelake.merge import deduplicate_input
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.options import declared
 from tidelake.scan import ReadContext, plan_scan, split_from_bytes, split_to_bytes
@@ -299,7 +299,7 @@ class KeyStream:
             self._add(held, batch.slice(begin))
             if len(held.rows) > 1:  # one hash fills batches: few keys with many rows
                 table = pa.Table.from_batches(held.rows)
-                held.rows = [rows_by_arrival(table, self._keys, engine=self._engine)]
+                held.rows = [deduplicate_input(table, self._keys, engine=self._engine)]
         yield held
 
     def _add(self, stretch: _Stretch, batch: pa.RecordBatch) -> None:

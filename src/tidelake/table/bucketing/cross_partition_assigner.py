@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from tidelake.codec.row_codes import row_codes
 from tidelake.errors import CorruptError
-from tidelake.merge import rows_by_arrival
+from tidelake.merge import deduplicate_input
 from tidelake.merge.spec import AGGREGATION, DEDUPLICATE, FIRST_ROW, PARTIAL_UPDATE
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.paths import TablePaths
@@ -147,7 +147,7 @@ class CrossPartitionAssigner:
         CorruptError
             A key has two live rows.
         """
-        rows = rows_by_arrival(table, self._keys, engine=self._engine)
+        rows = deduplicate_input(table, self._keys, engine=self._engine)
         kinds = rows.column(KIND_COLUMN).to_numpy(zero_copy_only=False)
         rows = rows.drop_columns([KIND_COLUMN])
         partitions, codes = self._router.partitions(

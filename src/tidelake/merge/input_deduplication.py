@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from tidelake.merge.spec import DEDUPLICATE, FIRST_ROW
 
-__all__ = ["rows_by_arrival"]
+__all__ = ["deduplicate_input"]
 
 _ROW = "_tidelake_row"
 
 
-def rows_by_arrival(table: pa.Table, keys: Sequence[str], *, engine: str) -> pa.RecordBatch:
+def deduplicate_input(table: pa.Table, keys: Sequence[str], *, engine: str) -> pa.RecordBatch:
     """The rows of a write that the engine looks at, in their order.
 
     Of ``deduplicate`` the last of each key, of ``first-row`` the first, else all.

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from tidelake.errors import UnsupportedError
-from tidelake.maintenance.answers import DONE
 from tidelake.maintenance.parameters import OPTIONS, PARTITIONS, TABLE
 from tidelake.maintenance.partition_text import options_of, partitions_of
 from tidelake.maintenance.procedure import (
@@ -17,6 +16,7 @@ from tidelake.maintenance.procedure import (
     Rows,
     optional,
 )
+from tidelake.maintenance.result_schemas import DONE
 from tidelake.metadata.manifest.snapshot_entries import live_entries
 from tidelake.options import declared, parse_value
 from tidelake.table import Table

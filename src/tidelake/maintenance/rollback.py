@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tidelake.errors import NotFoundError
-from tidelake.maintenance.answers import MESSAGE, ROLLED_BACK
 from tidelake.maintenance.parameters import DRY_RUN, TABLE
 from tidelake.maintenance.procedure import (
     ParameterType,
@@ -15,6 +14,7 @@ from tidelake.maintenance.procedure import (
     optional,
     required,
 )
+from tidelake.maintenance.result_schemas import MESSAGE, ROLLED_BACK
 
 __all__ = ["PURGE_FILES", "ROLLBACK", "ROLLBACK_TO_TIMESTAMP", "ROLLBACK_TO_WATERMARK"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tidelake.errors import NotFoundError
-from tidelake.maintenance.answers import DONE, TAGGED
 from tidelake.maintenance.parameters import TABLE
 from tidelake.maintenance.procedure import (
     ParameterType,
@@ -13,6 +12,7 @@ from tidelake.maintenance.procedure import (
     optional,
     required,
 )
+from tidelake.maintenance.result_schemas import DONE, TAGGED
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.table import Table
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tidelake.catalog.dropped_directories import DroppedDirectories
 from tidelake.catalog.global_tables import GLOBAL_TABLES, SYSTEM_DATABASE, GlobalTable
-from tidelake.catalog.new_table import check_agrees, first_schema
+from tidelake.catalog.table_definition import check_agrees, first_schema
 from tidelake.errors import (
     AlreadyExistsError,
     InvalidInputError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidelake.catalog.new_table import check_agrees, first_schema
+from tidelake.catalog.table_definition import check_agrees, first_schema
 from tidelake.errors import NotFoundError
 from tidelake.fileio import FileIO
 from tidelake.metadata.log.schema_log import SchemaLog

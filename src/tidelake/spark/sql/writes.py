@@ -31,7 +31,7 @@ from tidelake.spark.sql.merge_statement import merge_by_statement
 from tidelake.spark.sql.queries import Args, StatementQueries
 from tidelake.spark.write.schema_merging import merges_schema, with_merged_schema
 from tidelake.spark.write.write_frame import write_frame
-from tidelake.sql.execution.new_table import create_empty, create_staged
+from tidelake.sql.execution.create_table import create_empty, create_staged
 from tidelake.sql.execution.session import CONNECTOR, OWN_CONNECTORS, SqlSession
 from tidelake.sql.query.expression import RowSource, parse_condition, parse_expression
 from tidelake.sql.syntax.ast import CreateTable, Delete, Insert, Merge, Query, Update

@@ -23,8 +23,8 @@ from tidelake.errors import (
 )
 from tidelake.maintenance.procedure import ParameterType
 from tidelake.maintenance.procedures import PROCEDURES, call
+from tidelake.sql.execution.create_table import create_empty
 from tidelake.sql.execution.describe import create_table_text, describe_rows, list_partition_names
-from tidelake.sql.execution.new_table import create_empty
 from tidelake.sql.execution.session import (
     ForeignTable,
     SqlSession,

@@ -18,7 +18,7 @@ from tidelake.catalog import Catalog
 from tidelake.catalog.staging import discard, put_in_place, staged_table
 from tidelake.errors import OutcomeUnknownError, UnsupportedError
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
-from tidelake.spark.catalog.new_table import NewTable
+from tidelake.spark.catalog.java_ddl import NewTable
 from tidelake.spark.catalog.table import CATALOG, Relation
 from tidelake.spark.catalog.writing import RowsWrite, WriteOptions, merging_option, write_rows
 from tidelake.spark.expression.types import spark_schema

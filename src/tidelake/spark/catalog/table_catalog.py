@@ -18,7 +18,7 @@ from tidelake.maintenance.procedures import PROCEDURES
 from tidelake.options import declared
 from tidelake.spark.catalog.changelog import TableChangelog
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
-from tidelake.spark.catalog.new_table import NewTable, schema_changes
+from tidelake.spark.catalog.java_ddl import NewTable, schema_changes
 from tidelake.spark.catalog.procedures import SYSTEM_DATABASE, LakeProcedure, procedure_of
 from tidelake.spark.catalog.refusal import UNSUPPORTED, JavaRefusal, refused
 from tidelake.spark.catalog.staged import StagedTable

@@ -27,6 +27,7 @@ from tidelake.commit.conflicts.concurrent_changes import EmptyTable
 from tidelake.commit.context import CommitContext
 from tidelake.commit.delta import Committed, check_messages, compactions
 from tidelake.commit.expiry import expire_quietly
+from tidelake.commit.fairness import in_turns
 from tidelake.commit.idempotence import DuplicateCheck, OwnFiles, last_commit
 from tidelake.commit.plans import (
     NO_STREAM,
@@ -39,7 +40,6 @@ from tidelake.commit.plans import (
     StreamProgress,
 )
 from tidelake.commit.publisher import Publisher
-from tidelake.commit.turns import in_turns
 from tidelake.errors import InvalidInputError, TidelakeError
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.bucket_id import BucketId
@@ -235,7 +235,7 @@ class Committer:
     def in_turns(
         self, user: str, work: Callable[[], T], *, kinds: Collection[str], tries: int
     ) -> T:
-        """Repeat work until no other commit wins; see :func:`tidelake.commit.turns.in_turns`."""
+        """Repeat work until no other commit wins; see :func:`tidelake.commit.fairness.in_turns`."""
         return in_turns(self._context, user, work, kinds=kinds, tries=tries)
 
     def filter_committed(self, user: str, identifiers: Sequence[int]) -> list[int]:

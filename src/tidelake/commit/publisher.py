@@ -37,7 +37,7 @@ One attempt:
 6. Lost: remove this attempt's files, wait (longer each time, with a random part), begin anew.
 
 Before step 3, once per commit, it waits for a statement that asked others to wait, if there is one,
-and begins anew (:mod:`tidelake.commit.turns`).
+and begins anew (:mod:`tidelake.commit.fairness`).
 
 Once an outcome is in doubt nothing is removed any more. Whatever ends the commit then is an
 :class:`OutcomeUnknownError`: the caller must not remove its data files.
@@ -59,11 +59,11 @@ import numpy as np
 
 from tidelake.commit.context import CommitContext
 from tidelake.commit.delta import Delta
+from tidelake.commit.fairness import Turns
 from tidelake.commit.idempotence import DuplicateCheck
 from tidelake.commit.manifest_merge import MergeRule, merge_manifests
 from tidelake.commit.metadata_writer import MetadataWriter
 from tidelake.commit.plans import NOTHING, Base, CommitPlan, Planned
-from tidelake.commit.turns import Turns
 from tidelake.errors import (
     ConflictError,
     CorruptError,

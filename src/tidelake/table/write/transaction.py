@@ -223,7 +223,7 @@ class WriteTransaction:
     ) -> WriteResult:
         """Carry a statement out, again on the newest snapshot while other commits are faster.
 
-        Other commits wait for one that loses again and again (:mod:`tidelake.commit.turns`).
+        Other commits wait for one that loses again and again (:mod:`tidelake.commit.fairness`).
 
         Parameters
         ----------

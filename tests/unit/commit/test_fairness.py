@@ -13,8 +13,8 @@ from proving.fsck import check_table
 from unit.commit.commit_world import World, keyed, message
 
 import tidelake
-from tidelake.commit import turns
-from tidelake.commit.turns import Turns
+from tidelake.commit import fairness
+from tidelake.commit.fairness import Turns
 from tidelake.errors import ConflictError, StorageError
 from tidelake.fileio import MemoryFileIO
 from tidelake.table.write import transaction
@@ -101,7 +101,7 @@ def test_an_update_beside_a_rival_of_the_same_rows_gets_through(layout):
     fileio.act = lambda: theirs.update({"n": more(1)}, "k = 3")
     table.update({"n": more(1000)}, "k = 3")
     fileio.act = None
-    assert fileio.done == turns.LOSSES_BEFORE
+    assert fileio.done == fairness.LOSSES_BEFORE
     assert fileio.waited
     values = {row["k"]: row["n"] for row in table.to_arrow().to_pylist()}
     assert values[3] == 1000 + fileio.done
@@ -122,7 +122,9 @@ def test_the_turn_goes_when_the_statement_fails():
     fileio.act = act
     with pytest.raises(ConflictError):
         table.update({"n": more(1000)}, "k = 3")
-    assert seen == [0] * turns.LOSSES_BEFORE + [1] * (transaction.TRIES_MAX - turns.LOSSES_BEFORE)
+    assert seen == [0] * fairness.LOSSES_BEFORE + [1] * (
+        transaction.TRIES_MAX - fairness.LOSSES_BEFORE
+    )
     assert not turn_files(table)
 
 
@@ -132,7 +134,7 @@ def still_env():
 
 
 def announced(world, until_ms, user="slow"):
-    name = f"turn-{until_ms}-{turns._digest(user)}"
+    name = f"turn-{until_ms}-{fairness._digest(user)}"
     world.fileio.put_if_absent(f"{world.paths.schema_dir}/{name}", b"{}")
     return name
 
@@ -156,7 +158,7 @@ def test_a_commit_waits_until_the_turn_is_over_and_builds_on_what_came():
     path = f"{world.paths.schema_dir}/{name}"
     waiting = replace(env, clock=Clock(env.clock))
     commit(world, "late", waiting)
-    assert 5_000 <= env.clock.now_ms() - began <= 5_000 + 2 * turns.POLL_MS
+    assert 5_000 <= env.clock.now_ms() - began <= 5_000 + 2 * fairness.POLL_MS
     assert [world.log.load(i).commit_user for i in world.log.ids()] == ["slow", "u-late"]
     assert world.referenced_manifest_files() == world.manifest_files()
 
@@ -167,7 +169,7 @@ def test_a_turn_that_is_never_given_back_is_waited_for_once_and_not_longer_than_
     announced(world, began + 4_000)
     commit(world, "a", env)
     waited = env.clock.now_ms() - began
-    assert 4_000 <= waited <= 4_000 + 2 * turns.POLL_MS
+    assert 4_000 <= waited <= 4_000 + 2 * fairness.POLL_MS
     commit(world, "b", env)
     assert env.clock.now_ms() - began == waited, "its lease has ended"
 
@@ -176,21 +178,21 @@ def test_one_commit_waits_no_longer_than_the_bound_though_turns_are_renewed():
     world, env = World(), still_env()
     began = env.clock.now_ms()
 
-    announced(world, began + turns.LEASE_MS_MAX)
-    announced(world, began + turns.LEASE_MS_MAX, user="other")
+    announced(world, began + fairness.LEASE_MS_MAX)
+    announced(world, began + fairness.LEASE_MS_MAX, user="other")
     listed = world.fileio.list_dir
 
     def list_dir(path):
         if path == world.paths.schema_dir:
-            announced(world, env.clock.now_ms() + turns.LEASE_MS_MAX)
+            announced(world, env.clock.now_ms() + fairness.LEASE_MS_MAX)
         return listed(path)
 
     world.fileio.list_dir = list_dir
     commit(world, "a", env)
-    assert env.clock.now_ms() - began <= turns.LEASE_MS_MAX + turns.POLL_MS
+    assert env.clock.now_ms() - began <= fairness.LEASE_MS_MAX + fairness.POLL_MS
 
 
-@pytest.mark.parametrize("end_ms", [-1, 0, turns.LEASE_MS_MAX + 1, 10**9])
+@pytest.mark.parametrize("end_ms", [-1, 0, fairness.LEASE_MS_MAX + 1, 10**9])
 def test_ends_that_no_lease_can_have_are_passed_over(end_ms):
     world, env = World(), still_env()
     began = env.clock.now_ms()
@@ -201,8 +203,8 @@ def test_ends_that_no_lease_can_have_are_passed_over(end_ms):
 
 def test_the_file_of_a_statement_that_was_killed_is_removed_long_after_its_end():
     world, env = World(), still_env()
-    announced(world, env.clock.now_ms() - turns.STALE_MS - 1)
-    kept = announced(world, env.clock.now_ms() - turns.STALE_MS)
+    announced(world, env.clock.now_ms() - fairness.STALE_MS - 1)
+    kept = announced(world, env.clock.now_ms() - fairness.STALE_MS)
     commit(world, "a", env)
     names = {status.name for status in world.fileio.list_dir(world.paths.schema_dir)}
     assert names == {"schema-0", kept}

@@ -31,6 +31,7 @@ from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.streamwrite.checkpoint import Checkpoint
 from tidelake.spark.streamwrite.local_rows import LikelySize, rows_up_to
 from tidelake.spark.streamwrite.query_watermark import watermark_of
+from tidelake.spark.streamwrite.sink_run import SinkRun
 from tidelake.spark.write.schema_merging import merges_schema, with_all_columns, with_merged_schema
 from tidelake.spark.write.write_frame import check_columns, write_batch
 from tidelake.spark.write.write_task import for_task
@@ -76,12 +77,15 @@ class BatchSink:
     """Why the query failed, if it failed here."""
     last_result: WriteResult | None = None
     """What the newest batch did."""
+    run: SinkRun | None = field(default=None, repr=False)
+    """What lives beside the query, from its first batch on."""
     _size: LikelySize | None = field(default=None, repr=False)
     _user: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         handle = for_task(self.handle)
-        return {**vars(self), "handle": handle, "spark": None, "error": None, "_size": None}
+        left = {"spark": None, "error": None, "run": None, "_size": None}
+        return {**vars(self), **left, "handle": handle}
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Write a batch, unless it was written before."""
@@ -93,6 +97,9 @@ class BatchSink:
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Write a batch; the result says so where it was written before."""
+        if self.run is None:
+            own, other = self.spark, frame.sparkSession
+            self.run = SinkRun(self.handle, self.user, spark=own, batch_spark=other)
         name = self.handle.identifier
         handle = with_newest_schema(self.handle)
         if self.mode == COMPLETE:

@@ -40,14 +40,19 @@ from tidelake.spark.write.write_task import (
     in_task,
 )
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.jobs.compaction import Chosen, CompactionPart, plan_compaction
+from tidelake.table.jobs.compaction import (
+    Chosen,
+    CompactionPart,
+    CompactionPlan,
+    plan_compaction,
+)
 from tidelake.table.jobs.postpone_compaction import with_real_buckets
 from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.result import WriteResult, joined
 from tidelake.table.write.table_writer import delete_new_files
 from tidelake.table.write.transaction import WriteTransaction
 
-__all__ = ["compact_on_spark"]
+__all__ = ["compact_on_spark", "compact_planned_on_spark"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +118,38 @@ def _compact(
         planner.close()
     if not plan.parts:
         return WriteResult()
+    return _carried_out(
+        spark, transaction, plan, full=full, tasks=tasks, fails_if_lost=fails_if_lost
+    )
+
+
+def compact_planned_on_spark(
+    spark: SparkSession, handle: TableHandle, plan: CompactionPlan, *, tasks: int
+) -> WriteResult:
+    """Carry a planned compaction of some files out, in so many tasks at most; one commit.
+
+    Raises
+    ------
+    ConflictError
+        Other commits took all of the files; nothing was changed.
+    """
+    transaction = WriteTransaction(handle)
+    return _carried_out(spark, transaction, plan, full=False, tasks=tasks, fails_if_lost=True)
+
+
+def _carried_out(
+    spark: SparkSession,
+    transaction: WriteTransaction,
+    plan: CompactionPlan,
+    *,
+    full: bool,
+    tasks: int | None,
+    fails_if_lost: bool,
+) -> WriteResult:
+    """Compact the parts of a plan, and commit."""
     packed = pack_tasks(plan.parts, count=tasks or len(plan.parts), cost=0)
     shares = tuple(map(tuple, packed))
-    task = CompactionTask(for_task(handle), shares, full, plan.snapshot_id)
+    task = CompactionTask(for_task(transaction.handle), shares, full, plan.snapshot_id)
     numbers = spark.range(0, len(shares), 1, len(shares))
     answer = TaskAnswer.gather(numbers.mapInArrow(_compact_share(task), ANSWER_SCHEMA).collect())
     with transaction as out:

@@ -1,0 +1,142 @@
+"""Puts small files of a table together beside the streams that write to it.
+
+The writers of an append table without buckets compact nothing. While a stream writes to one, a
+thread of the driver plans rounds (:mod:`tidelake.table.jobs.append_coordinator`) and Spark's tasks
+carry them out, in a scheduler pool of their own and on half of the cores at most, so that no batch
+waits for them. On a single core the thread does the work itself.
+
+**One table has one compactor** in a process, whatever streams write to it; it ends with the last of
+them, after the round that it is in. Two processes may compact one table: who commits second loses
+that round, and nothing else. A round that fails is logged; the next one plans anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Hashable
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
+
+from tidelake.errors import ConflictError, NotFoundError, TidelakeError
+from tidelake.options import declared
+from tidelake.spark.sessions.session import is_stopped, parallelism
+from tidelake.spark.write.compaction import compact_planned_on_spark
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.jobs.append_coordinator import (
+    AppendCoordinator,
+    compact_planned,
+    wants_coordinator,
+)
+from tidelake.table.schema.alter import with_newest_schema
+
+__all__ = ["StreamCompactor"]
+
+ROUND_S = 10.0
+"""Time between two rounds, as Paimon's ``continuous.discovery-interval`` has it."""
+POOL = "tidelake-compaction"
+_LOG = logging.getLogger("tidelake")
+_ALL: dict[Hashable, StreamCompactor] = {}
+_LOCK = threading.Lock()
+
+
+class StreamCompactor:
+    """Compacts one table until the last stream leaves; made by :meth:`join`.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Runs the tasks.
+    handle : TableHandle
+        The table, with the options of the stream that came first.
+    """
+
+    def __init__(self, spark: SparkSession, handle: TableHandle) -> None:
+        self._spark = spark
+        self._handle = handle
+        self._coordinator = AppendCoordinator()
+        self._streams_count = 0
+        self._is_left = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, name=f"tidelake-compaction-{handle.identifier}", daemon=True
+        )
+        self.rounds_count = 0
+        """Rounds that put files together."""
+
+    @classmethod
+    def join(cls, spark: SparkSession, handle: TableHandle) -> StreamCompactor | None:
+        """The compactor of a table, for one more stream; None where its writers compact.
+
+        Parameters
+        ----------
+        spark : SparkSession
+            Runs the tasks, if this is the first stream.
+        handle : TableHandle
+            The table. With the option ``write-only`` there is none: another job compacts.
+        """
+        if not wants_coordinator(handle) or handle.options.get(declared.WRITE_ONLY):
+            return None
+        with _LOCK:
+            found = _ALL.get(_key(handle))
+            if found is None:
+                found = _ALL[_key(handle)] = cls(spark, handle)
+                found._thread.start()
+            found._streams_count += 1
+        return found
+
+    def leave(self) -> None:
+        """One stream less; after the last one the thread ends with its round."""
+        with _LOCK:
+            self._streams_count -= 1
+            if self._streams_count:
+                return
+            if _ALL.get(_key(self._handle)) is self:
+                del _ALL[_key(self._handle)]
+            self._is_left.set()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until the thread has ended; False if it has not by then."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            if not is_remote():
+                self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
+            while not is_stopped(self._spark):
+                self._round()
+                if self._is_left.wait(ROUND_S):
+                    return
+        except (PySparkException, Py4JError, OSError):
+            if not self._is_left.is_set() and not is_stopped(self._spark):
+                _LOG.exception("compaction of table '%s' ended", self._handle.identifier)
+
+    def _round(self) -> None:
+        try:
+            self._handle = handle = with_newest_schema(self._handle)
+            plan = self._coordinator.plan(handle)
+            if plan is None:
+                return
+            cores = parallelism(self._spark)
+            if cores > 1:
+                compact_planned_on_spark(self._spark, handle, plan, tasks=cores // 2)
+            else:
+                compact_planned(handle, plan)
+            self.rounds_count += 1
+        except ConflictError:
+            return  # another commit took the files; the next round sees what is there
+        except NotFoundError:
+            self._coordinator = AppendCoordinator()  # what it looked at expired, or was dropped
+        except TidelakeError as error:
+            _LOG.warning(
+                "a compaction of table '%s' failed, and is planned anew: %s",
+                self._handle.identifier,
+                error,
+            )
+
+
+def _key(handle: TableHandle) -> Hashable:
+    return handle.paths.location, handle.schemas.load(0).time_ms

@@ -1,0 +1,149 @@
+"""Which small files of an append table without buckets to put together, round by round.
+
+Its writers compact nothing: a coordinator beside a stream does. It keeps partitions in mind, no
+files:
+
+1. At the first round, and where snapshots expired since the last one, every partition with two
+   small files is kept in mind; later those are that commits added files to. So a restart finds all.
+2. Of each, bins of files are planned as :func:`tidelake.store.append.pick_unaware` makes them.
+3. A partition that had nothing to do for :data:`AGE_OF_REST` rounds gets what is left put together,
+   even if that is two files; after :data:`AGE_FORGOTTEN` rounds it is forgotten until the next
+   commit into it.
+
+A round plans :data:`ROUND_BYTES_MAX` at most, so that it ends soon. Pure but for reads of metadata.
+Source: Paimon's ``AppendCompactCoordinator`` (1.3.1), which keeps the files.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidelake.errors import NotFoundError
+from tidelake.metadata.log.snapshot import CommitKind, Snapshot
+from tidelake.metadata.manifest.entry_table import EntryTable
+from tidelake.metadata.manifest.snapshot_entries import delta_entries, live_entries
+from tidelake.options import target_file_size_bytes
+from tidelake.options.bucket_mode import BucketMode
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.jobs.compaction import CompactionPart, CompactionPlan
+from tidelake.table.write.new_writer import new_writer
+from tidelake.table.write.result import WriteResult
+from tidelake.table.write.table_writer import TableWriter
+from tidelake.table.write.transaction import WriteTransaction
+
+__all__ = ["AppendCoordinator", "compact_planned", "wants_coordinator"]
+
+ONLY_BUCKET = 0
+"""The bucket of a table without buckets."""
+AGE_OF_REST = 5
+"""Rounds without work after which few files are put together, too."""
+AGE_FORGOTTEN = 10
+"""Rounds without work after which a partition is forgotten."""
+ROUND_BYTES_MAX = 2 << 30
+"""Bytes of files that a round puts together; the largest bin is taken, however large it is."""
+
+
+def wants_coordinator(handle: TableHandle) -> bool:
+    """Whether writers leave all compactions of the table to a coordinator."""
+    return handle.bucket_mode is BucketMode.UNBUCKETED
+
+
+class AppendCoordinator:
+    """Plans rounds of compactions of one table. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._seen_id: int | None = None
+        self._ages: dict[bytes, int] = {}
+
+    @property
+    def partitions(self) -> frozenset[bytes]:
+        """The partitions kept in mind."""
+        return frozenset(self._ages)
+
+    def plan(self, handle: TableHandle) -> CompactionPlan | None:
+        """Plan a round; None where there is nothing to do.
+
+        Parameters
+        ----------
+        handle : TableHandle
+            The table by its newest schema.
+
+        Raises
+        ------
+        InvalidInputError
+            The table was altered since it was opened.
+        NotFoundError
+            It was dropped.
+        """
+        snapshot = handle.snapshots.latest()
+        if snapshot is None:
+            return None
+        self._notice(handle, snapshot)
+        writer = new_writer(handle, base_snapshot_id=snapshot.id)
+        try:
+            parts = self._parts(writer)
+        finally:
+            writer.close()
+        return CompactionPlan(tuple(parts), snapshot.id) if parts else None
+
+    def _parts(self, writer: TableWriter) -> list[CompactionPart]:
+        found: list[CompactionPart] = []
+        for partition, age in list(self._ages.items()):
+            full = age >= AGE_OF_REST
+            bins = writer.compaction_parts(partition, ONLY_BUCKET, full=full)
+            for files in bins:
+                size_bytes = sum(file.file_size_bytes for file in files)
+                names = frozenset(file.file_name for file in files)
+                found.append(CompactionPart(partition, ONLY_BUCKET, size_bytes, names))
+            if bins:
+                self._ages[partition] = 0
+            elif age >= AGE_FORGOTTEN:
+                del self._ages[partition]
+            else:
+                self._ages[partition] = age + 1
+        found.sort(key=lambda part: part.size_bytes)
+        taken_bytes = np.cumsum([part.size_bytes for part in found])
+        count = max(1, int(np.searchsorted(taken_bytes, ROUND_BYTES_MAX, side="right")))
+        return sorted(found[:count], key=lambda part: part.size_bytes, reverse=True)
+
+    def _notice(self, handle: TableHandle, newest: Snapshot) -> None:
+        """Keep the partitions in mind that have something new."""
+        seen_id, self._seen_id = self._seen_id, newest.id
+        if seen_id is None or newest.id < seen_id:
+            self._ages = dict.fromkeys(_with_small_files(handle, newest), 0)
+            return
+        try:
+            for number in range(seen_id + 1, newest.id + 1):
+                snapshot = newest if number == newest.id else handle.snapshots.load(number)
+                if snapshot.commit_kind is not CommitKind.COMPACT:
+                    delta = delta_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
+                    self._ages.update(dict.fromkeys(_partitions(delta), 0))
+        except NotFoundError:  # it expired meanwhile
+            self._ages.update(dict.fromkeys(_with_small_files(handle, newest), 0))
+
+
+def compact_planned(handle: TableHandle, plan: CompactionPlan) -> WriteResult:
+    """Carry a round out in this process; one commit.
+
+    Raises
+    ------
+    ConflictError
+        Other commits took all of the files; nothing was changed.
+    """
+    with WriteTransaction(handle) as out:
+        writer = out.open_writer(base_snapshot_id=plan.snapshot_id)
+        for part in plan.parts:
+            writer.compact(part.partition, part.bucket, full=False, names=part.names)
+        return out.commit_compactions()
+
+
+def _with_small_files(handle: TableHandle, snapshot: Snapshot) -> list[bytes]:
+    live = live_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
+    target = target_file_size_bytes(handle.options, has_primary_key=False)
+    small = live.take(live["file_size_bytes"] < target)
+    numbers, counts = np.unique(small["partition_id"], return_counts=True)
+    return [small.partitions[n] for n in numbers[counts > 1].tolist()]
+
+
+def _partitions(entries: EntryTable) -> list[bytes]:
+    return [entries.partitions[n] for n in np.unique(entries["partition_id"]).tolist()]

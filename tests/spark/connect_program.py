@@ -218,6 +218,34 @@ def plain_sql(spark, lake) -> object:
     }
 
 
+def streams(spark, lake) -> object:
+    """The sink's body runs in a Python process of the server's; a batch comes again."""
+    source = WORK / "stream"
+    spark.range(0, 6, 1, 3).selectExpr("id AS k", "id * 10 AS v").write.parquet(str(source))
+    lake.sql("CREATE TABLE sunk (k BIGINT, v BIGINT)")
+    checkpoint = WORK / "checkpoint"
+
+    def run() -> str | None:
+        reader = spark.readStream.schema("k bigint, v bigint").option("maxFilesPerTrigger", 1)
+        query = lake.write_stream(
+            reader.parquet(str(source)), "shop.sunk", checkpoint=checkpoint, trigger="availableNow"
+        )
+        query.awaitTermination(120)
+        error = query.exception()
+        return None if error is None else str(error)[:2000]
+
+    errors = [run()]
+    done = checkpoint / "commits"
+    last = max(int(path.name) for path in done.iterdir() if path.name.isdecimal())
+    (done / str(last)).unlink()
+    (done / f".{last}.crc").unlink(missing_ok=True)
+    errors.append(run())
+    log = rows(
+        lake.sql("SELECT commit_identifier FROM sunk$snapshots WHERE commit_kind = 'APPEND'")
+    )
+    return [errors, rows(lake.table("shop.sunk")), log]
+
+
 SCENARIOS = [
     session,
     definitions,
@@ -227,6 +255,7 @@ SCENARIOS = [
     merges,
     procedures,
     frames,
+    streams,
     errors,
     plain_sql,
 ]

@@ -176,6 +176,13 @@ def test_frames_are_written_read_and_changed(seen):
     assert copied == [[13]]
 
 
+def test_a_stream_is_written_once_by_the_servers_process(seen):
+    errors, found, log = seen["streams"]
+    assert errors == [None, None]
+    assert found == [[k, 10 * k] for k in range(6)]
+    assert log == [[0], [1], [2]]
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "words"),
     [

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import tidelake.spark
 from tidelake.errors import InvalidInputError, TidelakeError
@@ -61,7 +63,8 @@ def run(lake, stream, checkpoint):
         frame = stream.frame() if frame is None else frame
         given = {"checkpoint": checkpoint, "trigger": "availableNow"} | given
         query = lake.write_stream(frame, TABLE, **given)
-        query.awaitTermination(60)
+        with contextlib.suppress(StreamingQueryException):
+            query.awaitTermination(60)
         assert not query.isActive
         return query
 
@@ -359,3 +362,57 @@ def test_the_checkpoint_of_another_stream_is_refused(lake, stream, run, checkpoi
     rate = stream.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
     with pytest.raises(InvalidInputError, match="reads FileSource"):
         run(rate.selectExpr("value AS k", "value AS v"))
+
+
+@pytest.mark.parametrize(("gathers", "files"), [(False, 4), (True, 2)])
+@pytest.mark.usefixtures("production_conf")
+def test_a_batch_leaves_a_file_for_each_partition_where_rows_are_gathered(
+    lake, stream, run, gathers, files
+):
+    lake.sql("CREATE TABLE t (k BIGINT, v BIGINT) PARTITIONED BY (v)")
+    stream.feed(range(100), [k % 2 for k in range(100)])
+    options = ON_EXECUTORS | {"precommit-compact": gathers}
+    frame = stream.frame().repartition(2)
+    assert run(frame, options=options).exception() is None
+    table = lake.catalog.table(TABLE)
+    assert table.system_table("files").to_arrow().num_rows == files
+    assert len(rows(lake)) == 100
+
+
+def test_many_buckets_for_each_task_are_warned_of_once(lake, stream, run, caplog):
+    lake.sql("CREATE TABLE t (k BIGINT, v BIGINT) PARTITIONED BY (v)")
+    for _ in range(2):
+        stream.feed(range(210), range(210))
+    run()
+    (said,) = [r.getMessage() for r in caplog.records if "buckets" in r.getMessage()]
+    assert "table 'default.t' has rows for 210 buckets and 2 tasks, 105 for each" in said
+
+
+def test_a_batch_of_which_a_task_fails_leaves_nothing_and_comes_again(lake, stream, run):
+    lake.sql(KEYED)
+
+    def failing(batches):
+        yield from batches
+        message = "the worker is lost"
+        raise OSError(message)
+
+    stream.feed(range(20), range(20))
+    failed = run(stream.frame().mapInArrow(failing, "k bigint, v bigint"), options=ON_EXECUTORS)
+    assert "the worker is lost" in str(failed.exception())
+    assert snapshots(lake) == []
+    assert run(options=ON_EXECUTORS).exception() is None
+    assert rows(lake) == [(k, k) for k in range(20)]
+
+
+@pytest.mark.parametrize("options", [ON_EXECUTORS, ON_DRIVER], ids=["executors", "driver"])
+def test_what_stops_a_stream_is_said_in_our_words(lake, stream, checkpoint, options):
+    lake.sql("CREATE TABLE t (k BIGINT, v BIGINT NOT NULL)")
+    stream.feed([1, 2], [1, None])
+    query = lake.write_stream(
+        stream.frame(), TABLE, checkpoint=checkpoint, trigger="availableNow", options=options
+    )
+    with pytest.raises(InvalidInputError, match=r"Column 'v'.*NOT NULL") as refused:
+        query.awaitTermination(60)
+    assert refused.value.kind == "null_value"
+    assert query.exception() is refused.value
+    assert snapshots(lake) == []

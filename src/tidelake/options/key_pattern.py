@@ -78,7 +78,7 @@ AGGREGATION_SETTINGS = (
     "list-agg-delimiter",
 )
 _CONNECTOR_KEYS = (
-    r"sink\..+|source\..+|lookup\..+|precommit-compact|changelog\.precommit-compact"
+    r"sink\..+|source\..+|lookup\..+"
     r"|scan\.(infer-parallelism\.max|split-enumerator\..+|watermark\..+"
     r"|remove-normalize|max-snapshot\.count|dedicated-split-generation)"
     r"|unaware-bucket\.compaction\.parallelism|partition\.(time-interval|idle-time-to-done)"

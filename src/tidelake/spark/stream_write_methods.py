@@ -67,7 +67,7 @@ class StreamWriteMethods(abc.ABC):
         Returns
         -------
         StreamingQuery
-            Spark's own.
+            Spark's own. Where the table refuses a batch, ``awaitTermination`` raises why.
 
         Raises
         ------

@@ -63,6 +63,7 @@ FIXED_HERE = {
 
 
 OF_ENGINES = {
+    "precommit-compact",
     "postpone.default-bucket-num",  # and in ``CoreOptions`` from 2.x on
     "scan.infer-parallelism",
     "scan.parallelism",

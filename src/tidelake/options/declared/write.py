@@ -14,6 +14,7 @@ from tidelake.options.option import (
 )
 
 __all__ = [
+    "PRECOMMIT_COMPACT",
     "SINK_LOCAL_ROWS",
     "SINK_PARALLELISM",
     "SORT_SPILL_BUFFER_SIZE",
@@ -85,6 +86,13 @@ SPILL_COMPRESSION_ZSTD_LEVEL: Final = integer(
     "spill-compression.zstd-level",
     1,
     "Level of zstd for spilled rows.",
+)
+PRECOMMIT_COMPACT: Final = boolean(
+    "precommit-compact",
+    False,
+    "Whether a stream brings the rows of a partition of an append table without buckets together "
+    "before they are written: a batch leaves a few larger files, and costs a shuffle.",
+    fallback_keys=("changelog.precommit-compact",),
 )
 SINK_LOCAL_ROWS: Final = integer(
     "sink.local-rows",

@@ -15,6 +15,7 @@ it is pickled.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +28,9 @@ from tidelake.errors import InvalidInputError
 from tidelake.options import declared
 from tidelake.spark.errors.analysis_errors import translate_value_range_errors
 from tidelake.spark.errors.value_errors import translate_table_errors
+from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
+from tidelake.spark.sessions.session import parallelism
 from tidelake.spark.streamwrite.checkpoint import Checkpoint
 from tidelake.spark.streamwrite.local_rows import LikelySize, rows_up_to
 from tidelake.spark.streamwrite.query_watermark import watermark_of
@@ -36,6 +39,7 @@ from tidelake.spark.write.schema_merging import merges_schema, with_all_columns,
 from tidelake.spark.write.write_frame import check_columns, write_batch
 from tidelake.spark.write.write_task import for_task
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.jobs.append_coordinator import wants_coordinator
 from tidelake.table.schema.alter import with_newest_schema
 from tidelake.table.write.overwrite import write_target
 from tidelake.table.write.result import CommitIdentity, WriteResult
@@ -44,6 +48,10 @@ from tidelake.table.write.transaction import WriteTransaction
 __all__ = ["COMPLETE", "BatchSink", "with_columns_since"]
 
 COMPLETE = "complete"
+BUCKETS_PER_TASK_MAX = 100
+"""Buckets that a task writes to at most, by Paimon's experience ("Streaming Multiple Partitions
+Write" of its documentation of append tables)."""
+_LOG = logging.getLogger("tidelake")
 _WHOLE_TABLE: Mapping[str, str] = {declared.DYNAMIC_PARTITION_OVERWRITE.key: "false"}
 
 
@@ -81,6 +89,7 @@ class BatchSink:
     """What lives beside the query, from its first batch on."""
     _size: LikelySize | None = field(default=None, repr=False)
     _user: str | None = None
+    _has_warned: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         handle = for_task(self.handle)
@@ -125,16 +134,49 @@ class BatchSink:
         with translate_table_errors(name), translate_value_range_errors():
             result = self._write_rows(transaction, frame)
         self._likely(handle).saw(result.rows)
+        self._warn_of_buckets(frame, transaction.buckets_count)
         return result
+
+    def _warn_of_buckets(self, frame: DataFrame, buckets_count: int) -> None:
+        """Say once that a task writes to many buckets: (N*B)/P of Paimon's rule.
+
+        N are the partitions that a batch has rows for, B the buckets of each, P the tasks that
+        write at once.
+        """
+        options = self.handle.options
+        tasks = self.tasks or options.get(declared.SINK_PARALLELISM)
+        tasks = tasks or parallelism(frame.sparkSession)
+        if self._has_warned or buckets_count < BUCKETS_PER_TASK_MAX * tasks:
+            return
+        self._has_warned = True
+        _LOG.warning(
+            "a batch of the stream into table '%s' has rows for %d buckets and %d tasks, %d for"
+            " each: expect small files and much memory. Use fewer partitions or buckets, or more"
+            " tasks (sink.parallelism): fewer than %d for each task are well.",
+            self.handle.identifier,
+            buckets_count,
+            tasks,
+            buckets_count // tasks,
+            BUCKETS_PER_TASK_MAX,
+        )
 
     def _write_rows(self, transaction: WriteTransaction, frame: DataFrame) -> WriteResult:
         handle = transaction.handle
         if not self._likely(handle).is_small(frame):
-            return write_batch(transaction, frame, tasks=self.tasks)
+            return write_batch(transaction, self._gathered(handle, frame), tasks=self.tasks)
         with rows_up_to(frame, handle.options.get(declared.SINK_LOCAL_ROWS)) as (rows, kept):
             if rows is not None:
                 return transaction.write(rows)
-            return write_batch(transaction, kept, tasks=self.tasks)
+            return write_batch(transaction, self._gathered(handle, kept), tasks=self.tasks)
+
+    def _gathered(self, handle: TableHandle, frame: DataFrame) -> DataFrame:
+        """The rows of each partition together, where small files are to be avoided by that.
+
+        Spark splits what is large again, and puts together what is small, while it runs.
+        """
+        if not handle.options.get(declared.PRECOMMIT_COMPACT) or not wants_coordinator(handle):
+            return frame
+        return frame.hint("rebalance", *(quoted(name) for name in handle.schema.partition_keys))
 
     def _likely(self, handle: TableHandle) -> LikelySize:
         if self._size is None:

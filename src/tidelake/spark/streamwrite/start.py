@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.utils import is_remote
 
-from tidelake.errors import InvalidInputError, near_names
+from tidelake.errors import InvalidInputError, TidelakeError, near_names
 from tidelake.spark.streamwrite.batch_sink import COMPLETE, BatchSink, with_columns_since
 from tidelake.spark.streamwrite.checkpoint import Checkpoint, SinkMark, check_mark
 from tidelake.spark.write.schema_merging import (
@@ -101,12 +101,53 @@ def start_stream(frame: DataFrame, target: StreamTarget) -> StreamingQuery:
     try:
         if given:
             writer = writer.trigger(**given)
-        return writer.start()
+        query = writer.start()
     except (PySparkException, ValueError) as error:
         reason = _TAIL.sub("", _CONDITION.sub("", str(error)))
         reason = " ".join(reason.split()).rstrip(". ")
         message = f"Spark refuses the stream into table '{table}': {reason}."
         raise InvalidInputError(message, kind="stream_refused", table=table) from error
+    return query if is_remote() else SinkQuery(query, sink)
+
+
+class SinkQuery(StreamingQuery):  # type: ignore[misc]  # pyspark carries no types here
+    """Spark's query; what made the sink fail is raised as it was, without a Java stack.
+
+    Parameters
+    ----------
+    query : StreamingQuery
+        Of a classic session.
+    sink : BatchSink
+        What it writes with.
+    """
+
+    def __init__(self, query: StreamingQuery, sink: BatchSink) -> None:
+        super().__init__(query._jsq)
+        self._sink = sink
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:
+        """Wait for the end of the query, or for so many seconds.
+
+        Raises
+        ------
+        TidelakeError
+            The sink refused a batch.
+        StreamingQueryException
+            The query failed elsewhere.
+        """
+        try:
+            ended: bool | None = super().awaitTermination(timeout)
+        except StreamingQueryException as error:
+            if isinstance(self._sink.error, TidelakeError):
+                raise self._sink.error from error
+            raise
+        return ended
+
+    def exception(self) -> Exception | None:
+        """Why the query failed: an error of ours where the sink refused a batch."""
+        found: Exception | None = super().exception()
+        ours = self._sink.error
+        return ours if found is not None and isinstance(ours, TidelakeError) else found
 
 
 def sink_mark(handle: TableHandle, mode: str, *, sources: tuple[str, ...] = ()) -> SinkMark:

@@ -197,6 +197,8 @@ class WriteTransaction:
         self.identity = identity or CommitIdentity.of(handle, None, None)
         self.overwrite = overwrite
         self._source: MessageSource | None = None
+        self.buckets_count = 0
+        """How many buckets, of all partitions, the last commit wrote to."""
 
     # ---- begin
 
@@ -405,6 +407,7 @@ class WriteTransaction:
             messages = source.prepare_commit()
             committer = handle.committer()
             watermark = self.watermark() if callable(self.watermark) else self.watermark
+            self.buckets_count = len({message.bucket_id for message in messages})
             stream = StreamProgress(watermark, self.is_wanted_empty)
             may_be_visible = True
             if overwrite is not None:

@@ -21,7 +21,7 @@ from tidelake.fileio import FileIO
 from tidelake.metadata.avro.avro import decode_container, encode_container, is_own
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import FileKind
-from tidelake.metadata.index_entry import HASH, IndexEntry, IndexFile
+from tidelake.metadata.index_entry import DELETION_VECTORS, HASH, IndexEntry, IndexFile
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.manifest_cache import ManifestCache
 from tidelake.metadata.manifest.manifest_schema import CODEC
@@ -30,6 +30,7 @@ from tidelake.metadata.unique_file import whole_bytes_max, write_unique
 
 __all__ = [
     "decode_index_manifest",
+    "deletion_files_by_bucket",
     "encode_index_manifest",
     "index_entries",
     "read_index_manifest",
@@ -92,6 +93,17 @@ def index_entries(
         return entries, ENTRY_BYTES * (len(entries) + 1)
 
     return manifests.get(paths.manifest(name), load)
+
+
+def deletion_files_by_bucket(
+    entries: Iterable[IndexEntry],
+) -> dict[BucketId, tuple[IndexFile, ...]]:
+    """The index files of deletion vectors, in the order of the entries."""
+    by_bucket: dict[BucketId, tuple[IndexFile, ...]] = {}
+    for entry in entries:
+        if entry.file.index_type == DELETION_VECTORS:
+            by_bucket[entry.bucket_id] = (*by_bucket.get(entry.bucket_id, ()), entry.file)
+    return by_bucket
 
 
 def encode_index_manifest(entries: Sequence[IndexEntry], *, codec: str = CODEC, name: str) -> bytes:

@@ -24,8 +24,8 @@ import pyarrow as pa
 from tidelake.fileio import parent_of
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
-from tidelake.metadata.index.index_manifest import index_entries
-from tidelake.metadata.index_entry import DELETION_VECTORS, DeletionChange, IndexFile
+from tidelake.metadata.index.index_manifest import deletion_files_by_bucket, index_entries
+from tidelake.metadata.index_entry import DeletionChange, IndexFile
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.scan import Split
@@ -36,7 +36,7 @@ from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.table_writer import TableWriter, delete_new_files
 from tidelake.telemetry import ProcessMark
 
-__all__ = ["RowChanges", "deletion_files", "joined_messages"]
+__all__ = ["RowChanges", "joined_messages"]
 
 
 class RowChanges:
@@ -70,7 +70,10 @@ class RowChanges:
         deletions = self._deletions.get(bucket_id)
         if deletions is None:
             if self._index is None:
-                self._index = deletion_files(self._handle, self._snapshot)
+                table = self._handle
+                self._index = deletion_files_by_bucket(
+                    index_entries(table.fileio, table.paths, self._snapshot, table.manifests)
+                )
             deletions = self._deletions[bucket_id] = BucketDeletions(
                 self._handle.store_context(),
                 *bucket_id,
@@ -166,18 +169,6 @@ def _written(deletions: BucketDeletions) -> DeletionChange | None:
     except BaseException:
         deletions.discard()
         raise
-
-
-def deletion_files(
-    handle: TableHandle, snapshot: Snapshot
-) -> dict[BucketId, tuple[IndexFile, ...]]:
-    """The index files of deletion vectors of a snapshot, by partition and bucket."""
-    index: dict[BucketId, tuple[IndexFile, ...]] = {}
-    for entry in index_entries(handle.fileio, handle.paths, snapshot, handle.manifests):
-        if entry.file.index_type == DELETION_VECTORS:
-            bucket_id = entry.bucket_id
-            index[bucket_id] = (*index.get(bucket_id, ()), entry.file)
-    return index
 
 
 def joined_messages(messages: Iterable[CommitMessage]) -> Sequence[CommitMessage]:

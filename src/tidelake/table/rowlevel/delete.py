@@ -37,15 +37,13 @@ from tidelake.types import DataField, RowKind
 from tidelake.types.arrow import to_arrow_schema, to_arrow_type
 from tidelake.types.conform import conform
 from tidelake.types.predicate import (
-    In,
     Predicate,
+    among_keys,
     bind,
     columns_of,
-    conjoin,
     evaluate,
     parse_filter,
 )
-from tidelake.types.values import arrow_to_storage
 
 __all__ = [
     "check_deletes_count",
@@ -58,9 +56,6 @@ __all__ = [
     "removing_columns",
     "truncate",
 ]
-
-KEYS_IN_PREDICATE_MAX = 1_000
-"""With more keys than this the scan is pruned by their bounds only by the join itself."""
 
 
 def is_filter(target: object) -> bool:
@@ -278,14 +273,9 @@ def _present_rows(
     handle: TableHandle, keys: pa.RecordBatch, key_fields: Sequence[DataField]
 ) -> Iterator[pa.RecordBatch]:
     """The newest snapshot's rows of these keys."""
-    parts: list[Predicate] = []
-    for field in key_fields:
-        values = keys.column(field.name).unique()
-        if len(values) <= KEYS_IN_PREDICATE_MAX:
-            parts.append(In(field.name, tuple(arrow_to_storage(values, field.type))))
     names = [f.name for f in key_fields]
     wanted = pa.table(keys)
-    for batch in _rows(handle, conjoin(parts)):
+    for batch in _rows(handle, among_keys(keys, key_fields)):
         # Arrow joins no nested columns, so only the keys and the rows' numbers go through
         rows = pa.array(np.arange(batch.num_rows))
         numbered = pa.Table.from_batches([batch.select(names).append_column("", rows)])

@@ -18,8 +18,8 @@ import numpy as np
 
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import DataFileMeta
-from tidelake.metadata.index.index_manifest import index_entries
-from tidelake.metadata.index_entry import DELETION_VECTORS, IndexEntry, IndexFile
+from tidelake.metadata.index.index_manifest import deletion_files_by_bucket, index_entries
+from tidelake.metadata.index_entry import IndexEntry, IndexFile
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.snapshot_entries import manifest_files, read_manifests
@@ -153,10 +153,7 @@ class BucketStates:
         self._entries = read_manifests(handle.fileio, handle.paths, files, handle.manifests)
         self._snapshot = snapshot
         self._index = index_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
-        for entry in self._index:
-            if entry.file.index_type == DELETION_VECTORS:
-                bucket_id = entry.bucket_id
-                self._vectors[bucket_id] = (*self._vectors.get(bucket_id, ()), entry.file)
+        self._vectors = deletion_files_by_bucket(self._index)
         self._where = f"snapshot {snapshot.id} of {handle.paths.location}"
         self._snapshot_id = snapshot.id
 

@@ -20,13 +20,10 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.bucket_state import BucketStates, EmptyStates
 from tidelake.table.write.overwrite import Overwrite, PartitionCheck
 from tidelake.table.write.table_writer import TableWriter
-from tidelake.types.predicate import In, Predicate, conjoin
-from tidelake.types.values import arrow_to_storage
+from tidelake.types.predicate import among_keys
 
 __all__ = ["new_writer"]
 
-KEYS_IN_PREDICATE_MAX = 1_000
-"""Keys that are looked for by their values; files are not pruned by more of them."""
 WRITER_NUMBER_MAX = 2**31 - 1
 """Numbers of writers are drawn below this: Java reads them as INT."""
 
@@ -126,13 +123,9 @@ class LiveKeys:
         handle = self.handle
         context = handle.read_context(all_rows=True)
         names = handle.schema.primary_keys
-        parts: list[Predicate] = []
-        for name in handle.schema.trimmed_primary_keys:
-            values = keys.column(name).unique()
-            if len(values) <= KEYS_IN_PREDICATE_MAX:
-                found = arrow_to_storage(values, handle.schema.field(name).type)
-                parts.append(In(name, tuple(found)))
-        predicate = conjoin(parts)
+        predicate = among_keys(
+            keys, [handle.schema.field(n) for n in handle.schema.trimmed_primary_keys]
+        )
         plan = plan_scan(
             context, self.states.snapshot, manifests=handle.manifests, predicate=predicate
         )

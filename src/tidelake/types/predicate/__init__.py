@@ -6,6 +6,7 @@ An unknown answer keeps the row or file. No file and no SQL may enter.
 from tidelake.types.predicate.binding import bind
 from tidelake.types.predicate.evaluation import evaluate
 from tidelake.types.predicate.filter_form import parse_filter
+from tidelake.types.predicate.key_values import among_keys
 from tidelake.types.predicate.node import (
     NEGATED,
     Always,
@@ -38,6 +39,7 @@ __all__ = [
     "Or",
     "Predicate",
     "StartsWith",
+    "among_keys",
     "bind",
     "col",
     "columns_of",

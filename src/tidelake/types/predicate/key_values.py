@@ -1,0 +1,43 @@
+"""From rows of keys to a condition that prunes files: each column's value is one of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from tidelake.types.predicate.node import In, Predicate, conjoin
+from tidelake.types.schema import DataField
+from tidelake.types.values import arrow_to_storage
+
+__all__ = ["VALUES_MAX", "among_keys"]
+
+VALUES_MAX = 1_000
+"""A column with more different values than this gives no condition."""
+
+
+def among_keys(keys: pa.Table | pa.RecordBatch, fields: Iterable[DataField]) -> Predicate | None:
+    """Give a condition that every row with one of these keys holds; None if no column gives one.
+
+    Other rows may hold it too: it looks at each column by itself.
+
+    Parameters
+    ----------
+    keys : Table or RecordBatch
+        Has the columns of `fields`.
+    fields : iterable of DataField
+        The columns that the condition may name.
+
+    Examples
+    --------
+    >>> from tidelake.types import parse_type
+    >>> keys = pa.table({"k": pa.array([1, 2, 1], pa.int32())})
+    >>> among_keys(keys, [DataField(0, "k", parse_type("INT"))])
+    In(column='k', literals=(1, 2))
+    """
+    parts = []
+    for field in fields:
+        values = keys.column(field.name).unique()
+        if len(values) <= VALUES_MAX:
+            parts.append(In(field.name, tuple(arrow_to_storage(values, field.type))))
+    return conjoin(parts)

@@ -1,7 +1,8 @@
 """Sorted keys that batches of rising keys are looked up in, by bisection.
 
 Keys are encoded (:mod:`tidelake.codec.key_order`) as wide as the longest text needs; a batch with
-longer ones has the sorted keys encoded anew. Cost: a bisection per key of the smaller side's range.
+longer ones has the sorted keys encoded again. Cost: a bisection per key of the smaller side's
+range.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 1. A column is found by its Paimon field id. A column of a file without ids, and a system column,
    is found by name. A column of the same name under another id is another column: it was dropped
-   and added anew.
+   and added again.
 2. A column that the file lacks is null: it was added later. Where the file's own schema has it,
    the file is damaged instead.
 3. The same holds inside nested types: the fields of a row are found by id (by name in a file
@@ -68,7 +68,7 @@ class Source:
     children : tuple of Source
         Of a nested column: where each of the columns inside it comes from.
     as_it_is : bool
-        Whether nothing must be done to the column as read but to name its type anew.
+        Whether nothing must be done to the column as read but to give its type another name.
     is_shredded : bool
         Whether it is a variant that must be put together of its parts.
     """

@@ -3,7 +3,7 @@
 A setting belongs to some functions: ``list-agg-delimiter`` to ``listagg``, ``nested-key`` to
 ``nested_update``. Paimon looks at those of the column's own function and at no other.
 
-1. The function of a column is told as in :mod:`tidelake.merge.column_rules`: none for the primary
+1. The function of a column is found as in :mod:`tidelake.merge.column_rules`: none for the primary
    key and for the sequence of a group; ``last_value`` for a ``sequence.field``; else its own, or
    the default.
 2. A setting is idle where that function is none of those that it is for. ``ignore-retract`` is for

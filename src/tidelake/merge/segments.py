@@ -197,7 +197,7 @@ def flush_order(keys: Keys) -> npt.NDArray[np.int64]:
     """Give the stable order of keys in any order, as a write buffer holds them.
 
     One array of 64-bit numbers is sorted: each is as much of a key's head as leaves room for the
-    row's position. Rows whose heads are equal and whose keys fall are sorted once more; where they
+    row's position. Rows whose heads are equal and whose keys fall are sorted again; where they
     are many, all rows are sorted by their whole keys instead, which costs 3 to 7 times as much.
 
     Examples

@@ -43,7 +43,7 @@ def check_sequence_numbers(context: StoreContext, first: int, count: int, where:
         message = (
             f"Table '{context.options.table}': a file in {where} has the sequence number"
             f" {first - 1}, so {count} more rows would have numbers beyond {SEQUENCE_NUMBER_MAX}."
-            " Nothing was written. The table can be read: write its rows anew with"
+            " Nothing was written. The table can be read: write its rows again with"
             " mode='overwrite', which begins to count at 0."
         )
         raise UnsupportedError(message, kind="sequence_number", table=context.options.table)

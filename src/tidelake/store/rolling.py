@@ -48,7 +48,7 @@ class RollingWriter:
     Parameters
     ----------
     open_file : callable
-        Opens the next file; told how many rows the files before hold.
+        Opens the next file; takes how many rows the files before it hold.
     target_size_bytes : int
         Size at which a file is closed.
     """

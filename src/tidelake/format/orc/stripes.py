@@ -257,8 +257,8 @@ def _corrected_near_1970(walls: pa.Array, zone: str) -> pa.Array:
     instants = pc.assume_timezone(on_wall, zone, ambiguous="earliest", nonexistent="earliest")
     is_before = instants.cast(pa.int64()).to_numpy() < 0
     seconds = np.where(is_cut, stored - is_before, seconds)
-    told = pa.array(seconds * SECOND_NS + nanos, mask=walls.is_null().to_numpy(False))
-    return told.cast(walls.type)
+    instants = pa.array(seconds * SECOND_NS + nanos, mask=walls.is_null().to_numpy(False))
+    return instants.cast(walls.type)
 
 
 def _check_old(values: pa.Array, field: DataField, zone: str, path: str) -> None:
@@ -267,7 +267,7 @@ def _check_old(values: pa.Array, field: DataField, zone: str, path: str) -> None
     if lowest is not None and lowest < OLDEST_S * ticks:
         message = (
             f"Column '{field.name}' of file {path} holds a time before 1920, written in the time"
-            f" zone {zone}: what zones were then is told differently by Java and others. Read the"
-            " other columns, or write the table anew with Java in the zone UTC."
+            f" zone {zone}: Java and others know different offsets for that time. Read the"
+            " other columns, or write the table again with Java in the zone UTC."
         )
         raise UnsupportedError(message, kind="time_zone", path=path, column=field.name)

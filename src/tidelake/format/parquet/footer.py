@@ -6,7 +6,7 @@ group, or end the process, for Arrow looks at some of it where no error can come
 
 - **Files of Tidelake** have the key ``tidelake.checksum`` among the footer's keys and values: the
   CRC32 of everything from the footer's first byte to the file's last, its own digits taken as
-  zeros, and the file's length. Other readers pass over it (ADR 24). Who writes the rows anew may
+  zeros, and the file's length. Other readers pass over it (ADR 24). Who writes the rows again may
   carry the key along: it then states another length, and counts for nothing.
 - **Files of others** are believed as far as they can be parsed. Before the metadata of a column
   chunk is asked for, what would end the process is looked for (:func:`check_chunks`). Their pages

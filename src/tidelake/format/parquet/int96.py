@@ -5,7 +5,7 @@ times before 1970 Java Paimon writes the day nearer to 1970 and nanoseconds that
 The one number is right then too; but by itself it cannot be told from one that has wrapped around.
 The twelve bytes tell it:
 
-1. The file's footer is made anew, with each INT96 column as one of twelve plain bytes, which are
+1. The file's footer is made again, with each INT96 column as one of twelve plain bytes, which are
    encoded the same way, and Arrow reads the column's bytes by that footer.
 2. Each value is its day and its nanoseconds, which may count backwards; what nanoseconds in 64 bits
    cannot hold is refused.

@@ -231,9 +231,9 @@ def _checked_int96(
         if raw is None:
             yield batch
             continue
-        told = next(raw)
+        known = next(raw)
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        for name, values in zip(told.schema.names, told.columns, strict=True):
+        for name, values in zip(known.schema.names, known.columns, strict=True):
             columns[name] = moments(values, columns[name].type, name=name, path=path)
         yield pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
 

@@ -51,7 +51,7 @@ class RunSource:
     Parameters
     ----------
     open : callable
-        Opens it; told how many bytes a batch may have.
+        Opens it; takes how many bytes a batch may have.
     size_bytes : int
         Its size in storage.
     held_bytes : int

@@ -63,14 +63,14 @@ class ChangeRule:
         row are there. Under first-row such a key gets no row.
     compared : tuple of str, optional
         Columns; an update that changes none of them is left out. None keeps every update.
-    told : bool
+    logged : bool
         Whether anybody wants the changes; else there are none.
     """
 
     old_level: int
     looked_up_level: int
     compared: tuple[str, ...] | None = None
-    told: bool = True
+    logged: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def _of_one_run(
     adds = (rows.column(KIND_FIELD.name).to_numpy() & 1) == 0
     added = rows if adds.all() else rows.filter(pa.array(adds))
     changes = rows.slice(0, 0)
-    if rule.told and level < rule.old_level:
+    if rule.logged and level < rule.old_level:
         changes = _with_kinds(added, np.full(added.num_rows, RowKind.INSERT, np.int8))
     return MergedRows(added if drop_deletes else rows, changes)
 
@@ -169,7 +169,7 @@ def _of_group(
     first_row = spec.engine == FIRST_ROW
     kept = gather(rows, merged, near=True)
     changes = kept.slice(0, 0)
-    if rule.told:
+    if rule.logged:
         changes = _changes(rows, kept, merged, of_merged, keys, rule, updates=not first_row)
     drops = np.zeros(len(merged.rows), np.bool_)
     if drop_deletes:

@@ -69,7 +69,7 @@ def frame_relation(
         ),
     )
     # By the method of the class above it: every class that Spark compiles has one name, by which
-    # py4j keeps the methods that it found, and Spark compiles anew what it has forgotten.
+    # py4j keeps the methods that it found, and Spark compiles again what it has forgotten.
     above = compiled.getClass().getSuperclass()
     generate = above.getMethod("generate", gateway.array("java.lang.Class", [given.getClass()]))
     return generate.invoke(compiled, gateway.array("java.lang.Object", [given]))

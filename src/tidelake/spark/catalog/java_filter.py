@@ -1,6 +1,6 @@
 """Filters of Spark's connector interfaces as predicates of the kernel.
 
-They serve to read less: Spark applies all of its filters once more, so at the top a part that has
+They serve to read less: Spark applies all of its filters again, so at the top a part that has
 no counterpart may be left out. Below NOT and OR nothing may be: there it is exact, or none.
 """
 

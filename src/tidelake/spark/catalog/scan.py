@@ -151,7 +151,7 @@ class FrameScan(NoBatch, implements=(f"{READ}.V1Scan", f"{READ}.SupportsReportSt
         return self.gateway.optional_long(self._size_bytes)
 
     def reflectsFullyPushedDownFilters(self) -> bool:
-        """Spark applies its filters once more, and estimates what they leave."""
+        """Spark applies its filters again, and estimates what they leave."""
         return False
 
     def toV1TableScan(self, _context: JavaObject) -> JavaObject:

@@ -213,7 +213,7 @@ class LakeTable(
         self._struct = spark_schema(self._fields, table=table.identifier)
         schema, written = table.table_schema, None
         if snapshot is not None:
-            # an id alone is that of another snapshot after a rollback, or in a table made anew
+            # an id alone is that of another snapshot after a rollback, or in a table created again
             written = (snapshot.id, snapshot.base_manifest_list, snapshot.delta_manifest_list)
         self.state = (
             f"{table.paths.location}, schema {schema.id} of {schema.time_ms}, snapshot {written},"

@@ -162,7 +162,7 @@ class LakeCatalog(
         return table
 
     def _forget_outdated(self, identifier: JavaObject, state: str) -> None:
-        """Have Spark make anew what it cached of a table that is not as it was.
+        """Have Spark refresh what it cached of a table that has changed.
 
         Spark takes what is cached by the table's name, whatever was committed since, until one of
         its own statements writes the table. What is loaded for the first time in this process is
@@ -173,7 +173,7 @@ class LakeCatalog(
         known = self._states.get(key)
         if known == state:
             return
-        self._states[key] = state  # refreshing loads the table once more
+        self._states[key] = state  # refreshing loads the table again
         spark = self.gateway.spark._jsparkSession
         if not spark.sharedState().cacheManager().isEmpty():
             try:

@@ -7,7 +7,7 @@ sides (NaN is the largest). A predicate that Spark cannot express exactly gives 
 are then read by the kernel.
 
 From Spark (:func:`from_spark_filters`): what the data source is offered. Filters are only used to
-read less: Spark applies all of them once more.
+read less: Spark applies all of them again.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
    ordinal in it.
 3. What comes back are the rows to delete, or their new values. The task writes those, marks the old
    rows in deletion vectors or, in a table without them, writes the other rows of these files
-   anew, and gives back commit messages (:mod:`tidelake.table.rowlevel.append_delta`).
+   again, and gives back commit messages (:mod:`tidelake.table.rowlevel.append_delta`).
 4. The driver commits once. Of a task that was tried twice Spark gives the answer of one attempt;
    files of the others are never referenced. If another commit changed the same files meanwhile, all
    is done again on the newest snapshot.

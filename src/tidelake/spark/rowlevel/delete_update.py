@@ -94,7 +94,7 @@ class Matching:
     alias : str, optional
         What columns of the rows may be qualified with in conditions and new values.
     fresh : callable
-        Called before rows are looked at, each time anew: other tables that a condition looks into
+        Called before rows are looked at, each time: other tables that a condition looks into
         are read as they are then.
     """
 
@@ -319,7 +319,7 @@ def _looked_at(spark: SparkSession, handle: TableHandle, matching: Matching) -> 
 
 
 def check_removed(handle: TableHandle, rows: DataFrame) -> None:
-    """See that deletes remove the rows; reads them, once more, only for groups that remove.
+    """See that deletes remove the rows; reads them again only for groups that remove.
 
     Raises
     ------

@@ -17,8 +17,8 @@ optimiser leaves nothing but the names.
 
 It is not for every merge (:func:`by_bucket`): the others are joins of Spark's
 (:mod:`tidelake.spark.rowlevel.merge_by_join`). Memory of a task: :data:`SOURCE_BYTES_MAX` of source
-rows at a time, the rows found for them, and the keys that it changes. A bucket's keys are read anew
-for every so many bytes of source rows.
+rows at a time, the rows found for them, and the keys that it changes. A bucket's keys are read
+again for every so many bytes of source rows.
 """
 
 from __future__ import annotations

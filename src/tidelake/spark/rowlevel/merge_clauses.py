@@ -1,6 +1,6 @@
 """What a MERGE says, checked against its table and its source before anything runs.
 
-Columns are told by name, ``*`` becomes its columns, values get the types of their columns by the
+Columns are found by name, ``*`` becomes its columns, values get the types of their columns by the
 rules of store assignment (:mod:`tidelake.spark.expression.store_assignment`), each clause is
 resolved by Spark on the rows that it may look at: matched ones on both sides, others on one. A
 fault carries the number of its clause and the column, so that whoever has the text can show the
@@ -83,7 +83,7 @@ class MergeInto:
     Parameters
     ----------
     source : callable
-        Gives the source's rows, anew for each attempt.
+        Gives the source's rows; called once per attempt.
     on : Column
         Which rows match.
     clauses : sequence of MergeClause
@@ -97,7 +97,7 @@ class MergeInto:
     looked_at : frozenset of str, optional
         Names that expressions mention, in small letters; None where nobody knows.
     fresh : callable
-        Called before each attempt: tables in subqueries are read anew.
+        Called before each attempt: tables in subqueries are read again.
     evolves : bool
         Whether the table gets columns and types of the source where a clause takes all of them;
         the source may then have fewer.

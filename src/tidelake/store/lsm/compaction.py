@@ -245,7 +245,7 @@ def carry_out(
     rolling : callable
         Opens a writer of files at the output level.
     tracking : ChangeTracking, optional
-        What is done beside merging, as :func:`plan` was told.
+        What is done in addition to merging, as :func:`plan` took it.
     expired : ExpiredRows, optional
         Rows to leave out.
 
@@ -348,7 +348,7 @@ class _Work:
                 tracking.new_below,
                 self.picked.output_level + 1,
                 tracking.compared,
-                told=tracking.changelog is not None,
+                logged=tracking.changelog is not None,
             ),
             memory=context.env.memory,
             spill_files=context.spill_files,

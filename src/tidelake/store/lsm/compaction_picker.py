@@ -27,7 +27,7 @@ Deletes may be dropped if the target is at least the oldest level in use: nothin
 beneath. So they may where deletion vectors take what lies beneath away.
 
 A full pick of what is one run on the last level already takes the files of it with a deletion
-vector, each to be written anew by itself.
+vector. Each is rewritten by itself.
 
 Source: Paimon's ``UniversalCompaction``, ``FullCompactTrigger``, ``OffPeakHours``,
 ``ForceUpLevel0Compaction`` and ``MergeTreeCompactManager`` (1.3.1). Java's trigger and its gentle
@@ -205,7 +205,7 @@ class Pick:
     drop_deletes : bool
         Whether no older row of any key can lie beneath the result.
     one_by_one : bool
-        Whether each file is written anew by itself.
+        Whether each file is rewritten by itself.
     rewrites_all : bool
         Whether files are rewritten that could stay as they are.
     """
@@ -252,8 +252,8 @@ def pick(
             return None
         if len(runs) == 1 and runs[0].level == levels.max_level:
             files = runs[0].files if policy.rewrites_all else filter(needs_rewrite, runs[0].files)
-            anew, last = tuple(files), levels.max_level
-            return Pick(anew, last, drop_deletes=True, one_by_one=True) if anew else None
+            rewritten, last = tuple(files), levels.max_level
+            return Pick(rewritten, last, drop_deletes=True, one_by_one=True) if rewritten else None
         chosen = _to_level(levels, runs, len(runs), policy)
         return replace(chosen, rewrites_all=policy.rewrites_all)
     if _all_are_due(levels, runs, policy, now_ms):

@@ -53,7 +53,7 @@ class KeyedFile:
     source : FileSource
         Whether rows were added or compacted.
     with_stats : bool
-        Whether the manifest is told of nulls and bounds of columns.
+        Whether the manifest gets nulls and bounds of columns.
     changelog : bool
         Whether the rows are changes: then a key may come several times, one after the other.
     files_open : int

@@ -8,7 +8,7 @@ it key by key. Here the sorted runs are searched side by side, columns before ro
 2. Of the others the key columns are read along with those of the new runs, and where both have a
    key the row's place in its file is noted, as one bit; but for rows that are deleted already. If
    the pages of all new runs do not fit the memory this is done for some of them at a time.
-3. Files with such rows are read once more, in whole, for these rows, if their values matter.
+3. Files with such rows are read again, in whole, for these rows, if their values matter.
 
 They come out as a sorted run of their level, so the merge that decides every other key's row
 decides these too. With deletion vectors their places are marked as deleted.

@@ -92,7 +92,7 @@ class TableHandle(TableState):
         Raises
         ------
         NotFoundError
-            The snapshot's schema is missing, or the table was dropped and perhaps created anew.
+            The snapshot's schema is missing, or the table was dropped and perhaps created again.
         """
         log = self.schemas
         schemas = {schema_id: log.load(schema_id) for schema_id in log.ids()}

@@ -2,7 +2,7 @@
 
 1. Marked rows go into the deletion vectors of their bucket
    (:mod:`tidelake.store.deletion_vectors`); a file that goes is named, and whatever of it stays has
-   to be written anew.
+   to be written again.
 2. New rows are written as any others are; nothing is compacted on the way, so that files and
    vectors of a bucket change once in a commit.
 3. :meth:`RowChanges.prepare_commit` gives one message for each bucket. All of them are one commit,

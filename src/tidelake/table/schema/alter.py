@@ -3,9 +3,9 @@
 1. The newest schema is read and the changes are applied to it
    (:mod:`tidelake.table.schema.evolution`); what is not allowed is refused, and nothing is written.
 2. The outcome is put under the next number if, and only if, it is not there. Who loses reads the
-   winner's schema and applies its changes to that one: both land, or the second is told why not.
-   It is put into the directory that was there before the table was seen to be the one that was
-   opened: one that is dropped does not come back by it, and one created anew does not get it.
+   winner's schema and applies its changes to that one: both land, or the second fails with the
+   reason. It is put into the directory that was there before the table was seen to be the one that
+   was opened: one that is dropped does not come back by it, and one created again does not get it.
 3. If the storage does not say whether it was put, the same is put again: one of the two wins, and
    the file says whose it is. What cannot be told is an
    :class:`~tidelake.errors.OutcomeUnknownError`: nothing was lost, and it may be there.

@@ -41,7 +41,7 @@ def bind(predicate: Predicate, fields: Sequence[DataField]) -> Predicate:
     Parameters
     ----------
     predicate : Predicate
-        With plain Python literals. Not a bound one: its literals would be read anew.
+        With plain Python literals. Not a bound one: its literals would be read again.
     fields : sequence of DataField
         The columns.
 

@@ -11,7 +11,7 @@
 1. Where `typed_value` is not null it is the value. Of an object, `value` may hold the fields that
    have no column. A field whose both parts are null is not there.
 2. Where it is null, `value` is the value; its keys are those of `metadata`.
-3. Everything is written anew, with the keys in the order in which they are met, as Java does it.
+3. Everything is written again, with the keys in the order in which they are met, as Java does it.
 
 Source: ``VariantShredding.md`` of apache/parquet-format; Paimon's ``ShreddingUtils`` (1.3.1).
 """

@@ -52,7 +52,6 @@ group.initial.rebalance.delay.ms=0
 auto.create.topics.enable=false
 log.cleaner.backoff.ms=200
 log.cleaner.dedupe.buffer.size=2097152
-log.retention.check.interval.ms=300
 log.initial.task.delay.ms=100
 file.delete.delay.ms=100
 message.max.bytes={largest}

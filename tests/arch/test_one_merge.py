@@ -54,6 +54,7 @@ ARRANGING = {
 BENEATH = ("codec/", "format/", "types/")
 """Here values are arranged, of columns, not rows of a key."""
 ARRANGE = {
+    "kafka/rows.py": "deletes among the other messages, back into the order of the topic",
     "metadata/manifest/entry_table.py": "the entries of a partition and bucket",
     "scan/split_generator.py": "the files of a bucket",
     "scan/live_files.py": "files, by partition and bucket",

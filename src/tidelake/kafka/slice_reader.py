@@ -1,0 +1,162 @@
+"""The messages of slices, as lists. Runs where a task runs.
+
+A slice is read until the reader's *position* is at its end, not until so many messages came: a
+compacted topic has gaps, and transactions leave marks that are no messages. The library tells the
+position by a message at or behind the end, or by the end of the partition.
+
+Memory: a block of :data:`BLOCK_BYTES` about, and what the library fetches ahead (32 MiB).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from tidelake.errors import NotFoundError, StorageError
+from tidelake.kafka._optional import confluent
+from tidelake.kafka.client import Errors, consumer_settings, kafka_error, unreachable
+from tidelake.kafka.definition import KafkaTable
+from tidelake.kafka.offsets import Slice
+from tidelake.kafka.read_range import EARLIEST, LATEST, reset
+
+__all__ = ["MessageBlock", "SliceReader", "all_blocks"]
+
+BLOCK_BYTES = 8 << 20
+BLOCK_MESSAGES_MIN, BLOCK_MESSAGES_MAX = 100, 20_000
+POLL_SECONDS = 0.5
+IDLE_POLLS_MAX = 60
+"""Half a minute without a message, while some must be there."""
+DOWN_POLLS_MAX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBlock:
+    """Some messages of a slice, by column.
+
+    Parameters
+    ----------
+    part : Slice
+        Where they are from.
+    messages : list
+        The library's messages, none of which is an error.
+    values : list of bytes or None
+        Their values.
+    """
+
+    part: Slice
+    messages: list[Any]
+    values: list[bytes | None]
+
+    def offsets(self) -> list[int]:
+        """The offset of each."""
+        return [m.offset() for m in self.messages]
+
+
+class SliceReader:
+    """Reads slices one after the other with one client."""
+
+    def __init__(self, table: KafkaTable) -> None:
+        self._table = table
+        self._errors = Errors()
+        self._library = confluent()
+        try:
+            self._consumer = self._library.Consumer(consumer_settings(table, self._errors))
+        except self._library.KafkaException as error:
+            raise kafka_error(error, table=table, doing="a client was made") from error
+
+    def __enter__(self) -> SliceReader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._consumer.close()
+
+    def blocks(self, part: Slice) -> Iterator[MessageBlock]:
+        """Read a slice.
+
+        Raises
+        ------
+        NotFoundError
+            Kafka deleted messages of it.
+        StorageError
+            The broker does not answer.
+        """
+        self._assign(part, part.first)
+        position, idle, count = part.first, 0, BLOCK_MESSAGES_MIN
+        while position < part.end:
+            taken = self._consumer.consume(min(count, part.end - position), timeout=POLL_SECONDS)
+            idle = 0 if taken else idle + 1
+            self._check_idle(part, idle)
+            kept: list[Any] = []
+            for message in taken:
+                error = message.error()
+                if error is None:
+                    position = message.offset() + 1
+                    if message.offset() < part.end:
+                        kept.append(message)
+                elif error.code() == self._library.KafkaError._PARTITION_EOF:
+                    position = max(position, message.offset())
+                else:
+                    position = self._after_error(part, position, error)
+            if kept:
+                values = [m.value() for m in kept]
+                yield MessageBlock(part, kept, values)
+                size = sum(len(v) for v in values if v is not None) // len(kept) or 1
+                fitting = min(BLOCK_BYTES // size, BLOCK_MESSAGES_MAX)
+                count = max(BLOCK_MESSAGES_MIN, fitting)
+
+    def _assign(self, part: Slice, offset: int) -> None:
+        place = self._library.TopicPartition(part.topic, part.partition, offset)
+        self._consumer.assign([place])
+
+    def _check_idle(self, part: Slice, idle: int) -> None:
+        doing = f"partition {part.partition} of topic '{part.topic}' was read"
+        if self._errors.all_down and idle >= DOWN_POLLS_MAX:
+            raise unreachable(self._table, self._errors, doing=doing)
+        if idle == 0:
+            self._errors.all_down = False
+        if idle >= IDLE_POLLS_MAX:
+            message = (
+                f"Kafka gave no message for {IDLE_POLLS_MAX * POLL_SECONDS:g} s while {doing}"
+                f" (table '{self._table.name}'), although it has offsets up to {part.end}. Try"
+                " again."
+            )
+            raise StorageError(message, kind="kafka", table=self._table.name)
+
+    def _after_error(self, part: Slice, position: int, error: Any) -> int:
+        """Give the position to go on from after an error."""
+        doing = f"partition {part.partition} of topic '{part.topic}' was read"
+        if error.name() not in {"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"}:
+            if error.retriable() or error.name() in {"_TRANSPORT", "_ALL_BROKERS_DOWN"}:
+                return position  # the library tries again; the polls are counted
+            raise kafka_error(error, table=self._table, doing=doing)
+        action = reset(self._table)
+        if action == EARLIEST:
+            place = self._library.TopicPartition(part.topic, part.partition)
+            low, _ = self._consumer.get_watermark_offsets(place, timeout=20)
+            if low > position:
+                self._assign(part, low)
+                return int(low)
+        elif action == LATEST:
+            return part.end
+        message = (
+            f"Offset {position} of partition {part.partition} of topic '{part.topic}' (table"
+            f" '{self._table.name}') is lost: Kafka deleted messages while they were read. Set"
+            " 'properties.auto.offset.reset' = 'earliest' to go on with what there is."
+        )
+        raise NotFoundError(
+            message, kind="kafka_offset_lost", table=self._table.name, topic=part.topic
+        )
+
+
+def all_blocks(table: KafkaTable, parts: Sequence[Slice]) -> Iterator[MessageBlock]:
+    """Read slices with a client that is closed at the end."""
+    with SliceReader(table) as reader:
+        for part in parts:
+            yield from reader.blocks(part)

@@ -23,7 +23,7 @@ _BAD_CATEGORIES = {
     "Zp": "a paragraph separator",
 }
 # a column's name becomes part of a path only where it partitions, and is escaped there
-_FREE_OF_SLASHES = frozenset({"database", "table", "tag", "branch", "user"})
+_FREE_OF_SLASHES = frozenset({"database", "table", "tag", "branch", "user", "consumer"})
 _FREE_OF_DOTS = frozenset({"database", "table"})  # 'db.table' must split in one way only
 _FREE_OF_DOLLARS = frozenset({"database", "table", "branch"})  # 'table$files' is a system table
 
@@ -37,7 +37,7 @@ def validate_name(name: str, what: str) -> str:
         What the user gave.
     what : str
         What it names: ``"database"``, ``"table"``, ``"tag"``, ``"branch"``, ``"column"``,
-        ``"user"``.
+        ``"user"``, ``"consumer"``.
 
     Returns
     -------

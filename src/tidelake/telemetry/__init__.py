@@ -27,6 +27,7 @@ from tidelake.telemetry.executor import (
 )
 from tidelake.telemetry.fork import FORKED, PerProcess, ProcessMark
 from tidelake.telemetry.memory import MEMORY_BYTES_MIN, UNLIMITED, Memory
+from tidelake.telemetry.process import has_ended, process_name
 
 __all__ = [
     "FORKED",
@@ -50,6 +51,8 @@ __all__ = [
     "ThreadExecutor",
     "Unwanted",
     "check_wanted",
+    "has_ended",
     "invariants",
     "invariants_on",
+    "process_name",
 ]

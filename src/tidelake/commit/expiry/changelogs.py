@@ -1,6 +1,7 @@
 """Removes the oldest long-lived changelogs, with their files.
 
-1. The hint EARLIEST of the changelogs names the first that stays.
+1. The hint EARLIEST of the changelogs names the first that stays. Consumers are read once more: one
+   may have been created before it could see the hint.
 2. Changelog by changelog, the oldest first: find the files that expire with it, remove its own
    file, then remove those files. They are the files that a changelog producer wrote. Where there is
    no producer, they are the data files that the snapshot removed, which were kept for older
@@ -17,13 +18,14 @@ from functools import partial
 
 from tidelake.commit.context import CommitContext
 from tidelake.commit.expiry.changelog_retention import are_in_data_files
+from tidelake.commit.expiry.consumers import held_snapshots
 from tidelake.commit.expiry.referenced_files import (
     is_changelog,
     manifests_and_lists,
     metadata_files,
     removed_by,
 )
-from tidelake.commit.expiry.removal import committed_ms, consumer_next_id, remove_files
+from tidelake.commit.expiry.removal import committed_ms, remove_files
 from tidelake.commit.expiry.result import Expired
 from tidelake.commit.expiry.retention import Retention
 from tidelake.commit.expiry.tags_and_branches import References
@@ -72,8 +74,7 @@ def expire_changelogs(
     if retention is not None:
         retained_id = retention.end(oldest_id, newest_id, time_ms=partial(committed_ms, context))
         end_id = min(retained_id, end_id)
-        next_id = consumer_next_id(context) if end_id > oldest_id else None
-        end_id = end_id if next_id is None else min(end_id, next_id)
+        end_id = held_snapshots(context).end(end_id) if end_id > oldest_id else end_id
     earliest_id = context.log.earliest_id() if end_id > oldest_id else None
     if earliest_id is None:
         return Expired()
@@ -91,6 +92,8 @@ def expire_changelogs(
     )
     if not dry_run:
         kept.begin_at(end_id)
+        if retention is not None:
+            end_id = held_snapshots(context).end(end_id)
     ids, count = [], 0
     for number in range(oldest_id, end_id):
         removed = expiry.count_files(number) if dry_run else expiry.remove(number)

@@ -1,4 +1,4 @@
-"""What expiries share: removing files, the limit that consumers set, commit times."""
+"""What expiries share: removing files, commit times."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Collection
 
 from tidelake.commit.context import CommitContext
 from tidelake.errors import NotFoundError, StorageError
-from tidelake.metadata.log.consumer import next_snapshot_ids
 
-__all__ = ["committed_ms", "consumer_next_id", "remove_files"]
+__all__ = ["committed_ms", "remove_files"]
 
 
 def remove_files(context: CommitContext, files: Collection[str]) -> None:
@@ -25,11 +24,6 @@ def remove_files(context: CommitContext, files: Collection[str]) -> None:
 
     list(context.env.executor.map(remove, sorted(files)))
     context.manifests.forget(files)
-
-
-def consumer_next_id(context: CommitContext) -> int | None:
-    """The oldest snapshot that a consumer has still to read; None without consumers."""
-    return min(next_snapshot_ids(context.fileio, context.paths).values(), default=None)
 
 
 def committed_ms(context: CommitContext, snapshot_id: int) -> int | None:

@@ -39,6 +39,7 @@ from functools import partial
 
 from tidelake.commit.context import CommitContext
 from tidelake.commit.expiry.changelog_retention import are_in_data_files
+from tidelake.commit.expiry.consumers import forget_consumers, held_snapshots
 from tidelake.commit.expiry.referenced_files import (
     index_and_statistics,
     is_changelog,
@@ -46,7 +47,7 @@ from tidelake.commit.expiry.referenced_files import (
     metadata_files,
     removed_by,
 )
-from tidelake.commit.expiry.removal import committed_ms, consumer_next_id, remove_files
+from tidelake.commit.expiry.removal import committed_ms, remove_files
 from tidelake.commit.expiry.result import Expired
 from tidelake.commit.expiry.retention import Retention
 from tidelake.commit.expiry.tags_and_branches import References
@@ -100,7 +101,10 @@ def expire_snapshots(
         return Expired()
     end_id = retention.end(oldest_id, newest_id, time_ms=partial(committed_ms, context))
     if end_id > oldest_id:
-        end_id = _before_consumers(context, end_id, oldest_id=oldest_id)
+        held = held_snapshots(context)
+        end_id = held.end(end_id)
+        if not dry_run:
+            forget_consumers(context, held)
     if end_id > oldest_id or is_explicit:
         while oldest_id > 1 and context.fileio.exists(context.paths.snapshot(oldest_id - 1)):
             oldest_id -= 1  # left behind by an expiry that was killed
@@ -139,19 +143,19 @@ def expire_snapshots(
 def _announce_earliest(
     context: CommitContext, directory: OpenDirectory, end_id: int, *, oldest_id: int
 ) -> int:
-    """Write the first remaining id to EARLIEST; its value, less if a new consumer needs more."""
+    """Write the first remaining id to EARLIEST; its value, less if a new consumer needs more.
+
+    EARLIEST goes back for a consumer of Paimon, which does not look at it. It does not for a lease
+    of ours: its holder looks at EARLIEST after it put the lease, and would otherwise believe what
+    another expiry, which did not see the lease, is about to remove.
+    """
     hint = context.paths.earliest_hint
     context.fileio.replace(hint, str(end_id).encode(), within=directory)
-    free_id = _before_consumers(context, end_id, oldest_id=oldest_id)
-    if free_id < end_id:
+    held = held_snapshots(context)
+    free_id = max(oldest_id, held.end(end_id))
+    if free_id < end_id and not held.by_lease:
         context.fileio.replace(hint, str(free_id).encode(), within=directory)
     return free_id
-
-
-def _before_consumers(context: CommitContext, end_id: int, *, oldest_id: int) -> int:
-    """The first remaining id that consumers allow."""
-    next_id = consumer_next_id(context)
-    return end_id if next_id is None else max(oldest_id, min(next_id, end_id))
 
 
 @dataclass(slots=True)

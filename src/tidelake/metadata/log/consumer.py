@@ -1,42 +1,378 @@
-"""Consumers: the progress of readers of changes, one file each, ``consumer/consumer-<id>``.
+"""Consumers: how far readers of changes have come, one file each, ``consumer/consumer-<id>``.
 
-A file holds ``{"nextSnapshot": N}``: the reader has not seen what snapshot N changed, so that
-snapshot, and those after it, are kept. Source: Paimon's ``ConsumerManager`` (1.3.1).
+A consumer's file holds ``{"nextSnapshot": N}``: the reader has not seen what snapshot N changed, so
+that snapshot, and those after it, are kept. Source: Paimon's ``ConsumerManager`` (1.3.1), which
+reads these files and passes over keys that it does not know.
+
+Beside it a **lease**, ``lease-<term>-<id>``, says which run of a reader uses the consumer now:
+
+1. Terms rise from 1. Who takes the lease puts the next term's file by put-if-absent: of several at
+   once one succeeds. The file with the highest term is the lease; only its run writes it again.
+2. It holds the run's name, its process, the next snapshot, and when it was last renewed. A run that
+   was not heard of for `timeout_ms`, or whose process has certainly ended, may be followed by
+   another one.
+3. While a lease is live its own next snapshot counts too, so that a file of the consumer which an
+   older run wrote late takes nothing from the reader.
+4. Neither file is synced. After a power loss one of the two may be torn, the one that was written
+   last: of a torn consumer the lease tells the next snapshot, and a torn lease is one that ended.
 """
 
 from __future__ import annotations
 
-from tidelake.errors import CorruptError, NotFoundError
-from tidelake.fileio import FileIO
-from tidelake.metadata.log.json_file import parse_json
-from tidelake.metadata.paths import TablePaths
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-__all__ = ["CONSUMER_PREFIX", "next_snapshot_ids"]
+from tidelake.errors import CorruptError, NotFoundError
+from tidelake.fileio import FileIO, FileStatus, OpenDirectory
+from tidelake.metadata.log.json_file import parse_json
+from tidelake.metadata.paths import TablePaths, numbered
+from tidelake.telemetry import has_ended
+from tidelake.types.json_checksum import with_checksum
+
+__all__ = [
+    "CONSUMER_PREFIX",
+    "LEASE_PREFIX",
+    "ConsumerLog",
+    "ConsumerState",
+    "Lease",
+    "next_snapshot_ids",
+]
 
 CONSUMER_PREFIX = "consumer-"
+LEASE_PREFIX = "lease-"
+READ_TRIES = 3
+"""Java writes a consumer's file in place: a reader may meet half of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Which run uses a consumer.
+
+    Parameters
+    ----------
+    consumer_id : str
+        The consumer.
+    term : int
+        Rises by one with each run that takes the lease.
+    run_id : str
+        The run that holds it.
+    next_snapshot_id : int
+        The oldest snapshot that the run still needs; 0 where nobody knows.
+    renewed_ms : int
+        When its holder last said that it is alive, ms since the epoch.
+    timeout_ms : int
+        How long it may be silent before another run may take over.
+    retained_ms : int, optional
+        How long after that time the consumer is forgotten; None: as the table's options say.
+    process : str
+        The holder's process; see :func:`tidelake.telemetry.process_name`.
+    is_closed : bool
+        Whether the holder has given it up.
+    """
+
+    consumer_id: str
+    term: int
+    run_id: str
+    next_snapshot_id: int
+    renewed_ms: int
+    timeout_ms: int
+    retained_ms: int | None = None
+    process: str = ""
+    is_closed: bool = False
+
+    def is_live(self, now_ms: int) -> bool:
+        """Whether its holder may still be at work."""
+        is_silent = now_ms - self.renewed_ms >= self.timeout_ms
+        return not (self.is_closed or is_silent or has_ended(self.process))
+
+    @property
+    def file_name(self) -> str:
+        """The name of its file."""
+        return f"{LEASE_PREFIX}{self.term}-{self.consumer_id}"
+
+    def to_json(self) -> str:
+        """The text of its file."""
+        document = {
+            "runId": self.run_id,
+            "nextSnapshot": self.next_snapshot_id,
+            "renewedMs": self.renewed_ms,
+            "timeoutMs": self.timeout_ms,
+            "retainedMs": self.retained_ms,
+            "process": self.process,
+            "isClosed": self.is_closed,
+        }
+        return json.dumps(with_checksum(document), indent=2)
+
+    @classmethod
+    def from_json(cls, text: bytes, *, consumer_id: str, term: int, path: str) -> Lease:
+        """Read a lease's file; one that is torn is a closed lease that knows no snapshot."""
+        try:
+            document = parse_json(text, path=path)
+        except CorruptError:
+            document = {}
+        numbers = [document.get(key) for key in ("nextSnapshot", "renewedMs", "timeoutMs")]
+        run_id, retained_ms = document.get("runId"), document.get("retainedMs")
+        is_whole = isinstance(run_id, str) and all(map(_is_number, numbers))
+        if not is_whole or not (retained_ms is None or _is_number(retained_ms)):
+            return cls(consumer_id, term, "", 0, 0, 0, is_closed=True)
+        next_id, renewed_ms, timeout_ms = numbers
+        return cls(
+            consumer_id,
+            term,
+            str(run_id),
+            int(next_id or 0),
+            int(renewed_ms or 0),
+            int(timeout_ms or 0),
+            retained_ms,
+            str(document.get("process", "")),
+            bool(document.get("isClosed", False)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerState:
+    """A consumer with its lease, as they were found.
+
+    Parameters
+    ----------
+    consumer_id : str
+        The consumer.
+    next_snapshot_id : int, optional
+        What its file says; None where there is none.
+    modified_ms : int
+        When that file was written, ms since the epoch; 0 where there is none.
+    lease : Lease, optional
+        The lease of the highest term.
+    """
+
+    consumer_id: str
+    next_snapshot_id: int | None = None
+    modified_ms: int = 0
+    lease: Lease | None = None
+
+    def is_in_use(self, now_ms: int) -> bool:
+        """Whether a run may be reading with it."""
+        return self.lease is not None and self.lease.is_live(now_ms)
+
+    def held_from(self, now_ms: int) -> int | None:
+        """The oldest snapshot that it keeps; None where it keeps none."""
+        held = [self.next_snapshot_id]
+        if self.lease is not None and self.lease.is_live(now_ms):
+            held.append(self.lease.next_snapshot_id)
+        return min((number for number in held if number is not None), default=None)
+
+    def is_forgotten(self, now_ms: int, retained_ms: int | None) -> bool:
+        """Whether nobody was heard of it for so long that it keeps nothing any more.
+
+        Parameters
+        ----------
+        now_ms : int
+            Ms since the epoch.
+        retained_ms : int, optional
+            The table's ``consumer.expiration-time``.
+        """
+        lease = self.lease
+        heard_ms = self.modified_ms
+        if lease is not None:
+            if lease.is_live(now_ms):
+                return False
+            heard_ms = max(heard_ms, lease.renewed_ms)
+            if lease.retained_ms is not None:
+                retained_ms = lease.retained_ms
+        if self.next_snapshot_id is None:
+            return True  # a lease whose consumer is gone keeps nothing
+        return retained_ms is not None and now_ms - heard_ms > retained_ms
+
+
+class ConsumerLog:
+    """The consumers of one table.
+
+    Parameters
+    ----------
+    fileio : FileIO
+        The storage.
+    paths : TablePaths
+        The table's paths.
+    """
+
+    def __init__(self, fileio: FileIO, paths: TablePaths) -> None:
+        self._fileio = fileio
+        self._paths = paths
+
+    def open_dir(self) -> OpenDirectory:
+        """Hold their directory, which is made where there is none; ``NotFoundError``: no table."""
+        return self._fileio.open_dir(self._paths.consumer_dir, make=True)
+
+    def next_ids(self) -> dict[str, int]:
+        """The next snapshot of each consumer, by the consumer's id, sorted.
+
+        Raises
+        ------
+        CorruptError
+            A consumer's file is damaged; it is named.
+        """
+        return dict(sorted(self._next_ids(self._listed()).items()))
+
+    def next_id(self, consumer_id: str) -> int | None:
+        """The next snapshot of a consumer; None where there is no such consumer.
+
+        Raises
+        ------
+        CorruptError
+            Its file is damaged.
+        """
+        path = self._path(f"{CONSUMER_PREFIX}{consumer_id}")
+        for tries in range(READ_TRIES):
+            try:
+                return _next_id(self._fileio.read_bytes(path), path)
+            except NotFoundError:
+                return None
+            except CorruptError:
+                lease = self.lease(consumer_id) if tries == READ_TRIES - 1 else None
+                if lease is not None and lease.next_snapshot_id > 0:
+                    return lease.next_snapshot_id
+                if tries == READ_TRIES - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def record(
+        self, consumer_id: str, next_snapshot_id: int, *, within: OpenDirectory | None = None
+    ) -> None:
+        """Say which snapshot a consumer reads next."""
+        document = with_checksum({"nextSnapshot": next_snapshot_id})
+        path = self._path(f"{CONSUMER_PREFIX}{consumer_id}")
+        held = {} if within is None else {"within": within}
+        self._fileio.replace(path, json.dumps(document, indent=2).encode(), **held)
+
+    def delete(self, consumer_id: str) -> bool:
+        """Forget a consumer and its lease; False where there was no such consumer.
+
+        The consumer goes first: a lease alone keeps nothing once its run has ended.
+        """
+        is_gone = self._fileio.delete(self._path(f"{CONSUMER_PREFIX}{consumer_id}"))
+        for _, name in self._terms(self._listed(), consumer_id):
+            self._fileio.delete(self._path(name))
+        return is_gone
+
+    def states(self) -> dict[str, ConsumerState]:
+        """All consumers with their leases, by id, sorted.
+
+        Raises
+        ------
+        CorruptError
+            A file is damaged; it is named.
+        """
+        listed = self._listed()
+        modified = {status.name: status.modified_ms for status in listed}
+        found = {
+            name: ConsumerState(name, next_id, modified[f"{CONSUMER_PREFIX}{name}"])
+            for name, next_id in self._next_ids(listed).items()
+        }
+        for name in {_lease_of(status.name)[1] for status in listed if _is_lease(status)}:
+            lease = self._newest(listed, name)
+            if lease is not None:
+                found[name] = replace(found.get(name, ConsumerState(name)), lease=lease)
+        return dict(sorted(found.items()))
+
+    def lease(self, consumer_id: str) -> Lease | None:
+        """The lease of a consumer; None where there is none."""
+        return self._newest(self._listed(), consumer_id)
+
+    def newest_term(self, consumer_id: str) -> int:
+        """The highest term of a consumer; 0 without a lease. One listing, nothing is read."""
+        return max((term for term, _ in self._terms(self._listed(), consumer_id)), default=0)
+
+    def take(self, lease: Lease, *, within: OpenDirectory) -> bool:
+        """Put a lease of a new term, and remove those of older terms; False: another run has it.
+
+        A term that somebody removed may be free again: who put a term looks whether there is a
+        later one.
+        """
+        path = self._path(lease.file_name)
+        if not self._fileio.put_if_absent(path, lease.to_json().encode(), within=within):
+            return False
+        terms = self._terms(self._listed(), lease.consumer_id)
+        if any(term > lease.term for term, _ in terms):
+            self._fileio.delete(path, within=within)
+            return False
+        for term, name in terms:
+            if term < lease.term:
+                self._fileio.delete(self._path(name), within=within)
+        return True
+
+    def write_lease(self, lease: Lease, *, within: OpenDirectory) -> None:
+        """Write a lease again, by its holder."""
+        path = self._path(lease.file_name)
+        self._fileio.replace(path, lease.to_json().encode(), within=within)
+
+    def delete_lease(self, lease: Lease, *, within: OpenDirectory) -> None:
+        """Remove a lease's file."""
+        self._fileio.delete(self._path(lease.file_name), within=within)
+
+    def _listed(self) -> list[FileStatus]:
+        return [s for s in self._fileio.list_dir(self._paths.consumer_dir) if not s.is_dir]
+
+    def _next_ids(self, listed: list[FileStatus]) -> dict[str, int]:
+        found = {}
+        for status in listed:
+            if status.name.startswith(CONSUMER_PREFIX):
+                name = status.name.removeprefix(CONSUMER_PREFIX)
+                next_id = self.next_id(name)
+                if next_id is not None:  # it may go while we look
+                    found[name] = next_id
+        return found
+
+    def _terms(self, listed: list[FileStatus], consumer_id: str) -> list[tuple[int, str]]:
+        """Terms of a consumer's leases with the names of their files, the newest first."""
+        found = []
+        for status in listed:
+            if _is_lease(status):
+                term, name = _lease_of(status.name)
+                if name == consumer_id:
+                    found.append((term, status.name))
+        return sorted(found, reverse=True)
+
+    def _newest(self, listed: list[FileStatus], consumer_id: str) -> Lease | None:
+        for term, name in self._terms(listed, consumer_id):
+            path = self._path(name)
+            try:
+                data = self._fileio.read_bytes(path)
+            except NotFoundError:
+                continue
+            return Lease.from_json(data, consumer_id=consumer_id, term=term, path=path)
+        return None
+
+    def _path(self, name: str) -> str:
+        return f"{self._paths.consumer_dir}/{name}"
 
 
 def next_snapshot_ids(fileio: FileIO, paths: TablePaths) -> dict[str, int]:
-    """The next snapshot of each consumer, by the consumer's id, sorted.
+    """The next snapshot of each consumer of a table; see :meth:`ConsumerLog.next_ids`."""
+    return ConsumerLog(fileio, paths).next_ids()
 
-    Raises
-    ------
-    CorruptError
-        A consumer's file is damaged; it is named.
-    """
-    found: dict[str, int] = {}
-    directory = paths.consumer_dir
-    for status in sorted(fileio.list_dir(directory), key=lambda s: s.name):
-        if status.is_dir or not status.name.startswith(CONSUMER_PREFIX):
-            continue
-        path = f"{directory}/{status.name}"
-        try:
-            document = parse_json(fileio.read_bytes(path), path=path)
-        except NotFoundError:
-            continue  # it went while we looked
-        next_id = document.get("nextSnapshot")
-        if isinstance(next_id, bool) or not isinstance(next_id, int):
-            message = f"Consumer file {path} has no nextSnapshot: delete it, or restore it."
-            raise CorruptError(message, kind="consumer_file", path=path)
-        found[status.name.removeprefix(CONSUMER_PREFIX)] = next_id
-    return found
+
+def _is_lease(status: FileStatus) -> bool:
+    return _lease_of(status.name)[0] > 0
+
+
+def _lease_of(name: str) -> tuple[int, str]:
+    """Term and consumer of a lease's file; term 0 of another file."""
+    digits, dash, consumer_id = name.removeprefix(LEASE_PREFIX).partition("-")
+    term = numbered(f"{LEASE_PREFIX}{digits}", LEASE_PREFIX)
+    is_lease = name.startswith(LEASE_PREFIX) and bool(dash and consumer_id)
+    return (term or 0, consumer_id) if is_lease else (0, "")
+
+
+def _next_id(data: bytes, path: str) -> int:
+    document: Mapping[str, Any] = parse_json(data, path=path)
+    next_id = document.get("nextSnapshot")
+    if not _is_number(next_id):
+        message = f"Consumer file {path} has no nextSnapshot: delete it, or restore it."
+        raise CorruptError(message, kind="consumer_file", path=path)
+    return int(next_id or 0)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -44,6 +44,11 @@ class KeptChangelogs:
             oldest -= 1
         return oldest, newest
 
+    def earliest_id(self) -> int | None:
+        """Id of the first that is kept, as an expiry announced it; None where there are none."""
+        oldest = self._hint("EARLIEST")
+        return min(self._listed(), default=None) if oldest is None else oldest
+
     def load(self, snapshot_id: int) -> Snapshot:
         """Read one.
 

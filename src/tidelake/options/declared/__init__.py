@@ -22,4 +22,5 @@ from tidelake.options.declared.merge import *
 from tidelake.options.declared.partition import *
 from tidelake.options.declared.registry import *
 from tidelake.options.declared.scan import *
+from tidelake.options.declared.stream import *
 from tidelake.options.declared.write import *

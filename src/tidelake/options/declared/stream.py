@@ -11,13 +11,18 @@ from tidelake.options.option import (
     text,
 )
 
-__all__: list[str] = []
+__all__ = ["CONSUMER_EXPIRATION_TIME"]
 
 TITLE = "Streams: reads, consumers, log system"
 
 _STREAM = no_effect("it belongs to stream reads; a batch reads one snapshot")
 _LOG = no_effect("tables have no log system here; their files are the truth")
 
+CONSUMER_EXPIRATION_TIME = duration(
+    "consumer.expiration-time",
+    None,
+    "How long nobody may be heard of a consumer before an expiry forgets it; unset keeps it.",
+)
 UNREAD = (
     duration(
         "continuous.discovery-interval", 10_000, "How often a stream looks for snapshots.", _STREAM
@@ -45,9 +50,6 @@ UNREAD = (
         "scan.bounded.watermark", None, "Watermark at which a stream ends.", _STREAM, long=True
     ),
     text("consumer-id", None, "Name under which a stream's progress is kept.", _STREAM),
-    duration(
-        "consumer.expiration-time", None, "Rest after which a consumer is forgotten.", _STREAM
-    ),
     boolean(
         "consumer.ignore-progress", False, "Whether a new stream begins anew all the same.", _STREAM
     ),

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from tidelake.commit.expiry import kept_for_changelogs
 from tidelake.errors import OutcomeUnknownError, StorageError, UnsupportedError
-from tidelake.metadata.log.consumer import CONSUMER_PREFIX
+from tidelake.metadata.log.consumer import CONSUMER_PREFIX, LEASE_PREFIX
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.snapshot_entries import live_entries, manifest_files
 from tidelake.metadata.snapshot_files import named_files, state_files
@@ -94,7 +94,7 @@ def purge_files(handle: TableHandle, *, dry_run: bool = False) -> PurgeResult:
             fileio.delete(paths.snapshot(snapshot.id))
         fileio.delete_dir(paths.changelog_dir)
         for status in fileio.list_dir(paths.consumer_dir):
-            if status.name.startswith(CONSUMER_PREFIX):
+            if status.name.startswith((CONSUMER_PREFIX, LEASE_PREFIX)):
                 fileio.delete(f"{paths.consumer_dir}/{status.name}")
     except StorageError as error:
         message = (

@@ -1,8 +1,8 @@
 """System tables of the logs: ``$snapshots``, ``$schemas``, ``$options``, ``$tags`` ...
 
 ... and ``$branches``, ``$consumers``, ``$aggregation_fields``. They show all there is, whatever
-moment is read. Names and columns are those of Paimon (1.3.1). Branches and consumers are Paimon's:
-this version makes none.
+moment is read. Names and columns are those of Paimon (1.3.1). Branches are Paimon's: this version
+makes none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidelake.errors import NotFoundError
-from tidelake.metadata.log.consumer import next_snapshot_ids
+from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.table.handle.handle import TableHandle
 from tidelake.types import TableSchema
@@ -208,7 +208,7 @@ def branches_table(handle: TableHandle) -> pa.Table:
 
 def consumers_table(handle: TableHandle) -> pa.Table:
     """``$consumers``: one row per reader of changes that said how far it has come."""
-    found = next_snapshot_ids(handle.fileio, handle.paths)
+    found = ConsumerLog(handle.fileio, handle.paths).next_ids()
     rows = [{"consumer_id": name, "next_snapshot_id": number} for name, number in found.items()]
     return pa.Table.from_pylist(rows, schema=CONSUMERS)
 

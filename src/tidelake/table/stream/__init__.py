@@ -1,0 +1,10 @@
+"""A table followed as a stream: offsets, limits, and what is read between two offsets.
+
+From where a stream begins, to the next offset under limits, to parts that tasks read, one home for
+every engine and for streams without one. No thread waits here, nothing is written but a reader's
+progress, and no engine is imported.
+"""
+
+from tidelake.table.stream.lease import StreamLease, held_snapshot
+
+__all__ = ["StreamLease", "held_snapshot"]

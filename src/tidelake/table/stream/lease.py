@@ -1,0 +1,321 @@
+"""Leases: a run of a reader holds snapshots, so that no expiry takes what it still reads.
+
+A lease goes with a consumer (:mod:`tidelake.metadata.log.consumer`), whose file the expiry of Java
+Paimon honours too. The order of steps is the fence between a reader and an expiry of ours:
+
+- the reader puts its lease and its consumer, then looks at EARLIEST, then reads;
+- an expiry writes EARLIEST, then lists leases and consumers, then removes.
+
+So either the expiry sees the lease, or the reader sees the new EARLIEST and is refused. Java
+Paimon's expiry writes EARLIEST last: a reader that begins at a snapshot which Java removes at that
+moment may still lose it, and fails with an error that says so.
+
+Of two runs of one consumer the second is refused while the first is live. A run that was silent for
+:data:`LEASE_TIMEOUT_MS`, or whose process has ended, is taken over; if it goes on later, its next
+call is refused. No thread renews a lease: its holder does, whenever it reads on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from tidelake.errors import ClosedError, ConflictError, InvalidInputError, NotFoundError
+from tidelake.fileio import OpenDirectory, validate_name
+from tidelake.metadata.log.consumer import ConsumerLog, Lease
+from tidelake.metadata.log.long_lived_changelog import KeptChangelogs
+from tidelake.table.handle.handle import TableHandle
+from tidelake.telemetry import ProcessMark, process_name
+
+__all__ = ["LEASE_TIMEOUT_MS", "StreamLease", "held_snapshot"]
+
+LEASE_TIMEOUT_MS = 60_000
+"""Silence after which a run of another machine may take over; far more than clocks differ."""
+READ_RETAINED_MS = 3_600_000
+"""Silence after which the lease of a read that was killed is forgotten."""
+
+
+class StreamLease:
+    """A consumer that this run uses. For one thread; not picklable; not carried over a fork.
+
+    Made by :meth:`open`. Ends with :meth:`close`, or a ``with`` block.
+    """
+
+    def __init__(self, handle: TableHandle, lease: Lease, place: OpenDirectory) -> None:
+        self._handle = handle
+        self._lease = lease
+        self._place = place
+        self._log = ConsumerLog(handle.fileio, handle.paths)
+        self._mark = ProcessMark()
+        self._is_closed = False
+
+    @classmethod
+    def open(
+        cls,
+        handle: TableHandle,
+        consumer_id: str,
+        next_snapshot: int,
+        *,
+        run_id: str,
+        of_state: bool = False,
+        timeout_ms: int = LEASE_TIMEOUT_MS,
+        retained_ms: int | None = None,
+    ) -> StreamLease:
+        """Take a consumer, and hold the snapshots from `next_snapshot` on.
+
+        Parameters
+        ----------
+        handle : TableHandle
+            The table.
+        consumer_id : str
+            The consumer. Its progress becomes `next_snapshot`, be it more or less than before.
+        next_snapshot : int
+            The oldest snapshot that will be read; one that is not there yet is fine.
+        run_id : str
+            Names this run; the same run may open its lease again.
+        of_state : bool
+            Whether the rows of that snapshot are read, and not only what it changed. A long-lived
+            changelog is not enough then.
+        timeout_ms : int
+            How long this run may be silent before another may take over.
+        retained_ms : int, optional
+            How long after the last word of it the consumer is forgotten; by default as
+            ``consumer.expiration-time`` says, which is never.
+
+        Raises
+        ------
+        ConflictError
+            Another run that is live uses the consumer.
+        NotFoundError
+            The snapshot has expired; the range that is there is named. Or the table was dropped.
+        InvalidInputError
+            A name or a number is wrong.
+        """
+        validate_name(consumer_id, "consumer")
+        _check_next(handle, next_snapshot)
+        log = ConsumerLog(handle.fileio, handle.paths)
+        place = log.open_dir()
+        try:
+            # the directory is held before the check: a new table at this path gets no lease
+            handle.schemas.check_same(handle.schema, table=handle.identifier)
+            now_ms = handle.env.clock.now_ms()
+            asked = Lease(
+                consumer_id,
+                1,
+                run_id,
+                next_snapshot,
+                now_ms,
+                timeout_ms,
+                retained_ms,
+                process_name(),
+            )
+            before = log.next_id(consumer_id)
+            lease = _taken(handle, log, asked, place, now_ms)
+            log.record(consumer_id, next_snapshot, within=place)
+            opened = cls(handle, lease, place)
+            opened._check_fence(before, of_state=of_state)
+        except BaseException:
+            place.close()
+            raise
+        return opened
+
+    @property
+    def consumer_id(self) -> str:
+        """The consumer."""
+        return self._lease.consumer_id
+
+    @property
+    def next_snapshot(self) -> int:
+        """The oldest snapshot that is held."""
+        return self._lease.next_snapshot_id
+
+    def advance(self, next_snapshot: int) -> None:
+        """Record that all before a snapshot has been read, and hold it no more.
+
+        Raises
+        ------
+        ConflictError
+            Another run took the consumer over. What it recorded stays.
+        InvalidInputError
+            The snapshot is older than the one recorded before: a consumer goes back by a new run,
+            or by ``reset_consumer``.
+        ClosedError
+            The lease was closed, or this is a forked child.
+        """
+        _check_next(self._handle, next_snapshot)
+        if next_snapshot < self.next_snapshot:
+            message = (
+                f"Consumer '{self.consumer_id}' of table '{self._handle.identifier}' is at snapshot"
+                f" {self.next_snapshot} and cannot go back to {next_snapshot}: stop it and call"
+                " reset_consumer."
+            )
+            raise InvalidInputError(message, kind="consumer_backwards", consumer=self.consumer_id)
+        self._write(next_snapshot)
+
+    def renew(self) -> None:
+        """Say that this run is alive; raises as :meth:`advance` does."""
+        self._write(self.next_snapshot)
+
+    def renew_if_due(self) -> None:
+        """Renew, once a third of the time to be silent has passed; else no call is made."""
+        waited_ms = self._handle.env.clock.now_ms() - self._lease.renewed_ms
+        if 3 * waited_ms >= self._lease.timeout_ms:
+            self.renew()
+
+    def close(self, *, forget: bool = False) -> None:
+        """Let others use the consumer; more than once is fine.
+
+        Parameters
+        ----------
+        forget : bool
+            Whether the consumer goes too, so that nothing is held any more. By default it stays
+            and holds what was not read.
+
+        Raises
+        ------
+        StorageError
+            The storage failed: the lease ends with this process, or when its time is over.
+        """
+        if self._is_closed or not self._mark.is_here:
+            return
+        self._is_closed = True
+        with self._place, contextlib.suppress(NotFoundError):  # the table was dropped
+            if self._log.newest_term(self.consumer_id) != self._lease.term:
+                return  # it belongs to another run
+            if forget:
+                self._log.delete(self.consumer_id)
+                return
+            self._lease = replace(self._lease, is_closed=True)
+            self._log.write_lease(self._lease, within=self._place)
+
+    def __enter__(self) -> StreamLease:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write(self, next_snapshot: int) -> None:
+        self._mark.check(f"The lease of consumer '{self.consumer_id}'")
+        if self._is_closed:
+            message = f"The lease of consumer '{self.consumer_id}' is closed: open a new one."
+            raise ClosedError(message, consumer=self.consumer_id)
+        now_ms = self._handle.env.clock.now_ms()
+        renewed = replace(self._lease, next_snapshot_id=next_snapshot, renewed_ms=now_ms)
+        self._log.write_lease(renewed, within=self._place)
+        if self._log.newest_term(self.consumer_id) != self._lease.term:
+            self._log.delete_lease(self._lease, within=self._place)
+            self._is_closed = True
+            self._place.close()
+            raise _taken_over(self._handle, self.consumer_id)
+        self._lease = renewed
+        self._log.record(self.consumer_id, next_snapshot, within=self._place)
+
+    def _check_fence(self, before: int | None, *, of_state: bool) -> None:
+        """Look at EARLIEST behind the lease; where it is ahead, all is as before and refused."""
+        earliest = _earliest(self._handle, of_state=of_state)
+        if earliest is None or self.next_snapshot >= earliest:
+            return
+        consumer_id, asked = self.consumer_id, self.next_snapshot
+        latest = self._handle.snapshots.latest_id()
+        if before is None:
+            self._log.delete(consumer_id)
+        else:
+            self._log.record(consumer_id, before, within=self._place)
+        self.close()
+        message = (
+            f"Table '{self._handle.identifier}' no longer has snapshot {asked}, from which consumer"
+            f" '{consumer_id}' would read: it has expired. Snapshots {earliest} to {latest} are"
+            " there: begin at one of these, and read what was missed as a full table."
+        )
+        raise NotFoundError(
+            message, kind="snapshot_expired", table=self._handle.identifier, snapshot=asked
+        )
+
+
+@contextmanager
+def held_snapshot(handle: TableHandle, snapshot_id: int) -> Iterator[StreamLease]:
+    """Hold a snapshot while it is read: for services and long batch reads.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    snapshot_id : int
+        The snapshot whose rows are read. It and those after it stay until the block ends.
+
+    Raises
+    ------
+    NotFoundError
+        It has expired.
+
+    Notes
+    -----
+    Who holds it longer than :data:`LEASE_TIMEOUT_MS` calls
+    :meth:`StreamLease.renew_if_due` now and then. What a killed process held is forgotten by
+    expiries of ours after :data:`READ_RETAINED_MS`, by Java's as ``consumer.expiration-time`` says.
+    """
+    name = f"read-{handle.env.ids.uuid()}"
+    lease = StreamLease.open(
+        handle, name, snapshot_id, run_id=name, of_state=True, retained_ms=READ_RETAINED_MS
+    )
+    try:
+        yield lease
+    finally:
+        lease.close(forget=True)
+
+
+def _taken(
+    handle: TableHandle, log: ConsumerLog, asked: Lease, place: OpenDirectory, now_ms: int
+) -> Lease:
+    """The lease, taken or renewed."""
+    held = log.lease(asked.consumer_id)
+    if held is not None and held.run_id == asked.run_id and not held.is_closed:
+        lease = replace(asked, term=held.term)
+        log.write_lease(lease, within=place)
+        return lease
+    if held is not None and held.is_live(now_ms):
+        raise _in_use(handle, held, now_ms)
+    lease = replace(asked, term=(0 if held is None else held.term) + 1)
+    if not log.take(lease, within=place):
+        rival = log.lease(asked.consumer_id)
+        if rival is None or rival.run_id != asked.run_id:  # not ours, of a call made twice
+            raise _in_use(handle, rival or lease, now_ms)
+    return lease
+
+
+def _earliest(handle: TableHandle, *, of_state: bool) -> int | None:
+    earliest = handle.snapshots.earliest_id()
+    if of_state or earliest is None:
+        return earliest
+    changelog_id = KeptChangelogs(handle.fileio, handle.paths).earliest_id()
+    return earliest if changelog_id is None else min(earliest, changelog_id)
+
+
+def _check_next(handle: TableHandle, next_snapshot: object) -> None:
+    if not isinstance(next_snapshot, int) or isinstance(next_snapshot, bool) or next_snapshot < 1:
+        message = f"The next snapshot of a consumer is an id from 1 on, not {next_snapshot!r}."
+        raise InvalidInputError(message, kind="consumer_next", table=handle.identifier)
+
+
+def _in_use(handle: TableHandle, held: Lease, now_ms: int) -> ConflictError:
+    left_ms = max(0, held.timeout_ms - (now_ms - held.renewed_ms))
+    message = (
+        f"Consumer '{held.consumer_id}' of table '{handle.identifier}' is in use by run"
+        f" '{held.run_id}': stop that one, or take another consumer. If it was killed on another"
+        f" machine, try again in {left_ms // 1000 + 1} s."
+    )
+    return ConflictError(
+        message, kind="consumer_in_use", table=handle.identifier, consumer=held.consumer_id
+    )
+
+
+def _taken_over(handle: TableHandle, consumer_id: str) -> ConflictError:
+    message = (
+        f"Consumer '{consumer_id}' of table '{handle.identifier}' was taken over by another run"
+        " while this one was silent: stop this one, or take another consumer."
+    )
+    return ConflictError(
+        message, kind="consumer_taken_over", table=handle.identifier, consumer=consumer_id
+    )

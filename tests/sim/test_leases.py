@@ -9,6 +9,7 @@ from proving.standstill import at_each_call
 from sizes import SIZE
 
 from tidelake.commit.expiry import snapshots
+from tidelake.commit.expiry.consumers import HeldSnapshots
 from tidelake.errors import NotFoundError
 from tidelake.fileio import FaultMode
 from tidelake.table.stream import lease
@@ -106,3 +107,14 @@ def test_an_expiry_that_does_not_look_behind_its_hint_is_caught(monkeypatch):
     monkeypatch.setattr(snapshots, "_announce_earliest", announce)
     with pytest.raises(leases.LeaseBroken):
         test_an_expiry_that_stands_still_at_any_call_while_a_reader_comes()
+
+
+def test_an_expiry_that_takes_its_hint_back_for_a_lease_is_caught(monkeypatch):
+    held = snapshots.held_snapshots
+
+    def held_by_consumers(context):
+        return HeldSnapshots(held(context).next_id, by_lease=False, forgotten=())
+
+    monkeypatch.setattr(snapshots, "held_snapshots", held_by_consumers)
+    with pytest.raises(leases.LeaseBroken, match="the reader was let in"):
+        leases.run_turns(255)  # one of the first that meets it: two expiries and a reader

@@ -152,19 +152,8 @@ def test_spark_finds_the_source_in_a_session_that_never_met_it(spark, place, pus
     assert (frame.count(), frame.where("k < 7").count()) == (60, 7)
 
 
-@pytest.mark.parametrize(
-    ("direction", "word"), [("read", r"tl\.changes"), ("write", "foreachBatch")]
-)
-def test_a_stream_is_refused_with_what_to_do(spark, place, tmp_path, direction, word):
-    if direction == "read":
-        rows = spark.readStream.format("tidelake").load(place)
-        writer = rows.writeStream.format("noop")
-    else:
-        rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-        frame = rows.selectExpr("value AS k", "0L AS p", "1.0D AS x", "1L AS v")
-        writer = frame.writeStream.format("tidelake").option("path", place)
-    with pytest.raises(Exception, match=f"takes no streams yet: .*{word}"):
-        writer.option("checkpointLocation", str(tmp_path / "at")).start().awaitTermination(60)
+def test_a_stream_read_is_refused_with_what_to_do(spark, place, tmp_path):
+    assert "tl.changes" in refused_stream(spark, place, tmp_path, "at")
 
 
 def refused_stream(spark, place, tmp_path, name):

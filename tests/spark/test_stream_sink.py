@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -416,3 +417,62 @@ def test_what_stops_a_stream_is_said_in_our_words(lake, stream, checkpoint, opti
     assert refused.value.kind == "null_value"
     assert query.exception() is refused.value
     assert snapshots(lake) == []
+
+
+@pytest.fixture
+def run_format(stream, checkpoint, tmp_path):
+    """Runs a stream by the data source's name."""
+
+    def started(mode="append", frame=None, **options):
+        frame = stream.frame() if frame is None else frame
+        writer = frame.writeStream.format("tidelake").outputMode(mode)
+        writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+        place = str(tmp_path / "lake" / "default.db" / "t")
+        query = writer.options(**options).option("path", place).start()
+        with contextlib.suppress(StreamingQueryException):
+            query.awaitTermination(60)
+        return query
+
+    return started
+
+
+@pytest.mark.parametrize(
+    "definition", [KEYED.replace("'2'", "'1'"), APPEND], ids=["keyed", "append"]
+)
+def test_the_data_source_writes_a_batch_once(lake, stream, run_format, checkpoint, definition):
+    lake.sql(definition)
+    for number in range(6):
+        stream.feed([number, 10], [number, number])
+    assert run_format().exception() is None
+    known, before = rows(lake), snapshots(lake)
+    appended = [n for _, n, kind in before if kind == "APPEND"]
+    assert appended == list(range(6))
+    assert ("COMPACT" in {kind for *_, kind in before}) == ("PRIMARY" in definition)
+    folder = lake.catalog.table(TABLE).handle.paths.location
+    files = sorted(p.name for p in Path(folder).rglob("data-*"))
+    forget_last(checkpoint)
+    assert run_format().exception() is None
+    assert (rows(lake), snapshots(lake)) == (known, before)
+    assert sorted(p.name for p in Path(folder).rglob("data-*")) == files
+    if "PRIMARY" in definition:
+        assert known == [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (10, 5)]
+    else:
+        assert len(known) == 12
+
+
+def test_the_data_source_refuses_tables_whose_rows_must_be_clustered(lake, stream, run_format):
+    lake.sql(KEYED)
+    stream.feed([1], [1])
+    error = str(run_format().exception())
+    assert "must be clustered by bucket before they are written" in error
+    assert "tl.write_stream(frame, 'default.t', checkpoint=...)" in error
+    assert snapshots(lake) == []
+
+
+def test_the_data_source_replaces_the_table_in_mode_complete(lake, stream, run_format):
+    lake.sql(APPEND)
+    stream.feed([1, 2, 3], [0, 0, 0])
+    stream.feed([1, 1], [0, 0])
+    frame = stream.frame().groupBy("k").count().toDF("k", "v")
+    assert run_format("complete", frame).exception() is None
+    assert rows(lake) == [(1, 3), (2, 1), (3, 1)]

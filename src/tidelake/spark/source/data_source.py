@@ -32,6 +32,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamArrowWriter,
     Filter,
     InputPartition,
     WriterCommitMessage,
@@ -54,6 +55,7 @@ from tidelake.spark.source.source_options import (
     SourceWriteOptions,
     TableLocation,
 )
+from tidelake.spark.source.stream_writer import CHECKPOINT, TidelakeStreamWriter
 from tidelake.spark.write.write_task import WriteTask, write_batches
 from tidelake.table import Table
 from tidelake.table.changelog.changelog_files import NO_CHANGELOG, ChangesMode, parts_of_rows
@@ -110,9 +112,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
             )
             raise UnsupportedError(message, kind="dynamic_buckets", table=handle.identifier)
         identity = CommitIdentity.of(handle, options.commit_user, options.commit_identifier)
-        data = [f for f in schema.fields if f.name != ROW_KIND_COLUMN]
-        arrow = pyspark_arrow_schema(StructType(data), timezone="UTC")
-        conform(arrow.empty_table(), handle.schema.fields, table=handle.identifier)
+        _check_schema(handle, schema)
         return TidelakeWriter(handle, overwrite=overwrite, identity=identity)
 
     def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002 - Spark names it
@@ -129,9 +129,21 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         )
         raise UnsupportedError(message, kind=NO_CHANGELOG, table=handle.identifier)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, FBT001
-        """A stream is refused."""
-        raise _no_stream("write each batch in foreachBatch: tl.write(batch, name)")
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: FBT001
+        """A stream, where any task may write any row."""
+        given = {key: value for key, value in self.options.items() if key.lower() != CHECKPOINT}
+        checkpoint = {key.lower(): value for key, value in self.options.items()}.get(CHECKPOINT)
+        options = SourceWriteOptions.of(given)
+        handle = _open(options.location, options.table_options).handle
+        _check_schema(handle, schema)
+        return TidelakeStreamWriter(handle, checkpoint, overwrite=overwrite)
+
+
+def _check_schema(handle: TableHandle, schema: StructType) -> None:
+    """Refuse missing, unknown and retyped columns before anything runs."""
+    data = [f for f in schema.fields if f.name != ROW_KIND_COLUMN]
+    arrow = pyspark_arrow_schema(StructType(data), timezone="UTC")
+    conform(arrow.empty_table(), handle.schema.fields, table=handle.identifier)
 
 
 def _no_stream(instead: str) -> UnsupportedError:

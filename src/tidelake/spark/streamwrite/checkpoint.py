@@ -133,7 +133,15 @@ class Checkpoint:
     @property
     def has_batches(self) -> bool:
         """Whether a batch of the query has begun."""
-        folder = self.path / "offsets"
+        return self._has_entries("offsets")
+
+    @property
+    def has_done_batches(self) -> bool:
+        """Whether Spark has noted a batch of the query as done."""
+        return self._has_entries("commits")
+
+    def _has_entries(self, name: str) -> bool:
+        folder = self.path / name
         return folder.is_dir() and any(entry.name.isdecimal() for entry in folder.iterdir())
 
     def is_done(self, batch_id: int) -> bool:
@@ -179,7 +187,7 @@ class Checkpoint:
             raise StorageError(message, path=str(self.path)) from error
 
 
-def check_mark(checkpoint: Checkpoint, mark: SinkMark) -> SinkMark:
+def check_mark(checkpoint: Checkpoint, mark: SinkMark, *, in_batch: bool = False) -> SinkMark:
     """See that a checkpoint is this query's, and make it so where no batch has begun.
 
     Parameters
@@ -188,6 +196,8 @@ def check_mark(checkpoint: Checkpoint, mark: SinkMark) -> SinkMark:
         The folder.
     mark : SinkMark
         What the query is about to write to.
+    in_batch : bool
+        Whether a batch of the query has begun already that may be its first.
 
     Returns
     -------
@@ -200,7 +210,8 @@ def check_mark(checkpoint: Checkpoint, mark: SinkMark) -> SinkMark:
         It is that of another query: of another table, output mode or source.
     """
     found = checkpoint.mark()
-    if not checkpoint.has_batches:
+    is_new = in_batch and found is None and not checkpoint.has_done_batches
+    if is_new or not checkpoint.has_batches:
         checkpoint.put_mark(mark)
         return mark
     table, where = mark.table, f"The checkpoint {checkpoint.path}"

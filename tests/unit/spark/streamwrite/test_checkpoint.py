@@ -102,6 +102,19 @@ def test_a_query_that_no_sink_marked_is_another(checkpoint):
     assert refused.value.kind == "checkpoint_of_another"
 
 
+def test_inside_its_first_batch_a_query_may_say_what_it_writes_to(checkpoint):
+    begin(checkpoint, batches=1, done=0)
+    assert check_mark(checkpoint, MARK, in_batch=True) == MARK
+    with pytest.raises(InvalidInputError, match="into table 'db"):
+        check_mark(checkpoint, replace(MARK, table="db.u"), in_batch=True)
+
+
+def test_after_its_first_batch_it_may_not(checkpoint):
+    begin(checkpoint, batches=2, done=1)
+    with pytest.raises(InvalidInputError, match="does not write to table"):
+        check_mark(checkpoint, MARK, in_batch=True)
+
+
 def test_sources_that_are_not_known_are_not_compared(checkpoint):
     check_mark(checkpoint, MARK)
     begin(checkpoint)

@@ -1,0 +1,146 @@
+"""``writeStream.format("tidelake")``: streams through Spark's Python data source API.
+
+For tools that know formats only; ``tl.write_stream`` is the better way. Spark does not cluster rows
+for a data source, so this writes only tables for which any task may write any row: append tables
+without buckets, the postpone bucket, and primary-key tables of one bucket, whose small runs are put
+together on the driver after each batch. Others are refused.
+
+A batch is committed once, as by :mod:`tidelake.spark.streamwrite.batch_sink`: the commit's user is
+the id of the checkpoint's query. The tasks of a batch that comes again write, and their files go
+again. The watermark is the one from before the batch: here the query is out of sight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from tidelake.errors import ConflictError, InvalidInputError, UnsupportedError
+from tidelake.metadata import commit_message
+from tidelake.metadata.data_file import CommitMessage
+from tidelake.options import declared
+from tidelake.options.bucket_mode import BucketMode
+from tidelake.spark.streamwrite.batch_sink import COMPLETE
+from tidelake.spark.streamwrite.checkpoint import Checkpoint, check_mark
+from tidelake.spark.streamwrite.start import sink_mark
+from tidelake.spark.write.write_task import WriteTask, write_batches
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.jobs.compaction import Chosen, compact_table
+from tidelake.table.write.overwrite import write_target
+from tidelake.table.write.result import CommitIdentity
+from tidelake.table.write.table_writer import delete_new_files
+from tidelake.table.write.transaction import WriteTransaction
+from tidelake.table.write.writable import check_writable
+
+__all__ = ["CHECKPOINT", "TidelakeStreamWriter"]
+
+CHECKPOINT = "checkpointlocation"
+"""The option of Spark's that names the checkpoint, as a data source gets it."""
+_LEAVES_COMPACTION: Mapping[str, str] = {declared.WRITE_ONLY.key: "true"}
+_WHOLE_TABLE: Mapping[str, str] = {declared.DYNAMIC_PARTITION_OVERWRITE.key: "false"}
+
+
+@dataclass
+class BatchMessages(WriterCommitMessage):  # type: ignore[misc]  # pyspark carries no types here
+    """What one task wrote."""
+
+    blobs: tuple[bytes, ...]
+
+
+class TidelakeStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # pyspark's
+    """Writes on the executors, commits each micro-batch on the driver. Picklable.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table, with the options of this use.
+    checkpoint : str or None
+        The option of Spark's.
+    overwrite : bool
+        Whether each batch replaces the table: the output mode ``complete``.
+
+    Raises
+    ------
+    UnsupportedError
+        Rows of the table must be clustered.
+    InvalidInputError
+        There is no checkpoint, or it is that of another query.
+    """
+
+    def __init__(self, handle: TableHandle, checkpoint: str | None, *, overwrite: bool) -> None:
+        table = handle.identifier
+        check_writable(handle)
+        check_unclustered(handle)
+        self._checkpoint = Checkpoint.of(checkpoint, table=table)
+        mark = sink_mark(handle, COMPLETE if overwrite else "append")
+        check_mark(self._checkpoint, mark, in_batch=True)
+        if overwrite:
+            handle = handle.with_options(handle.options.updated(_WHOLE_TABLE))
+        self._compacts = handle.schema.primary_keys and not handle.options.get(declared.WRITE_ONLY)
+        self._overwrite = write_target(handle, "overwrite" if overwrite else "append", None)
+        waits = handle.with_options(handle.options.updated(_LEAVES_COMPACTION))
+        self._task = WriteTask.of(waits, user="", overwrite=self._overwrite)
+        self._handle = replace(handle, env=self._task.handle.env)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write one task's rows."""
+        _, messages = write_batches(self._task, iterator)
+        return BatchMessages(tuple(commit_message.to_bytes(m) for m in messages))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Make all rows of a batch visible at once, unless they are."""
+        handle, checkpoint = self._handle, self._checkpoint
+        user = checkpoint.query_id()
+        if user is None:
+            message = f"The checkpoint {checkpoint.path} was removed under the running stream."
+            raise InvalidInputError(message, kind="no_checkpoint", table=handle.identifier)
+        made = _read(messages)
+        transaction = WriteTransaction(
+            handle,
+            CommitIdentity.of(handle, user, batchId),
+            overwrite=self._overwrite,
+            watermark=checkpoint.watermark_before(batchId),
+            is_wanted_empty=handle.options.get(declared.COMMIT_FORCE_CREATE_SNAPSHOT),
+        )
+        if transaction.replayed() is not None:
+            delete_new_files(handle.fileio, handle.paths, made)
+            return
+        with transaction as out:
+            out.add_messages(made, base_snapshot_id=None)
+            out.commit()
+        if self._compacts and handle.bucket_mode is BucketMode.FIXED:
+            try:
+                compact_table(handle, Chosen(), full=False)
+            except ConflictError:
+                return  # the next batch has it
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Leave the files: Spark also calls this when a commit failed that may be visible."""
+
+
+def check_unclustered(handle: TableHandle) -> None:
+    """Refuse a table whose rows must come to the tasks that write their buckets."""
+    mode = handle.bucket_mode
+    one_bucket = mode is BucketMode.FIXED and handle.options.get(declared.BUCKET) == 1
+    if mode in {BucketMode.UNBUCKETED, BucketMode.POSTPONE}:
+        return
+    if one_bucket and handle.schema.primary_keys:
+        return
+    message = (
+        f"The rows of table '{handle.identifier}' must be clustered by bucket before they are"
+        " written, which Spark does not do for the streams of a data source. Start the stream by"
+        f" tl.write_stream(frame, '{handle.identifier}', checkpoint=...)."
+    )
+    raise UnsupportedError(message, kind="source_stream", table=handle.identifier)
+
+
+def _read(messages: Sequence[WriterCommitMessage | None]) -> list[CommitMessage]:
+    return [
+        commit_message.from_bytes(blob)
+        for message in messages
+        if isinstance(message, BatchMessages)
+        for blob in message.blobs
+    ]

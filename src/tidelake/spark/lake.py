@@ -25,6 +25,7 @@ from tidelake.spark.catalog import register
 from tidelake.spark.errors.analysis_errors import translate_value_range_errors
 from tidelake.spark.errors.value_errors import translate_table_errors
 from tidelake.spark.expression.types import fields_from_spark
+from tidelake.spark.kafka_methods import KafkaMethods
 from tidelake.spark.read.changes_frame import changes_frame
 from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.spark.rowlevel.delete_update import delete_on_spark, update_on_spark
@@ -48,6 +49,7 @@ from tidelake.types.schema_change import SchemaChange
 if TYPE_CHECKING:
     from tidelake.spark.sql.merge_builder import MergeBuilder
     from tidelake.spark.sql.statements import Statements
+    from tidelake.sql.execution.session import SqlSession
 
 __all__ = ["Lake", "attach"]
 
@@ -110,7 +112,7 @@ def attach(
     return Lake(spark, opened, catalog_name=catalog)
 
 
-class Lake(StreamWriteMethods):
+class Lake(StreamWriteMethods, KafkaMethods):
     """A warehouse on a Spark session; made by :func:`attach`.
 
     A setting ``spark.tidelake.<option>`` of the session is an option of every table that is read or
@@ -181,6 +183,9 @@ class Lake(StreamWriteMethods):
         """
         return self._sql().run(text, args)
 
+    def _sql_session(self) -> SqlSession | None:
+        return None if self._statements is None else self._statements.session
+
     def _sql(self) -> Statements:
         spark = self.spark
         if self._statements is None:
@@ -233,6 +238,9 @@ class Lake(StreamWriteMethods):
         NotFoundError
             No such table, column, snapshot or tag; near names are offered.
         """
+        moment = {"snapshot_id": snapshot_id, "timestamp": timestamp, "tag": tag}
+        if (declared := self._kafka_table(name, options)) is not None:
+            return self._kafka_rows(declared, columns, filter, moment)
         found = self.catalog.table(name)
         if isinstance(found, SystemTable) and options is not None:
             base, _, system = name.partition("$")
@@ -255,7 +263,7 @@ class Lake(StreamWriteMethods):
             name,
             columns=columns,
             filter=filter,
-            moment={"snapshot_id": snapshot_id, "timestamp": timestamp, "tag": tag},
+            moment=moment,
         )
 
     def changes(
@@ -411,6 +419,8 @@ class Lake(StreamWriteMethods):
         OutcomeUnknownError
             The storage failed while publishing; repeat with the same commit identity.
         """
+        if (declared := self._kafka_table(name, options)) is not None:
+            return self._write_kafka(declared, frame, mode)
         table = self._in_session(self._data_table(name), options)
         _check_tasks(tasks, table=name)
         handle = table.handle

@@ -197,7 +197,8 @@ class StatementQueries:
             return self._with_source(named)
         temporary = self.session.find_temporary(name)
         if isinstance(temporary, ForeignTable):
-            self.session.table(name, use="read")  # raises
+            self._refuse_function(query, reference, "a table of Kafka")
+            return self._tables.of_kafka(reference, temporary)
         if isinstance(temporary, View):
             self._refuse_clauses(clause, query, reference, "A view")
             self._refuse_function(query, reference, "a view")

@@ -17,6 +17,7 @@ from tidelake.catalog import Catalog
 from tidelake.errors import InvalidInputError
 from tidelake.maintenance.procedure import Runner
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors
+from tidelake.spark.kafka.declared_table import kafka_table
 from tidelake.spark.sessions.cancellation import interruptible
 from tidelake.spark.sessions.paimon_settings import check_paimon_setting
 from tidelake.spark.sql.expressions import StatementExpressions
@@ -26,7 +27,7 @@ from tidelake.spark.sql.writes import StatementWrites
 from tidelake.sql.execution.error_position import positioned_errors
 from tidelake.sql.execution.execute import execute, is_known_setting
 from tidelake.sql.execution.max_pt import replace_max_pt_in_text
-from tidelake.sql.execution.session import SqlSession
+from tidelake.sql.execution.session import SqlSession, is_foreign
 from tidelake.sql.execution.time_travel_clause import TIME_ZONE, named_zone
 from tidelake.sql.parser.parse import parse, statement_text
 from tidelake.sql.syntax.ast import (
@@ -159,6 +160,8 @@ class Statements:
             with translate_analysis_errors(statement.query):
                 self.writes.create_as(statement, statement.query, args)
             return self._nothing()
+        if isinstance(statement, CreateTable) and is_foreign(statement):
+            kafka_table(statement)  # refuses what is wrong now, and not when it is read
         if isinstance(statement, CreateView):
             self._check_view(statement)
         if isinstance(statement, SetProperty) and not is_known_setting(statement):

@@ -14,13 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidelake.errors import InvalidInputError
+from tidelake.kafka.rows import KIND
 from tidelake.options import declared
 from tidelake.scan import hidden_columns
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.windows import WINDOW_COLUMNS, windowed
+from tidelake.spark.kafka.declared_table import kafka_table
+from tidelake.spark.kafka.slices_frame import batch_frame
 from tidelake.spark.read.changes_frame import changes_frame
 from tidelake.spark.read.table_frame import in_session, table_frame
-from tidelake.sql.execution.session import SqlSession
+from tidelake.sql.execution.session import ForeignTable, SqlSession
 from tidelake.sql.execution.time_travel_clause import time_travel_arguments
 from tidelake.sql.query.query import TableReference
 from tidelake.table import SystemTable, Table
@@ -123,6 +126,17 @@ class TableSources:
         plain = function is None
         hidden = hidden_columns(names) if plain else ()
         return Source(names, fields, frame, table if plain else None, moment, hidden)
+
+    def of_kafka(self, reference: TableReference, found: ForeignTable) -> Source:
+        """The messages of a topic, from its start mode to what is there."""
+        table = kafka_table(found.definition, reference.clause.options)
+        hidden = (KIND,) if table.has_changes else ()
+        return Source(
+            tuple(f.name for f in table.fields),
+            (),
+            lambda columns, _: batch_frame(self.spark, self.session.catalog, table, columns),
+            hidden=hidden,
+        )
 
     def _changes_source(
         self, found: Table, between: tuple[Any, Any], options: dict[str, object], name: str

@@ -24,6 +24,8 @@ from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.store_assignment import assigned
 from tidelake.spark.expression.struct_fields import with_fields
 from tidelake.spark.expression.types import fields_from_spark, spark_schema, to_spark_type
+from tidelake.spark.kafka.declared_table import kafka_table
+from tidelake.spark.kafka.messages_write import write_messages
 from tidelake.spark.read.table_frame import in_session
 from tidelake.spark.rowlevel.delete_update import Matching, delete_on_spark, update_on_spark
 from tidelake.spark.sql.expressions import StatementExpressions
@@ -32,7 +34,7 @@ from tidelake.spark.sql.queries import Args, StatementQueries
 from tidelake.spark.write.schema_merging import merges_schema, with_merged_schema
 from tidelake.spark.write.write_frame import write_frame
 from tidelake.sql.execution.create_table import create_empty, create_staged
-from tidelake.sql.execution.session import CONNECTOR, OWN_CONNECTORS, SqlSession
+from tidelake.sql.execution.session import CONNECTOR, OWN_CONNECTORS, ForeignTable, SqlSession
 from tidelake.sql.query.expression import RowSource, parse_condition, parse_expression
 from tidelake.sql.syntax.ast import CreateTable, Delete, Insert, Merge, Query, Update
 from tidelake.sql.syntax.insert_columns import insert_targets, values_with_defaults, with_defaults
@@ -66,6 +68,10 @@ class StatementWrites:
 
     def insert(self, statement: Insert, args: Args) -> None:
         """Carry out INSERT."""
+        temporary = self.session.find_temporary(statement.name)
+        if isinstance(temporary, ForeignTable):
+            self._insert_messages(statement, temporary, args)
+            return
         name = str(statement.name)
         table = self.session.data_table(statement.name, use="written")
         written = in_session(self.spark, table, dict(statement.options)).handle
@@ -99,6 +105,21 @@ class StatementWrites:
             identity=CommitIdentity.of(written, None, None),
             tasks=None,
         )
+
+    def _insert_messages(self, statement: Insert, found: ForeignTable, args: Args) -> None:
+        """Carry out INSERT into a table of Kafka."""
+        name = str(statement.name)
+        table = kafka_table(found.definition, dict(statement.options))
+        if statement.overwrite or statement.partition or statement.dynamic:
+            message = f"Table '{name}' is of Kafka, which only appends: INSERT INTO {name} ...."
+            raise UnsupportedError(message, kind="sql_clause", table=name)
+        fields = table.written_fields
+        statement = with_defaults(statement, fields, table=name, zone=self.session.catalog.env.zone)
+        rows = self._queries.frame(statement.query, args)
+        columns = tuple(rows.columns) if statement.by_name else statement.columns
+        targets = insert_targets(replace(statement, columns=columns), fields, table=name)
+        rows = self._filled(assigned(rows, targets, table=name), fields, {}, name)
+        write_messages(table, rows)
 
     def _check_partition(self, statement: Insert, table: Table) -> None:
         keys = table.partition_keys

@@ -6,6 +6,7 @@ from typing import Any
 
 from tidelake.catalog import Catalog
 from tidelake.catalog.staging import staged_table
+from tidelake.errors import UnsupportedError
 from tidelake.sql.execution.session import CONNECTOR, OWN_CONNECTORS, SqlSession
 from tidelake.sql.syntax.ast import CreateTable
 from tidelake.sql.syntax.watermark import watermark_options
@@ -46,6 +47,13 @@ def _create_arguments(
     """Return the catalog, the table's name and the other arguments of ``create_table``."""
     options = dict(statement.options)
     options.pop(CONNECTOR, None)
+    if statement.metadata:
+        name = next(iter(statement.metadata))
+        message = (
+            f"Column '{name}' of table '{statement.name}' is METADATA, which only tables of the"
+            " connector 'kafka' have: leave it out."
+        )
+        raise UnsupportedError(message, kind="metadata_column", column=name)
     primary_keys = statement.primary_keys or _names(options.pop(PRIMARY_KEY, ""))
     partition_keys = statement.partition_keys or _names(options.pop(PARTITION, ""))
     if statement.watermark is not None:

@@ -29,7 +29,7 @@ from tidelake.sql.syntax.name import TableName
 from tidelake.table import SystemTable, Table
 from tidelake.table.handle.time_travel import timestamp_ms
 
-__all__ = ["ForeignTable", "PathTable", "ResolvedName", "SqlSession", "View"]
+__all__ = ["ForeignTable", "PathTable", "ResolvedName", "SqlSession", "View", "is_foreign"]
 
 DEFAULT_DATABASE = "default"
 OWN_CONNECTORS = frozenset({"paimon", "tidelake"})
@@ -93,7 +93,7 @@ class PathTable:
 
 @dataclass(frozen=True, slots=True)
 class ForeignTable:
-    """A declared table of another system, which cannot be read yet."""
+    """A declared table of another system: of Kafka, which Spark reads and writes."""
 
     definition: CreateTable
 
@@ -285,7 +285,7 @@ class SqlSession:
         assert isinstance(found, ForeignTable)
         message = (
             f"'{found.definition.name}' is a table of connector '{found.connector}' and cannot be"
-            f" {use}: streams from and to it are not supported yet."
+            f" {use} in this way: it takes SELECT and INSERT INTO, by tl.sql on Spark."
         )
         raise UnsupportedError(message, kind="sql_streaming", table=str(found.definition.name))
 
@@ -428,6 +428,12 @@ def local_path(path: str) -> str:
         message = f"Path '{path}' is on an unsupported storage: give a path of a local file system."
         raise UnsupportedError(message, kind="warehouse", path=path)
     return str(Path(path).expanduser().absolute())
+
+
+def is_foreign(statement: CreateTable) -> bool:
+    """Whether a statement declares a table of another system."""
+    connector = statement.options.get(CONNECTOR)
+    return connector is not None and connector not in OWN_CONNECTORS
 
 
 def _boolean(text: str, key: str) -> bool:

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Literal
 
 from tidelake.errors import TidelakeError
-from tidelake.sql.syntax.ast import CreateTable, Query, Watermark
+from tidelake.sql.syntax.ast import CreateTable, MetadataKey, Query, Watermark
 from tidelake.sql.syntax.cursor import Cursor
 from tidelake.sql.syntax.name import TableName, quoted_name
 from tidelake.sql.syntax.types import Spelling, read_type
@@ -57,6 +57,7 @@ class _Columns:
     fields: list[DataField] = field(default_factory=list)
     primary_keys: tuple[str, ...] = ()
     watermark: Watermark | None = None
+    metadata: dict[str, MetadataKey] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -111,6 +112,7 @@ def create_table(
         must_exist=must_exist,
         is_temporary=is_temporary,
         like=like,
+        metadata=columns.metadata,
     )
 
 
@@ -152,7 +154,7 @@ def _columns(cursor: Cursor, spelling: Spelling) -> _Columns:
                 "LIKE among the columns is not supported: write CREATE TABLE t LIKE other."
             )
         else:
-            column, is_key = read_column(cursor, spelling)
+            column, is_key = read_column(cursor, spelling, columns.metadata)
             if column.name in {f.name for f in columns.fields}:
                 raise cursor.error(f"Column '{column.name}' is listed twice.", start=start)
             columns.fields.append(column)
@@ -191,8 +193,13 @@ def _set_key(cursor: Cursor, columns: _Columns, names: tuple[str, ...], start: i
     columns.primary_keys = names
 
 
-def read_column(cursor: Cursor, spelling: Spelling) -> tuple[DataField, bool]:
-    """Read a column, and True if it is declared PRIMARY KEY."""
+def read_column(
+    cursor: Cursor, spelling: Spelling, metadata: dict[str, MetadataKey] | None = None
+) -> tuple[DataField, bool]:
+    """Read a column, and True if it is declared PRIMARY KEY.
+
+    `metadata` takes what METADATA says of the column, where that may stand.
+    """
     name = cursor.name("column")
     if cursor.peek("AS") or cursor.peek("GENERATED") or cursor.peek("METADATA"):
         raise cursor.unsupported(
@@ -211,6 +218,9 @@ def read_column(cursor: Cursor, spelling: Spelling) -> tuple[DataField, bool]:
         elif cursor.accept("PRIMARY", "KEY"):
             is_key = True
             _enforced(cursor)
+        elif metadata is not None and cursor.accept("METADATA"):
+            key = cursor.string("metadata key") if cursor.accept("FROM") else name
+            metadata[name] = MetadataKey(key, bool(cursor.accept("VIRTUAL")))
         elif cursor.peek("GENERATED") or cursor.peek("COLLATE") or cursor.peek("METADATA"):
             raise cursor.unsupported(
                 f"'{cursor.token.text if cursor.token else ''}' is not supported: leave it out."

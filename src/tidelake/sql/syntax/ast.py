@@ -29,6 +29,7 @@ __all__ = [
     "FieldAssignment",
     "Insert",
     "Merge",
+    "MetadataKey",
     "NamedQuery",
     "Query",
     "Refresh",
@@ -91,6 +92,22 @@ class Watermark:
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataKey:
+    """``METADATA FROM 'key' VIRTUAL`` of a column.
+
+    Parameters
+    ----------
+    key : str
+        What the other system knows; the column's name by default.
+    is_virtual : bool
+        It is only read.
+    """
+
+    key: str
+    is_virtual: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
     """CREATE TABLE, with or without AS.
 
@@ -104,6 +121,8 @@ class CreateTable:
         Empty if AS or LIKE gives the columns.
     like : TableName, optional
         A table to copy columns, keys and options from; `options` win.
+    metadata : mapping of str to MetadataKey
+        The columns of `fields` that are metadata of another system.
     """
 
     name: TableName
@@ -118,6 +137,7 @@ class CreateTable:
     must_exist: bool = False
     is_temporary: bool = False
     like: TableName | None = None
+    metadata: Mapping[str, MetadataKey] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ def test_a_wrong_create_table_is_shown(text, message):
         ("CREATE TABLE t (id INT) USING paimon LOCATION '/x'", "warehouse"),
         ("CREATE TABLE t (id INT) CLUSTERED BY (id) INTO 4 BUCKETS", "'bucket'"),
         ("CREATE TABLE t (id INT, b AS id + 1)", "in queries or in the INSERT"),
-        ("CREATE TABLE t (id INT METADATA FROM 'x')", "METADATA"),
+        ("CREATE TABLE t (id INT) PARTITIONED BY (d INT METADATA)", "METADATA"),
         ("CREATE TABLE t (id INT, PRIMARY KEY (id) ENFORCED)", "NOT ENFORCED"),
         ("CREATE TABLE t (id INT, CHECK (id > 0))", "PRIMARY KEY"),
         ("CREATE TABLE t (at DATE) USING paimon PARTITIONED BY (years(at))", "add a column"),
@@ -561,3 +561,13 @@ def test_a_byte_order_mark_before_a_text_is_no_part_of_it():
     assert str(raised.value).endswith("At line 1, column 1:\n  SHOWW TABLES\n  ^")
     with pytest.raises(InvalidInputError, match="line 2, column 6"):
         parse("\ufeffSHOW TABLES;\nDROP TABEL t")
+
+
+def test_metadata_columns_say_what_they_are_of():
+    (statement,) = parse(
+        "CREATE TABLE k (a INT, `offset` BIGINT METADATA VIRTUAL,"
+        " ts TIMESTAMP_LTZ(3) METADATA FROM 'timestamp') WITH ('connector' = 'kafka')"
+    )
+    found = {name: (one.key, one.is_virtual) for name, one in statement.metadata.items()}
+    assert found == {"offset": ("offset", True), "ts": ("timestamp", False)}
+    assert [f.name for f in statement.fields] == ["a", "offset", "ts"]

@@ -1,0 +1,144 @@
+"""Slices of a topic as a DataFrame: each is read, and decoded to the columns wanted, in a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
+
+from tidelake.catalog import Catalog
+from tidelake.errors import UnsupportedError
+from tidelake.kafka import KafkaTable, Slice
+from tidelake.kafka import table_options as own
+from tidelake.kafka.client import Client
+from tidelake.kafka.dead_letters import BadMessages, dead_letter_table
+from tidelake.kafka.offsets import KafkaOffsets
+from tidelake.kafka.read_range import batch_range
+from tidelake.kafka.rows import KIND, RowDecoder
+from tidelake.kafka.slice_reader import SliceReader
+from tidelake.spark.expression.types import spark_schema
+from tidelake.spark.read.scan_frame import spark_batches
+from tidelake.types import DataField
+from tidelake.types.data_type import parse_type_text
+
+__all__ = ["SliceTask", "batch_frame", "frame_schema", "slice_task", "slices_frame", "slices_of"]
+
+_KIND_FIELD = DataField(0, KIND, parse_type_text("STRING"))
+
+
+@dataclass(frozen=True, slots=True)
+class SliceTask:
+    """What a task needs beside its slices. Picklable.
+
+    Parameters
+    ----------
+    table : KafkaTable
+        The table.
+    columns : tuple of str
+        The columns wanted, perhaps with ``_row_kind``.
+    bad : BadMessages
+        Takes the messages that cannot be read.
+    zone : str, optional
+        The local time zone.
+    """
+
+    table: KafkaTable
+    columns: tuple[str, ...]
+    bad: BadMessages
+    zone: str | None
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns wanted."""
+        return tuple(_KIND_FIELD if c == KIND else self.table.field(c) for c in self.columns)
+
+    def batches(self, parts: Sequence[Slice]) -> Iterator[pa.RecordBatch]:
+        """The rows of slices in Spark's Arrow types."""
+        with SliceReader(self.table) as reader:
+            decoder = RowDecoder(self.table, self.columns, zone=self.zone)
+
+            def rows() -> Iterator[pa.RecordBatch]:
+                for part in parts:
+                    for block in reader.blocks(part):
+                        decoded = decoder.rows(block)
+                        self.bad.take(block, decoded.bad)
+                        yield decoded.rows
+
+            yield from spark_batches(rows(), self.fields)
+
+
+def slice_task(table: KafkaTable, columns: Sequence[str], catalog: Catalog) -> SliceTask:
+    """Make ready what tasks need; the dead-letter table is made where it is missing."""
+    bad = BadMessages(table, dead_letter_table(table, catalog))
+    return SliceTask(table, tuple(columns), bad, catalog.env.zone)
+
+
+def frame_schema(table: KafkaTable, columns: Sequence[str]) -> st.StructType:
+    """The columns of a frame; all may be null."""
+    fields = [_KIND_FIELD if c == KIND else table.field(c) for c in columns]
+    return spark_schema(fields, table=table.name)
+
+
+def slices_of(table: KafkaTable, start: KafkaOffsets, end: KafkaOffsets) -> list[Slice]:
+    """Cut what is between two offsets; changes of a partition stay in one task, in their order."""
+    wanted = 1 if table.has_changes else table.options[own.SCAN_PARALLELISM]
+    return start.slices_to(end, tasks_min=wanted or 1)
+
+
+def slices_frame(spark: SparkSession, task: SliceTask, parts: Sequence[Slice]) -> DataFrame:
+    """Give slices as a DataFrame; nothing is read."""
+    schema = frame_schema(task.table, task.columns)
+    if not parts:
+        return spark.createDataFrame([], schema)
+    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(_reading(task, parts), schema)
+
+
+def _reading(
+    task: SliceTask, parts: Sequence[Slice]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that runs on executors: numbers of slices in, their rows out."""
+
+    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            yield from task.batches([parts[n] for n in batch.column(0).to_pylist()])
+
+    return read
+
+
+def batch_frame(
+    spark: SparkSession, catalog: Catalog, table: KafkaTable, columns: Sequence[str]
+) -> DataFrame:
+    """Read a table as a batch: from its start mode to its end, or to what is there now.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where it runs.
+    catalog : Catalog
+        Has the dead-letter table.
+    table : KafkaTable
+        The table, with the options of this use.
+    columns : sequence of str
+        The columns wanted.
+
+    Raises
+    ------
+    NotFoundError, StorageError, InvalidInputError
+        A topic, an offset or a broker is not there.
+    UnsupportedError
+        Its rows are changes, and their kinds are not among the columns.
+    """
+    if table.has_changes and KIND not in columns:
+        message = (
+            f"The messages of table '{table.name}' are changes, which are no rows of a table before"
+            f" they are applied: name the column {KIND}, or write them into a table with a primary"
+            f" key, tl.write(tl.table('{table.name}'), 'database.table')."
+        )
+        raise UnsupportedError(message, kind="kafka_changes", table=table.name)
+    task = slice_task(table, columns, catalog)
+    with Client(table) as client:
+        start, end = batch_range(client)
+    return slices_frame(spark, task, slices_of(table, start, end))

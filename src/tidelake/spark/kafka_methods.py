@@ -1,0 +1,88 @@
+"""What a warehouse on a Spark session does with declared tables of Kafka."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidelake.catalog import Catalog
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.kafka import KafkaTable
+from tidelake.kafka.rows import KIND
+from tidelake.spark.expression.expression import quoted
+from tidelake.spark.kafka.declared_table import kafka_table
+from tidelake.spark.kafka.messages_write import write_messages
+from tidelake.spark.kafka.slices_frame import batch_frame
+from tidelake.sql.execution.session import ForeignTable, SqlSession
+from tidelake.sql.syntax.name import TableName
+from tidelake.table.handle.arguments import known_columns
+from tidelake.table.write.result import WriteResult
+
+__all__ = ["KafkaMethods"]
+
+
+class KafkaMethods(abc.ABC):
+    """Finds, reads and writes tables that ``WITH ('connector' = 'kafka')`` declared."""
+
+    catalog: Catalog
+
+    @property
+    @abc.abstractmethod
+    def spark(self) -> SparkSession:
+        """The session."""
+
+    @abc.abstractmethod
+    def _sql_session(self) -> SqlSession | None:
+        """The session of statements; None before the first one."""
+
+    def _kafka_table(
+        self, name: object, options: Mapping[str, object] | None = None
+    ) -> KafkaTable | None:
+        """The table of Kafka of a name, if one was declared."""
+        session = self._sql_session()
+        if session is None or not isinstance(name, str):
+            return None
+        found = session.find_temporary(TableName(tuple(name.split("."))))
+        if not isinstance(found, ForeignTable):
+            return None
+        given = {key: str(value) for key, value in (options or {}).items() if value is not None}
+        return kafka_table(found.definition, given)
+
+    def _kafka_rows(
+        self,
+        table: KafkaTable,
+        columns: Sequence[str] | None,
+        filter: object,
+        moment: Mapping[str, object],
+    ) -> DataFrame:
+        """The messages of a topic as a batch; changes have ``_row_kind`` in front."""
+        if any(value is not None for value in moment.values()):
+            message = (
+                f"Table '{table.name}' is of Kafka, which has no snapshots: say where to begin by"
+                " options={'scan.startup.mode': ...}."
+            )
+            raise InvalidInputError(message, kind="no_time_travel", table=table.name)
+        own = [f.name for f in table.fields]
+        kinds = [KIND] if table.has_changes else []
+        wanted = kinds + own
+        if columns is not None:
+            asked = known_columns(columns, [KIND, *own], table=table.name)
+            wanted = [*(k for k in kinds if k not in asked), *asked]
+        if filter is None:
+            return batch_frame(self.spark, self.catalog, table, wanted)
+        if not isinstance(filter, str):
+            message = f"A filter of table '{table.name}' of Kafka is text, or a later where()."
+            raise InvalidInputError(message, kind="bad_filter", table=table.name)
+        every = batch_frame(self.spark, self.catalog, table, [*kinds, *own])
+        return every.where(filter).select(*(F.col(quoted(name)) for name in wanted))
+
+    def _write_kafka(self, table: KafkaTable, frame: object, mode: str) -> WriteResult:
+        """Write rows as messages, at least once; the result has their number and no snapshot."""
+        if mode != "append":
+            message = f"Table '{table.name}' is of Kafka, which only appends: mode='append'."
+            raise UnsupportedError(message, kind="bad_mode", table=table.name)
+        rows = frame if isinstance(frame, DataFrame) else self.spark.createDataFrame(frame)
+        return WriteResult(rows=write_messages(table, rows))

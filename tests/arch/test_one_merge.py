@@ -64,6 +64,7 @@ ARRANGE = {
     "spark/rowlevel/merge_cardinality.py": "tells keys that would be changed twice, to refuse them",
     "table/jobs/analyze.py": "the values of a column, for their statistics",
     "table/changelog/snapshot_diff.py": "a key's row in each of two snapshots, for what changed",
+    "table/stream/snapshot_units.py": "files into the order of a stream",
     "table/system/file_tables.py": "the files of a system table",
     "table/rowlevel/row_positions.py": "rows that were found, back into the order of the query",
     "table/bucketing/cross_partition_assigner.py": "keys, each of which is looked for once",

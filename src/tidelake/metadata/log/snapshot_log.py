@@ -136,11 +136,18 @@ class SnapshotLog:
         CorruptError
             Its file is damaged.
         """
+        found = self.find(snapshot_id)
+        if found is None:
+            raise self._missing(snapshot_id)
+        return found
+
+    def find(self, snapshot_id: int) -> Snapshot | None:
+        """Read one snapshot; None where it is not there. See :meth:`load`."""
         path = self._paths.snapshot(snapshot_id)
         try:
             data = self._fileio.read_bytes(path)
-        except NotFoundError as error:
-            raise self._missing(snapshot_id) from error
+        except NotFoundError:
+            return None
         return self._checked(Snapshot.from_json(data, path=path), snapshot_id, path)
 
     def load_or_changelog(self, snapshot_id: int) -> Snapshot:
@@ -278,6 +285,37 @@ class SnapshotLog:
                 f" its oldest is {oldest.id}, of {oldest.time_ms} ms."
             )
             raise NotFoundError(message, kind="snapshot_not_found", timestamp_ms=timestamp_ms)
+        return found
+
+    def first_with_watermark(self, watermark: int) -> Snapshot | None:
+        """The first snapshot whose watermark is at least this; None where none has come so far.
+
+        Parameters
+        ----------
+        watermark : int
+            Ms since the epoch.
+
+        Notes
+        -----
+        Reads O(log n) snapshots: their watermarks do not fall, and once there is one they all have
+        one.
+        """
+        latest, earliest = self.latest(), self.earliest_id()
+        if latest is None or earliest is None:
+            return None
+        low, high = earliest, latest.id + 1
+        found: Snapshot | None = None
+        while low < high:
+            middle = (low + high) // 2
+            try:
+                snapshot = latest if middle == latest.id else self.load(middle)
+            except NotFoundError:
+                low = middle + 1  # it expired meanwhile
+                continue
+            if snapshot.watermark is not None and snapshot.watermark >= watermark:
+                found, high = snapshot, middle
+            else:
+                low = middle + 1
         return found
 
     def open_dir(self) -> OpenDirectory:

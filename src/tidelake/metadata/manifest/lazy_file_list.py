@@ -60,9 +60,15 @@ class FileList(Sequence[DataFileMeta]):
         return sizes
 
     @property
+    def row_counts(self) -> NDArray[np.int64]:
+        """The rows of each."""
+        counts: NDArray[np.int64] = self._entries["row_count"][self._rows]
+        return counts
+
+    @property
     def rows_count(self) -> int:
         """Rows of all files."""
-        return int(self._entries["row_count"][self._rows].sum())
+        return int(self.row_counts.sum())
 
     def __len__(self) -> int:
         return len(self._rows)

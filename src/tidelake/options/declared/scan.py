@@ -20,13 +20,17 @@ __all__ = [
     "INCREMENTAL_BETWEEN",
     "INCREMENTAL_BETWEEN_SCAN_MODE",
     "INCREMENTAL_BETWEEN_TIMESTAMP",
+    "SCAN_CREATION_TIME_MILLIS",
+    "SCAN_FILE_CREATION_TIME_MILLIS",
     "SCAN_INFER_PARALLELISM",
     "SCAN_MODE",
     "SCAN_PARALLELISM",
+    "SCAN_PLAN_SORT_PARTITION",
     "SCAN_SNAPSHOT_ID",
     "SCAN_TAG_NAME",
     "SCAN_TIMESTAMP",
     "SCAN_TIMESTAMP_MILLIS",
+    "SCAN_WATERMARK",
     "SOURCE_SPLIT_OPEN_FILE_COST",
     "SOURCE_SPLIT_TARGET_SIZE",
 ]
@@ -39,6 +43,7 @@ _BETWEEN = refused(
     " format('tidelake')",
     on=ON_READ,
 )
+_OF_FILES = refused("it says where a stream begins; pass timestamp= to a batch read", on=ON_READ)
 _STREAM = no_effect("it belongs to stream reads; a batch reads one snapshot")
 
 SCAN_MODE: Final = enumeration(
@@ -59,8 +64,8 @@ SCAN_MODE: Final = enumeration(
     ),
     "Where a read begins; default follows the other scan options, else the latest snapshot.",
     partly(
-        "only reads of one whole snapshot are covered; unset it and pass snapshot_id=, "
-        "timestamp= or tag= to the read",
+        "only streams begin so; for a batch read unset it and pass snapshot_id=, timestamp= or"
+        " tag=",
         accepted=(
             "latest-full",
             "full",
@@ -126,35 +131,38 @@ SCAN_INFER_PARALLELISM: Final = boolean(
     "(true), as many as the session runs at once (false), or by the bytes to read (unset).",
 )
 
+SCAN_WATERMARK: Final = integer(
+    "scan.watermark",
+    None,
+    "Read the first snapshot whose watermark is at least this, in ms since the epoch.",
+    long=True,
+)
+SCAN_CREATION_TIME_MILLIS: Final = integer(
+    "scan.creation-time-millis",
+    None,
+    "A stream begins with the data made after this time, in ms since the epoch.",
+    _OF_FILES,
+    long=True,
+)
+SCAN_FILE_CREATION_TIME_MILLIS: Final = integer(
+    "scan.file-creation-time-millis",
+    None,
+    "A stream begins with the files made at this time or later, in ms since the epoch.",
+    _OF_FILES,
+    long=True,
+)
+SCAN_PLAN_SORT_PARTITION: Final = boolean(
+    "scan.plan-sort-partition",
+    False,
+    "Whether a stream gives partitions in the order of their values, not of their making.",
+)
+
 UNREAD = (
     text(
         "scan.version",
         None,
         "Read the table as of this tag or, where there is none of that name, snapshot.",
         refused("pass snapshot_id= or tag= to the read instead", on=ON_READ),
-    ),
-    integer(
-        "scan.watermark",
-        None,
-        "Read the first snapshot whose watermark is at least this.",
-        refused(
-            "time travel by watermark is not covered yet; pass snapshot_id= instead", on=ON_READ
-        ),
-        long=True,
-    ),
-    integer(
-        "scan.creation-time-millis",
-        None,
-        "Begin at the data made after this time.",
-        refused("reads by creation time are not covered yet; pass timestamp= instead", on=ON_READ),
-        long=True,
-    ),
-    integer(
-        "scan.file-creation-time-millis",
-        None,
-        "Read only the files made after this time.",
-        refused("reads by creation time are not covered yet; pass timestamp= instead", on=ON_READ),
-        long=True,
     ),
     text(
         "scan.fallback-branch",
@@ -167,12 +175,6 @@ UNREAD = (
         None,
         "The changes up to a tag that was made by itself.",
         _CHANGES,
-    ),
-    boolean(
-        "scan.plan-sort-partition",
-        False,
-        "Whether splits come in the order of their partitions.",
-        no_effect("the order of rows of a batch read is not defined; sort the result"),
     ),
     integer(
         "scan.manifest.parallelism",

@@ -2,35 +2,120 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tidelake.options.option import (
     boolean,
     duration,
     enumeration,
     integer,
+    memory_size,
     no_effect,
     text,
 )
 
-__all__ = ["CONSUMER_EXPIRATION_TIME"]
+__all__ = [
+    "CONSUMER_EXPIRATION_TIME",
+    "CONSUMER_ID",
+    "CONSUMER_IGNORE_PROGRESS",
+    "READ_STREAM_MAXBYTESPERTRIGGER",
+    "READ_STREAM_MAXFILESPERTRIGGER",
+    "READ_STREAM_MAXROWSPERTRIGGER",
+    "READ_STREAM_MAXTRIGGERDELAYMS",
+    "READ_STREAM_MINROWSPERTRIGGER",
+    "READ_STREAM_SCHEMA_CHANGE",
+    "SCAN_BOUNDED_WATERMARK",
+    "STREAMING_READ_APPEND_OVERWRITE",
+    "STREAMING_READ_OVERWRITE",
+    "STREAMING_READ_SNAPSHOT_DELAY",
+]
 
 TITLE = "Streams: reads, consumers, log system"
 
 _STREAM = no_effect("it belongs to stream reads; a batch reads one snapshot")
 _LOG = no_effect("tables have no log system here; their files are the truth")
 
-CONSUMER_EXPIRATION_TIME = duration(
+CONSUMER_EXPIRATION_TIME: Final = duration(
     "consumer.expiration-time",
     None,
     "How long nobody may be heard of a consumer before an expiry forgets it; unset keeps it.",
 )
+STREAMING_READ_OVERWRITE: Final = enumeration(
+    "streaming-read-overwrite",
+    "fail",
+    ("fail", "skip", "rows", "diff", "true", "false"),
+    "What a stream makes of an overwrite: stop before it (fail), leave it out (skip, Paimon's"
+    " false), give the rows it wrote and, with keys, deletes of the old ones (rows, Paimon's true),"
+    " or give the net change (diff). Set it for a read: Java takes true and false alone.",
+)
+STREAMING_READ_APPEND_OVERWRITE: Final = boolean(
+    "streaming-read-append-overwrite",
+    False,
+    "On append tables, where it is set, in place of streaming-read-overwrite: true is rows, false"
+    " is skip.",
+)
+STREAMING_READ_SNAPSHOT_DELAY: Final = duration(
+    "streaming.read.snapshot.delay",
+    None,
+    "How long after its commit a stream takes up a snapshot's changes.",
+)
+SCAN_BOUNDED_WATERMARK: Final = integer(
+    "scan.bounded.watermark",
+    None,
+    "A stream ends before the first snapshot whose watermark is greater, in ms since the epoch.",
+    long=True,
+)
+CONSUMER_ID: Final = text(
+    "consumer-id", None, "Name under which a stream's progress is kept, and where it goes on."
+)
+CONSUMER_IGNORE_PROGRESS: Final = boolean(
+    "consumer.ignore-progress", False, "Whether a new stream begins anew all the same."
+)
+READ_STREAM_MAXFILESPERTRIGGER: Final = integer(
+    "read.stream.maxFilesPerTrigger",
+    None,
+    "The most files that a batch of a stream reads.",
+    minimum=1,
+)
+READ_STREAM_MAXBYTESPERTRIGGER: Final = memory_size(
+    "read.stream.maxBytesPerTrigger",
+    None,
+    "The most bytes of files that a batch of a stream reads.",
+    minimum=1,
+)
+READ_STREAM_MAXROWSPERTRIGGER: Final = integer(
+    "read.stream.maxRowsPerTrigger",
+    None,
+    "The most rows, as they are stored, that a batch of a stream reads.",
+    long=True,
+    minimum=1,
+)
+READ_STREAM_MINROWSPERTRIGGER: Final = integer(
+    "read.stream.minRowsPerTrigger",
+    None,
+    "A batch of a stream waits for this many rows, as long as read.stream.maxTriggerDelayMs says.",
+    long=True,
+    minimum=1,
+)
+READ_STREAM_MAXTRIGGERDELAYMS: Final = integer(
+    "read.stream.maxTriggerDelayMs",
+    None,
+    "How long after the commit of its first rows a batch of a stream waits for more, in ms.",
+    long=True,
+    minimum=1,
+)
+READ_STREAM_SCHEMA_CHANGE: Final = enumeration(
+    "read.stream.schema-change",
+    "fail",
+    ("fail", "keep-columns"),
+    "What a running stream does when columns are added: stop so that a restart reads them, or go on"
+    " with the columns that it has. Columns renamed, dropped or of another type always stop it.",
+)
+
 UNREAD = (
     duration(
         "continuous.discovery-interval", 10_000, "How often a stream looks for snapshots.", _STREAM
     ),
-    boolean(
-        "streaming-read-overwrite", False, "Whether a stream shows what an overwrite did.", _STREAM
-    ),
-    boolean("streaming-read-append-overwrite", False, "The same for append tables only.", _STREAM),
     enumeration(
         "streaming-read-mode",
         None,
@@ -38,20 +123,12 @@ UNREAD = (
         "Whether a stream reads the log system or the files.",
         _LOG,
     ),
-    duration("streaming.read.snapshot.delay", None, "How far a stream stays behind.", _STREAM),
     enumeration(
         "stream-scan-mode",
         "none",
         ("none", "compact-bucket-table", "file-monitor"),
         "Set by Java's own compaction jobs while they follow a table.",
         _STREAM,
-    ),
-    integer(
-        "scan.bounded.watermark", None, "Watermark at which a stream ends.", _STREAM, long=True
-    ),
-    text("consumer-id", None, "Name under which a stream's progress is kept.", _STREAM),
-    boolean(
-        "consumer.ignore-progress", False, "Whether a new stream begins anew all the same.", _STREAM
     ),
     enumeration(
         "consumer.mode",

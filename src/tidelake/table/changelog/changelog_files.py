@@ -50,6 +50,7 @@ __all__ = [
     "LoggedChanges",
     "LoggedRows",
     "changes_mode",
+    "logged_entries",
     "parts_of_rows",
     "snapshots_with_changes",
 ]
@@ -178,14 +179,19 @@ class LoggedChanges:
 
     def _entries(self, snapshot: Snapshot) -> EntryTable:
         """The files of a snapshot, in partitions that may satisfy the predicate."""
-        handle, context = self.handle, self.rows.context
-        entries_of = changelog_entries if self.of_changelog else delta_entries
-        entries = entries_of(handle.fileio, handle.paths, snapshot, handle.manifests)
-        entries = entries.take(entries["kind"] == FileKind.ADD)
+        context = self.rows.context
+        entries = logged_entries(self.handle, snapshot, of_changelog=self.of_changelog)
         of_partition = scan_filter(context.schema, self.rows.predicate).partition
         if of_partition is None:
             return entries
         return entries.take(in_partitions(context, entries, of_partition))
+
+
+def logged_entries(handle: TableHandle, snapshot: Snapshot, *, of_changelog: bool) -> EntryTable:
+    """The changelog files of a snapshot, or the data files that it added, in order of commit."""
+    entries_of = changelog_entries if of_changelog else delta_entries
+    entries = entries_of(handle.fileio, handle.paths, snapshot, handle.manifests)
+    return entries.take(entries["kind"] == FileKind.ADD)
 
 
 def snapshots_with_changes(

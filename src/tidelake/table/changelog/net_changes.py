@@ -25,7 +25,7 @@ Memory: a batch per open file; for multisets also ``PASS_ROWS_MAX`` rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,7 +54,7 @@ from tidelake.types import DataType, RowKind
 from tidelake.types.arrow import to_arrow_schema
 from tidelake.types.predicate import Predicate, evaluate
 
-__all__ = ["NetRows", "TableChanges"]
+__all__ = ["NetRows", "TableChanges", "bucket_parts", "changed_buckets"]
 
 PASS_ROWS_MAX = 4_000_000
 
@@ -84,6 +84,9 @@ class NetRows:
         """The changes of a part; of a primary-key table in key order."""
         before, after = part
         schema = change_schema(self)
+        if not (before.files_count and after.files_count):
+            yield from self._of_one_side(before, after)
+            return
         compare = _keyed_changes if self.context.schema.primary_keys else _bag_changes
         for rows, kinds in compare(self.context, before, after):
             if self.predicate is not None:
@@ -93,6 +96,15 @@ class NetRows:
                 names = row_kind_names(pa.array(kinds))
                 columns = [names, *(rows.column(c) for c in self.columns)]
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _of_one_side(self, before: Split, after: Split) -> Iterator[pa.RecordBatch]:
+        """All rows of the side that has files: nothing is compared, and few columns are read."""
+        kind, side = (RowKind.INSERT, after) if after.files_count else (RowKind.DELETE, before)
+        schema = change_schema(self)
+        for rows in read_split(self.context, side, columns=self.columns, predicate=self.predicate):
+            if rows.num_rows:
+                names = row_kind_names(pa.array(np.full(rows.num_rows, kind, dtype=np.int8)))
+                yield pa.RecordBatch.from_arrays([names, *rows.columns], schema=schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,32 +133,37 @@ class TableChanges:
 
     def parts(self) -> Iterator[ChangePart]:
         """Files before and after, bucket by bucket, sections in key order."""
-        keyed = bool(self.rows.context.schema.primary_keys)
-        for before, after in self._changed_buckets():
-            if keyed:
-                yield from _keyed_parts(self.rows.context, before, after)
-            else:
-                yield from _bag_parts(before, after)
-
-    def _changed_buckets(self) -> Iterator[tuple[BucketFiles, BucketFiles]]:
-        """Pairs of a bucket before and after, where its files differ."""
-        states = [
-            {
-                b.bucket_id: b
-                for b in read_buckets(self.rows.context, snapshot, manifests=self.handle.manifests)
-            }
-            if snapshot is not None
-            else {}
+        context, manifests = self.rows.context, self.handle.manifests
+        before, after = (
+            [] if snapshot is None else read_buckets(context, snapshot, manifests=manifests)
             for snapshot in (self.start, self.end)
-        ]
-        for key in sorted(states[0].keys() | states[1].keys()):
-            before, after = states[0].get(key), states[1].get(key)
-            some = before or after
-            assert some is not None
-            empty = replace(some, files=(), deletions={})
-            before, after = before or empty, after or empty
-            if _identities(before) != _identities(after):
-                yield before, after
+        )
+        for pair in changed_buckets(before, after):
+            yield from bucket_parts(context, *pair)
+
+
+def changed_buckets(
+    before: Iterable[BucketFiles], after: Iterable[BucketFiles]
+) -> Iterator[tuple[BucketFiles, BucketFiles]]:
+    """Pairs of a bucket before and after, where its files differ; a side may be without files."""
+    states = [{b.bucket_id: b for b in side} for side in (before, after)]
+    for key in sorted(states[0].keys() | states[1].keys()):
+        old, new = states[0].get(key), states[1].get(key)
+        some = old or new
+        assert some is not None
+        empty = replace(some, files=(), deletions={})
+        old, new = old or empty, new or empty
+        if _identities(old) != _identities(new):
+            yield old, new
+
+
+def bucket_parts(
+    context: ReadContext, before: BucketFiles, after: BucketFiles
+) -> Iterator[ChangePart]:
+    """The parts of a bucket that changed, sections in key order."""
+    if context.schema.primary_keys:
+        return _keyed_parts(context, before, after)
+    return _bag_parts(before, after)
 
 
 def _identities(side: BucketFiles | Split) -> set[tuple[str, object]]:
@@ -203,7 +220,7 @@ def _bag_changes(context: ReadContext, before: Split, after: Split) -> Changes:
     [*marked] = {f.file_name for f in removed} & {f.file_name for f in added}
     if marked and len(removed) == len(added) == 1:
         yield from _marked_changes(context, before, after)
-    elif removed and added:  # rows of a marked file may have moved into an added one
+    else:  # rows of a marked file may have moved into an added one
         rows = sum(f.row_count for f in (*removed, *added))
         passes = -(-rows // PASS_ROWS_MAX)
         for number in range(passes):
@@ -212,10 +229,6 @@ def _bag_changes(context: ReadContext, before: Split, after: Split) -> Changes:
                 _dealt(context, _rows(context, before), number, passes),
                 _dealt(context, _rows(context, after), number, passes),
             )
-    else:
-        kind = RowKind.INSERT if added else RowKind.DELETE
-        for batch in _rows(context, after if added else before):
-            yield batch, np.full(batch.num_rows, kind, dtype=np.int8)
 
 
 def _marked_changes(context: ReadContext, before: Split, after: Split) -> Changes:

@@ -43,11 +43,12 @@ _OPTION_ARGUMENTS: dict[Option[Any], str] = {
     declared.SCAN_TAG_NAME: "tag",
     declared.SCAN_TIMESTAMP_MILLIS: "timestamp",
     declared.SCAN_TIMESTAMP: "timestamp",
+    declared.SCAN_WATERMARK: "watermark",
 }
 """Options that name a moment, with the argument that each sets."""
 
 _MODE_ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "from-snapshot": ("snapshot_id", "tag"),
+    "from-snapshot": ("snapshot_id", "tag", "watermark"),
     "from-snapshot-full": ("snapshot_id",),
     "from-timestamp": ("timestamp",),
     "latest-full": (),
@@ -63,8 +64,8 @@ def option_moment(options: Options, *, table: str) -> dict[str, object]:
     Parameters
     ----------
     options : Options
-        ``scan.snapshot-id``, ``scan.tag-name``, ``scan.timestamp-millis``, ``scan.timestamp`` and
-        ``scan.mode`` count.
+        ``scan.snapshot-id``, ``scan.tag-name``, ``scan.timestamp-millis``, ``scan.timestamp``,
+        ``scan.watermark`` and ``scan.mode`` count.
     table : str
         The table, for messages.
 
@@ -207,13 +208,14 @@ class TimeTravel:
         snapshot_id: int | None = None,
         timestamp: Time | None = None,
         tag: str | None = None,
+        watermark: int | None = None,
         default: Options | None = None,
     ) -> Snapshot | None:
         """The snapshot to read: the newest where no moment is given, None where there is none.
 
         Parameters
         ----------
-        snapshot_id, timestamp, tag
+        snapshot_id, timestamp, tag, watermark
             At most one of them.
         default : Options, optional
             The table's options, which count where no argument is given: :func:`option_moment`.
@@ -226,7 +228,12 @@ class TimeTravel:
             There is no such snapshot or tag (near names are offered), it has expired (the range
             that is there is named), or the time lies before the first snapshot.
         """
-        given = {"snapshot_id": snapshot_id, "timestamp": timestamp, "tag": tag}
+        given = {
+            "snapshot_id": snapshot_id,
+            "timestamp": timestamp,
+            "tag": tag,
+            "watermark": watermark,
+        }
         named = [name for name, value in given.items() if value is not None]
         if len(named) > 1:
             raise _two_moments(", ".join(named), self._table)
@@ -239,6 +246,8 @@ class TimeTravel:
             return self.by_tag(tag)
         if timestamp is not None:
             return self.by_time(timestamp)
+        if watermark is not None:
+            return self.by_watermark(watermark)
         return self._snapshots.latest()
 
     def at(self, moment: Moment) -> Snapshot | None:
@@ -303,6 +312,20 @@ class TimeTravel:
                 message, kind="before_first_snapshot", table=self._table, snapshot=earliest_id
             )
         return self._snapshots.at_or_before(at_ms)
+
+    def by_watermark(self, watermark: int) -> Snapshot:
+        """The first snapshot whose watermark is at least this, in ms since the epoch."""
+        found = self._snapshots.first_with_watermark(watermark)
+        if found is None:
+            newest = self._snapshots.latest()
+            reached = None if newest is None else newest.watermark
+            what = "none has one" if reached is None else f"the newest is at {reached}"
+            message = (
+                f"Table '{self._table}' has no snapshot whose watermark is {watermark} or later:"
+                f" {what}. Set 'scan.watermark' to less, or pass snapshot_id= or timestamp=."
+            )
+            raise NotFoundError(message, kind="watermark_not_reached", table=self._table)
+        return found
 
     def _no_snapshot(self, snapshot_id: int) -> NotFoundError:
         earliest, latest = self._snapshots.earliest_id(), self._snapshots.latest_id()

@@ -6,5 +6,20 @@ progress, and no engine is imported.
 """
 
 from tidelake.table.stream.lease import StreamLease, held_snapshot
+from tidelake.table.stream.limits import NO_LIMITS, ReadLimits
+from tidelake.table.stream.offset import StreamOffset
+from tidelake.table.stream.parts import StreamPart, StreamParts, StreamRows
+from tidelake.table.stream.plan import StreamLag, StreamPlan
 
-__all__ = ["StreamLease", "held_snapshot"]
+__all__ = [
+    "NO_LIMITS",
+    "ReadLimits",
+    "StreamLag",
+    "StreamLease",
+    "StreamOffset",
+    "StreamPart",
+    "StreamParts",
+    "StreamPlan",
+    "StreamRows",
+    "held_snapshot",
+]

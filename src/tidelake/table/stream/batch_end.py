@@ -1,0 +1,129 @@
+"""Where a batch of a stream ends that begins at an offset.
+
+The walk goes from snapshot to snapshot. It ends before one that is not there yet or not due, that
+ends the stream, or that must not be passed: then what is before it is given first, and the error
+comes with the next batch. Under limits it ends before the unit that would be too much.
+
+A snapshot without changes (a compaction) alone makes no batch; after ``QUIET_SNAPSHOTS_MAX`` of
+them the stream moves on with an empty one, so that they may expire.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidelake.errors import UnsupportedError
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.table.stream.follower import Follower
+from tidelake.table.stream.limits import Admission, ReadLimits
+from tidelake.table.stream.offset import StreamOffset
+from tidelake.table.stream.snapshot_units import ChangeSource
+
+__all__ = ["batch_end"]
+
+QUIET_SNAPSHOTS_MAX = 16
+"""Snapshots without changes that a stream waits for company of."""
+
+
+def batch_end(
+    follower: Follower, start: StreamOffset, limits: ReadLimits, until: StreamOffset | None
+) -> StreamOffset:
+    """Find the end of a batch: `start` where there is nothing to give yet.
+
+    Parameters
+    ----------
+    follower : Follower
+        The table.
+    start : StreamOffset
+        Of this table.
+    limits : ReadLimits
+        How much the batch may hold, and for how little it waits.
+    until : StreamOffset, optional
+        Go no further, and wait for nothing.
+    """
+    walk = _Walk(follower, limits, until)
+    end = walk.run(start)
+    if until is None and walk.has_too_little(end):
+        return start
+    return end
+
+
+class _Walk:
+    """The walk of one batch."""
+
+    def __init__(self, follower: Follower, limits: ReadLimits, until: StreamOffset | None) -> None:
+        self._follower = follower
+        self._limits = limits
+        self._until = until
+        self._admission = Admission(limits)
+        self._first: Snapshot | None = None
+        """The first snapshot that gives something."""
+        self._passed = 0
+        """Snapshots that give nothing."""
+
+    def run(self, start: StreamOffset) -> StreamOffset:
+        """Go as far as there is something and it is allowed."""
+        at = start
+        while self._until is None or at.position < self._until.position:
+            step = self._step(at)
+            if step is None:
+                break
+            at = step
+            if at.index:  # the batch is full
+                break
+        return at
+
+    def has_too_little(self, end: StreamOffset) -> bool:
+        """Whether to wait for more than was found."""
+        first, limits = self._first, self._limits
+        if first is None:
+            return self._passed < QUIET_SNAPSHOTS_MAX and not self._follower.is_ended(end)
+        if limits.min_rows is None or self._admission.rows >= limits.min_rows:
+            return False
+        delay_ms = limits.max_delay_ms
+        return delay_ms is None or self._follower.waited_ms(first) < delay_ms
+
+    def _step(self, at: StreamOffset) -> StreamOffset | None:
+        """The offset behind the next snapshot, or in its midst; None where the batch ends here."""
+        follower, full = self._follower, at.phase == "full"
+        snapshot = follower.load(at.snapshot, phase=at.phase)
+        if snapshot is None or (
+            not full and (follower.ends_before(snapshot) or not follower.is_due(snapshot))
+        ):
+            return None
+        behind = follower.at(snapshot.id + 1)
+        try:
+            has_some = full or follower.source(snapshot) is not ChangeSource.NOTHING
+        except UnsupportedError:
+            if self._first is None:
+                raise
+            return None  # what is before it is given first
+        if not has_some:
+            self._passed += 1
+            return behind
+        if not self._limits.needs_sizes and not at.index:
+            self._first = self._first or snapshot
+            return behind
+        return self._admitted(at, snapshot, behind)
+
+    def _admitted(
+        self, at: StreamOffset, snapshot: Snapshot, behind: StreamOffset
+    ) -> StreamOffset | None:
+        """As far into a snapshot as the limits go; None where the batch is full."""
+        follower, until = self._follower, self._until
+        units = follower.units(snapshot, phase=at.phase, created_ms=at.created_ms)
+        first, last = follower.inside(at, units), units.count
+        if until is not None and (until.snapshot, until.phase) == (at.snapshot, at.phase):
+            last = follower.inside(until, units)
+        if first == last:
+            self._passed += 1
+            return behind
+        taken = self._admission.take(
+            units.files[first:last], units.bytes[first:last], units.rows[first:last]
+        )
+        if not taken:
+            return None
+        self._first = self._first or snapshot
+        if first + taken == units.count:
+            return behind
+        return replace(at, schema=behind.schema, index=first + taken, mark=units.mark)

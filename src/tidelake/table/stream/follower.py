@@ -1,0 +1,249 @@
+"""The snapshots of a table as a stream meets them: there, not yet there, or lost.
+
+What the plan of a stream asks about one snapshot has its answer here: whether it may be passed,
+what it gives, and what an offset inside it means. All state is in offsets; what is kept here only
+saves work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.options import declared
+from tidelake.scan import ReadContext
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.stream.offset import Phase, StreamOffset, table_identity
+from tidelake.table.stream.schema_fit import check_restart, check_running
+from tidelake.table.stream.snapshot_units import ChangeSource, SnapshotChanges
+from tidelake.table.stream.units import SnapshotUnits
+
+__all__ = ["Follower"]
+
+
+class Follower:
+    """Follows one table; for one thread at a time.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table, with the options of the stream but those that say where it begins.
+    end_id : callable
+        Gives the last snapshot of a bounded stream; None of one that does not end.
+
+    Raises
+    ------
+    UnsupportedError
+        The table has no changes that could be streamed.
+    InvalidInputError
+        Options contradict each other.
+    """
+
+    def __init__(self, handle: TableHandle, end_id: Callable[[], int | None]) -> None:
+        self.handle = handle
+        self.table = handle.identifier
+        self._end_id = end_id
+        self._changes = SnapshotChanges.of(handle)
+        self._delay_ms = handle.options.get(declared.STREAMING_READ_SNAPSHOT_DELAY) or 0
+        self._bound = handle.options.get(declared.SCAN_BOUNDED_WATERMARK)
+        self._context: ReadContext | None = None
+        self._identity: str | None = None
+        self._units: tuple[tuple[object, ...], SnapshotUnits] | None = None
+
+    @property
+    def identity(self) -> str:
+        """What tells the table from one of its name that is made later; read once."""
+        if self._identity is None:
+            self._identity = table_identity(self.handle.fileio, self.handle.paths, self.table)
+        return self._identity
+
+    # ---- offsets
+
+    def at(
+        self, snapshot_id: int, *, phase: Phase = "delta", created_ms: int | None = None
+    ) -> StreamOffset:
+        """An offset before a snapshot."""
+        return StreamOffset(
+            self.identity, self.handle.schema.id, snapshot_id, phase=phase, created_ms=created_ms
+        )
+
+    def check(self, offset: StreamOffset) -> None:
+        """Refuse an offset of another table, or of columns that the table no longer has.
+
+        Raises
+        ------
+        NotFoundError
+            The table is another, perhaps made anew under the name.
+        UnsupportedError
+            A column was renamed, dropped or given another type.
+        """
+        if offset.table != self.identity:
+            self._check_same_table()
+            message = (
+                f"Stream of table '{self.table}': the checkpoint is of another table, or this one"
+                " was dropped and made anew. Begin with a new checkpoint."
+            )
+            raise NotFoundError(message, kind="stream_table_recreated", table=self.table)
+        own = self.handle.schema
+        if offset.schema < own.id:
+            old = self.read_context().schemas.get(offset.schema)
+            if old is not None:
+                check_restart(old, own, snapshot_id=offset.snapshot, table=self.table)
+
+    def inside(self, offset: StreamOffset, units: SnapshotUnits) -> int:
+        """How many of a snapshot's units an offset has behind it.
+
+        Raises
+        ------
+        InvalidInputError
+            The snapshot is cut otherwise now.
+        """
+        if not offset.index:
+            return 0
+        if offset.index > units.count or offset.mark != units.mark:
+            message = (
+                f"Stream of table '{self.table}': the checkpoint has {offset.index} parts of"
+                f" snapshot {offset.snapshot}, which is read in other parts now. Read it with the"
+                " options that the checkpoint was written with ('scan.plan-sort-partition',"
+                " 'changelog-producer', 'streaming-read-overwrite'), or begin with a new"
+                " checkpoint."
+            )
+            raise InvalidInputError(
+                message, kind="stream_offset", table=self.table, snapshot=offset.snapshot
+            )
+        return offset.index
+
+    # ---- snapshots
+
+    def kept(self, snapshot_id: int, *, phase: Phase = "delta") -> Snapshot | None:
+        """A snapshot, a tag's copy of it for its state, or for its changes its changelog."""
+        try:
+            if phase == "full":
+                return self.handle.time_travel.by_id(snapshot_id)
+            return self.handle.snapshots.load_or_changelog(snapshot_id)
+        except NotFoundError:
+            return None
+
+    def load(self, snapshot_id: int, *, phase: Phase) -> Snapshot | None:
+        """The next snapshot of a stream; None where it is not there yet.
+
+        Raises
+        ------
+        NotFoundError
+            It has expired, or the table was made anew.
+        """
+        log, full = self.handle.snapshots, phase == "full"
+        found = log.find(snapshot_id)
+        if found is not None:
+            return found
+        if not full and snapshot_id > 1 and log.find(snapshot_id - 1) is not None:
+            return None  # the common case: a stream that waits
+        latest_id, earliest_id = log.latest_id(), log.earliest_id()
+        if not full and snapshot_id == (latest_id or 0) + 1:
+            self._check_same_table()
+            return None
+        found = self.kept(snapshot_id, phase=phase)
+        if found is not None:
+            return found
+        self._check_same_table()
+        if latest_id is None or earliest_id is None:
+            what = "the table has no snapshots"
+        elif snapshot_id < earliest_id:
+            what = f"it has expired; snapshots {earliest_id} to {latest_id} can be read"
+        else:
+            what = f"the table was rolled back; snapshots {earliest_id} to {latest_id} are there"
+        message = (
+            f"Stream of table '{self.table}' cannot go on at snapshot {snapshot_id}: {what}. Begin"
+            " with a new checkpoint (scan.mode 'latest-full' reads all rows again, 'from-snapshot'"
+            " goes on without what is lost), and keep snapshots for it by 'consumer-id' or"
+            " 'snapshot.time-retained'."
+        )
+        raise NotFoundError(message, kind="stream_expired", table=self.table, snapshot=snapshot_id)
+
+    def source(self, snapshot: Snapshot) -> ChangeSource:
+        """From where a snapshot's changes come.
+
+        Raises
+        ------
+        UnsupportedError
+            The stream has to stop before it: it is an overwrite, or has other columns.
+        """
+        own = self.handle.schema
+        if snapshot.schema_id > own.id:
+            newer = self.read_context(snapshot).schemas.get(snapshot.schema_id)
+            if newer is not None:
+                check_running(
+                    own,
+                    newer,
+                    snapshot_id=snapshot.id,
+                    policy=self.handle.options.get(declared.READ_STREAM_SCHEMA_CHANGE),
+                    table=self.table,
+                )
+        return self._changes.source(snapshot)
+
+    def is_due(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot's changes may be given already: ``streaming.read.snapshot.delay``."""
+        return not self._delay_ms or self.waited_ms(snapshot) >= self._delay_ms
+
+    def waited_ms(self, snapshot: Snapshot) -> int:
+        """How long ago a snapshot was committed."""
+        return self.handle.env.clock.now_ms() - snapshot.time_ms
+
+    def ends_before(self, snapshot: Snapshot) -> bool:
+        """Whether the stream ends before a snapshot's changes."""
+        end_id = self._end_id()
+        return (end_id is not None and snapshot.id > end_id) or self._is_beyond(snapshot)
+
+    def is_ended(self, offset: StreamOffset) -> bool:
+        """Whether nothing comes behind an offset, ever."""
+        end_id = self._end_id()
+        if end_id is not None and offset.snapshot > end_id:
+            return True
+        if self._bound is None or offset.index or offset.phase == "full":
+            return False
+        # the one before counts too: after a full phase nothing of a later snapshot may come
+        around = [self.kept(n) for n in (offset.snapshot - 1, offset.snapshot) if n]
+        return any(snapshot is not None and self._is_beyond(snapshot) for snapshot in around)
+
+    def _is_beyond(self, snapshot: Snapshot) -> bool:
+        bound, watermark = self._bound, snapshot.watermark
+        return bound is not None and watermark is not None and watermark > bound
+
+    def _check_same_table(self) -> None:
+        """Refuse a table that was made anew since it was opened."""
+        self.handle.schemas.check_same(self.handle.schema, table=self.table)
+
+    # ---- what they give
+
+    def read_context(self, snapshot: Snapshot | None = None) -> ReadContext:
+        """The table for reading; opened anew where a snapshot has a schema that is not known."""
+        context = self._context
+        if context is None or (snapshot and snapshot.schema_id not in context.schemas):
+            context = self._context = self.handle.read_context()
+        return context
+
+    def units(
+        self, snapshot: Snapshot, *, phase: Phase, created_ms: int | None = None
+    ) -> SnapshotUnits:
+        """The units of a snapshot; the last ones that were asked for are kept."""
+        key = (snapshot.id, snapshot.base_manifest_list, phase, created_ms)
+        if self._units is None or self._units[0] != key:
+            context = self.read_context(snapshot)
+            if phase == "full":
+                units = self._changes.state(context, snapshot, created_ms)
+            else:
+                source = self._changes.source(snapshot)
+                units = self._changes.changes(context, snapshot, source)
+            self._units = key, units
+        return self._units[1]
+
+    def sizes(self, snapshot: Snapshot, offset: StreamOffset) -> tuple[int, int]:
+        """Rows and bytes that a snapshot still has to give behind an offset."""
+        phase: Phase = offset.phase if snapshot.id == offset.snapshot else "delta"
+        try:
+            units = self.units(snapshot, phase=phase, created_ms=offset.created_ms)
+        except UnsupportedError:  # the stream will stop there
+            return 0, 0
+        given = offset.index if snapshot.id == offset.snapshot else 0
+        return int(units.rows[given:].sum()), int(units.bytes[given:].sum())

@@ -1,0 +1,163 @@
+"""Where a stream is: a table, a snapshot, and how much of that snapshot has been given.
+
+The text is JSON and goes into checkpoints, so its keys are never renamed (version 1)::
+
+    {"v": 1, "table": "6f1c...", "schema": 2, "snapshot": 7, "index": 0, "phase": "delta"}
+
+``index`` **units** of ``snapshot`` are given in ``phase``, what follows is not. A unit is the least
+that a batch may end behind: a file, a section of overlapping files, or the whole of what a commit
+wrote to a bucket. A finished snapshot N is ``(N + 1, 0, "delta")``.
+
+An offset inside a snapshot has a ``mark`` of that snapshot's units and their order. Where they are
+cut otherwise now (another option, another version), the count would mean other rows: that is
+refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tidelake.errors import InvalidInputError, NotFoundError, shortened
+from tidelake.fileio import FileIO
+from tidelake.metadata.log.schema_log import dropped
+from tidelake.metadata.paths import TablePaths
+
+__all__ = ["Phase", "StreamOffset", "table_identity"]
+
+OFFSET_VERSION = 1  # in checkpoints: never renumber
+IDENTITY_BYTES = 8
+FIRST_SCHEMA = 0
+
+Phase = Literal["full", "delta"]
+PHASES: tuple[Phase, ...] = ("full", "delta")
+
+
+def table_identity(fileio: FileIO, paths: TablePaths, table: str) -> str:
+    """What tells a table from one that was made anew under its name: a digest of its first schema.
+
+    A schema file is never changed and never expires, and a renamed table keeps it.
+
+    Raises
+    ------
+    NotFoundError
+        There is no table.
+    """
+    try:
+        data = fileio.read_bytes(paths.schema(FIRST_SCHEMA))
+    except NotFoundError as error:
+        raise dropped(table) from error
+    return hashlib.blake2s(data, digest_size=IDENTITY_BYTES).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffset:
+    """A position in a table's changes.
+
+    Parameters
+    ----------
+    table : str
+        Identity of the table: :func:`table_identity`.
+    schema : int
+        The schema that rows are read with.
+    snapshot : int
+        The snapshot that is given next, or in part.
+    index : int
+        How many of its units are given.
+    phase : {'full', 'delta'}
+        Whether the snapshot's state is given, or its changes.
+    mark : int
+        Checksum of the snapshot's units, of an offset inside a snapshot; else 0.
+    created_ms : int, optional
+        Only files made at this time (ms since the epoch) or later belong to the state that is
+        given.
+    """
+
+    table: str
+    schema: int
+    snapshot: int
+    index: int = 0
+    phase: Phase = "delta"
+    mark: int = 0
+    created_ms: int | None = None
+
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """A tuple that rises along a stream."""
+        return self.snapshot, int(self.phase == "full"), self.index
+
+    def to_json(self) -> str:
+        """The text for a checkpoint; equal offsets have equal texts.
+
+        Examples
+        --------
+        >>> StreamOffset("6f1c", 2, 7).to_json()
+        '{"v": 1, "table": "6f1c", "schema": 2, "snapshot": 7, "index": 0, "phase": "delta"}'
+        """
+        document: dict[str, object] = {
+            "v": OFFSET_VERSION,
+            "table": self.table,
+            "schema": self.schema,
+            "snapshot": self.snapshot,
+            "index": self.index,
+            "phase": self.phase,
+        }
+        if self.mark:
+            document["mark"] = self.mark
+        if self.created_ms is not None:
+            document["created"] = self.created_ms
+        return json.dumps(document)
+
+    @classmethod
+    def from_json(cls, text: str, *, table: str) -> StreamOffset:
+        """Read an offset.
+
+        Parameters
+        ----------
+        text : str
+            As of :meth:`to_json`.
+        table : str
+            The name of the table that is read, for messages.
+
+        Raises
+        ------
+        InvalidInputError
+            The text is no offset of a stream, or of a later version.
+        """
+        try:
+            document = json.loads(text)
+            version = document["v"]
+            if version == OFFSET_VERSION:
+                return cls(
+                    _text(document, "table"),
+                    _number(document, "schema", 0),
+                    _number(document, "snapshot", 1),
+                    _number(document, "index", 0),
+                    PHASES[PHASES.index(document["phase"])],
+                    _number(document, "mark", 0) if "mark" in document else 0,
+                    _number(document, "created", 0) if "created" in document else None,
+                )
+            what = f"has version {shortened(repr(version))}, and this library knows version 1"
+        except (ValueError, TypeError, KeyError) as error:
+            what = f"is no offset of a stream ({shortened(repr(error))})"
+        message = (
+            f"Stream of table '{table}': {shortened(repr(text))} {what}. Continue from the"
+            " checkpoint that this stream wrote, or begin with a new one."
+        )
+        raise InvalidInputError(message, kind="stream_offset", table=table)
+
+
+def _text(document: dict[str, Any], key: str) -> str:
+    value = document[key]
+    if not isinstance(value, str):
+        raise TypeError(f"{key} is {value!r}")
+    return value
+
+
+def _number(document: dict[str, Any], key: str, least: int) -> int:
+    value = document[key]
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{key} is {value!r}")
+    return value

@@ -1,0 +1,292 @@
+"""From one offset of a stream to the next, under limits, and to what is read between the two.
+
+1. :meth:`StreamPlan.initial` says where a stream begins that has no checkpoint
+   (:mod:`tidelake.table.stream.start`).
+2. :meth:`StreamPlan.next` goes on from an offset, and gives an offset
+   (:mod:`tidelake.table.stream.batch_end`). Where nothing is new it looks for one file that is not
+   there and reads the one before it.
+3. :meth:`StreamPlan.parts` plans the parts between two offsets when they are asked for. The same
+   two offsets always give the same rows.
+
+Source of the rules: Paimon's ``DataTableStreamScan`` and ``NextSnapshotFetcher`` (1.3.1); offsets
+inside snapshots, limits and refusals are ours (ADR 54). Runs on the driver. Memory: the entries of
+one snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tidelake.options import Options, check_one_use, declared
+from tidelake.scan import ReadContext
+from tidelake.scan.split_generator import PackRule
+from tidelake.scan.pruning.prune import matching_partitions, scan_filter
+from tidelake.table.handle.arguments import column_names
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.stream.batch_end import batch_end
+from tidelake.table.stream.follower import Follower
+from tidelake.table.stream.limits import NO_LIMITS, ReadLimits
+from tidelake.table.stream.offset import StreamOffset
+from tidelake.table.stream.parts import StreamPart, StreamParts, StreamRows
+from tidelake.table.stream.start import START_OPTIONS, StreamStart
+from tidelake.types import DataField
+from tidelake.types.predicate import Predicate
+
+__all__ = ["StreamLag", "StreamPlan"]
+
+LAG_SNAPSHOTS_MAX = 32
+"""Snapshots that are looked into to say how far a stream is behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLag:
+    """How far a stream is behind its table.
+
+    Parameters
+    ----------
+    snapshots : int
+        Snapshots that are not given, or in part.
+    rows, bytes : int
+        What is to be read of them, as it is stored; an estimate where there are many.
+    """
+
+    snapshots: int
+    rows: int
+    bytes: int
+
+
+class StreamPlan:
+    """The plan of streams of one table. Made by :meth:`of`; for one thread at a time.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table, with the options of the streams.
+    """
+
+    def __init__(self, handle: TableHandle) -> None:
+        self._start = StreamStart(handle)
+        self._follower = Follower(_without_start(handle), self._start.end_id)
+        self._limits = ReadLimits.of(handle.options, table=handle.identifier)
+
+    @classmethod
+    def of(cls, handle: TableHandle, options: Mapping[str, object] | None = None) -> StreamPlan:
+        """Plan streams of a table; asks nothing of the storage.
+
+        Parameters
+        ----------
+        handle : TableHandle
+            The table as it was opened; its columns are those of the streams.
+        options : mapping, optional
+            Options of these streams, beside the table's.
+
+        Raises
+        ------
+        InvalidInputError
+            An option is unknown or wrong, or options contradict each other.
+        UnsupportedError
+            The table has no changes that could be streamed; the message says how it gets them.
+        """
+        if options:
+            updated = check_one_use(options, handle.options, table=handle.identifier)
+            handle = handle.with_options(updated)
+        return cls(handle)
+
+    @property
+    def table(self) -> str:
+        """The table's name."""
+        return self._follower.table
+
+    @property
+    def handle(self) -> TableHandle:
+        """The table, with the options of the streams but those that say where they begin."""
+        return self._follower.handle
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns of the streams, without the kind."""
+        return self.handle.schema.fields
+
+    @property
+    def limits(self) -> ReadLimits:
+        """The limits that the options set."""
+        return self._limits
+
+    @property
+    def identity(self) -> str:
+        """What tells the table from one of its name that is made later; read once."""
+        return self._follower.identity
+
+    def offset(self, text: str) -> StreamOffset:
+        """An offset of a checkpoint; its table is checked when it is used.
+
+        Raises
+        ------
+        InvalidInputError
+            The text is no offset.
+        """
+        return StreamOffset.from_json(text, table=self.table)
+
+    def initial(self) -> StreamOffset | None:
+        """Where a stream without a checkpoint begins; None while there is nothing that could tell.
+
+        Raises
+        ------
+        NotFoundError
+            The snapshot or tag of the options is not there; what is there is named.
+        InvalidInputError
+            An option cannot be read.
+        """
+        found = self._start.find()
+        if found is None:
+            return None
+        return self._follower.at(found.snapshot, phase=found.phase, created_ms=found.created_ms)
+
+    def latest(self) -> StreamOffset | None:
+        """Behind the newest snapshot, or the end of a bounded stream; None on an empty table."""
+        latest_id = self.handle.snapshots.latest_id()
+        if latest_id is None:
+            return None
+        end_id = self._start.end_id()
+        return self._follower.at((latest_id if end_id is None else min(end_id, latest_id)) + 1)
+
+    def next(
+        self,
+        start: StreamOffset,
+        limits: ReadLimits = NO_LIMITS,
+        until: StreamOffset | None = None,
+    ) -> StreamOffset:
+        """The end of the batch that begins at `start`; `start` itself where nothing is new.
+
+        Parameters
+        ----------
+        start : StreamOffset
+            Of this table.
+        limits : ReadLimits
+            How much the batch may hold, and for how little it waits.
+        until : StreamOffset, optional
+            Go no further, and wait for nothing; :meth:`latest` of an earlier time.
+
+        Raises
+        ------
+        NotFoundError
+            The next snapshot has expired (the range that is there is named), or the table was
+            dropped and made anew.
+        UnsupportedError
+            The next snapshot is an overwrite, or was committed with other columns.
+        InvalidInputError
+            The offset is of a snapshot that is cut otherwise now.
+        """
+        self._follower.check(start)
+        return batch_end(self._follower, start, limits, until)
+
+    def is_ended(self, offset: StreamOffset) -> bool:
+        """Whether nothing comes behind an offset, ever: ``scan.bounded.watermark``, incremental."""
+        return self._follower.is_ended(offset)
+
+    def parts(
+        self,
+        start: StreamOffset,
+        end: StreamOffset,
+        *,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+    ) -> StreamParts:
+        """What is read between two offsets; nothing is asked of the storage here.
+
+        Parameters
+        ----------
+        start, end : StreamOffset
+            As of :meth:`next`.
+        columns : sequence of str, optional
+            The columns wanted; all by default.
+        predicate : Predicate, optional
+            Bound; rows that do not satisfy it are left out, each on its own.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such column.
+        """
+        schema = self.handle.schema
+        names = column_names(columns, schema.field_names, table=self.table)
+        for name in names:
+            schema.field(name)
+
+        def planned(rows: StreamRows) -> Iterator[StreamPart]:
+            self._follower.check(start)
+            self._follower.check(end)
+            return self._parts(rows, start, end)
+
+        return StreamParts(names, predicate, self.handle.read_context, planned)
+
+    def lag(self, offset: StreamOffset) -> StreamLag:
+        """How far an offset is behind the newest snapshot.
+
+        The entries of the next ``LAG_SNAPSHOTS_MAX`` snapshots are counted, the others taken to be
+        as large as these.
+        """
+        latest_id = self.handle.snapshots.latest_id()
+        if latest_id is None or offset.snapshot > latest_id:
+            return StreamLag(0, 0, 0)
+        count = latest_id - offset.snapshot + 1
+        seen = rows = sizes = 0
+        for number in range(offset.snapshot, latest_id + 1)[:LAG_SNAPSHOTS_MAX]:
+            own = offset.phase if number == offset.snapshot else "delta"
+            snapshot = self._follower.kept(number, phase=own)
+            if snapshot is not None:
+                seen += 1
+                more_rows, more_bytes = self._follower.sizes(snapshot, offset)
+                rows, sizes = rows + more_rows, sizes + more_bytes
+        scale = count / max(1, seen)
+        return StreamLag(count, round(rows * scale), round(sizes * scale))
+
+    def watermark(self, offset: StreamOffset) -> int | None:
+        """The watermark of what has been given: of the last snapshot that is whole, in ms."""
+        snapshot = self._follower.kept(offset.snapshot - 1) if offset.snapshot > 1 else None
+        return None if snapshot is None else snapshot.watermark
+
+    def _parts(
+        self, rows: StreamRows, start: StreamOffset, end: StreamOffset
+    ) -> Iterator[StreamPart]:
+        follower, options = self._follower, self.handle.options
+        rule = PackRule(
+            options.get(declared.SOURCE_SPLIT_TARGET_SIZE),
+            options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST),
+        )
+        of_partition = scan_filter(rows.context.schema, rows.predicate).partition
+        at = start
+        while at.position < end.position:
+            snapshot = follower.load(at.snapshot, phase=at.phase)
+            if snapshot is None:
+                return
+            units = follower.units(snapshot, phase=at.phase, created_ms=at.created_ms)
+            first, last = follower.inside(at, units), units.count
+            if (end.snapshot, end.phase) == (at.snapshot, at.phase):
+                last = follower.inside(end, units)
+            chosen = None
+            if of_partition is not None:
+                chosen = _matching(rows.context, units.partitions(), of_partition)
+            for splits in units.parts(first, last, rule, partitions=chosen):
+                yield StreamPart(snapshot.id, splits)
+            at = follower.at(snapshot.id + 1)
+
+
+def _without_start(handle: TableHandle) -> TableHandle:
+    """The table without the options that say where a stream begins, which batch reads refuse."""
+    keys = {key for o in START_OPTIONS for key in (o.key, *o.fallback_keys)}
+    texts = {key: text for key, text in handle.options.raw.items() if key not in keys}
+    if len(texts) == len(handle.options.raw):
+        return handle
+    return handle.with_options(Options.parse(texts, table=handle.options.table))
+
+
+def _matching(
+    context: ReadContext, partitions: Sequence[bytes], predicate: Predicate
+) -> frozenset[bytes]:
+    """The partitions that satisfy a predicate on their columns."""
+    fields = [context.schema.field(name) for name in context.schema.partition_keys]
+    values = [context.paths.partition_values(p) for p in partitions]
+    mask = matching_partitions(values, fields, predicate).tolist()
+    return frozenset(p for p, matches in zip(partitions, mask, strict=True) if matches)

@@ -1,0 +1,118 @@
+"""Whether the columns of a stream still fit the table, after somebody altered it.
+
+The columns of a running stream are those of the schema that its table was opened with; files of
+other schemas are read by field id. A newer schema in a snapshot is one of:
+
+- the same columns (options or comments changed): the stream goes on;
+- columns were added: it stops before that snapshot, so that a restart gives them, or with
+  ``read.stream.schema-change`` = ``keep-columns`` goes on without them;
+- a column was renamed, dropped or given another type, or the keys changed: it stops. Rows before
+  and after would not mean the same.
+
+On a restart the offset's schema is compared with the table's by the same rules; columns that were
+added are welcome then.
+"""
+
+from __future__ import annotations
+
+from tidelake.errors import UnsupportedError
+from tidelake.types import TableSchema
+
+__all__ = ["check_restart", "check_running", "difference"]
+
+KEEP_COLUMNS = "keep-columns"
+SCHEMA_CHANGED = "stream_schema_changed"
+
+
+def difference(old: TableSchema, new: TableSchema) -> tuple[list[str], list[str]]:
+    """What was added, and what was changed otherwise, each told in a few words.
+
+    Examples
+    --------
+    >>> from tidelake.types import DataField, parse_type
+    >>> one, two = (DataField(i, n, parse_type("INT")) for i, n in ((0, "a"), (1, "b")))
+    >>> old, new = TableSchema(0, (one,), 0), TableSchema(1, (one, two), 1)
+    >>> difference(old, new), difference(new, old)
+    ((["'b'"], []), ([], ["'b' was dropped"]))
+    """
+    by_id = {field.id: field for field in new.fields}
+    known = {field.id for field in old.fields}
+    added = [f"'{field.name}'" for field in new.fields if field.id not in known]
+    changed: list[str] = []
+    for field in old.fields:
+        now = by_id.get(field.id)
+        if now is None:
+            changed.append(f"'{field.name}' was dropped")
+        elif now.name != field.name:
+            changed.append(f"'{field.name}' was renamed to '{now.name}'")
+        elif now.type != field.type:
+            changed.append(f"'{field.name}' of type {field.type} became {now.type}")
+    return added, changed
+
+
+def check_running(
+    own: TableSchema, newer: TableSchema, *, snapshot_id: int, policy: str, table: str
+) -> None:
+    """Check a newer schema that a snapshot was committed with.
+
+    Parameters
+    ----------
+    own : TableSchema
+        The schema that the stream reads with.
+    newer : TableSchema
+        The snapshot's.
+    snapshot_id : int
+        The snapshot, for messages.
+    policy : str
+        The value of ``read.stream.schema-change``.
+    table : str
+        The table's name, for messages.
+
+    Raises
+    ------
+    UnsupportedError
+        The stream has to stop before the snapshot.
+    """
+    added, changed = difference(own, newer)
+    if changed:
+        message = (
+            f"Stream of table '{table}' stops before snapshot {snapshot_id}, because the table was"
+            f" altered: {', '.join(changed)}. Begin with a new checkpoint, 'scan.mode' ="
+            f" 'from-snapshot' and 'scan.snapshot-id' = '{snapshot_id}' to go on from there."
+        )
+    elif added and policy != KEEP_COLUMNS:
+        message = (
+            f"Stream of table '{table}' stops before snapshot {snapshot_id}, because columns were"
+            f" added: {', '.join(added)}. Restart it to read them, or set"
+            " 'read.stream.schema-change' to 'keep-columns' to go on without them."
+        )
+    else:
+        return
+    raise UnsupportedError(message, kind=SCHEMA_CHANGED, table=table, snapshot=snapshot_id)
+
+
+def check_restart(old: TableSchema, own: TableSchema, *, snapshot_id: int, table: str) -> None:
+    """Check that a stream which began with an older schema may go on with the table's.
+
+    Parameters
+    ----------
+    old, own : TableSchema
+        The schema of the offset, and the one that the stream reads with.
+    snapshot_id : int
+        The offset's snapshot, for messages.
+    table : str
+        The table's name, for messages.
+
+    Raises
+    ------
+    UnsupportedError
+        A column was renamed, dropped or given another type.
+    """
+    _, changed = difference(old, own)
+    if changed:
+        message = (
+            f"Stream of table '{table}' cannot go on from its checkpoint, because the table was"
+            f" altered since: {', '.join(changed)}. Begin with a new checkpoint, 'scan.mode' ="
+            f" 'from-snapshot' and 'scan.snapshot-id' = '{snapshot_id}' to go on from there."
+        )
+        raise UnsupportedError(message, kind=SCHEMA_CHANGED, table=table, snapshot=snapshot_id)

@@ -69,7 +69,7 @@ CONSUMER_ID: Final = text(
     "consumer-id", None, "Name under which a stream's progress is kept, and where it goes on."
 )
 CONSUMER_IGNORE_PROGRESS: Final = boolean(
-    "consumer.ignore-progress", False, "Whether a new stream begins anew all the same."
+    "consumer.ignore-progress", False, "Whether a new stream begins again all the same."
 )
 READ_STREAM_MAXFILESPERTRIGGER: Final = integer(
     "read.stream.maxFilesPerTrigger",

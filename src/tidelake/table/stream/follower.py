@@ -74,7 +74,7 @@ class Follower:
         Raises
         ------
         NotFoundError
-            The table is another, perhaps made anew under the name.
+            The table is another, perhaps made again under the name.
         UnsupportedError
             A column was renamed, dropped or given another type.
         """
@@ -82,7 +82,7 @@ class Follower:
             self._check_same_table()
             message = (
                 f"Stream of table '{self.table}': the checkpoint is of another table, or this one"
-                " was dropped and made anew. Begin with a new checkpoint."
+                " was dropped and made again. Begin with a new checkpoint."
             )
             raise NotFoundError(message, kind="stream_table_recreated", table=self.table)
         own = self.handle.schema
@@ -131,7 +131,7 @@ class Follower:
         Raises
         ------
         NotFoundError
-            It has expired, or the table was made anew.
+            It has expired, or the table was made again.
         """
         log, full = self.handle.snapshots, phase == "full"
         found = log.find(snapshot_id)
@@ -211,13 +211,13 @@ class Follower:
         return bound is not None and watermark is not None and watermark > bound
 
     def _check_same_table(self) -> None:
-        """Refuse a table that was made anew since it was opened."""
+        """Refuse a table that was made again since it was opened."""
         self.handle.schemas.check_same(self.handle.schema, table=self.table)
 
     # ---- what they give
 
     def read_context(self, snapshot: Snapshot | None = None) -> ReadContext:
-        """The table for reading; opened anew where a snapshot has a schema that is not known."""
+        """The table for reading; opened again where a snapshot has a schema that is not known."""
         context = self._context
         if context is None or (snapshot and snapshot.schema_id not in context.schemas):
             context = self._context = self.handle.read_context()

@@ -36,7 +36,7 @@ PHASES: tuple[Phase, ...] = ("full", "delta")
 
 
 def table_identity(fileio: FileIO, paths: TablePaths, table: str) -> str:
-    """What tells a table from one that was made anew under its name: a digest of its first schema.
+    """What tells a table from one that was made again under its name: a digest of its first schema.
 
     A schema file is never changed and never expires, and a renamed table keeps it.
 

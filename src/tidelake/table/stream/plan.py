@@ -172,7 +172,7 @@ class StreamPlan:
         ------
         NotFoundError
             The next snapshot has expired (the range that is there is named), or the table was
-            dropped and made anew.
+            dropped and made again.
         UnsupportedError
             The next snapshot is an overwrite, or was committed with other columns.
         InvalidInputError

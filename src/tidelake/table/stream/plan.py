@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from tidelake.options import Options, check_one_use, declared
 from tidelake.scan import ReadContext
-from tidelake.scan.split_generator import PackRule
 from tidelake.scan.pruning.prune import matching_partitions, scan_filter
+from tidelake.scan.split_generator import PackRule
 from tidelake.table.handle.arguments import column_names
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.stream.batch_end import batch_end

@@ -46,8 +46,8 @@ from tidelake.scan import (
     live_deletions,
     live_files,
 )
-from tidelake.scan.split_generator import stand_alone
 from tidelake.scan.live_files import bucket_files
+from tidelake.scan.split_generator import stand_alone
 from tidelake.table.changelog.changelog_files import (
     NO_CHANGELOG,
     NONE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,8 +14,11 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 import tidelake.spark
-from tidelake.errors import InvalidInputError, TidelakeError
-from tidelake.spark.streamwrite import batch_sink
+from tidelake.errors import ConflictError, InvalidInputError, TidelakeError
+from tidelake.metadata.log.consumer import ConsumerLog
+from tidelake.spark.streamwrite import batch_sink, sink_run
+from tidelake.spark.streamwrite.checkpoint import Checkpoint
+from tidelake.table.stream.lease import StreamLease
 
 TABLE, FIRST_S = "default.t", 1_700_000_000
 KEYED = "CREATE TABLE t (k BIGINT, v BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH ('bucket' = '2')"
@@ -476,3 +480,55 @@ def test_the_data_source_replaces_the_table_in_mode_complete(lake, stream, run_f
     frame = stream.frame().groupBy("k").count().toDF("k", "v")
     assert run_format("complete", frame).exception() is None
     assert rows(lake) == [(1, 3), (2, 1), (3, 1)]
+
+
+def test_a_second_live_run_of_one_checkpoint_is_refused(
+    lake, stream, run, checkpoint, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(sink_run, "OPEN_WAIT_MS", 1)
+    lake.sql(APPEND)
+    stream.feed([1], [1])
+    query = run()
+    until_ended(query)
+    before = snapshots(lake)
+    copy = tmp_path / "copy"
+    shutil.copytree(checkpoint, copy)
+    handle = lake.catalog.table(TABLE).handle
+    # as another process would hold it
+    with StreamLease.open(handle, f"sink-{query.id}", 1, run_id="of another process"):
+        stream.feed([2], [2])
+        refused = run(checkpoint=copy).exception()
+        assert isinstance(refused, ConflictError)
+        assert str(query.id) in refused.message
+        assert snapshots(lake) == before
+    assert run().exception() is None
+    assert rows(lake) == [(1, 1), (2, 2)]
+
+
+def test_a_batch_that_may_come_again_is_held_against_expiry_and_no_other(
+    lake, stream, run, checkpoint, monkeypatch
+):
+    lake.sql(APPEND)
+    table = lake.catalog.table(TABLE)
+    stream.feed([1], [1])
+    until_ended(run())
+    consumers = ConsumerLog(table.handle.fileio, table.handle.paths)
+    assert consumers.next_ids() == {}
+    monkeypatch.setattr(Checkpoint, "is_done", lambda *_: False)  # as if Spark had died before
+    stream.feed([2], [2])
+    query = run()
+    until_ended(query)
+    assert consumers.next_ids() == {f"sink-{query.id}": 2}
+    monkeypatch.undo()
+    for k in range(3, 15):
+        table.write([{"k": k, "v": k}])
+    table.expire_snapshots(retain_max=1, retain_min=1, older_than="2100-01-01 00:00:00")
+    forget_last(checkpoint)
+    before = rows(lake)
+    assert run().exception() is None
+    assert rows(lake) == before
+
+
+def until_ended(query):
+    """Wait until nothing lives beside a query."""
+    assert query._sink.run.wait(60)

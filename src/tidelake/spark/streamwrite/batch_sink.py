@@ -69,6 +69,8 @@ class BatchSink:
         The output mode.
     schema_id : int
         The table's schema when the query first began.
+    run_id : str
+        Names this run of the query.
     tasks : int, optional
         How many tasks write a batch that is not small.
     spark : SparkSession, optional
@@ -79,6 +81,7 @@ class BatchSink:
     checkpoint: Checkpoint
     mode: str
     schema_id: int
+    run_id: str
     tasks: int | None = None
     spark: SparkSession | None = None
     error: BaseException | None = None
@@ -107,14 +110,22 @@ class BatchSink:
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Write a batch; the result says so where it was written before."""
         if self.run is None:
-            own, other = self.spark, frame.sparkSession
-            self.run = SinkRun(self.handle, self.user, spark=own, batch_spark=other)
+            self.run = SinkRun(
+                self.handle,
+                self.checkpoint,
+                self.user,
+                run_id=self.run_id,
+                spark=self.spark,
+                batch_spark=frame.sparkSession,
+            )
         name = self.handle.identifier
         handle = with_newest_schema(self.handle)
         if self.mode == COMPLETE:
             handle = handle.with_options(handle.options.updated(_WHOLE_TABLE))
         identity = CommitIdentity.of(handle, self.user, batch_id)
-        if (done := WriteTransaction(handle, identity).replayed()) is not None:
+        done = WriteTransaction(handle, identity).replayed()
+        self.run.begin(batch_id, is_committed=done is not None)
+        if done is not None:
             return done
         if merges_schema(handle):
             handle = with_merged_schema(handle, frame.schema)

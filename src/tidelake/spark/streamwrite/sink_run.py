@@ -1,24 +1,45 @@
 """What lives beside a query that writes to a table, from its first batch to its end.
 
-A thread looks every second whether the query still runs; when it has ended the thread lets go of
-what the run holds: the compactor of the table (:mod:`.stream_compactor`).
+1. A lease of the query's id (:mod:`tidelake.table.stream.lease`). A second live run of the query,
+   as of a copied checkpoint in another process, is refused: each would take the other's batches
+   for its own. The lease also holds the snapshots since the newest batch began, until Spark has noted
+   the batch as done: that it was committed must be found in the table's history, whatever expires.
+2. The compactor of the table (:mod:`tidelake.spark.streamwrite.stream_compactor`).
+3. A thread that looks every second whether the query still runs, keeps the lease alive, and lets go
+   of both when the query has ended. A consumer stays only where the last batch may come again.
+
+In one process Spark runs a query once: a run that begins ends the one before.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tidelake.commit.idempotence import last_commit
+from tidelake.errors import ConflictError, TidelakeError
 from tidelake.spark.sessions.session import is_stopped
+from tidelake.spark.streamwrite.checkpoint import Checkpoint
 from tidelake.spark.streamwrite.stream_compactor import StreamCompactor
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.stream.lease import StreamLease
 
 __all__ = ["SinkRun"]
 
 LOOK_S = 1.0
+LOOKS_PER_RENEWAL = 15
+"""How often the thread looks before it renews the lease, well within the lease's time."""
+OPEN_TRIES_MAX = 6
+OPEN_WAIT_MS = 500
+"""A run that was just stopped in another process lets go of its lease within a second."""
+RETAINED_MS = 7 * 24 * 3_600_000
+"""Time after which the consumer of a query that died is forgotten."""
+_RUNS: dict[str, SinkRun] = {}
+_LOCK = threading.Lock()
 
 
 class SinkRun:
@@ -28,31 +49,86 @@ class SinkRun:
     ----------
     handle : TableHandle
         The table.
-    query_id : str
-        The query.
+    checkpoint : Checkpoint
+        The query's.
+    query_id, run_id : str
+        The query, and this run of it.
     spark : SparkSession or None
         The classic session that the query was started in; through Spark Connect there is none, and
         the process ends with the query.
     batch_spark : SparkSession
         The session of its first batch.
+
+    Raises
+    ------
+    ConflictError
+        Another run of the query is live.
     """
 
     def __init__(
         self,
         handle: TableHandle,
+        checkpoint: Checkpoint,
         query_id: str,
         *,
+        run_id: str,
         spark: SparkSession | None,
         batch_spark: SparkSession,
     ) -> None:
+        self._handle = handle
+        self._checkpoint = checkpoint
         self._query_id = query_id
         self._spark = spark
-        self.compactor = StreamCompactor.join(spark or batch_spark, handle)
+        with _LOCK:
+            before = _RUNS.get(query_id)
+        if before is not None:
+            before.end()
+        self._batch_id: int | None = None
+        self._guard = threading.Lock()  # the lease is for one thread at a time
         self._ended = threading.Event()
+        self._lease = _opened(handle, query_id, run_id)
+        with _LOCK:
+            _RUNS[query_id] = self
+        self.compactor = StreamCompactor.join(spark or batch_spark, handle)
         self._thread = threading.Thread(
             target=self._watch, name=f"tidelake-sink-{query_id}", daemon=True
         )
         self._thread.start()
+
+    def begin(self, batch_id: int, *, is_committed: bool) -> None:
+        """Hold what is committed from now on: a batch begins.
+
+        Parameters
+        ----------
+        batch_id : int
+            The batch.
+        is_committed : bool
+            Whether it was committed before: then that commit stays held.
+
+        Raises
+        ------
+        ConflictError
+            Another run of the query took over.
+        """
+        with self._guard:
+            self._batch_id = batch_id
+            if not is_committed:
+                self._lease.advance(_next_id(self._handle))
+
+    def end(self) -> None:
+        """Let go of lease and compactor; more than once is fine."""
+        with self._guard:
+            if self._ended.is_set():
+                return
+            self._ended.set()
+            # of a lease that cannot be closed the time is over some day
+            with contextlib.suppress(TidelakeError):
+                self._lease.close(forget=self._is_done)
+        with _LOCK:
+            if _RUNS.get(self._query_id) is self:
+                del _RUNS[self._query_id]
+        if self.compactor is not None:
+            self.compactor.leave()
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until all has ended that ends with the query; False if it has not by then."""
@@ -60,12 +136,28 @@ class SinkRun:
         ended = not self._thread.is_alive()
         return ended and (self.compactor is None or self.compactor.wait(timeout_s))
 
+    @property
+    def _is_done(self) -> bool:
+        """Whether no batch of this run can come again."""
+        return self._batch_id is None or self._checkpoint.is_done(self._batch_id)
+
     def _watch(self) -> None:
-        while self._is_running():
-            if self._ended.wait(LOOK_S):
-                break
-        if self.compactor is not None:
-            self.compactor.leave()
+        looks = 0
+        while self._is_running() and not self._ended.wait(LOOK_S):
+            looks += 1
+            if looks % LOOKS_PER_RENEWAL == 0:
+                self._renew()
+        self.end()
+
+    def _renew(self) -> None:
+        """Keep the lease; an idle stream holds no snapshot."""
+        with self._guard, contextlib.suppress(TidelakeError):  # the next batch says what is wrong
+            if self._ended.is_set():
+                return
+            if self._is_done:
+                self._lease.advance(_next_id(self._handle))
+            else:
+                self._lease.renew()
 
     def _is_running(self) -> bool:
         if self._spark is None:
@@ -77,3 +169,23 @@ class SinkRun:
             return query is not None and bool(query.isActive())
         except (PySparkException, Py4JError, OSError):
             return False  # the session is being stopped
+
+
+def _opened(handle: TableHandle, query_id: str, run_id: str) -> StreamLease:
+    """The lease of a run, which holds the snapshots since the query's newest commit."""
+    for left in reversed(range(OPEN_TRIES_MAX)):
+        newest = last_commit(handle.snapshots, query_id, handle.env.executor)
+        start = _next_id(handle) if newest is None else newest.id
+        try:
+            return StreamLease.open(
+                handle, f"sink-{query_id}", start, run_id=run_id, retained_ms=RETAINED_MS
+            )
+        except ConflictError:
+            if not left:
+                raise
+            handle.env.clock.sleep_ms(OPEN_WAIT_MS)
+    raise AssertionError
+
+
+def _next_id(handle: TableHandle) -> int:
+    return (handle.snapshots.latest_id() or 0) + 1

@@ -91,6 +91,7 @@ def start_stream(frame: DataFrame, target: StreamTarget) -> StreamingQuery:
         checkpoint,
         target.mode,
         mark.schema_id,
+        handle.env.ids.uuid(),
         tasks=target.tasks,
         spark=None if is_remote() else spark,
     )

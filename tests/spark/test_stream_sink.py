@@ -68,7 +68,7 @@ def run(lake, stream, checkpoint):
         frame = stream.frame() if frame is None else frame
         given = {"checkpoint": checkpoint, "trigger": "availableNow"} | given
         query = lake.write_stream(frame, TABLE, **given)
-        with contextlib.suppress(StreamingQueryException):
+        with contextlib.suppress(StreamingQueryException, TidelakeError):
             query.awaitTermination(60)
         assert not query.isActive
         return query
@@ -500,6 +500,7 @@ def test_a_second_live_run_of_one_checkpoint_is_refused(
         refused = run(checkpoint=copy).exception()
         assert isinstance(refused, ConflictError)
         assert str(query.id) in refused.message
+        assert refused.kind == "stream_runs_already"
         assert snapshots(lake) == before
     assert run().exception() is None
     assert rows(lake) == [(1, 1), (2, 2)]

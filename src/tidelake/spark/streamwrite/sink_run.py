@@ -2,8 +2,9 @@
 
 1. A lease of the query's id (:mod:`tidelake.table.stream.lease`). A second live run of the query,
    as of a copied checkpoint in another process, is refused: each would take the other's batches
-   for its own. The lease also holds the snapshots since the newest batch began, until Spark has noted
-   the batch as done: that it was committed must be found in the table's history, whatever expires.
+   for its own. The lease also holds the snapshots since the newest batch began, until Spark has
+   noted the batch as done: that it was committed must be found in the table's history, whatever
+   expires.
 2. The compactor of the table (:mod:`tidelake.spark.streamwrite.stream_compactor`).
 3. A thread that looks every second whether the query still runs, keeps the lease alive, and lets go
    of both when the query has ended. A consumer stays only where the last batch may come again.
@@ -180,9 +181,16 @@ def _opened(handle: TableHandle, query_id: str, run_id: str) -> StreamLease:
             return StreamLease.open(
                 handle, f"sink-{query_id}", start, run_id=run_id, retained_ms=RETAINED_MS
             )
-        except ConflictError:
+        except ConflictError as error:
             if not left:
-                raise
+                message = (
+                    f"A stream into table '{handle.identifier}' with this checkpoint, of query"
+                    f" {query_id}, runs already, or one with a copy of the checkpoint: stop that"
+                    " one, or give this stream a checkpoint of its own."
+                )
+                raise ConflictError(
+                    message, kind="stream_runs_already", table=handle.identifier
+                ) from error
             handle.env.clock.sleep_ms(OPEN_WAIT_MS)
     raise AssertionError
 

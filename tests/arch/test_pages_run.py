@@ -19,7 +19,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(str(path.relative_to(ROOT)) for path in DOCS.rglob("*.md"))
-NEEDS_SPARK = {"docs/merge-into.md", "docs/spark.md", "docs/sql.md"}  # tests/spark runs it
+NEEDS_SPARK = {
+    "docs/kafka.md",
+    "docs/merge-into.md",
+    "docs/spark.md",
+    "docs/sql.md",
+}  # tests/spark runs it
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DIALOGUE = re.compile(r"^```pycon\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BYTES = re.compile(r'^```text title="(\w+)"\n(.*?)^```', re.MULTILINE | re.DOTALL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import quick_spark
+from unit.kafka.conftest import Topics
 
 import tidelake.spark
 
@@ -31,3 +32,27 @@ def production_conf(spark):
 def lake(spark, tmp_path):
     """A warehouse of its own for each test."""
     return tidelake.spark.attach(spark, tmp_path / "warehouse")
+
+
+@pytest.fixture(scope="module")
+def topics(broker):
+    return Topics(broker.servers)
+
+
+@pytest.fixture
+def declare(lake, topics):
+    """Declare a table of Kafka by its columns and options."""
+
+    def make(name, columns, topic, **given):
+        options = {
+            "connector": "kafka",
+            "topic": topic,
+            "properties.bootstrap.servers": topics.servers,
+            "format": "json",
+            "scan.startup.mode": "earliest-offset",
+            **given,
+        }
+        texts = ", ".join(f"'{k}' = '{v}'" for k, v in options.items() if v is not None)
+        lake.sql(f"CREATE TEMPORARY TABLE {name} ({columns}) WITH ({texts})")
+
+    return make

@@ -3,33 +3,8 @@
 import datetime as dt
 
 import pytest
-from unit.kafka.conftest import Topics
 
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
-
-
-@pytest.fixture(scope="module")
-def topics(broker):
-    return Topics(broker.servers)
-
-
-@pytest.fixture
-def declare(lake, topics):
-    """Declare a table of Kafka by its columns and options."""
-
-    def make(name, columns, topic, **given):
-        options = {
-            "connector": "kafka",
-            "topic": topic,
-            "properties.bootstrap.servers": topics.servers,
-            "format": "json",
-            "scan.startup.mode": "earliest-offset",
-            **given,
-        }
-        texts = ", ".join(f"'{k}' = '{v}'" for k, v in options.items() if v is not None)
-        lake.sql(f"CREATE TEMPORARY TABLE {name} ({columns}) WITH ({texts})")
-
-    return make
 
 
 def rows(frame):

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
 
 from tidelake.catalog import Catalog
-from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.kafka import KafkaTable
 from tidelake.kafka.rows import KIND
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.kafka.declared_table import kafka_table
 from tidelake.spark.kafka.messages_write import write_messages
 from tidelake.spark.kafka.slices_frame import batch_frame
+from tidelake.spark.kafka.stream_sink import start_messages
+from tidelake.spark.kafka.stream_source import kafka_stream
+from tidelake.spark.streamwrite.start import Trigger
 from tidelake.sql.execution.session import ForeignTable, SqlSession
 from tidelake.sql.syntax.name import TableName
 from tidelake.table.handle.arguments import known_columns
@@ -86,3 +91,79 @@ class KafkaMethods(abc.ABC):
             raise UnsupportedError(message, kind="bad_mode", table=table.name)
         rows = frame if isinstance(frame, DataFrame) else self.spark.createDataFrame(frame)
         return WriteResult(rows=write_messages(table, rows))
+
+    def read_kafka_stream(
+        self, name: str, *, options: Mapping[str, object] | None = None
+    ) -> DataFrame:
+        """Read a declared table of Kafka as a stream.
+
+        Parameters
+        ----------
+        name : str
+            The table of ``CREATE TABLE ... WITH ('connector' = 'kafka', ...)``.
+        options : mapping, optional
+            Options of this stream over those declared, such as ``scan.startup.mode`` and
+            ``read.stream.maxRowsPerTrigger``.
+
+        Returns
+        -------
+        DataFrame
+            A streaming one; changes have the column ``_row_kind`` in front. Offsets are kept in the
+            query's checkpoint, and never committed to Kafka.
+
+        Raises
+        ------
+        NotFoundError
+            No table of that name was declared.
+        """
+        found = self._kafka_table(name, options)
+        if found is None:
+            message = (
+                f"No table '{name}' of Kafka is declared in this session: tl.sql(\"CREATE TABLE"
+                f" {name} (...) WITH ('connector' = 'kafka', ...)\")."
+            )
+            raise NotFoundError(message, kind="table_not_found", table=name)
+        return kafka_stream(self.spark, self.catalog, found)
+
+    def write_kafka_stream(
+        self,
+        frame: DataFrame,
+        name: str,
+        *,
+        checkpoint: str | Path,
+        trigger: Trigger = None,
+        mode: str = "append",
+        options: Mapping[str, object] | None = None,
+        query_name: str | None = None,
+    ) -> StreamingQuery:
+        """Start a query that writes a stream as messages of a topic, at least once.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            A stream with the table's columns, and ``_row_kind`` where rows are changes.
+        name : str
+            The declared table.
+        checkpoint, trigger, mode, query_name
+            As of :meth:`tidelake.spark.Lake.write_stream`.
+        options : mapping, optional
+            Options of the table for this query.
+
+        Raises
+        ------
+        NotFoundError
+            No table of that name was declared.
+        InvalidInputError, UnsupportedError
+            The rows or the mode do not fit; nothing was started.
+
+        Notes
+        -----
+        A batch that Spark gives again after a failure is written again.
+        """
+        found = self._kafka_table(name, options)
+        if found is None:
+            message = f"No table '{name}' of Kafka is declared in this session."
+            raise NotFoundError(message, kind="table_not_found", table=name)
+        return start_messages(
+            frame, found, checkpoint, trigger=trigger, mode=mode, query_name=query_name
+        )

@@ -35,6 +35,8 @@ Trigger = str | Mapping[str, object] | None
 
 MODES = ("append", "update", COMPLETE)
 UPDATE = "update"
+_NAMED_SOURCES = frozenset({"StreamingRelation", "StreamingRelationV2"})
+"""Leaves of a plan that say what they read."""
 _CONDITION = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*")
 _TAIL = re.compile(r"(SQLSTATE: \w+.*|;\s*\n.*|\n==.*)$", re.DOTALL)
 
@@ -207,4 +209,6 @@ def _sources(frame: DataFrame) -> tuple[str, ...]:
         return ()
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
     found = (leaves.apply(i) for i in range(leaves.size()))
-    return tuple(sorted(str(leaf.sourceName()) for leaf in found if hasattr(leaf, "sourceName")))
+    # a proxy of Java's says that it has every method
+    named = (leaf for leaf in found if str(leaf.getClass().getSimpleName()) in _NAMED_SOURCES)
+    return tuple(sorted(str(leaf.sourceName()) for leaf in named))

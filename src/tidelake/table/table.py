@@ -5,8 +5,8 @@ was opened, and hands values to the modules that do the work. It keeps no state 
 call looks for the newest snapshot, so several processes may use a table at once.
 
 The class is one family of modules. What reads and writes is here; ``alter_methods``,
-``row_methods`` (delete, update), ``version_methods`` (tags, rollback, expiry) and
-``conversion_methods`` (pandas, Polars, DuckDB) hold the rest as mixins.
+``row_methods`` (delete, update), ``version_methods`` (tags, rollback, expiry),
+``stream_methods`` and ``conversion_methods`` (pandas, Polars, DuckDB) hold the rest as mixins.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from tidelake.table.row_methods import RowMethods
 from tidelake.table.rowlevel.delete import drop_partitions, truncate
 from tidelake.table.rowlevel.update import upsert_columns
 from tidelake.table.schema.alter import alter_table
+from tidelake.table.stream_methods import StreamMethods
 from tidelake.table.system.row_views import ROW_VIEWS, RowView
 from tidelake.table.system.system_table import MetadataTable, SystemTable
 from tidelake.table.version_methods import VersionMethods
@@ -58,7 +59,7 @@ from tidelake.types.schema_change import SchemaChange
 __all__ = ["Table"]
 
 
-class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods):
+class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamMethods):
     """One table of a catalog. Picklable; safe to use from several threads.
 
     Made by :meth:`tidelake.Catalog.table` and :meth:`tidelake.Catalog.create_table`.

@@ -18,6 +18,7 @@ __all__ = [
     "CONSUMER_EXPIRATION_TIME",
     "CONSUMER_ID",
     "CONSUMER_IGNORE_PROGRESS",
+    "CONTINUOUS_DISCOVERY_INTERVAL",
     "READ_STREAM_MAXBYTESPERTRIGGER",
     "READ_STREAM_MAXFILESPERTRIGGER",
     "READ_STREAM_MAXROWSPERTRIGGER",
@@ -39,6 +40,12 @@ CONSUMER_EXPIRATION_TIME: Final = duration(
     "consumer.expiration-time",
     None,
     "How long nobody may be heard of a consumer before an expiry forgets it; unset keeps it.",
+)
+CONTINUOUS_DISCOVERY_INTERVAL: Final = duration(
+    "continuous.discovery-interval",
+    10_000,
+    "The longest wait between two looks for snapshots of a stream without Spark, whose looks begin"
+    " at 10 ms; on local files the system wakes it.",
 )
 STREAMING_READ_OVERWRITE: Final = enumeration(
     "streaming-read-overwrite",
@@ -113,9 +120,6 @@ READ_STREAM_SCHEMA_CHANGE: Final = enumeration(
 )
 
 UNREAD = (
-    duration(
-        "continuous.discovery-interval", 10_000, "How often a stream looks for snapshots.", _STREAM
-    ),
     enumeration(
         "streaming-read-mode",
         None,

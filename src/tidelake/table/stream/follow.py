@@ -1,0 +1,226 @@
+"""A table followed without an engine: batches of Arrow rows, as commits come.
+
+1. The plan says where the stream begins and what comes next
+   (:class:`~tidelake.table.stream.plan.StreamPlan`).
+2. A lease holds what is still to be read (:mod:`tidelake.table.stream.lease`). With a consumer id
+   progress is recorded, snapshot by snapshot, when the next batch is asked for: what was given and
+   not followed by a question is given again. The first full state is held by a lease of its own,
+   since a consumer that says "next is N" means the changes of N, and not its rows.
+3. Where nothing is new it waits (:mod:`tidelake.fileio.waiter`).
+
+Nothing is read ahead of the caller, who so sets the pace. Memory: the entries of one snapshot, and
+a batch of rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidelake.errors import InvalidInputError, NotFoundError, shortened
+from tidelake.fileio.waiter import Waiter, waiter_of
+from tidelake.options import declared
+from tidelake.table.handle.arguments import column_names, whole_number
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.time_travel import timestamp_ms
+from tidelake.table.stream.lease import READ_RETAINED_MS, StreamLease
+from tidelake.table.stream.offset import StreamOffset
+from tidelake.table.stream.plan import StreamPlan
+from tidelake.telemetry import ProcessMark
+from tidelake.types.predicate import Predicate, bind, parse_filter
+
+__all__ = ["Start", "StreamBatch", "stream_batches"]
+
+Start = int | str | dt.datetime | None
+"""A snapshot's id, a scan mode, a time; see :meth:`tidelake.Table.stream`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBatch:
+    """Rows that a stream gives.
+
+    Parameters
+    ----------
+    data : pyarrow.RecordBatch
+        ``_row_kind``, then the columns.
+    snapshot_id : int
+        The snapshot whose state or changes they are of.
+    watermark : int, optional
+        That snapshot's watermark, ms since the epoch.
+    """
+
+    data: pa.RecordBatch
+    snapshot_id: int
+    watermark: int | None
+
+
+def stream_batches(
+    handle: TableHandle,
+    *,
+    start: Start = None,
+    consumer_id: str | None = None,
+    columns: Sequence[str] | None = None,
+    filter: object = None,
+    options: Mapping[str, object] | None = None,
+    timeout: float | None = None,
+) -> Generator[StreamBatch, None, None]:
+    """Follow a table; see :meth:`tidelake.Table.stream`. Arguments are checked at once."""
+    if timeout is not None and (isinstance(timeout, bool) or not timeout >= 0):
+        message = f"timeout is {timeout!r} but must be a number of seconds from 0 on, or None."
+        raise InvalidInputError(message, kind="stream_timeout", table=handle.identifier)
+    asked = {**_start_options(handle, start), **(options or {})}
+    if consumer_id is not None:
+        asked[declared.CONSUMER_ID.key] = consumer_id
+    plan = StreamPlan.of(handle, asked)
+    parsed = parse_filter(filter)
+    names = column_names(columns, handle.schema.field_names, table=handle.identifier)
+    predicate = None if parsed is None else bind(parsed, handle.schema.fields)
+    timeout_ms = None if timeout is None else timeout * 1000
+    return _Stream(plan, names, predicate, timeout_ms).batches()
+
+
+class _Stream:
+    """One stream that runs."""
+
+    def __init__(
+        self,
+        plan: StreamPlan,
+        columns: tuple[str, ...],
+        predicate: Predicate | None,
+        timeout_ms: float | None,
+    ) -> None:
+        self._plan = plan
+        self._handle = plan.handle
+        self._columns = columns
+        self._predicate = predicate
+        self._timeout_ms = timeout_ms
+        self._consumer_id = plan.handle.options.get(declared.CONSUMER_ID)
+        self._run_id = plan.handle.env.ids.uuid()
+        self._lease: StreamLease | None = None
+        self._mark = ProcessMark()
+
+    def batches(self) -> Generator[StreamBatch, None, None]:
+        """All batches."""
+        handle = self._handle
+        cap_ms = handle.options.get(declared.CONTINUOUS_DISCOVERY_INTERVAL)
+        waiter = waiter_of(
+            handle.fileio, handle.env.clock, handle.paths.snapshot_dir, poll_ms_max=cap_ms
+        )
+        with contextlib.closing(waiter), contextlib.ExitStack() as ends:
+            ends.callback(self._close)
+            at = self._began(waiter)
+            if at is None:
+                return
+            self._hold(at.snapshot, of_state=at.phase == "full")
+            while not self._plan.is_ended(at):
+                end = self._after(at, waiter)
+                if end is None:
+                    return
+                yield from self._between(at, end)
+                at = end
+                self._done_before(at.snapshot, of_state=at.phase == "full")
+
+    def _began(self, waiter: Waiter) -> StreamOffset | None:
+        return self._awaited(self._plan.initial, waiter)
+
+    def _after(self, at: StreamOffset, waiter: Waiter) -> StreamOffset | None:
+        def look() -> StreamOffset | None:
+            end = self._plan.next(at, self._plan.limits)
+            return None if end == at else end
+
+        return self._awaited(look, waiter)
+
+    def _awaited(
+        self, look: Callable[[], StreamOffset | None], waiter: Waiter
+    ) -> StreamOffset | None:
+        """What a look finds, looked for until it does; None when the time is over."""
+        clock = self._handle.env.clock
+        began_ms = clock.now_ms()
+        while True:
+            self._mark.check(f"The stream of table '{self._handle.identifier}'")
+            found = look()
+            if found is not None:
+                waiter.reset()
+                return found
+            waited_ms = clock.now_ms() - began_ms
+            if self._timeout_ms is not None and waited_ms >= self._timeout_ms:
+                return None
+            if self._lease is not None:
+                self._lease.renew_if_due()
+            left_ms = float("inf") if self._timeout_ms is None else self._timeout_ms - waited_ms
+            waiter.wait(left_ms)
+
+    def _between(self, at: StreamOffset, end: StreamOffset) -> Iterator[StreamBatch]:
+        parts = self._plan.parts(at, end, columns=self._columns, predicate=self._predicate)
+        snapshot_id, watermark = 0, None
+        for part in parts:
+            if part.snapshot_id != snapshot_id:
+                if snapshot_id:
+                    self._done_before(part.snapshot_id, of_state=False)
+                snapshot_id = part.snapshot_id
+                watermark = self._watermark(snapshot_id)
+            for batch in parts.rows.read(part.splits):
+                if batch.num_rows:
+                    yield StreamBatch(batch, snapshot_id, watermark)
+                    self._mark.check(f"The stream of table '{self._handle.identifier}'")
+                    if self._lease is not None:
+                        self._lease.renew_if_due()
+
+    def _watermark(self, snapshot_id: int) -> int | None:
+        try:
+            return self._handle.snapshots.load_or_changelog(snapshot_id).watermark
+        except NotFoundError:
+            return None
+
+    def _hold(self, snapshot_id: int, *, of_state: bool) -> None:
+        """Take the lease of what comes, then give up the one before."""
+        before, consumer_id = self._lease, self._consumer_id
+        is_kept = consumer_id is not None and not of_state
+        name = f"stream-{self._run_id}" if consumer_id is None else consumer_id
+        self._lease = StreamLease.open(
+            self._handle,
+            name if is_kept or consumer_id is None else f"{name}-full",
+            snapshot_id,
+            run_id=self._run_id,
+            of_state=of_state,
+            retained_ms=None if is_kept else READ_RETAINED_MS,
+        )
+        if before is not None and before.consumer_id != self._lease.consumer_id:
+            before.close(forget=True)
+
+    def _done_before(self, snapshot_id: int, *, of_state: bool) -> None:
+        """All before a snapshot was given, and more is asked for."""
+        lease = self._lease
+        assert lease is not None
+        if snapshot_id <= lease.next_snapshot or of_state:
+            return
+        if lease.consumer_id == f"{self._consumer_id}-full":
+            self._hold(snapshot_id, of_state=False)
+        else:
+            lease.advance(snapshot_id)
+
+    def _close(self) -> None:
+        if self._lease is not None:
+            self._lease.close(forget=self._lease.consumer_id != self._consumer_id)
+
+
+def _start_options(handle: TableHandle, start: Start) -> dict[str, object]:
+    """The options that say where a stream begins."""
+    mode, number = declared.SCAN_MODE.key, whole_number(start)
+    if start is None:
+        return {}
+    if number is not None:
+        return {mode: "from-snapshot", declared.SCAN_SNAPSHOT_ID.key: number}
+    if isinstance(start, dt.date):
+        return {mode: "from-timestamp", declared.SCAN_TIMESTAMP_MILLIS.key: timestamp_ms(start)}
+    if isinstance(start, str):
+        return {mode: start}
+    message = (
+        f"start is {shortened(repr(start))} but must be the id of a snapshot, a time, or a mode of"
+        " 'scan.mode' such as 'latest' or 'latest-full'."
+    )
+    raise InvalidInputError(message, kind="stream_start", table=handle.identifier)

@@ -1,0 +1,135 @@
+"""Methods of a table that follow it: batches as commits come, without an engine."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+from collections.abc import Callable, Generator, Mapping, Sequence
+
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.stream.follow import Start, StreamBatch, stream_batches
+
+__all__ = ["StreamMethods"]
+
+
+class StreamMethods(abc.ABC):
+    """Streams in this process."""
+
+    @property
+    @abc.abstractmethod
+    def handle(self) -> TableHandle:
+        """The table."""
+
+    def stream(
+        self,
+        *,
+        start: Start = None,
+        consumer_id: str | None = None,
+        columns: Sequence[str] | None = None,
+        filter: object = None,
+        options: Mapping[str, object] | None = None,
+        timeout: float | None = None,
+    ) -> Generator[StreamBatch, None, None]:
+        """Give the rows that are there, then every change, as commits come.
+
+        Parameters
+        ----------
+        start : int, str or datetime, optional
+            A snapshot's id, from whose changes on; a mode of ``scan.mode`` such as ``"latest"``
+            (only what comes) or ``"latest-full"`` (all rows, then what comes); a time. By default
+            as the options say: all rows, then what comes.
+        consumer_id : str, optional
+            Names the reader. Its progress is recorded when the next batch is asked for, and beats
+            `start` from then on; what it has not read does not expire.
+        columns : sequence of str, optional
+            The columns; all by default.
+        filter : str, Predicate or DNF list, optional
+            As of :meth:`scan`; decided for each row on its own.
+        options : mapping, optional
+            Options for this stream, such as ``read.stream.maxRowsPerTrigger``.
+        timeout : float, optional
+            Seconds without anything new after which the stream ends; 0 ends it when all that is
+            there was given. By default it never ends.
+
+        Returns
+        -------
+        iterator of StreamBatch
+            ``data`` (``_row_kind`` first), ``snapshot_id``, ``watermark``. Close it, or leave its
+            loop, to end the stream.
+
+        Raises
+        ------
+        ConflictError
+            Another run of the consumer is live.
+        NotFoundError
+            What comes next has expired; the range that is there is named.
+        InvalidInputError, UnsupportedError
+            An argument is wrong, or the table has no changes that could be streamed.
+
+        Notes
+        -----
+        Nothing is read before it is asked for. A batch is given again if the process ends before it
+        asks for the next snapshot's: at least once, in order.
+
+        Examples
+        --------
+        >>> import tempfile, tidelake
+        >>> table = tidelake.open(tempfile.mkdtemp()).create_table("db.t", {"k": "BIGINT"})
+        >>> for k in (1, 2):
+        ...     _ = table.write([{"k": k}])
+        >>> for batch in table.stream(start=1, timeout=0):
+        ...     print(batch.snapshot_id, batch.data.to_pylist())
+        1 [{'_row_kind': '+I', 'k': 1}]
+        2 [{'_row_kind': '+I', 'k': 2}]
+        """
+        return stream_batches(
+            self.handle,
+            start=start,
+            consumer_id=consumer_id,
+            columns=columns,
+            filter=filter,
+            options=options,
+            timeout=timeout,
+        )
+
+    def follow(
+        self,
+        callback: Callable[[StreamBatch], object],
+        *,
+        start: Start = None,
+        consumer_id: str | None = None,
+        columns: Sequence[str] | None = None,
+        filter: object = None,
+        options: Mapping[str, object] | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Call a function with each batch of :meth:`stream`, until it answers False.
+
+        Parameters
+        ----------
+        callback : callable
+            Gets each batch. A batch for which it raises is given again to the next run.
+        start, consumer_id, columns, filter, options, timeout
+            As of :meth:`stream`.
+
+        Returns
+        -------
+        int
+            How many batches it got.
+        """
+        count = 0
+        batches = stream_batches(
+            self.handle,
+            start=start,
+            consumer_id=consumer_id,
+            columns=columns,
+            filter=filter,
+            options=options,
+            timeout=timeout,
+        )
+        with contextlib.closing(batches):
+            for batch in batches:
+                count += 1
+                if callback(batch) is False:
+                    break
+        return count

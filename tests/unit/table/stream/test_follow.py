@@ -1,0 +1,310 @@
+"""A table followed without an engine: every change once, in order, with its progress recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from proving.expiring import ALL, make, rows, work
+
+import tidelake
+from tidelake import ClosedError, ConflictError, InvalidInputError, NotFoundError
+from tidelake.fileio import MemoryFileIO
+from tidelake.metadata.log.consumer import ConsumerLog
+
+KEYED = {"primary_keys": ["k"], "bucket": "1", "changelog-producer": "input"}
+
+
+@pytest.fixture
+def fileio():
+    return MemoryFileIO()
+
+
+@pytest.fixture
+def table(fileio):
+    return make(fileio, **KEYED)
+
+
+def put(table, *keys, v=1):
+    return table.write([{"k": k, "v": v, "p": "a"} for k in keys])
+
+
+def keys_of(batches):
+    return [(b.snapshot_id, k) for b in batches for k in b.data["k"].to_pylist()]
+
+
+def progress(table):
+    return ConsumerLog(table.fileio, table.handle.paths).next_ids()
+
+
+def test_all_rows_then_each_change_with_its_snapshot(table):
+    put(table, 1, 2)
+    put(table, 3)
+    stream = table.stream(timeout=0)
+    assert keys_of([next(stream)]) == [(2, 1), (2, 2), (2, 3)]
+    put(table, 4)
+    put(table, 1, v=9)
+    assert keys_of(stream) == [(3, 4), (4, 1)]
+
+
+def test_a_stream_of_a_table_without_a_snapshot_waits_for_the_first(table):
+    assert list(table.stream(timeout=0)) == []
+    stream = table.stream(timeout=3600)
+    put(table, 1)
+    assert keys_of([next(stream)]) == [(1, 1)]
+
+
+def test_replay_of_a_stream_gives_the_table(table):
+    put(table, 1, 2, 3)
+    table.delete("k = 2")
+    put(table, 1, v=5)
+    state = {}
+    for batch in table.stream(start=1, timeout=0):
+        for row in batch.data.to_pylist():
+            kind = row.pop("_row_kind")
+            if kind in ("+I", "+U"):
+                state[row["k"]] = row
+            elif kind == "-D":
+                state.pop(row["k"])
+    assert sorted(map(repr, state.values())) == rows(table)
+
+
+def test_columns_and_filter(table):
+    put(table, 1, 2, 3)
+    (batch,) = table.stream(columns=["k"], filter="k > 1", timeout=0)
+    assert batch.data.to_pylist() == [
+        {"_row_kind": "+I", "k": 2},
+        {"_row_kind": "+I", "k": 3},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("start", "keys"),
+    [
+        (None, [1, 2, 3]),
+        (2, [2, 3]),
+        ("latest", []),
+        ("latest-full", [1, 2, 3]),
+        (dt.datetime(2100, 1, 1, tzinfo=dt.UTC), []),
+        (dt.datetime(2000, 1, 1, tzinfo=dt.UTC), [1, 2, 3]),
+    ],
+)
+def test_where_a_stream_starts(table, start, keys):
+    for k in (1, 2, 3):
+        put(table, k)
+    found = keys_of(table.stream(start=start, timeout=0))
+    assert sorted(k for _, k in found) == keys
+
+
+def test_progress_is_recorded_when_the_next_snapshot_is_asked_for(table):
+    for k in (1, 2, 3):
+        put(table, k)
+    stream = table.stream(start=1, consumer_id="c", timeout=0)
+    assert keys_of([next(stream)]) == [(1, 1)]
+    assert progress(table) == {"c": 1}
+    next(stream)
+    assert progress(table) == {"c": 2}
+    stream.close()
+    assert progress(table) == {"c": 2}
+    again = table.stream(start=1, consumer_id="c", timeout=0)  # progress beats the start
+    assert keys_of(again) == [(2, 2), (3, 3)]
+    assert progress(table) == {"c": 4}
+    assert list(table.stream(consumer_id="c", timeout=0)) == []
+    put(table, 4)
+    assert keys_of(table.stream(consumer_id="c", timeout=0)) == [(4, 4)]
+
+
+def test_a_full_state_that_was_not_read_to_its_end_is_given_again(fileio):
+    table = make(fileio, **{**KEYED, "bucket": "3"})
+    put(table, *range(20))
+    stream = table.stream(consumer_id="c", timeout=0)
+    next(stream)
+    stream.close()
+    assert progress(table) == {}
+    assert len(keys_of(table.stream(consumer_id="c", timeout=0))) == 20
+    assert progress(table) == {"c": 2}
+
+
+def test_what_a_stream_has_not_read_does_not_expire(table):
+    for k in range(4):
+        put(table, k)
+    for start in (2, None):
+        stream = table.stream(start=start, timeout=0)
+        first = keys_of([next(stream)])
+        for k in range(10, 14):
+            put(table, k)
+        table.expire_snapshots(**ALL)
+        rest = keys_of(stream)
+        newest = table.latest_snapshot_id
+        seen = {snapshot for snapshot, _ in first + rest}
+        assert seen == set(range(2 if start else newest - 4, newest + 1))
+    table.expire_snapshots(**ALL)
+    assert progress(table) == {}
+    assert len(table.history()) == 1
+
+
+def test_a_second_live_run_of_a_consumer_is_refused(table):
+    put(table, 1)
+    for start in (None, 1):
+        stream = table.stream(start=start, consumer_id="c", timeout=0)
+        next(stream)
+        with pytest.raises(ConflictError, match="in use"):
+            next(table.stream(start=start, consumer_id="c", timeout=0))
+        stream.close()
+
+
+def test_an_expired_start_is_refused_with_the_range(table):
+    for k in range(4):
+        put(table, k)
+    table.expire_snapshots(**ALL)
+    ConsumerLog(table.fileio, table.handle.paths).record("c", 2)
+    with pytest.raises(NotFoundError, match="4"):
+        list(table.stream(consumer_id="c", timeout=0))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"start": object()}, {"start": "sideways"}, {"timeout": -1}, {"timeout": True}]
+)
+def test_wrong_arguments_are_refused_before_anything_is_read(table, wrong):
+    with pytest.raises(InvalidInputError):
+        table.stream(**wrong)
+
+
+def test_follow_ends_when_the_callback_says_so(table):
+    for k in (1, 2, 3):
+        put(table, k)
+    seen = []
+
+    def two(batch):
+        seen.append(batch.snapshot_id)
+        return len(seen) < 2
+
+    assert table.follow(two, start=1, consumer_id="c") == 2
+    assert seen == [1, 2]
+    assert progress(table) == {"c": 2}
+    assert table.follow(seen.append, consumer_id="c", timeout=0) == 2
+
+
+def test_a_callback_that_raises_gets_its_batch_again(table):
+    put(table, 1)
+    with pytest.raises(ZeroDivisionError):
+        table.follow(lambda _: 1 / 0, start=1, consumer_id="c", timeout=0)
+    assert table.follow(lambda _: None, consumer_id="c", timeout=0) == 1
+
+
+def test_three_hours_pass_on_a_clock_that_is_moved(fileio, monkeypatch):
+    table = make(
+        fileio, **KEYED, **{"snapshot.num-retained.min": 1, "snapshot.num-retained.max": 2}
+    )
+    clock = table.handle.env.clock
+    put(table, 0)
+    waits, commits = [], []
+    sleep_ms, began_ms = clock.sleep_ms, clock.now_ms()
+
+    def sleep(duration_ms):
+        waits.append(duration_ms)
+        sleep_ms(duration_ms)
+        if len(commits) < 50 and clock.now_ms() - began_ms > (len(commits) + 1) * 180_000:
+            commits.append(len(commits) + 1)
+            put(table, commits[-1])
+
+    monkeypatch.setattr(clock, "sleep_ms", sleep)
+    found = keys_of(table.stream(start=1, consumer_id="c", timeout=10_800))
+    assert [k for _, k in found] == list(range(51))
+    assert clock.now_ms() - began_ms > 3 * 3_600_000
+    assert (min(waits), max(waits)) == (10, 10_000)
+    assert len(waits) < 4_000
+
+
+def test_a_forked_child_does_not_go_on(table, monkeypatch):
+    put(table, 1)
+    stream = table.stream(timeout=0)
+    next(stream)
+    monkeypatch.setattr("tidelake.telemetry.fork._Forks.count", 1)
+    with pytest.raises(ClosedError, match="forked"):
+        next(stream)
+
+
+def open_files():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_five_hundred_snapshots_leave_files_threads_and_consumers_as_they_were(tmp_path):
+    table = tidelake.open(tmp_path).create_table("db.t", {"k": "BIGINT"})
+    table.write([{"k": 0}])
+    stream = table.stream(start=1, consumer_id="c", timeout=30)
+    next(stream)
+    files, threads, size = open_files(), threading.active_count(), None
+    for k in range(1, 501):
+        table.write([{"k": k}])
+        batch = next(stream)
+        assert keys_of([batch]) == [(k + 1, k)]
+        if k in (100, 500):
+            held = tidelake_memory()
+            assert size is None or held < size + 24 * 1024
+            size = held
+    assert open_files() <= files + 1
+    assert threading.active_count() <= threads + 1
+    assert len(list((tmp_path / "db.db/t/consumer").iterdir())) == 2
+    stream.close()
+    assert open_files() < files
+
+
+def tidelake_memory():
+    """Resident memory of this process, KiB."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+
+
+FOLLOWER = """
+import sys, tidelake
+table = tidelake.open(sys.argv[1]).table("db.t")
+try:
+    for batch in table.stream(consumer_id="c"):
+        print(batch.snapshot_id, flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def test_ctrl_c_ends_a_stream_that_waits_and_lets_its_consumer_go(tmp_path):
+    table = tidelake.open(tmp_path).create_table("db.t", {"k": "BIGINT"})
+    table.write([{"k": 1}])
+    with subprocess.Popen(
+        [sys.executable, "-c", FOLLOWER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout.readline() == "1\n"
+        table.write([{"k": 2}])
+        assert child.stdout.readline() == "2\n"
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "interrupted\n"
+        assert child.wait(20) == 0
+    assert keys_of(table.stream(consumer_id="c", timeout=0)) == [(2, 2)]
+
+
+def test_a_stream_that_is_left_gives_its_consumer_up(table):
+    put(table, 1)
+    with contextlib.closing(table.stream(start=1, consumer_id="c")) as stream:
+        for _ in stream:
+            break
+    assert ConsumerLog(table.fileio, table.handle.paths).lease("c").is_closed
+
+
+def test_work_of_every_kind_replays_to_the_table(fileio):
+    table = make(fileio, **KEYED)
+    work(table, 6)
+    changes = [batch.data for batch in table.stream(start=1, timeout=0)]
+    state = {}
+    for row in (row for batch in changes for row in batch.to_pylist()):
+        kind = row.pop("_row_kind")
+        if kind in ("+I", "+U"):
+            state[row["k"]] = row
+        elif kind == "-D":
+            state.pop(row["k"], None)
+    assert sorted(map(repr, state.values())) == rows(table)

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from tidelake.errors import InvalidInputError, NotFoundError, shortened
 from tidelake.fileio.waiter import Waiter, waiter_of
+from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.options import declared
 from tidelake.table.handle.arguments import column_names, whole_number
 from tidelake.table.handle.handle import TableHandle
@@ -115,7 +116,7 @@ class _Stream:
             at = self._began(waiter)
             if at is None:
                 return
-            self._hold(at.snapshot, of_state=at.phase == "full")
+            self._hold(self._first_held(at), of_state=at.phase == "full")
             while not self._plan.is_ended(at):
                 end = self._after(at, waiter)
                 if end is None:
@@ -126,6 +127,15 @@ class _Stream:
 
     def _began(self, waiter: Waiter) -> StreamOffset | None:
         return self._awaited(self._plan.initial, waiter)
+
+    def _first_held(self, at: StreamOffset) -> int:
+        """The snapshot to hold; the consumer's own, which is refused, where that has expired."""
+        handle = self._handle
+        is_new = handle.options.get(declared.CONSUMER_IGNORE_PROGRESS)
+        if self._consumer_id is None or is_new or at.phase == "full":
+            return at.snapshot
+        recorded = ConsumerLog(handle.fileio, handle.paths).next_id(self._consumer_id)
+        return at.snapshot if recorded is None else min(recorded, at.snapshot)
 
     def _after(self, at: StreamOffset, waiter: Waiter) -> StreamOffset | None:
         def look() -> StreamOffset | None:

@@ -47,10 +47,10 @@ def test_all_rows_then_each_change_with_its_snapshot(table):
     put(table, 1, 2)
     put(table, 3)
     stream = table.stream(timeout=0)
-    assert keys_of([next(stream)]) == [(2, 1), (2, 2), (2, 3)]
+    first = next(stream)
     put(table, 4)
     put(table, 1, v=9)
-    assert keys_of(stream) == [(3, 4), (4, 1)]
+    assert keys_of([first, *stream]) == [(2, 1), (2, 2), (2, 3), (3, 4), (4, 1)]
 
 
 def test_a_stream_of_a_table_without_a_snapshot_waits_for_the_first(table):
@@ -141,9 +141,8 @@ def test_what_a_stream_has_not_read_does_not_expire(table):
             put(table, k)
         table.expire_snapshots(**ALL)
         rest = keys_of(stream)
-        newest = table.latest_snapshot_id
-        seen = {snapshot for snapshot, _ in first + rest}
-        assert seen == set(range(2 if start else newest - 4, newest + 1))
+        assert [k for _, k in first + rest][-4:] == [10, 11, 12, 13]
+        assert len(first + rest) == (7 if start else 8 + 4)
     table.expire_snapshots(**ALL)
     assert progress(table) == {}
     assert len(table.history()) == 1
@@ -285,7 +284,9 @@ def test_ctrl_c_ends_a_stream_that_waits_and_lets_its_consumer_go(tmp_path):
         child.send_signal(signal.SIGINT)
         assert child.stdout.readline() == "interrupted\n"
         assert child.wait(20) == 0
-    assert keys_of(table.stream(consumer_id="c", timeout=0)) == [(2, 2)]
+    table.write([{"k": 3}])
+    found = keys_of(table.stream(consumer_id="c", timeout=0))
+    assert found in ([(3, 3)], [(2, 2), (3, 3)])  # whether it had asked for more yet
 
 
 def test_a_stream_that_is_left_gives_its_consumer_up(table):

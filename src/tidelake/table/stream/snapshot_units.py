@@ -285,8 +285,12 @@ class SnapshotChanges:
         if self.of_changelog:
             entries = entries.take(entries["bucket"] >= 0)
         entries = self._in_order(context, entries)
+        buckets = list(bucket_files(entries, snapshot.id))
+        if context.schema.keys_may_move and buckets:
+            parts = tuple((b.split(((b.files,),), raw=True),) for b in buckets)
+            return SnapshotUnits([ChangedParts(None, (parts,))])
         kind = LoggedCommit if context.schema.primary_keys else LoggedFiles
-        return SnapshotUnits([kind(bucket) for bucket in bucket_files(entries, snapshot.id)])
+        return SnapshotUnits([kind(bucket) for bucket in buckets])
 
     def _before(self, snapshot: Snapshot) -> Snapshot | None:
         if snapshot.id == 1:
@@ -376,7 +380,7 @@ class SnapshotChanges:
                 come = merged(new, old)
                 parts.append((replace(come, sections=(), deletions={}), come))
             units = tuple(p for p in parts if any(split.files_count for split in p))
-            yield ChangedParts(some[0][0].partition, (units,))
+            yield ChangedParts(None if moves_far else some[0][0].partition, (units,))
 
     def _in_order(self, context: ReadContext, entries: EntryTable) -> EntryTable:
         """Entries in the order of the stream; those of a bucket keep theirs."""

@@ -9,6 +9,7 @@ state, files alone     a file                       no key is in two of them
 state, files to merge  a section                    the files of a section share keys
 new rows, no key       a file                       each row stands for itself
 changes of keys        the files of a commit        one key's changes of a commit are one
+keys that may move     the whole commit             a key leaves one partition for another
 difference, overwrite  a part of the difference     as of a read of changes
 =====================  ===========================  =======================================
 
@@ -53,8 +54,8 @@ class BucketUnits(Protocol):
     """The units of one bucket."""
 
     @property
-    def partition(self) -> bytes:
-        """Serialized BinaryRow."""
+    def partition(self) -> bytes | None:
+        """Serialized BinaryRow; None of units that are of several partitions."""
         ...
 
     @property
@@ -180,13 +181,13 @@ class ChangedParts:
 
     Parameters
     ----------
-    partition : bytes
-        Serialized BinaryRow.
+    partition : bytes, optional
+        Serialized BinaryRow; None where a unit is of several partitions.
     units : tuple of tuple of ChangePart
         The parts of each unit, in order.
     """
 
-    partition: bytes
+    partition: bytes | None
     units: tuple[tuple[ChangePart, ...], ...]
 
     @property
@@ -266,13 +267,17 @@ class SnapshotUnits:
         first = 0
         for bucket, last in zip(self._buckets, self._ends, strict=True):
             low, high = max(start, first) - first, min(end, last) - first
-            if low < high and (partitions is None or bucket.partition in partitions):
+            chosen = (
+                partitions is None or bucket.partition is None or bucket.partition in partitions
+            )
+            if low < high and chosen:
                 yield from bucket.parts(low, high, rule)
             first = last
 
     def partitions(self) -> list[bytes]:
         """The partitions, each once."""
-        return list(dict.fromkeys(bucket.partition for bucket in self._buckets))
+        found = dict.fromkeys(bucket.partition for bucket in self._buckets)
+        return [partition for partition in found if partition is not None]
 
 
 def _file_counts(files: Sequence[object]) -> tuple[Counts, Counts, Counts]:

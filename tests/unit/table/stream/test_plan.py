@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -398,3 +399,44 @@ def test_lag_counts_what_is_to_come(make):
     assert plan.lag(at).rows == 6
     assert plan.lag(plan.latest()) == type(lag)(0, 0, 0)
     assert plan.watermark(at) is None
+
+
+def test_a_key_that_moves_to_another_partition_is_one_part_of_a_batch(catalog):
+    table = catalog.create_table(
+        "db.t",
+        {"p": "INT NOT NULL", "k": "INT NOT NULL", "v": "INT"},
+        primary_keys=["k"],
+        partition_keys=["p"],
+        options={"bucket": "-1"},
+    )
+    table.write([{"p": 0, "k": 1, "v": 1}])
+    plan = StreamPlan.of(table.handle)
+    start = plan.latest()
+    table.write([{"p": 1, "k": 1, "v": 2}])
+    end = plan.next(start, ReadLimits(files=1))
+    assert (end.snapshot, end.index) == (3, 0)
+    assert sorted(rows_of(plan.parts(start, end))) == [("+I", 1, 1, 2), ("-D", 0, 1, 2)]
+    predicate = bind(parse_filter("p = 1"), plan.fields)
+    assert rows_of(plan.parts(start, end, predicate=predicate)) == [("+I", 1, 1, 2)]
+
+
+@pytest.mark.parametrize("bound", [150, 200])
+def test_a_stream_ends_before_the_first_later_watermark(make, follow, bound):
+    table = make(keys=())
+    for number, watermark in enumerate((100, 200, 300)):
+        table.write([{"k": number, "v": 0}])
+        path = table.paths.snapshot(number + 1)
+        snapshot = replace(table.handle.snapshots.load(number + 1), watermark=watermark)
+        table.fileio.replace(path, snapshot.to_json().encode())
+    options = {"scan.bounded.watermark": str(bound), "scan.snapshot-id": "1"}
+    given, at = follow(table, options)
+    seen = [row[1] for batch in given for row in batch]
+    assert seen == ([0] if bound == 150 else [0, 1])
+    plan = StreamPlan.of(table.handle, options)
+    assert plan.is_ended(at)
+    assert plan.watermark(at) == 100 * len(seen)
+    assert not plan.is_ended(plan.initial())
+    begun = StreamPlan.of(table.handle, {"scan.watermark": "101"}).initial()
+    assert (begun.snapshot, begun.phase) == (2, "delta")
+    batch = table.with_options({"scan.watermark": "101"}).to_arrow()
+    assert batch["k"].to_pylist() == [0, 1]

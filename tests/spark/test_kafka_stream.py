@@ -99,16 +99,16 @@ def test_a_stream_into_a_topic_and_its_bad_messages_into_a_table(
     )  # fmt: skip
     declare("copy", "id BIGINT, name STRING", target)
     frame = lake.read_kafka_stream("events").select("id", "name")
-    query = lake.write_kafka_stream(
-        frame, "copy", checkpoint=tmp_path / "c", trigger="availableNow"
-    )
+    query = lake.write_stream(frame, "copy", checkpoint=tmp_path / "c", trigger="availableNow")
     query.awaitTermination(60)
     assert [m.value() for m in topics.read(target)] == [
         b'{"id":1,"name":"n1"}', b'{"id":2,"name":"n2"}',
     ]  # fmt: skip
     assert rows(lake.sql("SELECT `offset`, value FROM ops.letters")) == [(1, b"{")]
     with pytest.raises(InvalidInputError, match="none of append"):
-        lake.write_kafka_stream(frame, "copy", checkpoint=tmp_path / "d", mode="complete")
+        lake.write_stream(frame, "copy", checkpoint=tmp_path / "d", mode="complete")
+    with pytest.raises(InvalidInputError, match="checkpoint"):
+        lake.write_stream(frame, "copy")
 
 
 def test_a_topic_that_lost_messages_stops_the_stream(lake, topics, declare, pour):

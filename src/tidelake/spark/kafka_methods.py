@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -20,6 +21,7 @@ from tidelake.spark.kafka.messages_write import write_messages
 from tidelake.spark.kafka.slices_frame import batch_frame
 from tidelake.spark.kafka.stream_sink import start_messages
 from tidelake.spark.kafka.stream_source import kafka_stream
+from tidelake.spark.stream_write_methods import StreamWriteMethods
 from tidelake.spark.streamwrite.start import Trigger
 from tidelake.sql.execution.session import ForeignTable, SqlSession
 from tidelake.sql.syntax.name import TableName
@@ -29,7 +31,7 @@ from tidelake.table.write.result import WriteResult
 __all__ = ["KafkaMethods"]
 
 
-class KafkaMethods(abc.ABC):
+class KafkaMethods(StreamWriteMethods):
     """Finds, reads and writes tables that ``WITH ('connector' = 'kafka')`` declared."""
 
     catalog: Catalog
@@ -125,12 +127,19 @@ class KafkaMethods(abc.ABC):
             raise NotFoundError(message, kind="table_not_found", table=name)
         return kafka_stream(self.spark, self.catalog, found)
 
+    def _write_declared(
+        self, frame: DataFrame, name: str, given: Mapping[str, Any]
+    ) -> StreamingQuery | None:
+        if self._kafka_table(name) is None:
+            return None
+        return self.write_kafka_stream(frame, name, **given)
+
     def write_kafka_stream(
         self,
         frame: DataFrame,
         name: str,
         *,
-        checkpoint: str | Path,
+        checkpoint: str | Path | None = None,
         trigger: Trigger = None,
         mode: str = "append",
         options: Mapping[str, object] | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
@@ -23,6 +24,12 @@ class StreamWriteMethods(abc.ABC):
 
     @abc.abstractmethod
     def _data_table(self, name: str, *, use: str = ...) -> Table: ...
+
+    @abc.abstractmethod
+    def _write_declared(
+        self, frame: DataFrame, name: str, given: Mapping[str, Any]
+    ) -> StreamingQuery | None:
+        """Start the query where the table is one of another system; None for one of ours."""
 
     def write_stream(
         self,
@@ -44,7 +51,8 @@ class StreamWriteMethods(abc.ABC):
             A stream: of ``spark.readStream``, or of tables. Its columns are matched with the
             table's by name, as by :meth:`write`; a column ``_row_kind`` says what each row does.
         name : str
-            ``"database.table"``.
+            ``"database.table"``; or a declared table of Kafka, which is written at least once, with
+            ``sink.parallelism`` in the place of `tasks`.
         checkpoint : str or Path
             A folder of this query's own, which outlives the process: a query that is started again
             with it goes on where it was. There is no default.
@@ -84,6 +92,15 @@ class StreamWriteMethods(abc.ABC):
 
         Where the stream has a watermark, the snapshots carry it: it never goes back.
         """
+        given = {
+            "checkpoint": checkpoint,
+            "trigger": trigger,
+            "mode": mode,
+            "options": options,
+            "query_name": query_name,
+        }
+        if (declared := self._write_declared(frame, name, given)) is not None:
+            return declared
         table = self._in_session(self._data_table(name), options)
         return start_stream(
             frame,

@@ -14,6 +14,7 @@ import pyarrow as pa
 from tidelake.catalog import Catalog
 from tidelake.errors import NotFoundError, UnsupportedError, near_names
 from tidelake.maintenance.compact import COMPACT, COMPACT_MANIFEST, RESCALE
+from tidelake.maintenance.consumer import CLEAR_CONSUMERS, RESET_CONSUMER
 from tidelake.maintenance.expire import EXPIRE_CHANGELOGS, EXPIRE_SNAPSHOTS
 from tidelake.maintenance.partition import DROP_PARTITION, MARK_PARTITION_DONE
 from tidelake.maintenance.procedure import Procedure, ProcedureCall, Runner
@@ -52,13 +53,14 @@ PROCEDURES: Mapping[str, Procedure] = {
         PURGE_FILES,
         DROP_PARTITION,
         MARK_PARTITION_DONE,
+        RESET_CONSUMER,
+        CLEAR_CONSUMERS,
     )
 }
 """Supported procedures by name."""
 
 _ORPHANS = "the search for orphan files is not supported yet"
 _BRANCHES = "branches are read-only here; $branches lists those of Paimon"
-_CONSUMERS = "consumers are read-only here; $consumers lists those of Paimon"
 _HIVE = "there is no Hive metastore; the warehouse's directories are the catalog"
 _VIEWS = "the filesystem catalog has no views and functions; use Spark's"
 _ROW_IDS = "tables with row tracking and global indexes are not supported"
@@ -75,8 +77,6 @@ REFUSED: Mapping[str, str] = {
     "rename_branch": _BRANCHES,
     "merge_branch": _BRANCHES,
     "fast_forward": _BRANCHES,
-    "reset_consumer": _CONSUMERS,
-    "clear_consumers": _CONSUMERS,
     "migrate_database": _HIVE,
     "migrate_table": _HIVE,
     "repair": _HIVE,

@@ -1,0 +1,87 @@
+"""Consumers are set to another snapshot, or removed, by their owner while no run uses them.
+
+Source: Paimon's ``ResetConsumerProcedure`` and ``ClearConsumersProcedure`` (1.3.1), which do so
+beside a run too; its next record would undo it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tidelake.errors import ConflictError, InvalidInputError
+from tidelake.fileio import validate_name
+from tidelake.metadata.log.consumer import ConsumerLog, ConsumerState
+from tidelake.table.handle.handle import TableHandle
+
+__all__ = ["clear_consumers", "reset_consumer"]
+
+
+def reset_consumer(handle: TableHandle, consumer_id: str, next_snapshot: int | None) -> None:
+    """Let a consumer read a snapshot next; None removes it.
+
+    Raises
+    ------
+    NotFoundError
+        There is no such snapshot.
+    ConflictError
+        A run uses the consumer.
+    """
+    validate_name(consumer_id, "consumer")
+    log = ConsumerLog(handle.fileio, handle.paths)
+    _check_unused(handle, log.states().get(consumer_id))
+    if next_snapshot is None:
+        log.delete(consumer_id)
+        return
+    with log.open_dir() as place:
+        # the directory is held before the check: a new table at this path gets no consumer
+        handle.schemas.check_same(handle.schema, table=handle.identifier)
+        handle.snapshots.load_or_changelog(next_snapshot)
+        log.record(consumer_id, next_snapshot, within=place)
+
+
+def clear_consumers(
+    handle: TableHandle, including: str | None = None, excluding: str | None = None
+) -> tuple[str, ...]:
+    """Remove the consumers whose whole name one pattern matches and the other does not; their ids.
+
+    Raises
+    ------
+    InvalidInputError
+        A pattern is no regular expression.
+    ConflictError
+        A run uses one of them; nothing was removed.
+    """
+    included, excluded = _pattern(handle, including or ".*"), _pattern(handle, excluding or "")
+    log = ConsumerLog(handle.fileio, handle.paths)
+    chosen = {
+        name: state
+        for name, state in log.states().items()
+        if included.fullmatch(name) and not (excluding and excluded.fullmatch(name))
+    }
+    for state in chosen.values():
+        _check_unused(handle, state)
+    for name in chosen:
+        log.delete(name)
+    return tuple(chosen)
+
+
+def _check_unused(handle: TableHandle, state: ConsumerState | None) -> None:
+    if state is None or state.lease is None or not state.is_in_use(handle.env.clock.now_ms()):
+        return
+    message = (
+        f"Consumer '{state.consumer_id}' of table '{handle.identifier}' is in use by run"
+        f" '{state.lease.run_id}': stop it first."
+    )
+    raise ConflictError(
+        message, kind="consumer_in_use", table=handle.identifier, consumer=state.consumer_id
+    )
+
+
+def _pattern(handle: TableHandle, text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        message = f"'{text}' is no regular expression of consumers' names: {error}."
+        raise InvalidInputError(
+            message, kind="consumer_pattern", table=handle.identifier
+        ) from error

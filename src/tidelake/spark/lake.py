@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as st
+from pyspark.sql.utils import is_remote
 
 from tidelake.catalog import Catalog, open_catalog
 from tidelake.errors import ClosedError, InvalidInputError, UnsupportedError
 from tidelake.spark._optional import statements_of
 from tidelake.spark.catalog import register
+from tidelake.spark.catalog.streams.provider import offer_streams
 from tidelake.spark.errors.analysis_errors import translate_value_range_errors
 from tidelake.spark.errors.value_errors import translate_table_errors
 from tidelake.spark.expression.types import fields_from_spark
@@ -32,6 +34,8 @@ from tidelake.spark.rowlevel.delete_update import delete_on_spark, update_on_spa
 from tidelake.spark.sessions.cancellation import interruptible
 from tidelake.spark.sessions.session import is_stopped, prepare
 from tidelake.spark.source.data_source import TidelakeSource
+from tidelake.spark.stream_read_methods import StreamReadMethods
+from tidelake.spark.streamread.opening import open_source, source_schema
 from tidelake.spark.write.compaction import compact_on_spark
 from tidelake.spark.write.schema_merging import merges_schema, with_all_columns, with_merged_schema
 from tidelake.spark.write.write_frame import write_frame
@@ -108,10 +112,12 @@ def attach(
             f" tl.table and tl.write of tl = attach(spark, '{warehouse}')."
         )
         raise UnsupportedError(message, kind="spark_connect")
+    if not is_remote():
+        offer_streams(spark, opened, source=open_source, schema=source_schema)
     return Lake(spark, opened, catalog_name=catalog)
 
 
-class Lake(KafkaMethods):
+class Lake(StreamReadMethods, KafkaMethods):
     """A warehouse on a Spark session; made by :func:`attach`.
 
     A setting ``spark.tidelake.<option>`` of the session is an option of every table that is read or

@@ -19,6 +19,7 @@ __all__ = [
     "CONSUMER_ID",
     "CONSUMER_IGNORE_PROGRESS",
     "CONTINUOUS_DISCOVERY_INTERVAL",
+    "READ_CHANGELOG",
     "READ_STREAM_MAXBYTESPERTRIGGER",
     "READ_STREAM_MAXFILESPERTRIGGER",
     "READ_STREAM_MAXROWSPERTRIGGER",
@@ -26,6 +27,9 @@ __all__ = [
     "READ_STREAM_MINROWSPERTRIGGER",
     "READ_STREAM_SCHEMA_CHANGE",
     "SCAN_BOUNDED_WATERMARK",
+    "SCAN_WATERMARK_ALIGNMENT_GROUP",
+    "SCAN_WATERMARK_ALIGNMENT_MAX_DRIFT",
+    "SCAN_WATERMARK_IDLE_TIMEOUT",
     "STREAMING_READ_APPEND_OVERWRITE",
     "STREAMING_READ_OVERWRITE",
     "STREAMING_READ_SNAPSHOT_DELAY",
@@ -77,6 +81,27 @@ CONSUMER_ID: Final = text(
 )
 CONSUMER_IGNORE_PROGRESS: Final = boolean(
     "consumer.ignore-progress", False, "Whether a new stream begins again all the same."
+)
+READ_CHANGELOG: Final = boolean(
+    "read.changelog",
+    None,
+    "Whether a stream on Spark has the column _row_kind; where it is unset, streams of primary-key"
+    " tables by tl.read_stream have. Where it is false, those show no deletes and no old rows.",
+)
+SCAN_WATERMARK_ALIGNMENT_GROUP: Final = text(
+    "scan.watermark.alignment.group",
+    None,
+    "Streams of a process on Spark that wait for each other: none runs ahead in event time.",
+)
+SCAN_WATERMARK_ALIGNMENT_MAX_DRIFT: Final = duration(
+    "scan.watermark.alignment.max-drift",
+    None,
+    "How far a stream may be ahead of the last one of its scan.watermark.alignment.group.",
+)
+SCAN_WATERMARK_IDLE_TIMEOUT: Final = duration(
+    "scan.watermark.idle-timeout",
+    None,
+    "After what rest a stream holds back no other of its group; a minute where it is unset.",
 )
 READ_STREAM_MAXFILESPERTRIGGER: Final = integer(
     "read.stream.maxFilesPerTrigger",

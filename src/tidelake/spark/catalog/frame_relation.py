@@ -9,11 +9,13 @@ code generator, which compiles Java for every query.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 
 from tidelake.spark.catalog.gateway import Gateway, JavaObject
 
-__all__ = ["frame_relation"]
+__all__ = ["compiled_relation", "frame_relation"]
 
 _CODEGEN = "org.apache.spark.sql.catalyst.expressions.codegen"
 _RELATION = """
@@ -56,20 +58,29 @@ def frame_relation(
     shown : str
         What EXPLAIN calls it.
     """
+    rows = frame._jdf.queryExecution().toRdd()
+    context = frame.sparkSession._jsparkSession.sqlContext()
+    return compiled_relation(gateway, _RELATION, (context, schema, rows, shown))
+
+
+def compiled_relation(gateway: Gateway, text: str, given: Sequence[object]) -> JavaObject:
+    """Have Spark's code generator compile a class, and make one object of it.
+
+    Parameters
+    ----------
+    gateway : Gateway
+        The session's JVM.
+    text : str
+        Java: ``generate(Object[] references)`` and the class.
+    given : sequence
+        What `generate` is called with.
+    """
     no_comments = gateway.java("scala.collection.immutable.Map$").__getattr__("MODULE$").empty()
-    code = gateway.java(f"{_CODEGEN}.CodeAndComment")(_RELATION, no_comments)
+    code = gateway.java(f"{_CODEGEN}.CodeAndComment")(text, no_comments)
     compiled = gateway.java(f"{_CODEGEN}.CodeGenerator").compile(code)._1()
-    given = gateway.array(
-        "java.lang.Object",
-        (
-            frame.sparkSession._jsparkSession.sqlContext(),
-            schema,
-            frame._jdf.queryExecution().toRdd(),
-            shown,
-        ),
-    )
+    values = gateway.proxies("java.lang.Object", given)
     # By the method of the class above it: every class that Spark compiles has one name, by which
     # py4j keeps the methods that it found, and Spark compiles again what it has forgotten.
     above = compiled.getClass().getSuperclass()
-    generate = above.getMethod("generate", gateway.array("java.lang.Class", [given.getClass()]))
-    return generate.invoke(compiled, gateway.array("java.lang.Object", [given]))
+    generate = above.getMethod("generate", gateway.array("java.lang.Class", [values.getClass()]))
+    return generate.invoke(compiled, gateway.array("java.lang.Object", [values]))

@@ -62,8 +62,8 @@ class Gateway:
             made[index] = value
         return made
 
-    def proxies(self, name: str, values: Sequence[Proxy]) -> JavaObject:
-        """An array of objects of Python's that implement an interface."""
+    def proxies(self, name: str, values: Sequence[object]) -> JavaObject:
+        """An array in which objects of Python's may be that implement an interface."""
         made = self._gateway.new_array(self.java(name), len(values))
         for index, value in enumerate(values):
             # an assignment would take values of Java's alone

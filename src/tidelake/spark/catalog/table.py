@@ -7,10 +7,12 @@ from typing import Any
 
 from pyspark.sql import types as st
 
-from tidelake.errors import UnsupportedError
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.options import declared
 from tidelake.scan import metadata_fields
 from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.scan import LakeScanBuilder, RowsScanBuilder
+from tidelake.spark.catalog.streams.provider import SCHEMA, TABLE, WAREHOUSE, fallback_table
 from tidelake.spark.catalog.writing import (
     LakeWriteBuilder,
     WriteOptions,
@@ -22,6 +24,7 @@ from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.spark.write.schema_merging import merges_schema
 from tidelake.table import RowView, SystemTable, Table
+from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.read.scan_request import ScanRequest
 
 __all__ = ["CATALOG", "PROVIDER", "LakeTable", "Relation", "SystemRelation"]
@@ -167,6 +170,7 @@ class LakeTable(
         f"{CATALOG}.SupportsWrite",
         f"{CATALOG}.TruncatableTable",
         f"{CATALOG}.SupportsRowLevelOperations",
+        f"{CATALOG}.V2TableWithV1Fallback",
     ),
 ):
     """A table of the warehouse.
@@ -181,6 +185,10 @@ class LakeTable(
         The moment to read, if one was asked for.
     options : mapping
         Options of this use.
+    warehouse : str
+        The directory of the warehouse.
+    is_write : bool
+        Whether it was loaded to be written.
 
     Attributes
     ----------
@@ -196,10 +204,12 @@ class LakeTable(
         moment: Mapping[str, Any],
         options: Mapping[str, object],
         *,
+        warehouse: str,
         is_write: bool = False,
     ) -> None:
         super().__init__(gateway, name)
         self._table = table
+        self._warehouse = warehouse
         self._moment = dict(moment)
         self._options = dict(options)
         opened = in_session(gateway.spark, table, self._options)
@@ -211,6 +221,12 @@ class LakeTable(
         if request.travels(opened.handle):
             self._fields = opened.handle.read_context(snapshot).schema.fields
         self._struct = spark_schema(self._fields, table=table.identifier)
+        # of this use alone: a table that is set so has the columns of its rows in batch reads
+        asked = str(self._options.get(declared.READ_CHANGELOG.key)).lower()
+        self._shows_kinds = asked == "true"
+        if self._shows_kinds:
+            kind = st.StructField(ROW_KIND_COLUMN, st.StringType())
+            self._struct = st.StructType([kind, *self._struct.fields])
         schema, written = table.table_schema, None
         if snapshot is not None:
             # an id alone is that of another snapshot after a rollback, or in a table created again
@@ -291,6 +307,13 @@ class LakeTable(
 
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
         """Begin a read."""
+        if self._shows_kinds:
+            message = (
+                f"Option '{declared.READ_CHANGELOG.key}' of table '{self._name}' belongs to"
+                " streams: unset it, and read what changed by tl.changes, or a stream by"
+                " spark.readStream.table."
+            )
+            raise InvalidInputError(message, kind="read_changelog", table=self._name)
         given = {**self._options, **self.gateway.options(options)}
         opened = in_session(self.gateway.spark, self._table, given)
         return LakeScanBuilder(self.gateway, opened, self._fields, self._moment, self._name)
@@ -305,6 +328,19 @@ class LakeTable(
         """TRUNCATE TABLE, and DELETE without a condition: by metadata alone."""
         in_session(self.gateway.spark, self._table, self._options).truncate()
         return True
+
+    def v1Table(self) -> JavaObject:
+        """What opens a stream of it: Spark asks for nothing else by this."""
+        return fallback_table(
+            self.gateway,
+            self._table.paths.location,
+            self.schema(),
+            {
+                WAREHOUSE: self._warehouse,
+                TABLE: self._table.identifier,
+                SCHEMA: str(self._table.table_schema.id),
+            },
+        )
 
     def supportedCustomMetrics(self) -> JavaObject:
         """None of our own."""

@@ -106,9 +106,11 @@ class LakeCatalog(
     def tableStateOptionKeys(self) -> JavaObject:
         """Options that say which columns a table has when it is loaded.
 
-        They name a moment, or let rows bring columns along: Spark gives ``loadTable`` no others.
+        They name a moment, let rows bring columns along, or show the kinds of a stream's rows:
+        Spark gives ``loadTable`` no others.
         """
-        return self.gateway.set((*MOMENT_KEYS, MERGE_SCHEMA, declared.WRITE_MERGE_SCHEMA.key))
+        keys = (MERGE_SCHEMA, declared.WRITE_MERGE_SCHEMA.key, declared.READ_CHANGELOG.key)
+        return self.gateway.set((*MOMENT_KEYS, *keys))
 
     def changelogStateOptionKeys(self) -> JavaObject:
         """None."""
@@ -155,7 +157,13 @@ class LakeCatalog(
         if isinstance(found, SystemTable):
             return SystemRelation(self.gateway, name, found, _moment(moment, found))
         table = LakeTable(
-            self.gateway, name, found, _moment(moment, found), options, is_write=is_write
+            self.gateway,
+            name,
+            found,
+            _moment(moment, found),
+            options,
+            warehouse=self._catalog.warehouse,
+            is_write=is_write,
         )
         if moment is None and not options:
             self._forget_outdated(identifier, table.state)
@@ -265,7 +273,7 @@ class LakeCatalog(
             altered = table.alter(*schema_changes(changes, table=name))
         except TidelakeError as error:
             raise refused(error, self.gateway, kinds=(UNSUPPORTED, UNSUPPORTED)) from error
-        return LakeTable(self.gateway, name, altered, {}, {})
+        return LakeTable(self.gateway, name, altered, {}, {}, warehouse=self._catalog.warehouse)
 
     def dropTable(self, identifier: JavaObject) -> bool:
         """DROP TABLE."""

@@ -1,31 +1,48 @@
 """Changes between two moments as a DataFrame, read on the executors.
 
 The driver plans parts (:mod:`tidelake.table.changelog.changelog_protocols`): changelog files, new
-data files, or the files of a bucket before and after where the two differ. Parts travel as bytes,
-packed into tasks of even weight; a task reads its own, and of a net change compares both sides.
+data files, or the files of a bucket before and after where the two differ. Files that only need to
+be read are scanned by Spark itself (:mod:`tidelake.spark.read.native_changes`). Other parts travel
+as bytes, packed into tasks of even weight; a task reads its own, and of a net change compares both
+sides.
 
-Rows of a DataFrame have no order. Inside a part they are in order, and a key's changes of one
-commit are in one part; the changes of a key by several commits may come from several tasks.
+Rows of a DataFrame have no order. A key's changes of one commit come in order from one task. The
+changes of a key by several commits may come from several tasks, unless *ordered* ones are asked
+for: then all rows of a bucket come from one task, in order of the commits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-from tidelake.scan import split_from_bytes, split_to_bytes
+from tidelake.scan import ReadContext, split_from_bytes, split_to_bytes
+from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.filter import to_column
 from tidelake.spark.expression.types import spark_schema
-from tidelake.spark.read.scan_frame import packed_splits, spark_batches
+from tidelake.spark.read.native_changes import (
+    ChangeUnit,
+    NativeChanges,
+    native_changes,
+    uncut_bytes_max,
+)
+from tidelake.spark.read.native_scan import native_frame
+from tidelake.spark.read.scan_frame import packed_splits, spark_batches, tasks_asked
 from tidelake.table.changelog.changelog_protocols import (
     ChangePart,
     ChangeRows,
     PlannedChanges,
     change_fields,
 )
-from tidelake.types import DataField
+from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
+from tidelake.types import DataField, RowKind
+from tidelake.types.predicate import columns_of
 
 __all__ = ["ChangeTask", "PartBytes", "changes_frame"]
 
@@ -52,23 +69,59 @@ class PartBytes:
 
 
 @dataclass(frozen=True, slots=True)
+class _UnitBytes:
+    """Parts that one task reads in their order, on their way to an executor."""
+
+    parts: tuple[PartBytes, ...]
+
+    @classmethod
+    def of(cls, unit: ChangeUnit) -> _UnitBytes:
+        return cls(tuple(map(PartBytes.of, unit.parts)))
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(part.size_bytes for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeTask:
-    """What one task needs beside its parts. Picklable."""
+    """What one task needs beside its parts. Picklable.
+
+    Parameters
+    ----------
+    rows : ChangeRows
+        What reads parts.
+    with_kinds : bool
+        Whether rows have ``_row_kind``.
+    """
 
     rows: ChangeRows
+    with_kinds: bool = True
 
     @property
     def fields(self) -> tuple[DataField, ...]:
-        """The kind, then the columns wanted."""
-        return change_fields(self.rows.context, self.rows.columns)
+        """The kind, if wanted, then the columns wanted."""
+        fields = change_fields(self.rows.context, self.rows.columns)
+        return fields if self.with_kinds else fields[1:]
 
     def batches(self, blobs: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
         """The changes of a part in Spark's Arrow types."""
         part = tuple(split_from_bytes(blob) for blob in blobs)
-        return spark_batches(self.rows.read(part), self.fields)
+        rows = self.rows.read(part)
+        if not self.with_kinds:
+            rows = (batch.drop_columns([ROW_KIND_COLUMN]) for batch in rows)
+        return spark_batches(rows, self.fields)
 
 
-def changes_frame(spark: SparkSession, changes: PlannedChanges, *, table: str) -> DataFrame:
+def changes_frame(
+    spark: SparkSession,
+    changes: PlannedChanges,
+    *,
+    table: str,
+    ordered: bool = False,
+    with_kinds: bool = True,
+    exact: bool = True,
+) -> DataFrame:
     """Give planned changes as a DataFrame: ``_row_kind``, then the columns, all nullable.
 
     Parameters
@@ -79,6 +132,13 @@ def changes_frame(spark: SparkSession, changes: PlannedChanges, *, table: str) -
         Of :func:`tidelake.table.changelog.changelog_plan.planned_changes`.
     table : str
         The table, for messages.
+    ordered : bool
+        Whether all rows of a bucket come from one task, in order of the commits.
+    with_kinds : bool
+        Whether the frame has ``_row_kind``.
+    exact : bool
+        Leave out the rows that do not satisfy the predicate that was planned with. False where the
+        caller does that.
 
     Raises
     ------
@@ -89,13 +149,57 @@ def changes_frame(spark: SparkSession, changes: PlannedChanges, *, table: str) -
     -----
     Runs on the driver; nothing but metadata is read.
     """
-    task = ChangeTask(changes.rows)
+    rows = changes.rows
+    task = ChangeTask(rows, with_kinds)
     schema = spark_schema(task.fields, table=table)
-    parts = [PartBytes.of(part) for part in changes.parts()]
-    if not parts:
+    wanted = rows.context.fields(rows.columns)
+    needed, condition = wanted, None
+    if rows.predicate is not None:
+        names = frozenset(rows.columns)
+        others = sorted(columns_of(rows.predicate) - names)
+        needed = (*wanted, *rows.context.fields(tuple(others)))
+        condition = to_column(rows.predicate, needed)
+    if condition is None and not exact:
+        needed = wanted
+    if rows.predicate is None or not exact or condition is not None:
+        split = native_changes(
+            rows.context,
+            changes.parts(),
+            needed,
+            case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
+            ordered=ordered,
+            uncut_bytes=uncut_bytes_max(spark),
+        )
+    else:
+        split = NativeChanges(units=[ChangeUnit((part,)) for part in changes.parts()])
+    frames = []
+    for groups, of_kinds in ((split.inserts, False), (split.kinds, with_kinds)):
+        for group in groups:
+            frame = native_frame(spark, rows.context, group, needed, condition, with_kinds=of_kinds)
+            columns = [F.col(quoted(name)) for name in rows.columns]
+            if with_kinds:
+                kind = F.col(ROW_KIND_COLUMN) if of_kinds else F.lit(str(RowKind.INSERT))
+                columns = [kind.alias(ROW_KIND_COLUMN), *columns]
+            frames.append(frame.select(*columns))
+    if split.units:
+        frames.append(_kernel_frame(spark, rows.context, task, split.units, schema))
+    if not frames:
         return spark.createDataFrame([], schema)
-    packed = packed_splits(spark, changes.rows.context, parts)
-    blobs = [[part.blobs for part in own] for own in packed]
+    frame = reduce(DataFrame.unionAll, frames)
+    most = tasks_asked(spark, rows.context.options)
+    return frame if most is None else frame.coalesce(most)
+
+
+def _kernel_frame(
+    spark: SparkSession,
+    context: ReadContext,
+    task: ChangeTask,
+    units: Sequence[ChangeUnit],
+    schema: StructType,
+) -> DataFrame:
+    """Changes that the kernel reads on the executors."""
+    packed = packed_splits(spark, context, [_UnitBytes.of(unit) for unit in units])
+    blobs = [[part.blobs for unit in own for part in unit.parts] for own in packed]
     return spark.range(0, len(blobs), 1, len(blobs)).mapInArrow(_reading(task, blobs), schema)
 
 

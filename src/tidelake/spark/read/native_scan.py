@@ -29,6 +29,7 @@ from tidelake.scan import ReadContext, Split
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema, to_spark_type
 from tidelake.spark.read.replaced_rows import FILES_COUNT_MAX, is_visible
+from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import DataField, DataType, RowKind, TypeRoot
 
 __all__ = ["NativeFiles", "NativeGroup", "native_frame"]
@@ -185,6 +186,8 @@ def native_frame(
     group: NativeGroup,
     fields: Sequence[DataField],
     condition: Column | None,
+    *,
+    with_kinds: bool = False,
 ) -> DataFrame:
     """One native scan.
 
@@ -200,9 +203,12 @@ def native_frame(
         The columns needed; the frame has them, in order.
     condition : Column, optional
         Over these columns.
+    with_kinds : bool
+        Whether the frame has ``_row_kind`` before them: what each row of a primary-key table's
+        files says of its key. Requires: not ``group.live_only``.
     """
     own = [f for f in group.source if f is not None]
-    if group.live_only:
+    if group.live_only or with_kinds:
         own.append(KIND_FIELD)
     frame = spark.read.schema(spark_schema(own)).options(**_READ_OPTIONS).parquet(*group.paths)
     if group.masked:
@@ -210,8 +216,9 @@ def native_frame(
     if group.live_only:
         frame = frame.filter(F.col(KIND_FIELD.name).isin(*LIVE_KINDS))
     pairs = list(zip(group.source, fields, strict=True))
-    if group.live_only or any(s is None or _changed(s, f) for s, f in pairs):
-        frame = frame.select(*(_mapped(s, f) for s, f in pairs))
+    kinds = [_kind_name().alias(ROW_KIND_COLUMN)] if with_kinds else []
+    if kinds or group.live_only or any(s is None or _changed(s, f) for s, f in pairs):
+        frame = frame.select(*kinds, *(_mapped(s, f) for s, f in pairs))
     return frame if condition is None else frame.filter(condition)
 
 
@@ -224,6 +231,15 @@ def _mapped(source: DataField | None, field: DataField) -> Column:
         return F.col(quoted(source.name))
     column = F.lit(None) if source is None else F.col(quoted(source.name))
     return column.cast(to_spark_type(field.type)).alias(field.name)
+
+
+def _kind_name() -> Column:
+    """The kind's byte as its name."""
+    byte = F.col(KIND_FIELD.name)
+    named = F.lit(None).cast("string")
+    for kind in reversed(RowKind):
+        named = F.when(byte == int(kind), str(kind)).otherwise(named)
+    return named
 
 
 def _readable_path(path: str) -> bool:

@@ -53,6 +53,7 @@ __all__ = [
     "rows_frame",
     "spark_batches",
     "split_batches",
+    "tasks_asked",
 ]
 
 INFERRED_TASKS_MAX = 1024
@@ -139,7 +140,7 @@ def frame_of(
     if not frames:
         return spark.createDataFrame([], schema)
     frame = reduce(DataFrame.unionAll, frames)
-    most = _tasks_asked(spark, scan.context.options)
+    most = tasks_asked(spark, scan.context.options)
     # what Spark scans itself it cuts by its own settings; too many parts are put together
     return frame if most is None else frame.coalesce(most)
 
@@ -177,7 +178,7 @@ def packed_splits(spark: SparkSession, context: ReadContext, splits: Sequence[W]
     """Spread splits over as many tasks as the table's options and the session's cores suggest."""
     cost = context.options.get(declared.SOURCE_SPLIT_OPEN_FILE_COST)
     most = context.options.get(declared.SOURCE_SPLIT_TARGET_SIZE)
-    count = _tasks_asked(spark, context.options)
+    count = tasks_asked(spark, context.options)
     if count is None and context.options.get(declared.SCAN_INFER_PARALLELISM):
         count = min(len(splits), INFERRED_TASKS_MAX)
     if count is None:
@@ -185,7 +186,7 @@ def packed_splits(spark: SparkSession, context: ReadContext, splits: Sequence[W]
     return pack_tasks(splits, count=count, cost=cost)
 
 
-def _tasks_asked(spark: SparkSession, options: Options) -> int | None:
+def tasks_asked(spark: SparkSession, options: Options) -> int | None:
     """How many tasks the options want at most; None where they want no number."""
     asked = options.get(declared.SCAN_PARALLELISM)
     if asked is None and options.get(declared.SCAN_INFER_PARALLELISM) is False:

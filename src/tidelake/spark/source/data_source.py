@@ -1,4 +1,4 @@
-"""``format("tidelake")``: batch reads and writes through Spark's Python data source API.
+"""``format("tidelake")``: reads, streams and batch writes through Spark's Python data source API.
 
 Found without registration where this package is installed (:mod:`pyspark_tidelake`). It is the
 way in for tools that know formats only; :class:`tidelake.spark.Lake` is faster at both ends,
@@ -12,6 +12,8 @@ because the API has no column pruning and no clustering before a write:
   one key in different tasks either may win, as in :meth:`tidelake.spark.Lake.write`; and the
   bucket has a run per task until a later write compacts it. Tasks do not compact here: two would
   take the same files.
+
+A stream is :mod:`tidelake.spark.source.stream_reader`.
 
 With the option ``incremental-between`` a read gives what changed between two snapshots or tags, as
 :meth:`tidelake.spark.Lake.changes` does: ``_row_kind`` is its first column.
@@ -33,12 +35,13 @@ from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceReader,
     DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
     Filter,
     InputPartition,
     WriterCommitMessage,
 )
 from pyspark.sql.pandas.types import to_arrow_schema as pyspark_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from tidelake.catalog import open_catalog
 from tidelake.errors import InvalidInputError, UnsupportedError
@@ -55,10 +58,11 @@ from tidelake.spark.source.source_options import (
     SourceWriteOptions,
     TableLocation,
 )
+from tidelake.spark.source.stream_reader import StreamOptions, TidelakeStreamReader
 from tidelake.spark.source.stream_writer import CHECKPOINT, TidelakeStreamWriter
 from tidelake.spark.write.write_task import WriteTask, write_batches
 from tidelake.table import Table
-from tidelake.table.changelog.changelog_files import NO_CHANGELOG, ChangesMode, parts_of_rows
+from tidelake.table.changelog.changelog_files import ChangesMode
 from tidelake.table.changelog.changelog_plan import moments_between, planned_changes
 from tidelake.table.changelog.changelog_protocols import PlannedChanges
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
@@ -85,16 +89,27 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
     def schema(self) -> StructType:
         """The columns that a read gives."""
         options = SourceReadOptions.of(self.options)
-        table = _open(options.location, options.table_options)
+        # a stream may be said to begin where a batch read names a moment
+        own = {k: v for k, v in options.table_options.items() if k != declared.SCAN_MODE.key}
+        table = _open(options.location, own)
         if options.between is not None:
             changes = _changes(table, options, (), columns=options.columns)
             return spark_schema(ChangeTask(changes.rows).fields, table=table.identifier)
         scan = _scan(table, options, (), columns=options.columns)
-        return spark_schema(scan.context.fields(scan.columns), table=table.identifier)
+        columns = spark_schema(scan.context.fields(scan.columns), table=table.identifier)
+        if not _shows_kinds(table):
+            return columns
+        return StructType([StructField(ROW_KIND_COLUMN, StringType()), *columns.fields])
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read."""
         options = SourceReadOptions.of(self.options)
+        if options.between is None and ROW_KIND_COLUMN in schema.names:
+            message = (
+                f"Option '{declared.READ_CHANGELOG.key}' of format('tidelake') belongs to streams:"
+                f" unset it, or read changes with the option '{declared.INCREMENTAL_BETWEEN.key}'."
+            )
+            raise InvalidInputError(message, kind="read_changelog")
         reader = TidelakeReader if options.between is None else ChangesReader
         return reader(options, schema)
 
@@ -115,19 +130,11 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         _check_schema(handle, schema)
         return TidelakeWriter(handle, overwrite=overwrite, identity=identity)
 
-    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002 - Spark names it
-        """A stream is refused, first of all where the table could have none."""
-        options = SourceReadOptions.of(self.options)
-        handle = _open(options.location, options.table_options).handle
-        today = "read it as a batch, or what changed: tl.changes(name, start)"
-        reason = parts_of_rows(handle)
-        if reason is None or handle.options.get(declared.CHANGELOG_PRODUCER) != "none":
-            raise _no_stream(today)
-        message = (
-            f"{reason}, so a stream of them is refused: set 'changelog-producer' to 'lookup' or"
-            f" 'full-compaction' for the commits to come. {_no_stream(today).message}"
-        )
-        raise UnsupportedError(message, kind=NO_CHANGELOG, table=handle.identifier)
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """A stream: the table's rows, then every change."""
+        asked = StreamOptions.of(self.options)
+        table = _open(TableLocation.of(self.options), asked.table_options)
+        return TidelakeStreamReader(table, schema.names, asked.filter)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: FBT001
         """A stream, where any task may write any row."""
@@ -146,9 +153,9 @@ def _check_schema(handle: TableHandle, schema: StructType) -> None:
     conform(arrow.empty_table(), handle.schema.fields, table=handle.identifier)
 
 
-def _no_stream(instead: str) -> UnsupportedError:
-    message = f"format('tidelake') takes no streams yet: {instead}."
-    return UnsupportedError(message, kind="source_stream")
+def _shows_kinds(table: Table) -> bool:
+    """Whether rows are to say their kinds, which those of streams can."""
+    return table.options.get(declared.READ_CHANGELOG) is True
 
 
 class FilterTaker:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.options import declared, is_option
+from tidelake.spark.streamread.request import option_key
 from tidelake.table.handle.time_travel import Time
 
 __all__ = ["SourceReadOptions", "SourceWriteOptions", "TableLocation"]
@@ -175,8 +176,8 @@ def _known(
         if key.lower() in spelling:
             given[spelling[key.lower()]] = str(value)
             continue
-        if key.lower() not in others and is_option(key.lower()):
-            given[key.lower()] = str(value)  # an option of the table, for this use
+        if key.lower() not in others and is_option(option_key(key)):
+            given[option_key(key)] = str(value)  # an option of the table, for this use
             continue
         if key.lower() == "paths":
             message = (

@@ -16,6 +16,7 @@ from tidelake.scan import ReadContext, Split
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.types import DataField, parse_type
 from tidelake.types.arrow import to_arrow_schema
+from tidelake.types.predicate import Predicate
 
 __all__ = ["ChangePart", "ChangeRows", "PlannedChanges", "change_fields", "change_schema"]
 
@@ -37,6 +38,11 @@ class ChangeRows(Protocol):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns wanted beside the kind."""
+        ...
+
+    @property
+    def predicate(self) -> Predicate | None:
+        """Which rows are wanted; bound."""
         ...
 
     def read(self, part: ChangePart) -> Iterator[pa.RecordBatch]:

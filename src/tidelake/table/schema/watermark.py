@@ -8,13 +8,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 
-from tidelake.errors import InvalidInputError
+from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.types.schema_change import DropColumn, RemoveOption, RenameColumn, SchemaChange
 
-__all__ = ["DATA_TYPE", "EXPRESSION", "ROWTIME", "WATERMARK_KEYS", "check_watermark"]
+__all__ = [
+    "DATA_TYPE",
+    "EXPRESSION",
+    "ROWTIME",
+    "WATERMARK_KEYS",
+    "EventTime",
+    "check_watermark",
+    "event_time",
+]
 
 _QUOTED = re.compile(r"`((?:[^`]|``)+)`")
+_DELAYED = re.compile(
+    r"(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>\w+))"
+    r"(?:\s*-\s*INTERVAL\s*'(?P<number>\d+(?:\.\d+)?)'\s*"
+    r"(?P<unit>SECOND|MINUTE|HOUR|DAY)S?(?:\s*\(\d+(?:\s*,\s*\d+)?\))?)?",
+    re.IGNORECASE,
+)
+_UNITS_MS = {"SECOND": 1000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000}
 
 ROWTIME = "schema.watermark.0.rowtime"
 EXPRESSION = "schema.watermark.0.strategy.expr"
@@ -46,3 +63,50 @@ def check_watermark(
                 f" first (ALTER TABLE {table} DROP WATERMARK)."
             )
             raise InvalidInputError(message, kind="watermark", table=table, column=change.column)
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """The event time that a table declares.
+
+    Parameters
+    ----------
+    column : str
+        The column that holds it.
+    delay_ms : int
+        How much later than others a row may come, ms.
+    """
+
+    column: str
+    delay_ms: int
+
+
+def event_time(options: Mapping[str, str], *, table: str) -> EventTime | None:
+    """Return what ``WATERMARK FOR ts AS ts - INTERVAL '5' SECOND`` declares; None without one.
+
+    Raises
+    ------
+    UnsupportedError
+        The expression is not the column itself, perhaps less an interval of fixed length.
+
+    Examples
+    --------
+    >>> event_time({ROWTIME: "ts", EXPRESSION: "`ts` - INTERVAL '1.5' MINUTE"}, table="db.t")
+    EventTime(column='ts', delay_ms=90000)
+    """
+    column, expression = options.get(ROWTIME), options.get(EXPRESSION)
+    if column is None or expression is None:
+        return None
+    found = _DELAYED.fullmatch(expression.strip())
+    name = "" if found is None else (found["quoted"] or found["plain"] or "").replace("``", "`")
+    if found is None or name != column:
+        message = (
+            f"The watermark of table '{table}' is {expression}: a stream takes the column itself,"
+            f" or less a fixed time, such as `{column}` - INTERVAL '5' SECOND. Alter it, or drop it"
+            f" (ALTER TABLE {table} DROP WATERMARK)."
+        )
+        raise UnsupportedError(message, kind="watermark", table=table, column=column)
+    delay_ms = 0
+    if found["number"] is not None:
+        delay_ms = int(Decimal(found["number"]) * _UNITS_MS[found["unit"].upper()])
+    return EventTime(column, delay_ms)

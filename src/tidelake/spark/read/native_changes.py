@@ -1,0 +1,157 @@
+"""Splits planned changes into what Spark scans itself and what the kernel reads.
+
+1. A part of one split holds rows as they were written. Where Spark reads a file of it as the kernel
+   does, it is scanned: rows of a table without primary key are ``+I``, others say their kind.
+2. A part with files after and none before is a state: its files are taken as those of a batch read
+   (:mod:`tidelake.spark.read.native_split`), all rows ``+I``.
+3. Everything else, net changes of a bucket above all, is read by the kernel.
+
+**Order.** Spark reads the files of a scan in an order of its own. Where the order of a bucket's
+rows matters (*ordered*), all parts of a bucket are one unit, which one task reads in the order of
+the commits. A unit may be scanned only if it is one file that Spark does not cut, or one state, in
+which every key is once.
+
+Memory of the plan: that of the splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from tidelake.scan import ReadContext, Split
+from tidelake.spark.read.native_scan import NativeFiles, NativeGroup
+from tidelake.spark.read.native_split import native_and_merged
+from tidelake.table.changelog.changelog_protocols import ChangePart
+from tidelake.types import DataField
+
+__all__ = ["ChangeUnit", "NativeChanges", "change_units", "native_changes", "uncut_bytes_max"]
+
+_CUT_BY = {
+    "spark.sql.files.openCostInBytes": "4194304b",
+    "spark.sql.files.maxPartitionBytes": "134217728b",
+}
+"""Spark cuts files above the lesser of these two, or above more; with their defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeUnit:
+    """Parts that one task reads in their order."""
+
+    parts: tuple[ChangePart, ...]
+
+
+@dataclass(slots=True)
+class NativeChanges:
+    """What reads changes.
+
+    Parameters
+    ----------
+    inserts, kinds : list of NativeGroup
+        Files that Spark scans: all rows ``+I``, or of kinds of their own.
+    units : list of ChangeUnit
+        For the kernel.
+    """
+
+    inserts: list[NativeGroup] = field(default_factory=list)
+    kinds: list[NativeGroup] = field(default_factory=list)
+    units: list[ChangeUnit] = field(default_factory=list)
+
+
+def native_changes(
+    context: ReadContext,
+    parts: Iterable[ChangePart],
+    fields: Sequence[DataField],
+    *,
+    case_sensitive: bool,
+    ordered: bool,
+    uncut_bytes: int,
+) -> NativeChanges:
+    """Give Spark the files of planned changes that it can scan, and the kernel all else.
+
+    Parameters
+    ----------
+    context : ReadContext
+        The table.
+    parts : iterable of ChangePart
+        In order of the changes.
+    fields : sequence of DataField
+        The columns needed, those of the predicate included.
+    case_sensitive : bool
+        Whether the session tells ``a`` from ``A``.
+    ordered : bool
+        Whether the rows of a bucket must come in order, in one task.
+    uncut_bytes : int
+        The size up to which Spark reads a file in one task.
+
+    Notes
+    -----
+    Runs on the driver. Pure.
+    """
+    found = NativeChanges()
+    keyed = bool(context.schema.primary_keys)
+    written = NativeFiles(context, fields, case_sensitive=case_sensitive)
+    states: list[Split] = []
+    for unit in change_units(parts, ordered=ordered):
+        if all(_is_state(part) for part in unit.parts):
+            states += [part[-1] for part in unit.parts]
+        elif _may_scan(unit, ordered=ordered, keyed=keyed, uncut_bytes=uncut_bytes):
+            rest = [left for part in unit.parts for left in _take(written, part)]
+            found.units += [ChangeUnit((part,)) for part in rest]
+        else:
+            found.units.append(unit)
+    if states:
+        state = native_and_merged(context, states, fields, case_sensitive=case_sensitive)
+        found.inserts += state.native
+        found.units += [ChangeUnit(((split.part(()), split),)) for split in state.merged]
+    (found.kinds if keyed else found.inserts).extend(written.groups())
+    return found
+
+
+def uncut_bytes_max(spark: SparkSession) -> int:
+    """The size of a file up to which Spark reads it in one task; 0 where it cannot be told."""
+    texts = (spark.conf.get(key, text) or "" for key, text in _CUT_BY.items())
+    sizes = [text.strip().lower().removesuffix("b") for text in texts]
+    return min(int(size) if size.isdecimal() else 0 for size in sizes)
+
+
+def change_units(parts: Iterable[ChangePart], *, ordered: bool) -> Iterable[ChangeUnit]:
+    """Parts as units, in order: all of a bucket, or each alone."""
+    if not ordered:
+        return (ChangeUnit((part,)) for part in parts)
+    of_bucket: dict[tuple[bytes, int], list[ChangePart]] = {}
+    for part in parts:
+        of_bucket.setdefault((part[0].partition, part[0].bucket), []).append(part)
+    return [ChangeUnit(tuple(own)) for own in of_bucket.values()]
+
+
+def _is_state(part: ChangePart) -> bool:
+    *before, _ = part
+    return bool(before) and not any(split.files_count for split in before)
+
+
+def _may_scan(unit: ChangeUnit, *, ordered: bool, keyed: bool, uncut_bytes: int) -> bool:
+    """Whether the order in which Spark reads the unit's files is as good as any."""
+    if any(len(part) > 1 for part in unit.parts):
+        return False
+    if not (ordered or keyed):
+        return True
+    # of a commit a key's changes may be in several files of a bucket, or on both sides of a cut
+    files = [file for part in unit.parts for file in part[0].files]
+    return len(files) == 1 and files[0].file_size_bytes <= uncut_bytes
+
+
+def _take(native: NativeFiles, part: ChangePart) -> list[ChangePart]:
+    """Give Spark the files of a part that it may scan; the rest is for the kernel."""
+    [split] = part
+    left = tuple(
+        file
+        for file in split.files
+        if file.file_name in split.deletions or not native.readable(split, file)
+    )
+    for file in split.files:
+        if file not in left:
+            native.add(split, file)
+    return [(split.part(((left,),)),)] if left else []

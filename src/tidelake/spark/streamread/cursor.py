@@ -1,0 +1,110 @@
+"""Where a query is in a table's stream, as texts of offsets: what Spark keeps in its checkpoint.
+
+Spark asks for the end of the next batch again and again; a cursor answers from the text of the last
+one. Without a text a stream begins where its options say, and the first text keeps that place
+(``from``), since Spark keeps ends alone: a batch that is asked for again after a crash begins where
+it did before. Where there is nothing to give yet, the text of an empty batch keeps the place.
+
+No Java here: a source in the driver and a reader in a Python process of Spark's share it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+
+from tidelake.spark.streamread.alignment import AlignmentGroups, AlignmentRule
+from tidelake.table.stream import StreamOffset, StreamPlan
+
+__all__ = ["StreamCursor"]
+
+BEGAN = "from"
+"""In checkpoints, never renamed: where the stream began, in the offset of its first batch."""
+_NUMBERS = itertools.count(1)
+_GROUPS = AlignmentGroups()
+"""The streams of this process that wait for each other."""
+
+
+class StreamCursor:
+    """The progress of one query in one table. For one thread at a time.
+
+    Parameters
+    ----------
+    plan : StreamPlan
+        The table, with the options of the stream.
+    """
+
+    def __init__(self, plan: StreamPlan) -> None:
+        self.plan = plan
+        self.number = next(_NUMBERS)
+        self._rule = AlignmentRule.of(plan.handle.options, table=plan.table)
+        self._is_fixed = False
+        self._until: StreamOffset | None = None
+        self._began: StreamOffset | None = None
+
+    def fix_end(self) -> None:
+        """Go no further than what is there now."""
+        self._is_fixed, self._until = True, self.plan.latest()
+
+    def next(self, start: str | None) -> str | None:
+        """The end of the next batch; the start itself where nothing is new.
+
+        Raises
+        ------
+        NotFoundError, UnsupportedError, InvalidInputError
+            As of :meth:`tidelake.table.stream.StreamPlan.next`.
+        """
+        if self._is_fixed and self._until is None:
+            return start
+        if start is not None:
+            at = self.plan.offset(start)
+            end = self._step(at)
+            return start if end == at else end.to_json()
+        if self._began is None:
+            self._began = self.plan.initial()
+        if self._began is None:
+            return None
+        document = json.loads(self._step(self._began).to_json())
+        return json.dumps({**document, BEGAN: json.loads(self._began.to_json())})
+
+    def latest(self) -> str | None:
+        """Behind the newest snapshot."""
+        found = self.plan.latest()
+        return None if found is None else found.to_json()
+
+    def between(self, start: str | None, end: str) -> tuple[StreamOffset, StreamOffset]:
+        """The two ends of a batch; nothing is looked at."""
+        last = self.plan.offset(end)
+        if start is not None:
+            return self.plan.offset(start), last
+        began = json.loads(end).get(BEGAN)
+        return last if began is None else self.plan.offset(json.dumps(began)), last
+
+    def is_ended(self, at: str) -> bool:
+        """Whether nothing will come any more, ever."""
+        return not self._is_fixed and self.plan.is_ended(self.plan.offset(at))
+
+    def close(self) -> None:
+        """The query ends."""
+        if self._rule is not None:
+            _GROUPS.leave(self._rule, self.number)
+
+    def _step(self, at: StreamOffset) -> StreamOffset:
+        """The end of the batch that begins at an offset, no further than the alignment allows."""
+        plan, rule = self.plan, self._rule
+        if rule is None:
+            return plan.next(at, plan.limits, self._until)
+        here = plan.watermark(at)
+        now_ms = plan.handle.env.clock.now_ms()
+        allowed = _GROUPS.allowed(rule, self.number, here, now_ms=now_ms)
+        if allowed is None:
+            return plan.next(at, plan.limits, self._until)
+        if here is not None and here > allowed:
+            return at
+        end = plan.next(at, plan.limits, self._until)
+        there = plan.watermark(end)
+        if there is not None and there > allowed:  # one step at a time, while others come on
+            limits = replace(plan.limits, files=1, min_rows=None, max_delay_ms=None)
+            end = plan.next(at, limits, self._until)
+        return end

@@ -1,0 +1,64 @@
+"""The watermark that a table declares, on the stream of its rows.
+
+Spark takes a watermark on TIMESTAMP WITH LOCAL TIME ZONE alone, and most tables hold TIMESTAMP,
+without a zone. Of such a column a twin is made: the same microseconds, read as those of UTC. The
+twin has the watermark; the column is the twin turned back, and says so to Spark by its metadata. So
+windows over the column begin and end in the data's own time, whatever the session's zone is, and
+nobody sees the twin. Spark's own ``PreciseTimestampConversion`` turns one into the other without a
+zone: a way through local time loses an hour a year.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as st
+
+from tidelake.spark.catalog.gateway import Gateway, JavaObject
+from tidelake.spark.expression.expression import quoted
+from tidelake.table.schema.watermark import EventTime
+
+__all__ = ["with_event_time"]
+
+_TWIN = "__tidelake_event_time"
+_DELAY = "spark.watermarkDelayMs"
+"""Where Spark keeps the delay of a column that has a watermark."""
+_CATALYST = "org.apache.spark.sql.catalyst.expressions"
+
+
+def with_event_time(gateway: Gateway, frame: DataFrame, found: EventTime) -> DataFrame:
+    """The frame with a watermark on its event time.
+
+    Parameters
+    ----------
+    gateway : Gateway
+        The session's JVM.
+    frame : DataFrame
+        A stream that has the column.
+    found : EventTime
+        What the table declares.
+    """
+    delay = f"{found.delay_ms} milliseconds"
+    if not isinstance(frame.schema[found.column].dataType, st.TimestampNTZType):
+        return frame.withWatermark(found.column, delay)
+    types = gateway.java("org.apache.spark.sql.types.DataTypes")
+    local, instant = types.TimestampNTZType, types.TimestampType
+    column = F.col(quoted(found.column))
+    twin = _converted(gateway, column, local, instant).alias(_TWIN)
+    marked = frame.select("*", twin).withWatermark(_TWIN, delay)
+    back = _converted(gateway, F.col(_TWIN), instant, local)
+    names = [
+        back.alias(name, metadata={_DELAY: found.delay_ms})
+        if name == found.column
+        else F.col(quoted(name))
+        for name in frame.columns
+    ]
+    return marked.select(*names)
+
+
+def _converted(gateway: Gateway, column: Column, source: JavaObject, target: JavaObject) -> Column:
+    """The same microseconds as another type of timestamp."""
+    utils = gateway.java("org.apache.spark.sql.classic.ExpressionUtils")
+    conversion = gateway.java(f"{_CATALYST}.PreciseTimestampConversion")
+    inner = utils.expression(column._jc)
+    return type(column)(utils.column(conversion(inner, source, target)))

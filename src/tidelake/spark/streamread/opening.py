@@ -1,0 +1,144 @@
+"""From a table's name to a streaming DataFrame, and from Spark's call back to its source.
+
+:func:`stream_frame` makes the frame; :func:`open_source` is called once for each query that reads
+it, so each has a source of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
+
+from tidelake.catalog import Catalog
+from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.options import declared
+from tidelake.spark.catalog.gateway import Gateway, JavaObject, struct_of
+from tidelake.spark.catalog.streams.provider import (
+    SCHEMA,
+    TABLE,
+    WAREHOUSE,
+    StreamCall,
+    provider_class,
+)
+from tidelake.spark.expression.expression import quoted
+from tidelake.spark.expression.filter import to_column
+from tidelake.spark.read.table_frame import in_session
+from tidelake.spark.streamread.event_time import with_event_time
+from tidelake.spark.streamread.request import StreamRequest, stream_options, stream_table
+from tidelake.spark.streamread.source import StreamSource, stream_schema
+from tidelake.table import Table
+from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
+from tidelake.table.handle.arguments import known_columns
+from tidelake.table.schema.watermark import event_time
+from tidelake.types.predicate import bind, parse_filter
+
+__all__ = ["open_source", "source_schema", "stream_frame"]
+
+
+def stream_frame(
+    spark: SparkSession,
+    catalog: Catalog,
+    name: str,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: object = None,
+    options: Mapping[str, object] | None = None,
+) -> DataFrame:
+    """Give a table as a streaming DataFrame; see :meth:`tidelake.spark.Lake.read_stream`."""
+    if is_remote():
+        message = (
+            "Through Spark Connect streams are read with spark.readStream.format('tidelake')"
+            ".option('warehouse', ...).option('table', ...).load()."
+        )
+        raise UnsupportedError(message, kind="spark_connect")
+    given = dict(options or {})
+    table = in_session(spark, stream_table(catalog.table(name), name), given)
+    own = table.table_schema.field_names
+    shows_kinds = bool(table.primary_keys)
+    if (asked := table.options.get(declared.READ_CHANGELOG)) is not None:
+        shows_kinds = asked
+    if columns is not None and ROW_KIND_COLUMN in columns:
+        shows_kinds = True
+    names = [ROW_KIND_COLUMN, *own] if shows_kinds else list(own)
+    request = StreamRequest.of(table, table.table_schema.id, names)
+    gateway = Gateway(spark)
+    reader = spark.readStream.format(provider_class(gateway)).schema(stream_schema(request))
+    texts = _texts(given) | {
+        WAREHOUSE: str(catalog.warehouse),
+        TABLE: table.identifier,
+        SCHEMA: str(table.table_schema.id),
+    }
+    frame = reader.options(**texts).load()
+    declares = event_time(table.table_schema.options, table=table.identifier)
+    if declares is not None and (columns is None or declares.column in columns):
+        frame = with_event_time(gateway, frame, declares)
+    if filter is not None:
+        frame = frame.where(_condition(table, filter))
+    if columns is not None:
+        wanted = known_columns(columns, [ROW_KIND_COLUMN, *own], table=name)
+        if shows_kinds and ROW_KIND_COLUMN not in wanted:
+            wanted = (ROW_KIND_COLUMN, *wanted)
+        frame = frame.select(*(F.col(quoted(one)) for one in wanted))
+    return frame
+
+
+def open_source(call: StreamCall) -> StreamSource:
+    """Open the source of one query."""
+    spark, table = _table(call)
+    assert call.schema is not None, "frames of ours have their columns"
+    names = struct_of(call.schema).names
+    schema_id = int(call.options.get(SCHEMA, table.table_schema.id))
+    request = StreamRequest.of(table, schema_id, names)
+    query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+    return StreamSource(Gateway(spark), request, query_id=query_id)
+
+
+def source_schema(call: StreamCall) -> JavaObject:
+    """The columns of a source: those that the frame was asked for, else the table's."""
+    if call.schema is not None:
+        return call.schema
+    spark, table = _table(call)
+    request = StreamRequest.of(table, table.table_schema.id, table.table_schema.field_names)
+    return Gateway(spark).schema(stream_schema(request))
+
+
+def _table(call: StreamCall) -> tuple[SparkSession, Table]:
+    """The table that a call names, with the options of the session and the stream."""
+    place, name = call.options.get(WAREHOUSE), call.options.get(TABLE)
+    warehouse = call.warehouses.get(place or "")
+    if warehouse is None or name is None:
+        message = (
+            "A stream of Tidelake is made by tl.read_stream(name), by"
+            " spark.readStream.table('tidelake.<database>.<table>'), or by format('tidelake')."
+        )
+        raise InvalidInputError(message, kind="stream_provider")
+    found = stream_table(warehouse.catalog.table(name), name)
+    return warehouse.spark, in_session(warehouse.spark, found, stream_options(call.options))
+
+
+def _texts(options: Mapping[str, object]) -> dict[str, str]:
+    """Options as Spark's reader takes them."""
+    return {
+        key: str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in options.items()
+        if value is not None
+    }
+
+
+def _condition(table: Table, filter: object) -> object:
+    """A filter as Spark's condition, which Spark hands back to the source."""
+    parsed = parse_filter(filter)
+    if parsed is None:
+        return F.lit(True)
+    fields = table.table_schema.fields
+    condition = to_column(bind(parsed, fields), fields)
+    if condition is None:
+        message = (
+            f"The filter of the stream of table '{table.identifier}' has no counterpart in Spark:"
+            " leave it out, and filter the frame with where()."
+        )
+        raise UnsupportedError(message, kind="spark_filter", table=table.identifier)
+    return condition

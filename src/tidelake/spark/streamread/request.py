@@ -1,0 +1,195 @@
+"""What a stream is of: a table with options, the columns that its frame has, what becomes of kinds.
+
+Spark freezes the columns of a frame when it is made, and opens the source when a query starts, with
+keys of options in lower case. Rows of a primary-key table say in ``_row_kind`` what became of a
+key. A frame without that column cannot show a delete: option ``read.changelog`` = ``false`` leaves
+deletes and old rows out; where it is not set, a delete stops the stream.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tidelake.errors import (
+    InvalidInputError,
+    NotFoundError,
+    UnsupportedError,
+    near_names,
+    shortened,
+)
+from tidelake.options import Options, declared, is_option
+from tidelake.options.bucket_mode import BucketMode
+from tidelake.spark.catalog.streams.provider import SCHEMA, TABLE, WAREHOUSE
+from tidelake.table import SystemTable, Table
+from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.stream import StreamPlan
+from tidelake.table.stream.schema_fit import difference
+from tidelake.types import TableSchema
+
+__all__ = [
+    "Kinds",
+    "StreamRequest",
+    "delete_error",
+    "keeps_order",
+    "option_key",
+    "stream_options",
+    "stream_table",
+]
+
+_OWN = (WAREHOUSE, TABLE, SCHEMA, "path", "serialization.format")
+_SPELLING = {
+    key.lower(): key
+    for option in declared.BY_KEY.values()
+    for key in (option.key, *option.fallback_keys)
+}
+
+
+class Kinds(enum.Enum):
+    """What a stream makes of the kinds of its rows."""
+
+    SHOWN = "shown"
+    """They are a column."""
+    INSERTS = "inserts"
+    """The table has none: every row is an insert."""
+    UPSERTS = "upserts"
+    """Deletes, and rows as they were before, are left out."""
+    CHECKED = "checked"
+    """Rows as they were before are left out; a delete stops the stream."""
+
+    @classmethod
+    def of(cls, options: Options, schema: TableSchema, names: Sequence[str]) -> Kinds:
+        """What options, table and the columns of a frame come to."""
+        if ROW_KIND_COLUMN in names:
+            return cls.SHOWN
+        if not schema.primary_keys:
+            return cls.INSERTS
+        return cls.UPSERTS if options.get(declared.READ_CHANGELOG) is False else cls.CHECKED
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRequest:
+    """A stream that a query reads.
+
+    Parameters
+    ----------
+    plan : StreamPlan
+        The table, with the options of the stream.
+    names : tuple of str
+        The columns of the frame, perhaps with ``_row_kind``.
+    kinds : Kinds
+        What becomes of kinds.
+    """
+
+    plan: StreamPlan
+    names: tuple[str, ...]
+    kinds: Kinds
+
+    @classmethod
+    def of(cls, table: Table, schema_id: int, names: Sequence[str]) -> StreamRequest:
+        """Open a stream.
+
+        Parameters
+        ----------
+        table : Table
+            With the options of the session and the stream.
+        schema_id : int
+            The table's schema when the frame was made.
+        names : sequence of str
+            The columns of the frame.
+
+        Raises
+        ------
+        UnsupportedError
+            A column of the frame was renamed, dropped or given another type since.
+        """
+        handle = table.handle
+        if handle.schema.id != schema_id:
+            _check_frame(handle, schema_id)
+        kinds = Kinds.of(handle.options, handle.schema, names)
+        return cls(StreamPlan.of(handle), tuple(names), kinds)
+
+
+def delete_error(table: str) -> str:
+    """What a stream without kinds says of a delete."""
+    return (
+        f"A row of table '{table}' was deleted, which a stream without row kinds cannot show: read"
+        f" it with the option '{declared.READ_CHANGELOG.key}' = 'true' (a column"
+        f" '{ROW_KIND_COLUMN}'), or 'false' to leave deletes out."
+    )
+
+
+def keeps_order(handle: TableHandle) -> bool:
+    """Whether the rows of a bucket mean something by their order."""
+    return bool(handle.schema.primary_keys) or handle.bucket_mode is BucketMode.FIXED
+
+
+def stream_table(found: Table | SystemTable, name: str) -> Table:
+    """The table, if streams can be read of it.
+
+    Raises
+    ------
+    InvalidInputError
+        It is a system table.
+    """
+    if isinstance(found, Table):
+        return found
+    message = (
+        f"'{name}' is a system table, which is read in batches: tl.table('{name}'). A stream of"
+        " the table itself shows row kinds with the option 'read.changelog' = 'true'."
+    )
+    raise InvalidInputError(message, kind="system_table", table=name)
+
+
+def option_key(key: str) -> str:
+    """The key of an option as it is declared; Spark gives keys in lower case.
+
+    Examples
+    --------
+    >>> option_key("read.stream.maxfilespertrigger")
+    'read.stream.maxFilesPerTrigger'
+    """
+    return _SPELLING.get(key.lower(), key.lower())
+
+
+def stream_options(given: Mapping[str, str]) -> dict[str, str]:
+    """The options of a table among those that Spark hands over, as they are declared.
+
+    Raises
+    ------
+    InvalidInputError
+        A key is unknown; near names are offered.
+    """
+    found = {}
+    for key, value in given.items():
+        folded = key.lower()
+        if folded in _OWN or folded.startswith("__"):
+            continue
+        known = option_key(key)
+        if not is_option(known):
+            message = (
+                f"A stream of a table has no option '{shortened(key)}'."
+                f"{near_names(folded, declared.BY_KEY)} Its options are those of the table"
+                " (docs/options.md)."
+            )
+            raise InvalidInputError(message, kind="unknown_option", option=key)
+        found[known] = value
+    return found
+
+
+def _check_frame(handle: TableHandle, schema_id: int) -> None:
+    """Refuse a frame whose columns are no longer those of the table."""
+    try:
+        old = handle.schemas.load(schema_id)
+    except NotFoundError:
+        changed = ["its schemas are others"]
+    else:
+        _, changed = difference(old, handle.schema)
+    if changed:
+        message = (
+            f"Table '{handle.identifier}' was altered since this DataFrame was made:"
+            f" {', '.join(changed)}. Make the DataFrame again."
+        )
+        raise UnsupportedError(message, kind="stream_schema_changed", table=handle.identifier)

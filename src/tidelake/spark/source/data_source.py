@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, cast
+from typing import cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import (

@@ -155,8 +155,8 @@ def test_columns_and_filter_may_be_said_at_once(lake, queue, run):
     frame = lake.read_stream("db.q", columns=["name"], filter="id >= 8 AND qty IN (8, 9)")
     assert frame.columns == ["name"]
     assert run(frame) == [[("n18",), ("n19",), ("n28",), ("n29",), ("n8",), ("n9",)]]
-    with pytest.raises(NotFoundError, match="nmae"):
-        lake.read_stream("db.q", columns=["nmae"])
+    with pytest.raises(NotFoundError, match="namen"):
+        lake.read_stream("db.q", columns=["namen"])
     with pytest.raises(NotFoundError, match="qyt"):
         lake.read_stream("db.q", filter="qyt = 1")
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from tidelake.catalog import Catalog, open_catalog
 from tidelake.cli._optional import load
+from tidelake.cli.output.live_answer import LiveAnswer
 from tidelake.errors import UnsupportedError
 from tidelake.maintenance.procedure import Runner
 from tidelake.sql.execution.error_position import positioned_errors
@@ -27,6 +28,7 @@ from tidelake.sql.execution.execute import execute, needs_spark
 from tidelake.sql.execution.kernel_insert import kernel_insert
 from tidelake.sql.execution.kernel_query import kernel_answer
 from tidelake.sql.execution.session import DEFAULT_DATABASE, SqlSession
+from tidelake.sql.execution.stream_settings import StreamSettings
 from tidelake.sql.execution.time_travel_clause import TIME_ZONE, named_zone
 from tidelake.sql.syntax.ast import (
     Analyze,
@@ -35,7 +37,9 @@ from tidelake.sql.syntax.ast import (
     Merge,
     Query,
     SetProperty,
+    ShowJobs,
     Statement,
+    StopJob,
     Update,
 )
 from tidelake.telemetry.env import local_zone
@@ -115,7 +119,7 @@ class Engine:
         """True once Spark was started."""
         return self._spark is not None
 
-    def answer(self, statement: Statement, text: str) -> pa.RecordBatchReader | None:
+    def answer(self, statement: Statement, text: str) -> pa.RecordBatchReader | LiveAnswer | None:
         """Run a statement.
 
         Parameters
@@ -127,20 +131,22 @@ class Engine:
 
         Returns
         -------
-        pyarrow.RecordBatchReader or None
-            Its rows, perhaps computed lazily; None for a statement without rows.
+        pyarrow.RecordBatchReader, LiveAnswer or None
+            Its rows, perhaps computed lazily, or those of a stream as they come; None for a
+            statement without rows.
 
         Raises
         ------
         TidelakeError
             The statement failed; the message shows the position.
         """
-        of_spark = self.spark_runs and isinstance(statement, SetProperty)
+        of_spark = self.spark_runs and isinstance(statement, SetProperty | ShowJobs | StopJob)
         if not (needs_spark(statement) or of_spark):
             with positioned_errors(text, statement):
                 found = execute(statement, self.session)
             return found.to_reader() if found.num_columns else None
-        if self._spark is None and isinstance(statement, Query):
+        is_streaming = StreamSettings.of(self.session.settings).is_streaming
+        if self._spark is None and isinstance(statement, Query) and not is_streaming:
             reader = kernel_answer(statement, self.session, conf=self._conf)
             if reader is not None:
                 return reader
@@ -151,8 +157,19 @@ class Engine:
                     return None
         return self._on_spark(statement).answer(statement, text)
 
+    def wait_for_jobs(self) -> None:
+        """Wait until all jobs have ended.
+
+        Raises
+        ------
+        TidelakeError
+            One failed; the others were stopped.
+        """
+        if self._spark is not None:
+            self._spark.wait_for_jobs()
+
     def close(self) -> None:
-        """Stop Spark, if it runs."""
+        """Stop the jobs and Spark, if it runs."""
         if self._spark is not None:
             self._spark.stop()
             self._spark = None

@@ -16,9 +16,12 @@ import pyarrow as pa
 
 import tidelake.spark
 from tidelake.catalog import Catalog
+from tidelake.cli.output.live_answer import LiveAnswer, with_op
 from tidelake.errors import NotFoundError, TidelakeError
 from tidelake.maintenance.procedure import Runner
 from tidelake.spark.errors.run_errors import translate_run_errors
+from tidelake.spark.jobs import JobRegistry
+from tidelake.spark.jobs.live_rows import LiveRows
 from tidelake.spark.lake import Lake
 from tidelake.spark.read.collect import collected
 from tidelake.spark.sessions.cancellation import interruptible
@@ -31,6 +34,8 @@ __all__ = ["SparkSide"]
 
 APP = "tidelake sql"
 LOG_SHOWN_MAX = 2000
+LOOK_S = 0.5
+INSERTED, UPDATED = "+I", "+U"
 _OUTPUTS = (1, 2)  # descriptors of the standard output and error
 
 
@@ -83,16 +88,33 @@ class SparkSide:
         """The session's current time zone."""
         return str(self._spark.conf.get("spark.sql.session.timeZone"))
 
-    def answer(self, statement: Statement, text: str) -> pa.RecordBatchReader | None:
-        """Run a statement and collect its rows; None without rows."""
+    def answer(self, statement: Statement, text: str) -> pa.RecordBatchReader | LiveAnswer | None:
+        """Run a statement and collect its rows, or follow a stream's; None without rows."""
         whole = statement if isinstance(statement, Query) else Query(text, 0, len(text))
 
-        def answered() -> pa.RecordBatchReader | None:
+        def answered() -> pa.RecordBatchReader | LiveAnswer | None:
             with translate_run_errors(whole):
                 frame = self._statements.answer(statement, text)
+                if frame.isStreaming:
+                    return _Changes(LiveRows(frame))
                 return collected(frame).to_reader() if frame.columns else None
 
         return interruptible(self._spark, answered, name=APP, finished=self._finished)
+
+    def wait_for_jobs(self) -> None:
+        """Wait until all jobs have ended, one failed, or Ctrl-C."""
+        jobs = self._statements.jobs
+        running = jobs.running()
+        if running:
+            names = ", ".join(f"{job.name} ({job.id})" for job in running)
+            self._notify(f"Running: {names}. Ctrl-C stops; the same file goes on from there.")
+        try:
+            while running := jobs.running():
+                running[0].wait(LOOK_S)
+                _raise_failure(jobs)
+            _raise_failure(jobs)
+        finally:
+            jobs.stop_all()
 
     def runner_of(self, catalog: Catalog) -> Runner:
         """Return what compacts a catalog's tables on the executors."""
@@ -102,9 +124,34 @@ class SparkSide:
         self._notify("The statement ended before it was cancelled: what it wrote is committed.")
 
     def stop(self) -> None:
-        """Stop the session, if it was started here."""
+        """Stop the jobs, and the session if it was started here."""
+        self._statements.jobs.stop_all()
         if self._is_ours:
             self._spark.stop()
+
+
+class _Changes:
+    """The rows of a stream with the kind of each change."""
+
+    def __init__(self, rows: LiveRows) -> None:
+        self._rows = rows
+        self._kind = INSERTED if rows.mode == "append" else UPDATED
+
+    def __enter__(self) -> LiveAnswer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._rows.close()
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        for batch in self._rows:
+            yield with_op(batch, self._kind)
+
+
+def _raise_failure(jobs: JobRegistry) -> None:
+    for job in jobs.all():
+        if job.error is not None:
+            raise job.error
 
 
 @contextmanager

@@ -79,6 +79,7 @@ def _run(arguments: SqlArguments, engine: Engine) -> int:
         for text in _texts(arguments) if texts else [sys.stdin.read()]:
             if holds_statement(text) and not shell.run(text):
                 return FAILED
+        engine.wait_for_jobs()
     except TidelakeError as error:
         shell.show_error(error)
         return FAILED

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from tidelake.catalog import Catalog
 from tidelake.errors import UnsupportedError
 from tidelake.maintenance.procedure import Runner
+from tidelake.spark.jobs import JobRegistry
 
 if TYPE_CHECKING:
     from tidelake.spark.sql.statements import Statements
@@ -24,6 +25,7 @@ def statements_of(
     *,
     catalog_name: str,
     runner_of: Callable[[Catalog], Runner],
+    jobs: JobRegistry,
 ) -> Statements:
     """What runs the statements of a session.
 
@@ -40,6 +42,6 @@ def statements_of(
         message = "tl.sql needs the library 'sqlglot': pip install 'tidelake[sql]'."
         raise UnsupportedError(message, kind="library_missing", library="sqlglot") from error
     made: Statements = module.Statements.on(
-        spark, catalog, catalog_name=catalog_name, runner_of=runner_of
+        spark, catalog, catalog_name=catalog_name, runner_of=runner_of, jobs=jobs
     )
     return made

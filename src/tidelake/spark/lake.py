@@ -27,6 +27,7 @@ from tidelake.spark.catalog.streams.provider import offer_streams
 from tidelake.spark.errors.analysis_errors import translate_value_range_errors
 from tidelake.spark.errors.value_errors import translate_table_errors
 from tidelake.spark.expression.types import fields_from_spark
+from tidelake.spark.job_methods import JobMethods
 from tidelake.spark.kafka_methods import KafkaMethods
 from tidelake.spark.read.changes_frame import changes_frame
 from tidelake.spark.read.table_frame import in_session, table_frame
@@ -117,7 +118,7 @@ def attach(
     return Lake(spark, opened, catalog_name=catalog)
 
 
-class Lake(StreamReadMethods, KafkaMethods):
+class Lake(JobMethods, StreamReadMethods, KafkaMethods):
     """A warehouse on a Spark session; made by :func:`attach`.
 
     A setting ``spark.tidelake.<option>`` of the session is an option of every table that is read or
@@ -199,6 +200,7 @@ class Lake(StreamReadMethods, KafkaMethods):
                 self.catalog,
                 catalog_name=self.catalog_name,
                 runner_of=lambda catalog: Lake(self.spark, catalog),
+                jobs=self._job_registry,
             )
         return self._statements
 

@@ -45,7 +45,6 @@ KEPT = {
     "partition.expiration-time": ("7 d", "a week"),
     "partition.timestamp-formatter": ("yyyyMMdd", None),
     "partition.timestamp-pattern": ("$dt", None),
-    "scan.bounded.watermark": ("1767225600000", "noon"),
 }
 """Without an effect yet: a value that is taken, and one that is not of the option's kind."""
 

@@ -17,7 +17,7 @@ from tidelake.cli.output.cell_text import csv_field, json_text, shown
 from tidelake.cli.output.cells import plain_values
 from tidelake.errors import InvalidInputError
 
-__all__ = ["FORMATS", "Format", "Row", "rows_of"]
+__all__ = ["FORMATS", "Format", "Row", "live_lines", "rows_of"]
 
 WIDTH_ROWS = 1000
 """Rows that decide the widths of a table's columns."""
@@ -78,10 +78,12 @@ def _vertical(schema: pa.Schema, rows: Iterator[Row]) -> Iterator[str]:
             yield from (f"{' ' * width} | {line}".rstrip() for line in more)
 
 
-def _table(schema: pa.Schema, rows: Iterator[Row]) -> Iterator[str]:
+def _table(
+    schema: pa.Schema, rows: Iterator[Row], *, width_rows: int = WIDTH_ROWS
+) -> Iterator[str]:
     names = [shown(name).replace("\n", "\\n") for name in schema.names]
     right = [_is_number(field.type) for field in schema]
-    first = [[shown(value).split("\n") for value in row] for row in islice(rows, WIDTH_ROWS)]
+    first = [[shown(value).split("\n") for value in row] for row in islice(rows, width_rows)]
     widths = [
         max(cell_width(name), *(cell_width(line) for row in first for line in row[at]), 1)
         for at, name in enumerate(names)
@@ -113,6 +115,27 @@ def _padded(text: str, width: int, *, right: bool = False) -> str:
 
 def _is_number(kind: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def live_lines(
+    name: str, schema: pa.Schema, rows: Iterator[Row], *, first_count: int
+) -> Iterator[str]:
+    """Format rows that are still to come.
+
+    Parameters
+    ----------
+    name : str
+        A key of :data:`FORMATS`.
+    schema : pyarrow.Schema
+        Of the rows.
+    rows : iterator of tuple
+        They may keep one waiting.
+    first_count : int
+        Rows that are there; they decide the widths of a table's columns.
+    """
+    if name == "table":
+        return _table(schema, rows, width_rows=min(first_count, WIDTH_ROWS))
+    return FORMATS[name](schema, rows)
 
 
 FORMATS: Mapping[str, Format] = {

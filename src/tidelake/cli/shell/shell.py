@@ -6,13 +6,15 @@ import os
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator
+from itertools import chain
 from time import perf_counter
 from typing import TextIO
 
 import pyarrow as pa
 
 from tidelake.cli.engine import Engine
-from tidelake.cli.output.formats import FORMATS, Row, rows_of
+from tidelake.cli.output.formats import FORMATS, Row, live_lines, rows_of
+from tidelake.cli.output.live_answer import LiveAnswer
 from tidelake.cli.shell.pager import Pager
 from tidelake.cli.shell.statement_text import split_texts
 from tidelake.errors import TidelakeError
@@ -96,7 +98,12 @@ class Shell:
     def _run(self, statement: Statement, text: str) -> None:
         began = perf_counter()
         answer = self.engine.answer(statement, text)
-        rows, is_paged = ("done", False) if answer is None else self._write(answer)
+        if answer is None:
+            rows, is_paged = "done", False
+        elif isinstance(answer, pa.RecordBatchReader):
+            rows, is_paged = self._write(answer)
+        else:
+            rows, is_paged = self._write_live(answer), False
         if self.timing:
             # the time in the pager is not the statement's
             seconds = "" if is_paged else f", {perf_counter() - began:.2f} s"
@@ -113,6 +120,21 @@ class Shell:
             _write_lines(lines, self.out.write)
         self.out.flush()
         return str(counted), is_paged
+
+    def _write_live(self, answer: LiveAnswer) -> str:
+        """Write changes as they come, until the stream ends or Ctrl-C; return their number."""
+        zone = self.engine.zone
+        with answer:
+            batches = iter(answer)
+            first = next(batches, None)
+            if first is None:
+                return "0 rows"
+            every = chain.from_iterable(b.to_batches() for b in chain([first], batches))
+            counted = _Counted(rows_of(every, zone))
+            for line in live_lines(self.format, first.schema, counted, first_count=first.num_rows):
+                self.out.write(f"{line}\n")
+                self.out.flush()
+        return str(counted)
 
     @property
     def _is_coloured(self) -> bool:

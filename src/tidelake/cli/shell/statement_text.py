@@ -25,9 +25,9 @@ def split_texts(text: str) -> list[str]:
     ends = [w.start for w in tokens if w.text == END and not w.is_quoted]
     sources = []
     begin = 0
-    for end in (*ends, len(text)):
-        if any(begin <= w.start < end for w in tokens):
-            sources.append(text[begin:end].strip().removeprefix(BYTE_ORDER_MARK))
+    for statement in split_statements(tokens):
+        end = next((e for e in ends if e >= statement[-1].end), len(text))
+        sources.append(text[begin:end].lstrip(END + " \n").strip().removeprefix(BYTE_ORDER_MARK))
         begin = end + len(END)
     return sources
 
@@ -39,12 +39,18 @@ def is_complete(text: str) -> bool:
     --------
     >>> [is_complete(t) for t in ("SELECT 1", "SELECT 1;", "SELECT ';", "SELECT 1; -- one")]
     [False, True, False, True]
+    >>> head = "EXECUTE STATEMENT SET BEGIN INSERT INTO a SELECT 1;"
+    >>> is_complete(head), is_complete(f"{head} END;")
+    (False, True)
     """
     try:
         tokens = tokenize(text)
     except InvalidInputError:
         return False  # a string, a name or a comment is not closed
-    return bool(tokens) and tokens[-1].text == END and not tokens[-1].is_quoted
+    if not tokens or tokens[-1].text != END or tokens[-1].is_quoted:
+        return False
+    statements = split_statements(tokens)
+    return not statements or statements[-1][-1] is not tokens[-1]  # else in a statement set
 
 
 def holds_statement(text: str) -> bool:

@@ -21,7 +21,7 @@ from tidelake.errors import TidelakeError, shortened
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors, translated_error
 from tidelake.sql.syntax.ast import Query
 
-__all__ = ["translate_run_errors"]
+__all__ = ["stream_failure", "translate_run_errors"]
 
 _OF_DATA = (
     ArithmeticException,
@@ -32,6 +32,8 @@ _OF_DATA = (
 _RAISED = re.compile(r"^((?:\w+\.)*(\w+)): (.*)", re.MULTILINE | re.DOTALL)
 _STACK = re.compile(r"\n\s+at [\w.$]+\(|\nDriver stacktrace|\nJVM stacktrace|\n\s*\n")
 _CAUSE = re.compile(r"Caused by: (?:[\w.$]+: )?(.+)")
+_OF_STREAM = re.compile(r"^\s*\[STREAM_FAILED\] Query \[id = [^\]]*\] terminated with exception: ")
+_STATE = re.compile(r"\s*SQLSTATE: \w+(?=\s|$).*", re.DOTALL)
 MESSAGE_MAX = 2000
 
 
@@ -87,3 +89,23 @@ def _failed(text: str) -> TidelakeError:
         )
         return errors.NotEnoughMemoryError(message, kind="jvm_memory")
     return TidelakeError(f"Spark failed: {shortened(reason, MESSAGE_MAX)}", kind="spark_failed")
+
+
+def stream_failure(error: Exception) -> TidelakeError:
+    """Make the error for a query over streams that failed, from what Spark says of it.
+
+    Parameters
+    ----------
+    error : Exception
+        Spark's ``StreamingQueryException``, or what it raised instead.
+    """
+    text = _OF_STREAM.sub("", str(error)).strip()
+    text = _STATE.sub("", text).strip()
+    if "Traceback (most recent call last)" in text:
+        return _of_executor(text)
+    found = _RAISED.match(text)
+    known = None if found is None else getattr(errors, found[2], None)
+    if found is not None and isinstance(known, type) and issubclass(known, TidelakeError):
+        ours: TidelakeError = known(_STACK.split(found[3])[0].strip())
+        return ours
+    return _failed(text)

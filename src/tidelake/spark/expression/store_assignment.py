@@ -19,6 +19,7 @@ from pyspark.sql import types as st
 
 from tidelake.errors import InvalidInputError
 from tidelake.spark.error_wire import error_from_text, error_to_text
+from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import to_spark_type
 from tidelake.sql.syntax.insert_columns import check_count, out_of_range_error, wrong_type_error
 from tidelake.types import DataField
@@ -39,21 +40,38 @@ _VALUE = "\N{REPLACEMENT CHARACTER}"
 _RAISED = re.compile(r'\{"class": "InvalidInputError".*?"kind": "value_range".*?\}\}', re.DOTALL)
 
 
-def assigned(frame: DataFrame, targets: Sequence[DataField], *, table: str) -> DataFrame:
+def assigned(
+    frame: DataFrame, targets: Sequence[DataField], *, table: str, kept: str | None = None
+) -> DataFrame:
     """Return a query's rows with the names and types of their target columns.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows.
+    targets : sequence of DataField
+        Their columns in the table.
+    table : str
+        For messages.
+    kept : str, optional
+        A column that is none of the table's and goes along.
 
     Raises
     ------
     InvalidInputError
         There are too few or too many columns, or a type does not fit.
     """
-    check_count(len(frame.columns), targets, table=table)
-    positions = [f"c{number}" for number in range(len(targets))]
+    given = [field for field in frame.schema.fields if field.name != kept]
+    check_count(len(given), targets, table=table)
+    numbers = iter(range(len(given)))
+    names = [kept if c == kept and kept else f"c{next(numbers)}" for c in frame.columns]
     columns: list[Column] = []
-    types = [field.dataType for field in frame.schema.fields]
-    for position, source, target in zip(positions, types, targets, strict=True):
-        columns.append(stored(F.col(position), source, target, table=table).alias(target.name))
-    return frame.toDF(*positions).select(*columns)
+    for number, (field, target) in enumerate(zip(given, targets, strict=True)):
+        value = stored(F.col(f"c{number}"), field.dataType, target, table=table)
+        columns.append(value.alias(target.name))
+    if kept is not None:
+        columns.append(F.col(quoted(kept)))
+    return frame.toDF(*names).select(*columns)
 
 
 def assigned_values(

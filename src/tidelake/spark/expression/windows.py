@@ -1,27 +1,38 @@
-"""Window functions of Flink's SQL on a DataFrame: TUMBLE, HOP and CUMULATE.
+"""Window functions of Flink's SQL on a DataFrame: TUMBLE, HOP, CUMULATE and SESSION.
 
 Each adds three columns: ``window_start`` and ``window_end``, the bounds of the row's window, and
 ``window_time``, a millisecond before its end. HOP and CUMULATE repeat a row for each of its
-windows; a row without a time is dropped.
+windows; a row without a time is dropped. A session is as long as its rows are no further apart than
+the gap, and ends a gap after its last row.
+
+Over a stream the event time is then one column of the three (:func:`windowed`): Spark wants one
+alone, and lets go of a group once the watermark has passed it. The sessions of a stream are made
+where rows are grouped: each row gets the column :data:`SESSION` alone, by which the query groups.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from tidelake.errors import InvalidInputError, near_names
+from tidelake.spark.expression.event_time import is_event_time, with_delay
 from tidelake.spark.expression.expression import quoted
 from tidelake.sql.syntax.table_clause import Window
 
-__all__ = ["windowed"]
+__all__ = ["SESSION", "WINDOW_COLUMNS", "windowed"]
 
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
-_LARGEST, _SMALLEST = "__tidelake_largest", "__tidelake_smallest"
+SESSION = "__tidelake_session"
+"""The session of one row of a stream, which Spark merges in GROUP BY."""
+_LARGEST, _SMALLEST, _BEGINS = "__tidelake_largest", "__tidelake_smallest", "__tidelake_begins"
 
 
-def windowed(frame: DataFrame, window: Window, *, table: str) -> DataFrame:
+def windowed(
+    frame: DataFrame, window: Window, *, table: str, event_time: str = "window_end"
+) -> DataFrame:
     """Add the windows of each row.
 
     Parameters
@@ -32,62 +43,125 @@ def windowed(frame: DataFrame, window: Window, *, table: str) -> DataFrame:
         The window function.
     table : str
         For messages.
+    event_time : {'window_end', 'window_time'}
+        Which column is the event time of the rows of a stream.
 
     Raises
     ------
     InvalidInputError
-        There is no such column, or it is no timestamp.
+        There is no such column, or it is no timestamp; or the time of a stream has no watermark.
     """
-    by_key = {field.name.casefold(): field for field in frame.schema.fields}
-    field = by_key.get(window.column.casefold())
-    if field is None:
+    time = _time_field(frame, window, table=table)
+    _check_new_columns(frame, window, table=table)
+    is_stream = frame.isStreaming
+    if is_stream and not is_event_time(time):
         message = (
-            f"'{table}' has no column '{window.column}' for {window.kind}."
-            f"{near_names(window.column, frame.columns)}"
+            f"{window.kind} over the stream of '{table}' needs a watermark on '{window.column}': a"
+            " window ends when the watermark has passed it. Say it in CREATE TABLE, or ALTER TABLE"
+            f" ... ADD WATERMARK FOR `{window.column}` AS `{window.column}` - INTERVAL '5' SECOND."
         )
-        raise InvalidInputError(message, kind="column_not_found", column=window.column)
+        raise InvalidInputError(message, kind="no_watermark", table=table, column=window.column)
+    columns = [F.col(quoted(c)) for c in frame.columns]
+    if is_stream:  # the window's time takes over
+        columns = [
+            with_delay(column, name, None) if name == time.name else column
+            for name, column in zip(frame.columns, columns, strict=True)
+        ]
+    if window.kind == "SESSION" and is_stream:
+        session = F.session_window(F.col(quoted(time.name)), _length(window.size_ms))
+        return frame.select(*columns, session.alias(SESSION))
+    if window.kind == "SESSION":
+        rows = _sessions(frame, F.col(quoted(time.name)), window, columns)
+    elif window.kind == "CUMULATE":
+        rows = _cumulated(frame, F.col(quoted(time.name)), window, columns)
+    else:
+        rows = _regular(frame, F.col(quoted(time.name)), window, columns)
+    last = F.col("window_end") - F.expr("INTERVAL 1 MILLISECOND")
+    rows = rows.select("*", last.alias("window_time"))
+    if not is_stream:
+        return rows
+    return rows.select(
+        *(
+            with_delay(F.col(quoted(c)), c, time) if c == event_time else F.col(quoted(c))
+            for c in rows.columns
+        )
+    )
+
+
+def _time_field(frame: DataFrame, window: Window, *, table: str) -> st.StructField:
+    by_key = {field.name.casefold(): field for field in frame.schema.fields}
+    for name in (window.column, *window.keys):
+        if name.casefold() not in by_key:
+            message = (
+                f"'{table}' has no column '{name}' for {window.kind}."
+                f"{near_names(name, frame.columns)}"
+            )
+            raise InvalidInputError(message, kind="column_not_found", column=name)
+    field = by_key[window.column.casefold()]
     if not isinstance(field.dataType, (st.TimestampType, st.TimestampNTZType)):
         message = (
             f"{window.kind} needs a TIMESTAMP, but column '{window.column}' of '{table}' is"
             f" {field.dataType.simpleString()}."
         )
         raise InvalidInputError(message, kind="column_type", column=window.column)
-    taken = set(by_key) & set(WINDOW_COLUMNS)
+    return field
+
+
+def _check_new_columns(frame: DataFrame, window: Window, *, table: str) -> None:
+    taken = {name.casefold() for name in frame.columns} & set(WINDOW_COLUMNS)
     if taken:
         message = (
             f"{window.kind} would add the column '{min(taken)}', which '{table}' has: rename it in"
             " a subquery."
         )
         raise InvalidInputError(message, kind="column_twice", column=min(taken))
-    time = F.col(quoted(field.name))
-    columns = [F.col(quoted(c)) for c in frame.columns]
+
+
+def _regular(frame: DataFrame, time: Column, window: Window, columns: list[Column]) -> DataFrame:
+    """Windows of one size: TUMBLE and HOP."""
     offset = _length(window.offset_ms % window.step_ms)
-    if window.kind == "CUMULATE":
-        largest = F.window(
-            time, _length(window.size_ms), startTime=_length(window.offset_ms % window.size_ms)
-        )
-        smallest = F.window(time, _length(window.step_ms), startTime=offset)
-        # two windows in one SELECT would be a product of both
-        outer = frame.select("*", largest.alias(_LARGEST)).select("*", smallest.alias(_SMALLEST))
-        ends = F.sequence(
-            F.col(f"{_SMALLEST}.end"),
-            F.col(f"{_LARGEST}.end"),
-            F.expr(f"INTERVAL {window.step_ms} MILLISECONDS"),
-        )
-        rows = outer.select(
-            *columns,
-            F.col(f"{_LARGEST}.start").alias("window_start"),
-            F.explode(ends).alias("window_end"),
-        )
-    else:
-        each = F.window(time, _length(window.size_ms), _length(window.step_ms), offset)
-        rows = frame.select("*", each.alias(_LARGEST)).select(
-            *columns,
-            F.col(f"{_LARGEST}.start").alias("window_start"),
-            F.col(f"{_LARGEST}.end").alias("window_end"),
-        )
-    last = F.col("window_end") - F.expr("INTERVAL 1 MILLISECOND")
-    return rows.select("*", last.alias("window_time"))
+    each = F.window(time, _length(window.size_ms), _length(window.step_ms), offset)
+    return frame.select("*", each.alias(_LARGEST)).select(
+        *columns,
+        F.col(f"{_LARGEST}.start").alias("window_start"),
+        F.col(f"{_LARGEST}.end").alias("window_end"),
+    )
+
+
+def _cumulated(frame: DataFrame, time: Column, window: Window, columns: list[Column]) -> DataFrame:
+    """Windows that grow by a step up to a size."""
+    largest = F.window(
+        time, _length(window.size_ms), startTime=_length(window.offset_ms % window.size_ms)
+    )
+    smallest = F.window(
+        time, _length(window.step_ms), startTime=_length(window.offset_ms % window.step_ms)
+    )
+    # two windows in one SELECT would be a product of both
+    outer = frame.select("*", largest.alias(_LARGEST)).select("*", smallest.alias(_SMALLEST))
+    ends = F.sequence(
+        F.col(f"{_SMALLEST}.end"),
+        F.col(f"{_LARGEST}.end"),
+        F.expr(f"INTERVAL {window.step_ms} MILLISECONDS"),
+    )
+    return outer.select(
+        *columns,
+        F.col(f"{_LARGEST}.start").alias("window_start"),
+        F.explode(ends).alias("window_end"),
+    )
+
+
+def _sessions(frame: DataFrame, time: Column, window: Window, columns: list[Column]) -> DataFrame:
+    """Sessions of a batch: a row begins one if the row before it lies more than a gap behind."""
+    keys = [F.col(quoted(key)) for key in window.keys]
+    gap = F.expr(f"INTERVAL {window.size_ms} MILLISECONDS")
+    in_time = Over.partitionBy(*keys).orderBy(time)
+    before = F.lag(time).over(in_time)
+    begins = F.when(before.isNull() | (before + gap < time), time)
+    rows = frame.where(time.isNotNull()).select("*", begins.alias(_BEGINS))
+    start = F.last(F.col(_BEGINS), ignorenulls=True).over(in_time)
+    rows = rows.select("*", start.alias(_SMALLEST))
+    end = F.max(time).over(Over.partitionBy(*keys, F.col(_SMALLEST))) + gap
+    return rows.select(*columns, F.col(_SMALLEST).alias("window_start"), end.alias("window_end"))
 
 
 def _length(length_ms: int) -> str:

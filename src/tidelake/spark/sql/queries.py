@@ -21,13 +21,23 @@ from tidelake.spark.errors.analysis_errors import translate_analysis_errors
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.sessions.session import settings
 from tidelake.spark.sql.expressions import Reading
-from tidelake.spark.sql.table_sources import Source, TableSources, selected
+from tidelake.spark.sql.stream_sources import (
+    StreamSources,
+    in_windows,
+    of_rows,
+    row_columns,
+    stream_texts,
+    with_names,
+)
+from tidelake.spark.sql.table_sources import Source, TableSources
 from tidelake.sql.execution.error_position import is_file_format, unknown_table_error
 from tidelake.sql.execution.kernel_query import count_star_name
 from tidelake.sql.execution.max_pt import replace_max_pt
 from tidelake.sql.execution.session import ForeignTable, SqlSession, View
+from tidelake.sql.execution.stream_settings import StreamSettings
+from tidelake.sql.query.lookup import check_lookups
 from tidelake.sql.query.merge_terms import SOURCE_HEAD
-from tidelake.sql.query.metadata_columns import metadata_column_exclusions, named_metadata_columns
+from tidelake.sql.query.metadata_columns import named_metadata_columns
 from tidelake.sql.query.pushdown import pushed_filter
 from tidelake.sql.query.query import HEAD_POSITION, ParsedQuery, TableReference, parse_query
 from tidelake.sql.syntax.ast import NamedQuery, Query
@@ -68,6 +78,7 @@ class StatementQueries:
         self.spark = spark
         self.session = session
         self._tables = TableSources(spark, session)
+        self._streams = StreamSources(spark, session)
         self._with = _With()
 
     def frame(
@@ -113,10 +124,10 @@ class StatementQueries:
         for number, (reference, read) in enumerate(reads.items()):
             frames[f"tl_{number}"] = read()
             relations[reference] = f"{_MARK}tl_{number}{_MARK}"
+        streams = {r: frames[name.strip(_MARK)] for r, name in relations.items()}
+        before, replaced = stream_texts(parsed, streams, hidden)
         text = (
-            query.explain
-            + head
-            + parsed.rewrite(relations, before=metadata_column_exclusions(parsed, hidden))
+            query.explain + head + parsed.rewrite(relations, before=before, replacements=replaced)
         )
         if frames:
             text = text.replace("{", "{{").replace("}", "}}")
@@ -134,7 +145,9 @@ class StatementQueries:
         conf = cache(lambda: settings(self.spark))
         references = [r for r in parsed.references if r.start != HEAD_POSITION]
         sources = {r: self._source(r, query, depth, conf) for r in references}
-        return {r: s for r, s in sources.items() if s is not None}
+        found = {r: s for r, s in sources.items() if s is not None}
+        check_lookups(query, {r: s.columns for r, s in found.items()})
+        return found
 
     def merge_source(self, source: Query, names: frozenset[str] | None) -> DataFrame:
         """Return the rows of a merge's source; for a plain table only these columns."""
@@ -197,16 +210,30 @@ class StatementQueries:
             return self._with_source(named)
         temporary = self.session.find_temporary(name)
         if isinstance(temporary, ForeignTable):
+            if StreamSettings.of(self.session.settings).is_streaming:
+                message = "Streams of Kafka's tables are not supported yet: read it as a batch."
+                raise error_at(
+                    query.text,
+                    reference.start,
+                    message,
+                    kind="sql_streaming",
+                    error=UnsupportedError,
+                )
             self._refuse_function(query, reference, "a table of Kafka")
             return self._tables.of_kafka(reference, temporary)
         if isinstance(temporary, View):
             self._refuse_clauses(clause, query, reference, "A view")
-            self._refuse_function(query, reference, "a view")
-            return self._view(temporary, depth)
+            if reference.function is not None and reference.function.window is None:
+                self._refuse_function(query, reference, "a view")
+            return self._view(temporary, depth, reference)
         found = self._open(reference, query)
         if found is None:
             return None
         if isinstance(found, Table):
+            if StreamSettings.of(self.session.settings).is_streaming:
+                stream = self._streams.of_table(reference, found, conf=conf())
+                if stream is not None:
+                    return stream
             return self._tables.of_table(reference, found, conf=conf())
         self._refuse_function(query, reference, "a system table")
         return self._tables.of_system_table(reference, found, self._base_table(reference, query))
@@ -267,7 +294,7 @@ class StatementQueries:
         except PySparkException:
             return False  # an unknown catalog, or an invalid name
 
-    def _view(self, view: View, depth: int) -> Source:
+    def _view(self, view: View, depth: int, reference: TableReference) -> Source:
         if depth > VIEWS_DEEP_MAX:
             message = (
                 f"View '{view.definition.name}' refers to itself, or is nested too deeply: create"
@@ -278,8 +305,12 @@ class StatementQueries:
         session = self.session.in_database(view.catalog_name, view.database)
         frame = StatementQueries(self.spark, session).frame(view.definition.query, depth=depth + 1)
         if view.definition.columns:
-            frame = frame.toDF(*view.definition.columns)
-        return Source(tuple(frame.columns), (), lambda columns, _: selected(frame, columns))
+            frame = with_names(frame, view.definition.columns)
+        columns = tuple(row_columns(frame))
+        name = view.definition.name
+        return Source(
+            columns, (), lambda wanted, _: in_windows(of_rows(frame, wanted), reference, name)
+        )
 
     def _with_source(self, named: NamedQuery) -> Source:
         """A query of WITH; it sees the queries before it."""
@@ -295,10 +326,10 @@ class StatementQueries:
                 frame = self.frame(named.query)
             finally:
                 self._with.named = every
-            return frame.toDF(*named.columns) if named.columns else frame
+            return with_names(frame, named.columns) if named.columns else frame
 
-        columns = tuple(rows().columns)
-        return Source(columns, (), lambda wanted, _: selected(rows(), wanted))
+        columns = tuple(row_columns(rows()))
+        return Source(columns, (), lambda wanted, _: of_rows(rows(), wanted))
 
 
 def _reads(

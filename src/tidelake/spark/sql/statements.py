@@ -17,12 +17,15 @@ from tidelake.catalog import Catalog
 from tidelake.errors import InvalidInputError
 from tidelake.maintenance.procedure import Runner
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors
+from tidelake.spark.jobs import JobRegistry
 from tidelake.spark.kafka.declared_table import kafka_table
 from tidelake.spark.sessions.cancellation import interruptible
 from tidelake.spark.sessions.paimon_settings import check_paimon_setting
 from tidelake.spark.sql.expressions import StatementExpressions
 from tidelake.spark.sql.merge_builder import MergeBuilder
 from tidelake.spark.sql.queries import Args, StatementQueries
+from tidelake.spark.sql.stream_sources import kinds_first, row_columns
+from tidelake.spark.sql.streams import StatementStreams
 from tidelake.spark.sql.writes import StatementWrites
 from tidelake.sql.execution.error_position import positioned_errors
 from tidelake.sql.execution.execute import execute, is_known_setting
@@ -38,7 +41,10 @@ from tidelake.sql.syntax.ast import (
     Merge,
     Query,
     SetProperty,
+    ShowJobs,
     Statement,
+    StatementSet,
+    StopJob,
     Update,
     WithQueries,
 )
@@ -57,13 +63,19 @@ class Statements:
         Where queries run.
     session : SqlSession
         Catalogs, temporary tables and views; its time zone is Spark's.
+    jobs : JobRegistry, optional
+        Keeps the jobs that statements start; one of its own by default.
     """
 
-    def __init__(self, spark: SparkSession, session: SqlSession) -> None:
+    def __init__(
+        self, spark: SparkSession, session: SqlSession, jobs: JobRegistry | None = None
+    ) -> None:
         self.spark = spark
         self.session = session
         self.queries = StatementQueries(spark, session)
         self.writes = StatementWrites(spark, session, self.queries)
+        self.jobs = jobs or JobRegistry(spark, session.catalog.env.clock)
+        self.streams = StatementStreams(spark, session, self.writes, self.jobs)
 
     @classmethod
     def on(
@@ -73,6 +85,7 @@ class Statements:
         *,
         catalog_name: str,
         runner_of: Callable[[Catalog], Runner],
+        jobs: JobRegistry,
     ) -> Statements:
         """Make the statements of a new session.
 
@@ -86,6 +99,8 @@ class Statements:
             Its name.
         runner_of : callable
             Returns what compacts a catalog's tables on the executors.
+        jobs : JobRegistry
+            Keeps the jobs that statements start.
         """
         session = SqlSession(
             catalog,
@@ -93,7 +108,7 @@ class Statements:
             runner_of=runner_of,
             time_zone=lambda: named_zone(str(spark.conf.get(TIME_ZONE))),
         )
-        return cls(spark, session)
+        return cls(spark, session, jobs)
 
     def run(self, text: str, args: Args = None) -> DataFrame:
         """Run all statements of a text; see :meth:`tidelake.spark.Lake.sql`."""
@@ -141,10 +156,14 @@ class Statements:
 
     def _run(self, statement: Statement, args: Args, text: str) -> DataFrame:
         if isinstance(statement, Query):
-            return self.queries.frame(statement, args)
-        if isinstance(statement, Insert):
-            with translate_analysis_errors(statement.query):
-                self.writes.insert(statement, args)
+            return kinds_first(self.queries.frame(statement, args))
+        if isinstance(statement, Insert | StatementSet):
+            started = self.streams.insert(statement, args)
+            return self._nothing() if started is None else started
+        if isinstance(statement, ShowJobs):
+            return self.streams.show()
+        if isinstance(statement, StopJob):
+            self.streams.stop(statement.job)
             return self._nothing()
         if isinstance(statement, WithQueries):
             return self._with(statement, args, text)
@@ -205,9 +224,7 @@ class Statements:
         self._check_columns(statement.name, statement.columns, frame)
 
     def _check_columns(self, name: str, columns: Sequence[str], frame: DataFrame) -> None:
-        if columns and len(columns) != len(frame.columns):
-            message = (
-                f"View '{name}' lists {len(columns)} columns, but its query has"
-                f" {len(frame.columns)}."
-            )
+        given = row_columns(frame)
+        if columns and len(columns) != len(given):
+            message = f"View '{name}' lists {len(columns)} columns, but its query has {len(given)}."
             raise InvalidInputError(message, kind="column_count", name=name)

@@ -25,6 +25,7 @@ from tidelake.spark.read.changes_frame import changes_frame
 from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.sql.execution.session import ForeignTable, SqlSession
 from tidelake.sql.execution.time_travel_clause import time_travel_arguments
+from tidelake.sql.query.lookup import event_time_column
 from tidelake.sql.query.query import TableReference
 from tidelake.table import SystemTable, Table
 from tidelake.table.changelog.changelog_plan import planned_changes
@@ -32,7 +33,7 @@ from tidelake.table.read.scan_request import ScanRequest
 from tidelake.table.system.row_views import AUDIT_LOG
 from tidelake.types import DataField
 
-__all__ = ["Source", "TableSources", "selected"]
+__all__ = ["Source", "TableSources", "in_windows", "selected"]
 
 INCREMENTAL = declared.INCREMENTAL_BETWEEN.key
 INCREMENTAL_TIMES = declared.INCREMENTAL_BETWEEN_TIMESTAMP.key
@@ -118,9 +119,7 @@ class TableSources:
                 moment=moment,
                 exact=False,
             )
-            if function is not None and function.window is not None:
-                return windowed(read, function.window, table=name)
-            return read
+            return in_windows(read, reference, name)
 
         names = tuple(f.name for f in fields)
         plain = function is None
@@ -225,6 +224,14 @@ class TableSources:
         if ends is None:
             return None
         return tuple(int(e) if e.isdecimal() else e for e in ends)  # type: ignore[return-value]
+
+
+def in_windows(frame: DataFrame, reference: TableReference, name: str) -> DataFrame:
+    """Rows with their windows, where a query names the table in a window function."""
+    function = reference.function
+    if function is None or function.window is None:
+        return frame
+    return windowed(frame, function.window, table=name, event_time=event_time_column(reference))
 
 
 def selected(frame: DataFrame, columns: Sequence[str]) -> DataFrame:

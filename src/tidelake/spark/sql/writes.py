@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -36,6 +36,7 @@ from tidelake.spark.write.write_frame import write_frame
 from tidelake.sql.execution.create_table import create_empty, create_staged
 from tidelake.sql.execution.session import CONNECTOR, OWN_CONNECTORS, ForeignTable, SqlSession
 from tidelake.sql.query.expression import RowSource, parse_condition, parse_expression
+from tidelake.sql.query.row_kinds import ROW_KIND
 from tidelake.sql.syntax.ast import CreateTable, Delete, Insert, Merge, Query, Update
 from tidelake.sql.syntax.insert_columns import insert_targets, values_with_defaults, with_defaults
 from tidelake.sql.syntax.tokens import error_at
@@ -45,7 +46,29 @@ from tidelake.table.write.result import CommitIdentity
 from tidelake.types import DataField
 from tidelake.types.predicate import bind
 
-__all__ = ["StatementWrites"]
+__all__ = ["InsertRows", "StatementWrites"]
+
+
+@dataclass(frozen=True, slots=True)
+class InsertRows:
+    """The rows of an INSERT.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table, with the options of the statement.
+    frame : DataFrame
+        All its columns; of a stream of changes also ``_row_kind``.
+    overwrite : bool
+        They replace what is there.
+    partition : mapping, optional
+        What they replace; by default what they come for.
+    """
+
+    handle: TableHandle
+    frame: DataFrame
+    overwrite: bool
+    partition: Mapping[str, object] | None
 
 
 class StatementWrites:
@@ -67,11 +90,18 @@ class StatementWrites:
         self._queries = queries
 
     def insert(self, statement: Insert, args: Args) -> None:
-        """Carry out INSERT."""
+        """Carry out INSERT of a batch."""
         temporary = self.session.find_temporary(statement.name)
         if isinstance(temporary, ForeignTable):
             self._insert_messages(statement, temporary, args)
             return
+        self.write(self.insert_rows(statement, args))
+
+    def insert_rows(self, statement: Insert, args: Args) -> InsertRows:
+        """Return the rows of an INSERT with the columns and types of its table.
+
+        Kinds of changes, in a column ``_row_kind``, go along whatever the columns are.
+        """
         name = str(statement.name)
         table = self.session.data_table(statement.name, use="written")
         written = in_session(self.spark, table, dict(statement.options)).handle
@@ -81,28 +111,34 @@ class StatementWrites:
             statement, written.schema.fields, table=name, zone=written.env.zone
         )
         rows = self._queries.frame(statement.query, args)
+        kinds = ROW_KIND if rows.isStreaming and ROW_KIND in rows.columns else None
+        plain = rows if kinds is None else rows.drop(kinds)
         columns = list(statement.columns)
         if statement.by_name:
-            columns = list(rows.columns)
+            columns = list(plain.columns)
         if merges_schema(written):
-            columns = _target_names(columns, rows, written, statement)
-            written = with_merged_schema(written, rows.toDF(*columns).schema)
+            columns = _target_names(columns, plain, written, statement)
+            written = with_merged_schema(written, plain.toDF(*columns).schema)
         fields = written.schema.fields
         targets = insert_targets(replace(statement, columns=tuple(columns)), fields, table=name)
-        rows = assigned(rows, targets, table=name)
+        rows = assigned(rows, targets, table=name, kept=kinds)
         if statement.query.sql.lstrip()[:6].upper() == "VALUES":
             rows = rows.coalesce(1)  # in their order: of rows of one key the last wins
-        rows = self._filled(rows, fields, fixed, name)
+        rows = self._filled(rows, fields, fixed, name, kept=kinds)
         partition = None
         dynamic = written.options.get(declared.DYNAMIC_PARTITION_OVERWRITE)
         if statement.overwrite and fixed and not (statement.dynamic and dynamic):
             partition = dict(fixed)
+        return InsertRows(written, rows, statement.overwrite, partition)
+
+    def write(self, rows: InsertRows) -> None:
+        """Write the rows of a batch in one commit."""
         write_frame(
-            written,
-            rows,
-            mode="overwrite" if statement.overwrite else "append",
-            partition=partition,
-            identity=CommitIdentity.of(written, None, None),
+            rows.handle,
+            rows.frame,
+            mode="overwrite" if rows.overwrite else "append",
+            partition=rows.partition,
+            identity=CommitIdentity.of(rows.handle, None, None),
             tasks=None,
         )
 
@@ -116,6 +152,12 @@ class StatementWrites:
         fields = table.written_fields
         statement = with_defaults(statement, fields, table=name, zone=self.session.catalog.env.zone)
         rows = self._queries.frame(statement.query, args)
+        if rows.isStreaming:
+            message = (
+                f"Table '{name}' is of Kafka, into which no job writes yet: write the stream with"
+                f" foreachBatch, in which tl.write(batch, '{name}') writes each batch."
+            )
+            raise UnsupportedError(message, kind="sql_streaming", table=name)
         columns = tuple(rows.columns) if statement.by_name else statement.columns
         targets = insert_targets(replace(statement, columns=columns), fields, table=name)
         rows = self._filled(assigned(rows, targets, table=name), fields, {}, name)
@@ -138,6 +180,8 @@ class StatementWrites:
         fields: Sequence[DataField],
         fixed: Mapping[str, object],
         table: str,
+        *,
+        kept: str | None = None,
     ) -> DataFrame:
         """All columns of the table: those of PARTITION, and null where nothing is given."""
         given = set(rows.columns)
@@ -150,7 +194,7 @@ class StatementWrites:
             value = fixed.get(field.name)
             text = value if value is None or isinstance(value, bool) else str(value)
             columns.append(F.lit(text).cast(wanted).alias(field.name))
-        return rows.select(*columns)
+        return rows.select(*columns, *([] if kept is None else [kept]))
 
     def delete(self, statement: Delete, text: str) -> None:
         """Carry out DELETE."""

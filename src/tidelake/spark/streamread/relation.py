@@ -72,7 +72,12 @@ class _Scan(Proxy, implements=("java.util.function.BiFunction",)):
 
 
 def batch_dataset(
-    gateway: Gateway, schema: JavaObject, rows: BatchRows, *, shown: str
+    gateway: Gateway,
+    schema: JavaObject,
+    rows: BatchRows,
+    *,
+    shown: str,
+    is_streaming: bool = True,
 ) -> JavaObject:
     """A streaming ``Dataset`` of the rows of one batch, of which nothing is planned yet.
 
@@ -86,10 +91,12 @@ def batch_dataset(
         Gives the rows; see :data:`BatchRows`.
     shown : str
         What EXPLAIN calls it.
+    is_streaming : bool
+        The rows are those of a stream's batch, not of a table beside it.
     """
     session = gateway.spark._jsparkSession
     scan = _Scan(gateway, rows)
     relation = compiled_relation(gateway, _RELATION, (session.sqlContext(), schema, scan, shown))
     logical = gateway.java("org.apache.spark.sql.execution.datasources.LogicalRelation$")
-    plan = getattr(logical, "MODULE$").apply(relation, True)
+    plan = getattr(logical, "MODULE$").apply(relation, is_streaming)
     return gateway.java("org.apache.spark.sql.classic.Dataset").ofRows(session, plan)

@@ -31,6 +31,7 @@ from tidelake.sql.execution.session import (
     View,
     check_database,
 )
+from tidelake.sql.execution.stream_settings import check_setting
 from tidelake.sql.syntax.ast import (
     AlterTable,
     AlterTag,
@@ -51,10 +52,12 @@ from tidelake.sql.syntax.ast import (
     SetProperty,
     ShowColumns,
     ShowCreate,
+    ShowJobs,
     ShowNames,
     ShowOptions,
     ShowPartitions,
     Statement,
+    StopJob,
     Truncate,
     Use,
 )
@@ -62,12 +65,24 @@ from tidelake.sql.syntax.name import TableName
 from tidelake.table.schema.watermark import DATA_TYPE, ROWTIME
 from tidelake.types.schema_change import SchemaChange, SetOption
 
-__all__ = ["NOTHING", "execute", "is_known_setting", "needs_spark"]
+__all__ = ["JOBS_SCHEMA", "NOTHING", "execute", "is_known_setting", "needs_spark"]
 
 NOTHING = pa.table({})
 """The answer of statements without one."""
 
-RUNTIME_MODE = "execution.runtime-mode"
+JOBS_SCHEMA = pa.schema(
+    [
+        ("job id", pa.string()),
+        ("job name", pa.string()),
+        ("status", pa.string()),
+        ("start time", pa.timestamp("us", tz="UTC")),
+        ("batch", pa.int64()),
+        ("rows/s", pa.float64()),
+        ("watermark", pa.timestamp("us", tz="UTC")),
+        ("snapshots behind", pa.int64()),
+    ]
+)
+"""The answer of SHOW JOBS: Flink's columns, then how far each job is."""
 FLINK_SETTINGS = ("execution.", "table.", "sql-client.", "parallelism.", "pipeline.", "state.")
 
 
@@ -319,12 +334,7 @@ def _set(statement: SetProperty, session: SqlSession) -> pa.Table | None:
         session.settings.pop(key, None)
         return None
     assert statement.value is not None
-    if key == RUNTIME_MODE and statement.value.lower() != "batch":
-        message = (
-            f"'{RUNTIME_MODE}' = '{statement.value}': streams are not supported yet; statements"
-            " run as batches, 'batch'."
-        )
-        raise UnsupportedError(message, kind="sql_streaming", option=key)
+    check_setting(key, statement.value)
     session.settings[key] = statement.value
     return None
 
@@ -491,6 +501,20 @@ def _analyze(statement: Analyze, session: SqlSession) -> None:
     session.data_table(statement.name, use="analyzed").analyze(columns)
 
 
+# Jobs are queries of Spark's, so a session without it has none.
+
+
+def _show_jobs(statement: ShowJobs, session: SqlSession) -> pa.Table:
+    del statement, session
+    return JOBS_SCHEMA.empty_table()
+
+
+def _stop_job(statement: StopJob, session: SqlSession) -> None:
+    del session
+    message = f"There is no job '{statement.job}': SHOW JOBS lists the jobs of this session."
+    raise NotFoundError(message, kind="job_not_found", job=statement.job)
+
+
 _RUN: dict[type[Any], Callable[[Any, SqlSession], pa.Table | None]] = {
     AlterTable: _alter_table,
     AlterTag: _alter_tag,
@@ -511,9 +535,11 @@ _RUN: dict[type[Any], Callable[[Any, SqlSession], pa.Table | None]] = {
     SetProperty: _set,
     ShowColumns: _show_columns,
     ShowCreate: _show_create,
+    ShowJobs: _show_jobs,
     ShowNames: _show_names,
     ShowOptions: _show_options,
     ShowPartitions: _show_partitions,
+    StopJob: _stop_job,
     Truncate: _truncate,
     Use: _use,
 }

@@ -31,6 +31,7 @@ from tidelake.sql.syntax.insert_columns import (
     with_defaults,
     wrong_type_error,
 )
+from tidelake.sql.syntax.tokens import plain_text
 from tidelake.sql.syntax.values_rows import LiteralType, LiteralValue, fits_decimal, parse_values
 from tidelake.types import DataField, TypeRoot
 
@@ -105,7 +106,9 @@ def kernel_insert(
     if any(key.startswith(OF_SPARK) and key != TIME_ZONE for key in conf):
         return False  # it may change the meaning of a literal or of the table
     name = str(statement.name)
-    if parse_values(statement.query.sql, defaults=True) is None:
+    # a hint at the end would lose its end with the last token's
+    query = plain_text(statement.query.text)[statement.query.start : statement.query.end]
+    if parse_values(query, defaults=True) is None:
         return False
     table = session.data_table(statement.name, use="written")
     fields, own_zone = table.table_schema.fields, table.handle.env.zone

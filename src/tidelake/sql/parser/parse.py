@@ -13,6 +13,7 @@ from typing import Literal, NoReturn
 from tidelake.errors import InvalidInputError, near_names
 from tidelake.sql.parser.alter import alter_table, comment_on
 from tidelake.sql.parser.create import create_table
+from tidelake.sql.parser.jobs import statement_set, stop_job
 from tidelake.sql.parser.merge import merge
 from tidelake.sql.parser.other_dialects import EACH_COMMITS, refuse_other_dialects
 from tidelake.sql.parser.show import describe, show
@@ -46,7 +47,6 @@ from tidelake.sql.syntax.tokens import split_statements, tokenize
 
 __all__ = ["parse", "statement_text"]
 
-_STREAMS = "Streaming statements are not supported yet: run the INSERT as a batch, again and again."
 _FUNCTIONS = "Functions are Spark's: use spark.sql, or spark.udf.register."
 
 
@@ -181,7 +181,7 @@ def _explain(cursor: Cursor) -> Statement:
     return Query(found.text, found.start, found.end, explain=cursor.text[start:end])
 
 
-def _insert(cursor: Cursor) -> Statement:
+def _insert(cursor: Cursor) -> Insert:
     cursor.expect("INSERT")
     overwrite = cursor.choice(("INTO", "OVERWRITE"), "The word after INSERT") == "OVERWRITE"
     if overwrite and cursor.peek("DIRECTORY"):
@@ -465,16 +465,19 @@ def _call(cursor: Cursor) -> Statement:
     return Call(found.parts[-1].lower(), tuple(positional), named, found.start, catalog)
 
 
-def _begin(cursor: Cursor) -> NoReturn:
+def _begin(cursor: Cursor) -> Statement:
     if cursor.peek("BEGIN", "STATEMENT"):
-        _stream(cursor)
+        return statement_set(cursor, _insert)
     raise cursor.unsupported(f"BEGIN of a block or a transaction is not known here: {EACH_COMMITS}")
 
 
-def _stream(cursor: Cursor) -> NoReturn:
-    if cursor.peek("EXECUTE", "IMMEDIATE"):
-        raise cursor.unsupported("Give the statement itself, with args= for its parameters.")
-    raise cursor.unsupported(_STREAMS, kind="sql_streaming")
+def _execute(cursor: Cursor) -> Statement:
+    if cursor.peek("EXECUTE", "INSERT"):
+        cursor.index += 1
+        return _insert(cursor)
+    if cursor.peek("EXECUTE", "STATEMENT"):
+        return statement_set(cursor, _insert)
+    raise cursor.unsupported("Give the statement itself, with args= for its parameters.")
 
 
 def _analyze(cursor: Cursor) -> Statement:
@@ -553,7 +556,8 @@ _STATEMENTS: dict[str, Callable[[Cursor], Statement]] = {
     "UPDATE": update,
     "DELETE": delete,
     "MERGE": merge,
-    "EXECUTE": _stream,
+    "EXECUTE": _execute,
+    "STOP": stop_job,
     "BEGIN": _begin,
     "ANALYZE": _analyze,
     "CACHE": _spark_only,

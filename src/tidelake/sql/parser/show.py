@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidelake.maintenance.procedures import PROCEDURES
+from tidelake.sql.parser.jobs import show_jobs
 from tidelake.sql.syntax.ast import (
     Describe,
     DescribeDatabase,
@@ -32,6 +33,7 @@ _KINDS = (
     "COLUMNS",
     "TAGS",
     "CURRENT",
+    "JOBS",
 )
 
 
@@ -50,6 +52,8 @@ def show(cursor: Cursor) -> Statement:
             " its partitions."
         )
     kind = cursor.choice(_KINDS, "The word after SHOW")
+    if kind == "JOBS":
+        return show_jobs(cursor)
     if kind == "CREATE":
         cursor.expect("TABLE")
         name = cursor.table_name()

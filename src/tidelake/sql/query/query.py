@@ -101,11 +101,16 @@ class ParsedQuery:
         for join in seen.find_all(exp.Join):
             found.update(name.name.casefold() for name in join.args.get("using") or ())
         if reference.function is not None and reference.function.window is not None:
-            found.add(reference.function.window.column.casefold())
+            window = reference.function.window
+            found.update(c.casefold() for c in (window.column, *window.keys))
         return [c for c in columns if c.casefold() in found]
 
     def rewrite(
-        self, relations: Mapping[TableReference, str], *, before: Mapping[int, str] | None = None
+        self,
+        relations: Mapping[TableReference, str],
+        *,
+        before: Mapping[int, str] | None = None,
+        replacements: Iterable[tuple[int, int, str]] = (),
     ) -> str:
         """Return the query's text with other text for some references.
 
@@ -115,6 +120,8 @@ class ParsedQuery:
             The new text; other references stay.
         before : mapping of int to str, optional
             Text to insert, by offset.
+        replacements : iterable of (int, int, str)
+            Start, end and new text of other parts.
 
         Returns
         -------
@@ -134,6 +141,7 @@ class ParsedQuery:
         named |= {r: r.alias for r in self.references if r.start == HEAD_POSITION}
         pieces += requalify(self.query.text, self.tree, named)
         pieces += self._respell(relations)
+        pieces += replacements
         out: list[str] = []
         at = offset
         for start, end, piece in sorted(pieces):

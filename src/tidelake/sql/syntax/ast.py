@@ -37,10 +37,13 @@ __all__ = [
     "SetProperty",
     "ShowColumns",
     "ShowCreate",
+    "ShowJobs",
     "ShowNames",
     "ShowOptions",
     "ShowPartitions",
     "Statement",
+    "StatementSet",
+    "StopJob",
     "Truncate",
     "Update",
     "Use",
@@ -490,6 +493,27 @@ class Call:
     catalog: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StatementSet:
+    """INSERT statements that start together: in streaming mode a job each."""
+
+    inserts: tuple[Insert, ...]
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShowJobs:
+    """SHOW JOBS."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopJob:
+    """STOP JOB; `job` is the job's id, or its name."""
+
+    job: str
+    start: int = 0
+
+
 Statement: TypeAlias = (
     AlterTable
     | AlterTag
@@ -514,9 +538,12 @@ Statement: TypeAlias = (
     | SetProperty
     | ShowColumns
     | ShowCreate
+    | ShowJobs
     | ShowNames
     | ShowOptions
     | ShowPartitions
+    | StatementSet
+    | StopJob
     | Truncate
     | Update
     | Use

@@ -3,7 +3,8 @@
 - ``t WITH ('key' = 'value')``, and so the hint ``t /*+ OPTIONS('key' = 'value') */``
 - ``t VERSION AS OF 3``, ``t TIMESTAMP AS OF '2026-11-22 10:00:00'``, with ``FOR`` or
   ``FOR SYSTEM_VERSION``, ``FOR SYSTEM_TIME`` before
-- ``TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), INTERVAL '10' MINUTES))``, HOP and CUMULATE
+- ``t FOR SYSTEM_TIME AS OF PROCTIME()``: a lookup, the table as it is when it is looked at
+- ``TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), INTERVAL '10' MINUTES))``, HOP, CUMULATE and SESSION
 - ``paimon_incremental_query('t', 3, 7)``, ``paimon_incremental_between_timestamp``
 
 They are found in the tokens. sqlglot gets the query without the clauses; it sees a function as one
@@ -58,12 +59,15 @@ class Clause:
         A snapshot's id, or a tag's name.
     timestamp : str or int, optional
         A time: text, or milliseconds since the epoch.
+    lookup : tuple of str
+        The time of a lookup as written: ``("o", "proc_time")``, ``("PROCTIME",)``; else empty.
     """
 
     end: int
     options: Mapping[str, str] = field(default_factory=dict)
     version: str | int | None = None
     timestamp: str | int | None = None
+    lookup: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +77,17 @@ class Window:
     Parameters
     ----------
     kind : str
-        TUMBLE, HOP or CUMULATE.
+        TUMBLE, HOP, CUMULATE or SESSION.
     column : str
         The time column.
     size_ms : int
-        Window size; the largest for CUMULATE.
+        Window size; the largest for CUMULATE, the gap for SESSION.
     step_ms : int
-        Slide of HOP, step of CUMULATE; `size_ms` for TUMBLE.
+        Slide of HOP, step of CUMULATE; `size_ms` for TUMBLE and SESSION.
     offset_ms : int
         Shift of all windows against the epoch.
+    keys : tuple of str
+        Columns that each have sessions of their own.
     """
 
     kind: str
@@ -89,6 +95,7 @@ class Window:
     size_ms: int
     step_ms: int
     offset_ms: int = 0
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +195,13 @@ def _clause(cursor: Cursor) -> Clause | None:
                 version=cursor.number("snapshot's id") if is_number else cursor.string("tag"),
             )
         elif _accept_as_of(cursor, "TIMESTAMP", "SYSTEM_TIME"):
-            clause = replace(before, timestamp=_time(cursor))
+            is_system_time = cursor.tokens[cursor.index - 3].upper == "SYSTEM_TIME"
+            lookup = _lookup_time(cursor) if is_system_time else ()
+            clause = (
+                replace(before, lookup=lookup)
+                if lookup
+                else replace(before, timestamp=_time(cursor))
+            )
         else:
             cursor.index = index
             return clause
@@ -216,10 +229,26 @@ def _time(cursor: Cursor) -> str | int:
     token = cursor.token
     if token is None or not token.is_string:
         raise cursor.unsupported(
-            "The time must be a literal, such as '2026-11-22 10:00:00': a lookup join at the time"
-            " of each row needs streams, which are not supported yet."
+            "The time must be a literal, such as '2026-11-22 10:00:00', or PROCTIME() for the"
+            " table as it is when a batch looks at it."
         )
     return cursor.string("time")
+
+
+def _lookup_time(cursor: Cursor) -> tuple[str, ...]:
+    """Read the time of a lookup: PROCTIME(), CURRENT_TIMESTAMP or a column; empty for others."""
+    for name in ("PROCTIME", "CURRENT_TIMESTAMP"):
+        if cursor.accept(name):
+            if cursor.accept("("):
+                cursor.expect(")")
+            return (name,)
+    token = cursor.token
+    if token is None or not token.is_name or token.upper == "TIMESTAMP":
+        return ()
+    following = cursor.tokens[cursor.index + 1 : cursor.index + 2]
+    if following and following[0].upper == "(":
+        return ()  # a function, which is refused
+    return cursor.table_name("time column").parts
 
 
 def _function(cursor: Cursor) -> TableFunction | None:
@@ -262,17 +291,12 @@ def _range_bound(cursor: Cursor) -> object:
 
 
 def _window(cursor: Cursor, kind: str, start: int) -> TableFunction:
-    if kind == "SESSION":
-        raise cursor.unsupported(
-            "Use Spark's function for SESSION windows: GROUP BY session_window(time, '10"
-            " minutes').",
-            start=start,
-        )
     cursor.expect("(")
     _argument_name(cursor, "DATA")
     cursor.expect("TABLE", why=f" as the first argument of {kind}")
     name = cursor.table_name()
     clause = _clause(cursor) or Clause(cursor.end)
+    keys = _session_keys(cursor, kind)
     cursor.expect(",", why=" after the table")
     _argument_name(cursor, "TIMECOL")
     cursor.expect("DESCRIPTOR", "(", why=" around the time's column")
@@ -282,7 +306,7 @@ def _window(cursor: Cursor, kind: str, start: int) -> TableFunction:
     positional: list[int] = []
     while cursor.accept(","):
         argument = next(
-            (a for a in ("SIZE", "SLIDE", "STEP", "OFFSET") if cursor.peek(a, "=>")), ""
+            (a for a in ("SIZE", "SLIDE", "STEP", "OFFSET", "GAP") if cursor.peek(a, "=>")), ""
         )
         if argument:
             cursor.index += 2
@@ -290,8 +314,33 @@ def _window(cursor: Cursor, kind: str, start: int) -> TableFunction:
         else:
             positional.append(_interval_ms(cursor))
     cursor.expect(")", ")", why=f" after {kind}")
-    window = _sized_window(cursor, kind, column, positional, named)
+    window = replace(_sized_window(cursor, kind, column, positional, named), keys=keys)
     return TableFunction(name, clause, start, cursor.end, window=window)
+
+
+def _session_keys(cursor: Cursor, kind: str) -> tuple[str, ...]:
+    """Read ``PARTITION BY a, b`` or ``PARTITION BY (a, b)`` of a session window."""
+    start = cursor.position
+    if not cursor.accept("PARTITION", "BY"):
+        return ()
+    if kind != "SESSION":
+        raise cursor.error(f"{kind} takes no PARTITION BY: only SESSION does.", start=start)
+
+    def key() -> str:
+        return cursor.name("key column")
+
+    if cursor.peek("("):
+        return tuple(cursor.parenthesized("the key columns", key))
+    keys = [key()]
+    while cursor.peek(",") and not _is_time_argument(cursor, 1):
+        cursor.index += 1
+        keys.append(key())
+    return tuple(keys)
+
+
+def _is_time_argument(cursor: Cursor, ahead: int) -> bool:
+    words = [w.upper for w in cursor.tokens[cursor.index + ahead : cursor.index + ahead + 2]]
+    return words in (["DESCRIPTOR", "("], ["TIMECOL", "=>"])
 
 
 def _argument_name(cursor: Cursor, name: str) -> None:
@@ -305,12 +354,14 @@ def _sized_window(
         "TUMBLE": ("SIZE", "OFFSET"),
         "HOP": ("SLIDE", "SIZE", "OFFSET"),
         "CUMULATE": ("STEP", "SIZE", "OFFSET"),
+        "SESSION": ("GAP",),
     }[kind]
     sizes = {**dict(zip(order, positional, strict=False)), **named}
     missing = [a for a in order if a not in sizes and a != "OFFSET"]
     if missing or len(positional) > len(order) or set(sizes) - set(order):
-        raise cursor.error(f"{kind} takes the intervals {', '.join(order)}; OFFSET is optional.")
-    size = sizes["SIZE"]
+        optional = "; OFFSET is optional" if "OFFSET" in order else ""
+        raise cursor.error(f"{kind} takes the intervals {', '.join(order)}{optional}.")
+    size = sizes["GAP" if kind == "SESSION" else "SIZE"]
     step = sizes.get("SLIDE", sizes.get("STEP", size))
     if min(size, step) < 1 or (kind == "CUMULATE" and size % step):
         raise cursor.error(

@@ -256,14 +256,28 @@ def _adjacent(left: Token, dollar: Token, right: Token) -> bool:
 
 
 def split_statements(tokens: Sequence[Token]) -> list[list[Token]]:
-    """Split at semicolons; skip empty statements."""
+    """Split at semicolons; skip empty statements.
+
+    A statement set is one statement: its tokens keep the semicolons between BEGIN and END.
+    """
     statements: list[list[Token]] = [[]]
     for token in tokens:
-        if token.text == ";" and token.kind is TokenKind.SIGN:
+        is_end = token.text == ";" and token.kind is TokenKind.SIGN
+        if is_end and not _is_open_set(statements[-1]):
             statements.append([])
         else:
             statements[-1].append(token)
     return [statement for statement in statements if statement]
+
+
+_SETS = (("EXECUTE", "STATEMENT", "SET"), ("BEGIN", "STATEMENT", "SET"))
+
+
+def _is_open_set(tokens: Sequence[Token]) -> bool:
+    """Check for a statement set without its END, which stands alone."""
+    if tuple(token.upper for token in tokens[:3]) not in _SETS:
+        return False
+    return tokens[-1].upper != "END" or tokens[-2].text not in {";", "BEGIN"}
 
 
 def show_position(text: str, start: int) -> str:

@@ -326,8 +326,7 @@ def test_views_are_named_and_dropped(run):
 def test_settings_of_flinks_sessions(session, run):
     run("SET 'execution.runtime-mode' = 'batch'; SET 'table.local-time-zone' = 'UTC'")
     assert session.settings["table.local-time-zone"] == "UTC"
-    with pytest.raises(UnsupportedError, match="streams are not supported yet"):
-        run("SET 'execution.runtime-mode' = 'streaming'")
+    run("SET 'execution.runtime-mode' = 'streaming'; SET 'execution.runtime-mode' = 'batch'")
     run("RESET 'table.local-time-zone'")
     assert run("SET") == [{"key": "execution.runtime-mode", "value": "batch"}]
     run("RESET")

@@ -204,6 +204,15 @@ def test_what_is_said_behind_a_table(said, options, version, timestamp, around):
             "CUMULATE(TABLE t, DESCRIPTOR(`order_time`), INTERVAL '2' SECOND, INTERVAL 1 DAY)",
             Window("CUMULATE", "order_time", 86_400_000, 2000),
         ),
+        (
+            "SESSION(TABLE a.t PARTITION BY k, id, DESCRIPTOR(order_time), INTERVAL '5' MINUTE)",
+            Window("SESSION", "order_time", 300_000, 300_000, keys=("k", "id")),
+        ),
+        (
+            "SESSION(DATA => TABLE a.t PARTITION BY (k), TIMECOL => DESCRIPTOR(order_time),"
+            " GAP => INTERVAL '5' MINUTE)",
+            Window("SESSION", "order_time", 300_000, 300_000, keys=("k",)),
+        ),
     ],
 )
 def test_windowing_functions(function, window):
@@ -211,7 +220,8 @@ def test_windowing_functions(function, window):
     (reference,) = parsed.references
     assert reference.function.window == window
     assert reference.name.parts[-1] == "t"
-    assert parsed.used_columns(reference, COLUMNS) == ["id", "order_time"]
+    used = {"id", "order_time", *window.keys}
+    assert parsed.used_columns(reference, COLUMNS) == [c for c in COLUMNS if c in used]
     assert parsed.rewrite({reference: "R"}) == (
         "SELECT window_start, count(id) FROM R w GROUP BY window_start"
     )
@@ -220,7 +230,12 @@ def test_windowing_functions(function, window):
 @pytest.mark.parametrize(
     ("function", "error", "message"),
     [
-        ("SESSION(TABLE t, DESCRIPTOR(k), INTERVAL '1' HOUR)", UnsupportedError, "session_window"),
+        ("SESSION(TABLE t, DESCRIPTOR(k))", InvalidInputError, "SESSION takes the intervals GAP."),
+        (
+            "TUMBLE(TABLE t PARTITION BY id, DESCRIPTOR(k), INTERVAL '1' HOUR)",
+            InvalidInputError,
+            "only SESSION does",
+        ),
         ("TUMBLE(t, DESCRIPTOR(k), INTERVAL '1' HOUR)", InvalidInputError, "'TABLE' is expected"),
         ("TUMBLE(TABLE t, k, INTERVAL '1' HOUR)", InvalidInputError, "'DESCRIPTOR' is expected"),
         ("TUMBLE(TABLE t, DESCRIPTOR(k))", InvalidInputError, "TUMBLE takes the intervals SIZE"),
@@ -294,9 +309,25 @@ def test_a_query_that_is_nested_too_deeply_is_refused():
         read("SELECT " + "(" * 3000 + "1" + ")" * 3000)
 
 
-def test_a_time_of_each_row_is_a_streams():
-    with pytest.raises(UnsupportedError, match="needs streams"):
-        read("SELECT * FROM o JOIN t FOR SYSTEM_TIME AS OF o.proc_time ON t.k = o.k")
+@pytest.mark.parametrize(
+    ("written", "lookup"),
+    [
+        ("o.proc_time", ("o", "proc_time")),
+        ("PROCTIME()", ("PROCTIME",)),
+        ("CURRENT_TIMESTAMP", ("CURRENT_TIMESTAMP",)),
+    ],
+)
+def test_a_lookup_names_the_time_at_which_a_table_is_looked_at(written, lookup):
+    parsed = read(f"SELECT * FROM o JOIN t FOR SYSTEM_TIME AS OF {written} AS c ON c.k = o.k")
+    assert [(str(r.name), r.clause.lookup) for r in parsed.references] == [("o", ()), ("t", lookup)]
+    assert parsed.rewrite({parsed.references[1]: "R"}) == "SELECT * FROM o JOIN R AS c ON c.k = o.k"
+
+
+def test_a_moment_that_is_computed_is_refused():
+    with pytest.raises(UnsupportedError, match="must be a literal"):
+        read("SELECT * FROM t FOR SYSTEM_TIME AS OF now()")
+    with pytest.raises(UnsupportedError, match="must be a literal"):
+        read("SELECT * FROM t TIMESTAMP AS OF o.at")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,49 @@
+"""An answer that goes on: the changes of a streaming query, as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import pyarrow as pa
+
+__all__ = ["OP", "LiveAnswer", "with_op"]
+
+OP = "op"
+"""The column with the kind of each change; Flink's client calls it so."""
+ROW_KIND = "_row_kind"
+
+
+class LiveAnswer(Protocol):
+    """The batches of a streaming query; a context that ends it."""
+
+    def __enter__(self) -> LiveAnswer: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def __iter__(self) -> Iterator[pa.Table]: ...
+
+
+def with_op(batch: pa.Table, default: str) -> pa.Table:
+    """Put the kinds of changes in front, under the name ``op``.
+
+    Parameters
+    ----------
+    batch : pyarrow.Table
+        With or without a column ``_row_kind``.
+    default : str
+        The kind of rows without one.
+
+    Examples
+    --------
+    >>> batch = pa.table({"id": [1], "_row_kind": ["-D"]})
+    >>> with_op(batch, "+I").to_pylist()
+    [{'op': '-D', 'id': 1}]
+    """
+    names = batch.schema.names
+    if ROW_KIND in names:
+        at = names.index(ROW_KIND)
+        kinds, batch = batch.column(at), batch.remove_column(at)
+    else:
+        kinds = pa.chunked_array([pa.repeat(default, batch.num_rows)])
+    return batch.add_column(0, OP, kinds)

@@ -1,0 +1,57 @@
+"""What a warehouse on a Spark session knows of its jobs."""
+
+from __future__ import annotations
+
+import abc
+
+from pyspark.sql import SparkSession
+
+from tidelake.catalog import Catalog
+from tidelake.spark.jobs import Job, JobRegistry
+
+__all__ = ["JobMethods"]
+
+
+class JobMethods(abc.ABC):
+    """Methods of :class:`tidelake.spark.Lake`."""
+
+    catalog: Catalog
+    _registry: JobRegistry | None = None
+
+    @property
+    @abc.abstractmethod
+    def spark(self) -> SparkSession:
+        """The session that reads and writes run on."""
+
+    def jobs(self) -> list[Job]:
+        """List the jobs: queries over streams that run in the session, and the newest that ended.
+
+        Returns
+        -------
+        list of Job
+            In the order of their start: those of ``INSERT`` in streaming mode, of
+            ``tl.write_stream``, and all others of the session. Of those that another call started,
+            the ones that ran when this was called are kept after their end.
+        """
+        return self._job_registry.all()
+
+    def job(self, id: str) -> Job:
+        """Return a job.
+
+        Parameters
+        ----------
+        id : str
+            Its id, or its name; of several with one name the newest.
+
+        Raises
+        ------
+        NotFoundError
+            There is none; near names are offered.
+        """
+        return self._job_registry.job(id)
+
+    @property
+    def _job_registry(self) -> JobRegistry:
+        if self._registry is None:
+            self._registry = JobRegistry(self.spark, self.catalog.env.clock)
+        return self._registry

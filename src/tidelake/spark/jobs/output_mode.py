@@ -1,0 +1,66 @@
+"""How the rows of a stream come out of it: each once, or anew where they changed.
+
+``append`` where Spark can: rows that do not change any more. A query that groups without a
+watermark has no such rows; ``update`` gives each group anew when it changed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql.utils import is_remote
+
+from tidelake.errors import TidelakeError, UnsupportedError
+
+__all__ = ["output_mode"]
+
+OutputMode = Literal["append", "update"]
+_CHECKER = "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker"
+_CONDITION = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*")
+_TAIL = re.compile(r"(SQLSTATE: \w+.*|;\s*\n.*|\n==.*)$", re.DOTALL)
+
+
+def output_mode(frame: DataFrame) -> OutputMode:
+    """Return the output mode in which Spark can run a stream.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A stream.
+
+    Raises
+    ------
+    UnsupportedError
+        Spark cannot run it in either.
+
+    Notes
+    -----
+    Through Spark Connect nothing is known before the start: ``append``.
+    """
+    if is_remote():
+        return "append"
+    refused = _refusal(frame, "Append")
+    if refused is None:
+        return "append"
+    if _refusal(frame, "Update") is None:
+        return "update"
+    raise refused
+
+
+def _refusal(frame: DataFrame, mode: str) -> TidelakeError | None:
+    """Why Spark does not run a stream in an output mode; None if it does."""
+    jvm = frame.sparkSession._jvm
+    assert jvm is not None
+    checker = getattr(jvm, _CHECKER)
+    modes = jvm.org.apache.spark.sql.streaming.OutputMode
+    try:
+        checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), getattr(modes, mode)())
+    except (AnalysisException, Py4JJavaError) as error:
+        reason = _TAIL.sub("", _CONDITION.sub("", str(error))).strip().rstrip(".")
+        message = f"This query cannot run as a stream: {reason}."
+        return UnsupportedError(message, kind="sql_streaming")
+    return None

@@ -1,0 +1,234 @@
+"""Tables as streams in a query, and the text of a query over streams.
+
+In streaming mode every table of a query is a stream, except what stands for a moment: a version or
+a time, changes between two moments, a system table. A lookup, ``FOR SYSTEM_TIME AS OF PROCTIME()``,
+is read anew for each batch. A table's watermark stands on its time column, whether the query names
+that column or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import is_remote
+
+from tidelake.catalog import Catalog
+from tidelake.errors import UnsupportedError
+from tidelake.options import declared
+from tidelake.spark.catalog.streams.provider import offer_streams
+from tidelake.spark.expression.windows import SESSION
+from tidelake.spark.read.table_frame import in_session, table_frame
+from tidelake.spark.sql.table_sources import (
+    INCREMENTAL,
+    INCREMENTAL_TIMES,
+    Source,
+    in_windows,
+    selected,
+)
+from tidelake.spark.streamread.lookup import lookup_frame
+from tidelake.spark.streamread.opening import open_source, source_schema, stream_frame
+from tidelake.sql.execution.session import PathTable, SqlSession
+from tidelake.sql.query.metadata_columns import metadata_column_exclusions
+from tidelake.sql.query.query import ParsedQuery, TableReference
+from tidelake.sql.query.row_kinds import ROW_KIND, names_row_kind, row_kind_columns
+from tidelake.sql.query.session_windows import session_replacements
+from tidelake.table import Table
+from tidelake.table.schema.watermark import event_time
+
+__all__ = [
+    "StreamSources",
+    "in_windows",
+    "kinds_first",
+    "of_rows",
+    "row_columns",
+    "stream_texts",
+    "with_names",
+]
+
+FIRST_ROW = "first-row"
+
+
+@dataclass(frozen=True, slots=True)
+class PathCatalog:
+    """A temporary table as a catalog of one table: by its directory Spark's calls find it."""
+
+    path_table: PathTable
+
+    @property
+    def warehouse(self) -> str:
+        """The table's directory."""
+        return self.path_table.location
+
+    def table(self, name: str) -> Table:
+        """Open the table, whatever the name."""
+        del name
+        return self.path_table.open()
+
+
+class StreamSources:
+    """The tables of one session as streams.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where they are read.
+    session : SqlSession
+        Its catalogs.
+    """
+
+    def __init__(self, spark: SparkSession, session: SqlSession) -> None:
+        self.spark = spark
+        self.session = session
+
+    def of_table(
+        self, reference: TableReference, found: Table, *, conf: Mapping[str, str] | None = None
+    ) -> Source | None:
+        """The stream of a table, or its rows at each batch; None where the query says a moment."""
+        clause, function = reference.clause, reference.function
+        if clause.version is not None or clause.timestamp is not None:
+            return None
+        if function is not None and function.incremental is not None:
+            return None
+        if not clause.options.keys().isdisjoint({INCREMENTAL, INCREMENTAL_TIMES}):
+            return None
+        name = str(reference.name)
+        if is_remote():
+            message = (
+                "Through Spark Connect statements run as batches: read the stream with"
+                " spark.readStream.format('tidelake'), and write it with tl.write_stream."
+            )
+            raise UnsupportedError(message, kind="spark_connect", table=name)
+        options: dict[str, object] = dict(clause.options)
+        table = in_session(self.spark, found, dict(options), conf=conf)
+        if (time := table.options.get(declared.SCAN_TIMESTAMP)) is not None:
+            options[declared.SCAN_TIMESTAMP.key] = self.session.time(time).isoformat()
+        fields = table.table_schema.fields
+        names = tuple(field.name for field in fields)
+        if clause.lookup:
+            return Source(names, fields, lambda columns, keep: self._lookup(table, columns, keep))
+
+        def frame(columns: list[str], row_filter: object) -> DataFrame:
+            own = [c for c in columns if c in names]
+            catalog = self._catalog(reference)
+            rows = self._stream(catalog, table, own, row_filter, options)
+            return in_windows(rows, reference, name)
+
+        return Source(names, fields, frame)
+
+    def _catalog(self, reference: TableReference) -> Catalog:
+        """The catalog of a table, whose streams Spark can open."""
+        temporary = self.session.find_temporary(reference.name)
+        if isinstance(temporary, PathTable):
+            return cast("Catalog", PathCatalog(temporary))  # streams ask no more of a catalog
+        return self.session.catalog_named(self.session.resolve(reference.name).catalog_name)
+
+    def _stream(
+        self,
+        catalog: Catalog,
+        table: Table,
+        columns: list[str],
+        row_filter: object,
+        options: Mapping[str, object],
+    ) -> DataFrame:
+        offer_streams(self.spark, catalog, source=open_source, schema=source_schema)
+        time = event_time(table.table_schema.options, table=table.identifier)
+        timed = [] if time is None or time.column in columns else [time.column]
+        kinds = [ROW_KIND] if has_kinds(table) else []
+        read = stream_frame(
+            self.spark,
+            catalog,
+            table.identifier,
+            columns=[*columns, *timed, *kinds],
+            filter=row_filter,
+            options=options,
+        )
+        return selected(read, [*columns, *kinds])
+
+    def _lookup(self, table: Table, columns: list[str], row_filter: object) -> DataFrame:
+        return lookup_frame(
+            self.spark,
+            lambda: table_frame(
+                self.spark,
+                table,
+                table.identifier,
+                columns=columns,
+                filter=row_filter,
+                exact=False,
+            ),
+            shown=f"lookup of {table.identifier}",
+        )
+
+
+def has_kinds(table: Table) -> bool:
+    """Whether the rows of a table's stream are changes with kinds."""
+    if not table.primary_keys or table.options.get(declared.READ_CHANGELOG) is False:
+        return False
+    return table.options.get(declared.MERGE_ENGINE) != FIRST_ROW
+
+
+def row_columns(frame: DataFrame) -> list[str]:
+    """The columns of a query's rows, without the kinds of a stream of changes."""
+    if not frame.isStreaming:
+        return list(frame.columns)
+    return [c for c in frame.columns if c != ROW_KIND]
+
+
+def kinds_first(frame: DataFrame) -> DataFrame:
+    """A query's rows with the kinds of a stream of changes in front, as ``tl.changes`` has them."""
+    rows = row_columns(frame)
+    if len(rows) == len(frame.columns) or len(set(rows)) < len(rows):
+        return frame  # two columns of one name cannot be selected
+    return selected(frame, [ROW_KIND, *rows])
+
+
+def of_rows(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Columns of a query's rows, and the kinds of a stream of changes."""
+    kinds = frame.columns[len(row_columns(frame)) :] and [ROW_KIND]
+    return selected(frame, [*columns, *kinds])
+
+
+def with_names(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """A query's rows with other names; kinds keep theirs."""
+    rows = row_columns(frame)
+    if len(rows) == len(frame.columns):
+        return frame.toDF(*names)
+    given = iter(names)
+    return frame.toDF(*(c if c == ROW_KIND else next(given) for c in frame.columns))
+
+
+def stream_texts(
+    parsed: ParsedQuery,
+    frames: Mapping[TableReference, DataFrame],
+    hidden: Mapping[TableReference, tuple[str, ...]],
+) -> tuple[dict[int, str], list[tuple[int, int, str]]]:
+    """Return what to insert into a query and what to replace, so that it says the same of streams.
+
+    Parameters
+    ----------
+    parsed : ParsedQuery
+        The query.
+    frames : mapping of TableReference to DataFrame
+        What its tables are.
+    hidden : mapping of TableReference to tuple of str
+        Metadata columns in them.
+    """
+    streams = {r: f for r, f in frames.items() if f.isStreaming}
+    changing = [r for r, f in streams.items() if ROW_KIND in f.columns]
+    kinds: dict[int, str] = {}
+    if changing and names_row_kind(parsed):
+        hidden = {**hidden, **{r: (*hidden.get(r, ()), ROW_KIND) for r in changing}}
+    else:
+        kinds = row_kind_columns(parsed, changing)
+    before = metadata_column_exclusions(parsed, hidden)
+    for at, text in kinds.items():
+        before[at] = before.get(at, "") + text
+    replaced: list[tuple[int, int, str]] = []
+    for reference in streams:
+        function = reference.function
+        window = None if function is None else function.window
+        if window is not None and window.kind == "SESSION":
+            replaced += session_replacements(parsed, reference, SESSION)
+    return before, replaced

@@ -1,0 +1,42 @@
+"""A table as it is when a batch looks at it, for the join of a stream with it.
+
+Spark plans each micro-batch anew from one logical plan. A frame of a table is of the snapshot that
+was the newest when it was made, so its plan would show the same rows for ever. Here the plan is a
+relation that asks for its rows when the batch is planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidelake.spark.catalog.gateway import Gateway, JavaObject
+from tidelake.spark.expression.expression import quoted
+from tidelake.spark.streamread.relation import batch_dataset
+
+__all__ = ["lookup_frame"]
+
+
+def lookup_frame(spark: SparkSession, rows: Callable[[], DataFrame], *, shown: str) -> DataFrame:
+    """Return a DataFrame whose rows are asked for at each batch.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic one.
+    rows : callable
+        Gives the rows as they are now; always with the same columns.
+    shown : str
+        What EXPLAIN calls it.
+    """
+
+    def pruned(columns: Sequence[str], _: Sequence[JavaObject]) -> DataFrame:
+        found = rows()
+        wanted = list(columns) or found.columns[:1]
+        return found.select(*(quoted(c) for c in wanted))
+
+    gateway = Gateway(spark)
+    schema = gateway.schema(rows().schema)
+    dataset = batch_dataset(gateway, schema, pruned, shown=shown, is_streaming=False)
+    return DataFrame(dataset, spark)

@@ -1,0 +1,97 @@
+"""Sessions of a stream in a query: Spark makes them where rows are grouped.
+
+``SELECT window_start, count(*) FROM TABLE(SESSION(...)) GROUP BY window_start, window_end`` groups
+by the row's session instead, a struct of a start and an end that Spark merges with its neighbours.
+The bounds elsewhere in the SELECT are fields of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidelake.errors import TidelakeError, UnsupportedError
+from tidelake.sql.query.query import ParsedQuery
+from tidelake.sql.query.reference import TableReference
+from tidelake.sql.syntax.name import quoted_name
+from tidelake.sql.syntax.sqlglot_dialect import exp
+from tidelake.sql.syntax.tokens import error_at
+
+__all__ = ["session_replacements"]
+
+START, END, TIME = "window_start", "window_end", "window_time"
+
+
+def session_replacements(
+    parsed: ParsedQuery, reference: TableReference, session: str
+) -> list[tuple[int, int, str]]:
+    """Return the texts to put in place of a session window's columns.
+
+    Parameters
+    ----------
+    parsed : ParsedQuery
+        The query.
+    reference : TableReference
+        The session window in it.
+    session : str
+        Name of the column that holds the row's session.
+
+    Returns
+    -------
+    list of (int, int, str)
+        Start, end and new text.
+
+    Raises
+    ------
+    UnsupportedError
+        The SELECT does not group by the window and the keys of its sessions alone.
+    """
+    select = reference.node.parent_select
+    group = select.args.get("group") if isinstance(select, exp.Select) else None
+    if not isinstance(select, exp.Select) or group is None:
+        raise _ungrouped(parsed, reference)
+    grouped = {part.name.casefold() for part in group.expressions if isinstance(part, exp.Column)}
+    assert reference.function is not None
+    assert reference.function.window is not None
+    keys = {key.casefold() for key in reference.function.window.keys}
+    if len(grouped) != len(group.expressions) or grouped - {TIME} != keys | {START, END}:
+        raise _ungrouped(parsed, reference)
+    column = quoted_name(session)
+    pieces = []
+    for node in _columns(select):
+        name = node.name.casefold()
+        if name not in {START, END, TIME}:
+            continue
+        start = node.parts[0].meta["start"]
+        end = node.parts[-1].meta["end"] + 1
+        alias = f"{quoted_name(node.table)}." if node.table else ""
+        text = f"{alias}{column}"
+        if node.find_ancestor(exp.Group) is not group:
+            bound = "start" if name == START else "end"
+            text = f"{text}.{bound}"
+            if name == TIME:
+                text = f"({text} - INTERVAL 1 MILLISECOND)"
+            if node.parent is select:
+                text = f"{text} AS {name}"
+        pieces.append((start, end, text))
+    return pieces
+
+
+def _columns(select: exp.Select) -> Iterator[exp.Column]:
+    """The columns of a SELECT, without those of its subqueries."""
+    for node in select.find_all(exp.Column):
+        if node.parent_select is select:
+            yield node
+
+
+def _ungrouped(parsed: ParsedQuery, reference: TableReference) -> TidelakeError:
+    assert reference.function is not None
+    assert reference.function.window is not None
+    keys = ", ".join((START, END, *reference.function.window.keys))
+    return error_at(
+        parsed.query.text,
+        reference.start,
+        "The sessions of a stream are made where rows are grouped, each of its keys of its own:"
+        f" write GROUP BY {keys}, with the columns of PARTITION BY and no others.",
+        kind="sql_streaming",
+        error=UnsupportedError,
+    )

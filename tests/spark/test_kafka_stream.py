@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -161,3 +162,21 @@ def test_the_code_of_the_page_runs(topics, spark, tmp_path, capsys):
     expected = re.findall(r"^print\(.*\)  # (.*)$", code, re.MULTILINE)
     assert capsys.readouterr().out.split() == expected
     assert len(topics.read(topic)) == 2
+
+
+def test_a_topic_is_a_stream_of_sql_with_its_watermark(lake, topics, declare, tmp_path):
+    topic = topics.make()
+    topics.send(topic, *[b'{"id":%d,"at":"2026-11-24 12:0%d:00"}' % (n, n) for n in (1, 2)])
+    declare("clicks", "id BIGINT, at TIMESTAMP(3), WATERMARK FOR at AS at - INTERVAL '5' SECOND",
+            topic, **{"scan.startup.mode": "earliest-offset"})  # fmt: skip
+    lake.sql("CREATE TABLE copy (id BIGINT, at TIMESTAMP(3)) WITH ('bucket' = '-1')")
+    lake.sql("SET 'execution.runtime-mode' = 'streaming'")
+    lake.sql(f"SET 'execution.checkpointing.dir' = '{tmp_path / 'checkpoints'}'")
+    ((job_id, _),) = lake.sql("INSERT INTO copy SELECT * FROM clicks").collect()
+    job = lake.job(job_id)
+    job.query.processAllAvailable()
+    job.stop()
+    table = lake.catalog.table("default.copy")
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 2]
+    late = table.handle.snapshots.latest().watermark
+    assert late == int(datetime(2026, 11, 24, 12, 1, 55, tzinfo=UTC).timestamp() * 1000)

@@ -48,7 +48,10 @@ KEPT = {
 }
 """Without an effect yet: a value that is taken, and one that is not of the option's kind."""
 
-ALL = (*OF_STATEMENTS, *OF_TASKS, *ACTING, *KEPT)
+OF_STREAMS = ("scan.bounded.watermark",)
+"""Tested with streams: ``tests/spark/test_stream_sql.py``."""
+
+ALL = (*OF_STATEMENTS, *OF_TASKS, *OF_STREAMS, *ACTING, *KEPT)
 
 
 @pytest.fixture

@@ -211,14 +211,7 @@ class StatementQueries:
         temporary = self.session.find_temporary(name)
         if isinstance(temporary, ForeignTable):
             if StreamSettings.of(self.session.settings).is_streaming:
-                message = "Streams of Kafka's tables are not supported yet: read it as a batch."
-                raise error_at(
-                    query.text,
-                    reference.start,
-                    message,
-                    kind="sql_streaming",
-                    error=UnsupportedError,
-                )
+                return self._streams.of_kafka(reference, temporary)
             self._refuse_function(query, reference, "a table of Kafka")
             return self._tables.of_kafka(reference, temporary)
         if isinstance(temporary, View):

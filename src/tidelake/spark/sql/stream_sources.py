@@ -18,8 +18,11 @@ from pyspark.sql.utils import is_remote
 from tidelake.catalog import Catalog
 from tidelake.errors import UnsupportedError
 from tidelake.options import declared
+from tidelake.spark.catalog.gateway import Gateway
 from tidelake.spark.catalog.streams.provider import offer_streams
 from tidelake.spark.expression.windows import SESSION
+from tidelake.spark.kafka.declared_table import kafka_table
+from tidelake.spark.kafka.stream_source import kafka_stream
 from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.spark.sql.table_sources import (
     INCREMENTAL,
@@ -28,13 +31,15 @@ from tidelake.spark.sql.table_sources import (
     in_windows,
     selected,
 )
+from tidelake.spark.streamread.event_time import with_event_time
 from tidelake.spark.streamread.lookup import lookup_frame
 from tidelake.spark.streamread.opening import open_source, source_schema, stream_frame
-from tidelake.sql.execution.session import PathTable, SqlSession
+from tidelake.sql.execution.session import ForeignTable, PathTable, SqlSession
 from tidelake.sql.query.metadata_columns import metadata_column_exclusions
 from tidelake.sql.query.query import ParsedQuery, TableReference
 from tidelake.sql.query.row_kinds import ROW_KIND, names_row_kind, row_kind_columns
 from tidelake.sql.query.session_windows import session_replacements
+from tidelake.sql.syntax.watermark import watermark_options
 from tidelake.table import Table
 from tidelake.table.schema.watermark import event_time
 
@@ -117,6 +122,25 @@ class StreamSources:
             return in_windows(rows, reference, name)
 
         return Source(names, fields, frame)
+
+    def of_kafka(self, reference: TableReference, found: ForeignTable) -> Source:
+        """The stream of a topic, with the watermark that its table declares."""
+        definition = found.definition
+        table = kafka_table(definition, reference.clause.options)
+        declared_time = (
+            None
+            if definition.watermark is None
+            else event_time(watermark_options(definition.watermark), table=table.name)
+        )
+
+        def frame(columns: list[str], _: object) -> DataFrame:
+            read = kafka_stream(self.spark, self.session.catalog, table)
+            if declared_time is not None:
+                read = with_event_time(Gateway(self.spark), read, declared_time)
+            own = [c for c in columns if c in read.columns]
+            return in_windows(of_rows(read, own), reference, table.name)
+
+        return Source(tuple(f.name for f in table.fields), (), frame)
 
     def _catalog(self, reference: TableReference) -> Catalog:
         """The catalog of a table, whose streams Spark can open."""

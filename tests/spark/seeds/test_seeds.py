@@ -5,13 +5,14 @@ it, and runs when that is filled in.
 """
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 import tidelake.spark
-from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tidelake.errors import InvalidInputError, NotFoundError
+from tidelake.spark.jobs.live_rows import LiveRows
 
 SEEDS = Path(__file__).parents[4] / "shared" / "seeds"
 
@@ -194,17 +195,40 @@ def test_windows_over_a_table_with_a_watermark(lake):
     ]
 
 
-def test_a_table_of_kafka_is_kept_and_a_stream_from_it_refused(lake):
+def test_a_job_copies_a_topic_and_a_bounded_job_follows_its_watermark(lake, topics, tmp_path):
+    """The document's three statements on bounded streams, in turn."""
     with pytest.raises(InvalidInputError, match="write it out"):
         lake.sql(KAFKA)
-    lake.sql(KAFKA.replace("...", ", 'topic' = 'orders'"))
+    topic = topics.make()
+    options = {
+        "topic": topic,
+        "properties.bootstrap.servers": topics.servers,
+        "format": "json",
+        "scan.startup.mode": "earliest-offset",
+    }
+    lake.sql(KAFKA.replace("...", "".join(f", '{k}' = '{v}'" for k, v in options.items())))
     assert [r[0] for r in rows(lake, "DESCRIBE kafka_table")] == ["user", "product", "order_time"]
-    lake.sql("CREATE TABLE paimon_table (`user` BIGINT, product STRING, t TIMESTAMP_NTZ)")
+    lake.sql(
+        "CREATE TABLE paimon_table (`user` BIGINT, product STRING, t TIMESTAMP_NTZ)"
+        " WITH ('bucket' = '-1')"
+    )
+    lake.sql("SET 'execution.runtime-mode' = 'streaming'")
+    lake.sql(f"SET 'execution.checkpointing.dir' = '{tmp_path / 'checkpoints'}'")
     # the document misspells its own table
     with pytest.raises(NotFoundError, match=r"'kakfa_table'.* Did you mean 'kafka_table'"):
         lake.sql(FROM_KAFKA)
-    with pytest.raises(UnsupportedError, match="streams from and to it are not supported yet"):
-        lake.sql(FROM_KAFKA.replace("kakfa", "kafka"))
+    ((job_id, _),) = rows(lake, FROM_KAFKA.replace("kakfa", "kafka"))
+    job = lake.job(job_id)
+    for hour in (10, 11, 12):
+        time = f"2026-01-01 {hour}:00:00"
+        topics.send(topic, f'{{"user":{hour},"product":"x","order_time":"{time}"}}'.encode())
+        job.query.processAllAvailable()
+    bound = int(datetime(2026, 1, 1, 11, 30, tzinfo=UTC).timestamp() * 1000)
+    start = "'scan.mode' = 'from-snapshot', 'scan.snapshot-id' = '1', 'scan.bounded.watermark'"
+    bounded = BOUNDED.replace("...", str(bound)).replace("'scan.bounded.watermark'", start)
+    with LiveRows(lake.sql(bounded)) as found:
+        assert [row["user"] for batch in found for row in batch.to_pylist()] == [10, 11]
+    job.stop()
 
 
 def test_numbers_of_tasks_by_options_of_the_with_clause(lake, spark):

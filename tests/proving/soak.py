@@ -355,8 +355,9 @@ class Reader:
             if document is not None and before is not None and held is not None:
                 self._compare(watch, before, document)
             before = document if held is not None else None
-        tags = [s.name for s in self.files.list_dir(f"{watch.location}/tag")]
-        for tag in tags[:1]:
+        names = [s.name for s in self.files.list_dir(f"{watch.location}/tag")]
+        # a temporary file beside them is no tag yet
+        for tag in [name for name in names if name.startswith("tag-")][:1]:
             document = self._document(watch, f"tag/{tag}")
             if document is not None and self.held(watch, document) is not None:
                 self.counts["tags"] += 1

@@ -169,6 +169,9 @@ class Draw:
             partly and engine == "partial-update"
         )
         self.takes_from_rows_only = keeps_deletes and keeps_values
+        # two retractions that meet without their row are a null to a column that ignores them
+        self.retracts_once = self.takes_from_rows_only and engine == "aggregation"
+        self.retracted = set()
         self.newest = None
         columns = []
         if "sequence.field" in options and (
@@ -223,6 +226,11 @@ class Draw:
             kind = "+I"
         if self.newest is not None:
             kind = self.newest.placed(row, kind)
+        if self.retracts_once and kind is not None:
+            key = tuple(row[name] for name in self.key)
+            if kind in ("-D", "-U") and key in self.retracted:
+                kind = "+I"
+            (self.retracted.add if kind in ("-D", "-U") else self.retracted.discard)(key)
         return kind, row
 
 

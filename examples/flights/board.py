@@ -1,22 +1,29 @@
 """The second act: one row a flight, filled by three streams; delays that follow its changelog.
 
-1. ``air.board`` is a partial-update table. Each stream has a sequence group: its stamp decides for
+1. Each stream is a topic: an append table that records are added to (:func:`send`). What reads
+   them is a program of its own (:mod:`stream_job`), which is killed once and started again.
+2. ``air.board`` is a partial-update table. Each stream has a sequence group: its stamp decides for
    its own columns, so a record that comes late changes nothing. Every commit looks up what it
    changes (``changelog-producer`` = ``lookup``).
-2. ``air.delays`` is an aggregation table per carrier and day, fed by that changelog: a row that
+3. ``air.delays`` is an aggregation table per carrier and day, fed by that changelog: a row that
    came adds, a row that went takes back. A flight that is cancelled leaves the sums that way.
-3. Both tables, and their changelogs read on the executors and replayed, must be what pandas makes
+4. Both tables, and their changelogs read on the executors and replayed, must be what pandas makes
    of the raw data; so must the answer of a scan.
-4. Both are compacted. The tables and the answer of the scan must be what they were, and the
+5. Both are compacted. The tables and the answer of the scan must be what they were, and the
    changelog of the board has nothing new to tell.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import check
 import pyarrow as pa
@@ -25,31 +32,37 @@ import streams
 from answers import WrongAnswer
 from data import KEY, Raw
 from life import Scan, SecondAct, StreamCount
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from stream_job import BOARD, DELAYS, fill_board, keep_delays, topic
 from streams import Delivery
 
 from tidelake.spark import Lake
 
-BOARD, DELAYS = "air.board", "air.delays"
 DELAYS_KEY = ("carrier", "month", "day")
 SCANS = 3
+COMMITS_BEFORE_KILL = 2
+JOB_SECONDS_MAX = 600
+"""Longer than the streams take on any machine: a job that hangs ends the demo."""
 STORY = {"month": 1, "day": 9, "carrier": "HA", "flight": 51, "origin": "JFK"}
 """The flight that left last: 21 hours and 41 minutes late."""
 
 
 @dataclass(slots=True)
 class Fed:
-    """What was written: seconds of each commit, and the records of each stream."""
+    """What went into the topics, and what became of the streams that read them."""
 
-    seconds: list[float] = field(default_factory=list)
     records: dict[str, int] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
     taken_back: int = 0
+    kills: int = 0
+    commits_before_kill: int = 0
 
 
 def create_tables(lake: Lake) -> None:
-    """The board with a sequence group a stream; the delays, sums but for the worst."""
+    """The topics; the board with a sequence group a stream; the delays, sums but for the worst."""
+    for stream in streams.STREAMS:
+        columns = [streams.BOARD.field(name) for name in streams.topic_columns(stream)]
+        lake.catalog.create_table(topic(stream), pa.schema(columns))
     groups = {
         f"fields.{stamp}.sequence-group": ",".join(columns)
         for columns, stamp in streams.STREAMS.values()
@@ -82,45 +95,68 @@ def create_tables(lake: Lake) -> None:
     )
 
 
-def write_part(lake: Lake, part: list[Delivery], fed: Fed) -> None:
-    """What the streams deliver, each in a commit; then the delays that follow from it."""
-    start = lake.catalog.table(BOARD).latest_snapshot_id or 0
-    for delivery in part:
-        began = time.perf_counter()
-        lake.write(lake.spark.createDataFrame(delivery.rows), BOARD)
-        fed.seconds.append(time.perf_counter() - began)
-        name, count = delivery.stream, delivery.rows.num_rows
-        fed.records[name] = fed.records.get(name, 0) + count
-        fed.late[name] = fed.late.get(name, 0) + delivery.late
-        if name == "schedule":
-            cancelled = pc.sum(pc.equal(delivery.rows["state"], "cancelled")).as_py()
-            fed.taken_back += cancelled
-    columns = ["carrier", "month", "day", "distance", "dep_delay", "arr_delay"]
-    changes = lake.changes(
-        BOARD, start, columns=columns, filter="state = 'planned'", mode="changelog"
-    )
-    lake.write(_contributions(changes), DELAYS)
+def send(lake: Lake, delivery: Delivery, fed: Fed) -> None:
+    """Add the records of a delivery to their topic, in one commit."""
+    name = delivery.stream
+    lake.write(delivery.rows.select(streams.topic_columns(name)), topic(name))
+    fed.records[name] = fed.records.get(name, 0) + delivery.rows.num_rows
+    fed.late[name] = fed.late.get(name, 0) + delivery.late
+    if name == "schedule":
+        cancelled = pc.sum(pc.equal(delivery.rows["state"], "cancelled")).as_py()
+        fed.taken_back += cancelled
 
 
-def _contributions(changes: DataFrame) -> DataFrame:
-    """What each changed flight adds to its carrier's day, or takes back from it."""
-    return changes.selectExpr(
-        "carrier",
-        "month",
-        "day",
-        "1L AS flights",
-        "bigint(distance) AS miles",
-        "bigint(dep_delay IS NOT NULL) AS departed",
-        "bigint(coalesce(dep_delay, 0)) AS dep_minutes",
-        "bigint(arr_delay IS NOT NULL) AS landed",
-        "bigint(coalesce(arr_delay, 0)) AS arr_minutes",
-        "dep_delay AS worst",
-        "IF(_row_kind IN ('+I', '+U'), '+I', '-D') AS _row_kind",
-    )
+def follow(lake: Lake, checkpoints: Path) -> None:
+    """Run both streams here until all that is in the topics has come through."""
+    for start in (fill_board, keep_delays):
+        start(lake, checkpoints, ends=True).awaitTermination()
+
+
+def follow_with_a_kill(
+    lake: Lake,
+    checkpoints: Path,
+    deliveries: Sequence[Delivery],
+    fed: Fed,
+    sent: Callable[[], None],
+) -> None:
+    """Send all records; the program that reads them is killed on the way, and started again."""
+    command = [sys.executable, str(Path(__file__).with_name("stream_job.py"))]
+    command += [str(Path(lake.catalog.warehouse).resolve()), str(checkpoints.resolve())]
+    until = time.monotonic() + JOB_SECONDS_MAX
+    with (checkpoints.parent / "streams.log").open("w") as log:
+        job = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        try:
+            for number, delivery in enumerate(deliveries):
+                send(lake, delivery, fed)
+                sent()
+                if number == len(deliveries) // 2:
+                    _wait_for_commits(lake, job, until)
+                    os.killpg(job.pid, signal.SIGKILL)  # the driver, its JVM and the workers
+                    job.wait()
+                    fed.kills += 1
+        finally:
+            if job.poll() is None:
+                os.killpg(job.pid, signal.SIGKILL)
+                job.wait()
+        fed.commits_before_kill = lake.catalog.table(BOARD).latest_snapshot_id or 0
+        again = subprocess.run(
+            [*command, "--ends"], stdout=log, stderr=log, check=False, timeout=JOB_SECONDS_MAX
+        )
+    if again.returncode:
+        raise WrongAnswer(f"the streams ended with {again.returncode}: see {log.name}")
+
+
+def _wait_for_commits(lake: Lake, job: subprocess.Popen[bytes], until: float) -> None:
+    """Until the board has its first commits, so that the kill meets streams at work."""
+    while (lake.catalog.table(BOARD).latest_snapshot_id or 0) < COMMITS_BEFORE_KILL:
+        if job.poll() is not None or time.monotonic() > until:
+            raise WrongAnswer("the streams did not begin: see streams.log")
+        time.sleep(0.1)
 
 
 def second_act(lake: Lake, raw: Raw, fed: Fed, advance: Callable[[], None]) -> SecondAct:
     """Check and scan, compact, check and scan again; the figures of the report."""
+    commits = _batches_once(lake)
     board, delays, late = check.board(raw), check.delays(raw), check.late_minutes(raw)
     checks = [(BOARD, _checked(lake, BOARD, board, KEY))]
     checks.append(_checked_changelog(lake, BOARD, board, KEY))
@@ -150,12 +186,24 @@ def second_act(lake: Lake, raw: Raw, fed: Fed, advance: Callable[[], None]) -> S
         months=_months(lake, raw),
         counts=[StreamCount(name, fed.records[name], fed.late[name]) for name in fed.records],
         taken_back=fed.taken_back,
-        commit_seconds=statistics.median(fed.seconds),
-        commits=len(fed.seconds),
+        commits=len(commits),
+        killed_after=fed.commits_before_kill,
         scans=[before, after],
         story=_story(lake),
         checks=checks,
     )
+
+
+def _batches_once(lake: Lake) -> list[int]:
+    """The batches of the stream into the board, each of which must have been committed once."""
+    log = lake.catalog.table(BOARD).history()
+    appended = log.filter(pc.equal(log["commit_kind"], "APPEND"))
+    batches = appended["commit_identifier"].to_pylist()
+    if len(set(batches)) != len(batches) or len(set(appended["commit_user"].to_pylist())) != 1:
+        raise WrongAnswer(f"the batches of {BOARD}, committed: {sorted(batches)}")
+    if appended["watermark"].null_count == len(batches):
+        raise WrongAnswer(f"no snapshot of {BOARD} has a watermark")
+    return batches
 
 
 def _checked(lake: Lake, name: str, expected: pa.Table, key: tuple[str, ...]) -> str:

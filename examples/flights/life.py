@@ -74,8 +74,8 @@ class SecondAct:
     months: pd.DataFrame
     counts: Sequence[StreamCount]
     taken_back: int
-    commit_seconds: float
     commits: int
+    killed_after: int
     scans: Sequence[Scan]
     story: Sequence[tuple[str, ...]]
     checks: Sequence[tuple[str, str]]

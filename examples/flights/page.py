@@ -23,11 +23,12 @@ def second_rows(second: SecondAct) -> list[tuple[str, str, str]]:
         for count in second.counts
     ]
     taken = f"{second.taken_back:,}"
-    commits = f"{second.commits} commits with their changelog"
+    killed = f"streams killed once, after snapshot {second.killed_after}, and started again"
+    batches = f"each committed once; {killed}" if second.killed_after else "each committed once"
     return [
         *rows,
         ("cancelled", taken, "flights taken back from the sums"),
-        ("a commit, median", f"{second.commit_seconds:.2f} s", commits),
+        ("micro-batches", f"{second.commits}", batches),
         *(
             (
                 f"scan {scan.when}",

@@ -32,6 +32,13 @@ STREAMS: dict[str, tuple[tuple[str, ...], str]] = {
 }
 """The columns of each stream, and the stamp that orders its records."""
 _TYPES = {"state": pa.string()} | dict.fromkeys((s for _, s in STREAMS.values()), _INSTANT)
+
+
+def topic_columns(stream: str) -> list[str]:
+    """The columns of a stream's records: the key of the flight, and its own."""
+    return [*KEY, *_OWN[stream]]
+
+
 BOARD = pa.schema(
     [
         *(FLIGHTS.field(name) for name in KEY),
@@ -132,7 +139,7 @@ def _landed(raw: Raw, at: pd.Series) -> pa.Table:
 
 def _records(raw: Raw, index: pd.Index, stream: str, **values: object) -> pa.Table:
     """Records of some flights with a stream's own columns; null in those of the others."""
-    columns = [*KEY, *_OWN[stream]]
+    columns = topic_columns(stream)
     frame = raw.flights.loc[index].assign(**values)[columns]
     own = pa.schema([BOARD.field(name) for name in columns])
     rows = pa.Table.from_pandas(frame, own, preserve_index=False)

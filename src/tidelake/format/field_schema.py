@@ -128,7 +128,7 @@ _REPEATED_GROUPS = {
 
 
 def check_timestamps(fields: Sequence[DataField], *, what: str) -> None:
-    """Refuse columns of which a part, and not all, would be INT96.
+    """Refuse columns where a part, but not all, would be INT96.
 
     Parameters
     ----------

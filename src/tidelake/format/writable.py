@@ -16,7 +16,7 @@ __all__ = ["check_file_formats"]
 
 
 def check_file_formats(options: Options, fields: Sequence[DataField], *, what: str) -> None:
-    """Refuse a table of which a file, of whatever level, could not be written.
+    """Refuse a table if a file of one of its levels could not be written.
 
     Parameters
     ----------

@@ -59,6 +59,7 @@ from tidelake.spark.write.write_frame import write_frame, write_made_rows
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.read.table_scan import scan_all_rows
+from tidelake.table.rowlevel.key_lookup import KEYS_LISTED_MAX
 from tidelake.table.rowlevel.update import ShownRows, check_none_wait
 from tidelake.table.write.result import CommitIdentity, WriteResult
 from tidelake.table.write.transaction import WriteTransaction
@@ -70,8 +71,6 @@ __all__ = ["merge_on_spark"]
 SOURCE_ROW = "_tidelake_source_row"
 """The number of a source row; null where a target row has none."""
 OLD_PREFIX = "_tidelake_old_"
-KEYS_LISTED_MAX = 1_000
-"""Of a source of so few rows the values of equated columns are listed, of a larger one bounded."""
 BROADCAST_BYTES_MAX = 64 << 20
 VALUE_BYTES = 24
 """What a value of the source takes in memory, about."""

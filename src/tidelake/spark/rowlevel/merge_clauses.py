@@ -392,7 +392,7 @@ def _named(
 def _inside(
     handle: TableHandle, clause: MergeClause, number: int, merge: MergeInto, rows: DataFrame
 ) -> dict[str, Column]:
-    """The columns of which a clause sets fields alone, as a whole."""
+    """The whole columns in which a clause sets only some fields."""
     fields = {f.name.casefold(): f for f in handle.schema.fields}
     values: dict[str, Column] = {}
     for name, given in clause.inside.items():

@@ -93,7 +93,7 @@ def check_updatable(handle: TableHandle) -> None:
 
 
 def check_none_wait(handle: TableHandle, snapshot: Snapshot) -> None:
-    """Refuse a table of which rows wait in the postpone bucket.
+    """Refuse a table that has rows in the postpone bucket.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Variants of which parts lie in columns of their own (shredded) put together again.
+"""Puts shredded variants together: parts of them lie in separate columns.
 
 ::
 

@@ -53,6 +53,10 @@ class Sizes:
     """Random tables that Java Paimon and we write in turns."""
     made_by_java_step: int
     """Every so manieth of the tables that Java makes is read."""
+    stream_chains: int
+    """Chains of tables that streams connect, while what runs them is killed; a multiple of four."""
+    stream_kills: int
+    """Kills of each four of them."""
     shows_order_of_checks: bool
     """Whether all checks hunt a planted bug, cheapest first, or the one alone that it names."""
 
@@ -76,6 +80,8 @@ SMALL = Sizes(
     merges=1,
     fuzz_seeds=8,
     made_by_java_step=32,
+    stream_chains=8,
+    stream_kills=2,
     shows_order_of_checks=False,
 )
 FULL = Sizes(
@@ -97,6 +103,8 @@ FULL = Sizes(
     merges=3,
     fuzz_seeds=500,
     made_by_java_step=1,
+    stream_chains=60,
+    stream_kills=3,
     shows_order_of_checks=True,
 )
 SIZES = {"small": SMALL, "full": FULL}

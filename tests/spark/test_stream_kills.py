@@ -1,0 +1,19 @@
+"""Streams are killed and started again; their tables are equal, and no batch is there twice."""
+
+from __future__ import annotations
+
+import pytest
+from proving.stream_kills import CHAINS, KINDS, stream_kills
+from sizes import SIZE
+
+
+@pytest.mark.parametrize("first", range(0, SIZE.stream_chains, CHAINS))
+def test_killed_streams_leave_equal_tables(tmp_path, first):
+    seeds = [first + i for i in range(CHAINS)]
+    figures = stream_kills(tmp_path, seeds, kills=SIZE.stream_kills)
+    assert sum(figures["killed"].values()) == SIZE.stream_kills
+    assert figures["commits"] > len(seeds)
+
+
+def test_the_chains_of_each_run_meet_all_kinds():
+    assert SIZE.stream_chains >= len(KINDS)

@@ -24,6 +24,7 @@ NEEDS_SPARK = {
     "docs/merge-into.md",
     "docs/spark.md",
     "docs/sql.md",
+    "docs/streams.md",
 }  # tests/spark runs it
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DIALOGUE = re.compile(r"^```pycon\n(.*?)^```", re.MULTILINE | re.DOTALL)

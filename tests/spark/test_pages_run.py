@@ -19,6 +19,7 @@ CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
         ("docs/spark.md", "/tmp/spark-warehouse"),
         ("docs/sql.md", "/tmp/sql-warehouse"),
         ("docs/merge-into.md", "/tmp/merge-warehouse"),
+        ("docs/streams.md", "/tmp/stream-warehouse"),
     ],
 )
 def test_the_code_of_a_page_runs(page, place, spark, tmp_path, capsys):

@@ -95,6 +95,17 @@ def forget_last(checkpoint):
     return last
 
 
+def test_a_run_that_died_before_its_first_batch_can_be_started_again(lake, stream, run, checkpoint):
+    lake.sql(APPEND)
+    stream.feed([1], [10])
+    (checkpoint / "offsets").mkdir(parents=True)
+    (checkpoint / "commits").mkdir()
+    for name in (".0.7299b178.tmp", "..0.7299b178.tmp.crc"):  # what a kill leaves of Spark's
+        (checkpoint / "offsets" / name).write_bytes(b"v1")
+    run()
+    assert [tuple(row) for row in lake.table(TABLE).collect()] == [(1, 10)]
+
+
 @pytest.mark.parametrize("options", [ON_EXECUTORS, ON_DRIVER], ids=["executors", "driver"])
 @pytest.mark.parametrize("definition", [KEYED, APPEND], ids=["keyed", "append"])
 def test_a_batch_that_comes_again_is_committed_already(

@@ -144,6 +144,19 @@ class Checkpoint:
         folder = self.path / name
         return folder.is_dir() and any(entry.name.isdecimal() for entry in folder.iterdir())
 
+    def remove_torn_start(self) -> None:
+        """Remove the temporary files of a run that was killed before its first batch began.
+
+        Spark refuses a folder that holds such files but no batch (4.3:
+        ``STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY``), though nothing was read yet.
+        """
+        if self.has_batches:
+            return
+        for folder in (self.path / "offsets", self.path / "commits"):
+            for torn in folder.glob(".*"):
+                if torn.name.removesuffix(".crc").endswith(".tmp"):
+                    torn.unlink(missing_ok=True)
+
     def is_done(self, batch_id: int) -> bool:
         """Whether Spark has noted that a batch is done, so that it never comes again."""
         return (self.path / "commits" / str(batch_id)).exists()

@@ -87,6 +87,7 @@ def start_stream(frame: DataFrame, target: StreamTarget) -> StreamingQuery:
     found = checkpoint.mark() if checkpoint.has_batches else None
     check_rows(handle, frame, schema_id=mark.schema_id if found is None else found.schema_id)
     mark = check_mark(checkpoint, mark)
+    checkpoint.remove_torn_start()
     spark = frame.sparkSession
     sink = BatchSink(
         handle,

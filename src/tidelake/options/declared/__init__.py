@@ -11,7 +11,7 @@ theme's ``UNREAD``.
 >>> declared.NUM_SORTED_RUN_COMPACTION_TRIGGER.default
 5
 >>> len(declared.BY_KEY)
-248
+252
 """
 
 # ruff: noqa: F403 - each theme lists its own in __all__, and a test compares them

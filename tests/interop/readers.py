@@ -57,9 +57,11 @@ class AbsentError(Exception):
 
 
 def _run(command: Sequence[str], *, what: str, env: dict[str, str] | None = None) -> None:
+    # a session of these tests says which Python its workers are: not those of another Spark
+    own = {key: value for key, value in os.environ.items() if key != "PYSPARK_PYTHON"}
     done = subprocess.run(
         [str(c) for c in command],
-        env=env,
+        env=own if env is None else env,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

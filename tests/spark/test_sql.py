@@ -457,7 +457,6 @@ def test_windows_that_overlap_and_grow(lake):
          r"do not support a system table"),
         ("CREATE TABLE kf WITH ('connector'='kafka') AS SELECT 1", UnsupportedError, r"'kafka'"),
         ("MERGE INTO orders USING items ON true", InvalidInputError, r"MERGE needs a clause"),
-        ("SET 'execution.runtime-mode' = 'streaming'", UnsupportedError, r"streams"),
         ("SET 'spark.sql.shuffle.partitions' = 'many'", InvalidInputError, r"many"),
     ],
 )  # fmt: skip
@@ -666,6 +665,10 @@ def test_each_procedure_by_position_and_by_name(lake):
         "expire_snapshots(`table` => 't', older_than => '2000-01-01 00:00:00')": [(0,)],
         "expire_changelogs('t', 99, 99)": [(0,)],
         "expire_changelogs(`table` => 't', delete_all => true)": [(0,)],
+        "reset_consumer('t', 'reader', 3)": None,
+        "reset_consumer(`table` => 't', consumerId => 'reader')": None,
+        "clear_consumers('t')": None,
+        "clear_consumers(`table` => 't', includingConsumers => 'r.*')": None,
         "purge_files(`table` => 'days', dry_run => true)": None,
         "purge_files('days')": success,
     }

@@ -86,17 +86,12 @@ CALL sys.fast_forward(table => 'test_db.T', branch => 'test_branch');
 CALL sys.merge_branch(table => 'test_db.T', source_branch => 'branch1');
 --! refused: merge_branch
 CALL sys.merge_branch(table => 'test_db.T', source_branch => 'branch1', target_branch => 'branch2');
---! refused: reset_consumer
+--! refused: has no snapshot 10
 CALL sys.reset_consumer(table => 'default.T', consumerId => 'myid', nextSnapshotId => 10);
---! refused: reset_consumer
 CALL sys.reset_consumer(table => 'default.T', consumerId => 'myid');
---! refused: clear_consumers
 CALL sys.clear_consumers(table => 'default.T');
---! refused: clear_consumers
 CALL sys.clear_consumers(table => 'default.T', includingConsumers => 'myid.*');
---! refused: clear_consumers
 CALL sys.clear_consumers(table => 'default.T', includingConsumers => '', excludingConsumers => 'myid1.*');
---! refused: clear_consumers
 CALL sys.clear_consumers(table => 'default.T', includingConsumers => 'myid.*', excludingConsumers => 'myid1.*');
 --! setup:
 CREATE TABLE D (a INT, day STRING) PARTITIONED BY (day);

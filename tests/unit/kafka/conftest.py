@@ -1,6 +1,7 @@
 """Topics on the broker of the test run, and tables on them."""
 
 import itertools
+import os
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -35,7 +36,7 @@ class Topics:
     def make(self, partitions=1, name=None, **config):
         from confluent_kafka.admin import NewTopic
 
-        name = name or f"topic-{next(_numbers)}"
+        name = name or f"topic-{os.getpid()}-{next(_numbers)}"  # workers share the broker
         config = {key.replace("_", "."): str(value) for key, value in config.items()}
         new = NewTopic(name, partitions, 1, config=config)
         for future in self.admin.create_topics([new]).values():

@@ -113,7 +113,9 @@ class SinkRun:
         """
         with self._guard:
             self._batch_id = batch_id
-            if not is_committed:
+            # stop() may end the run while a batch begins; its identity still keeps it from a second
+            # commit
+            if not is_committed and not self._ended.is_set():
                 self._lease.advance(_next_id(self._handle))
 
     def end(self) -> None:

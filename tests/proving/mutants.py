@@ -53,6 +53,7 @@ import tidelake.table.table as table
 import tidelake.table.write.transaction as transaction
 from proving import concurrent, directed, episode, faults, interleave
 from proving.world import Shape, draw_shape
+from tidelake.commit.expiry.consumers import HeldSnapshots
 from tidelake.commit.expiry.tags_and_branches import References
 from tidelake.errors import CorruptError, TidelakeError
 from tidelake.fileio import FaultMode, MemoryFileIO, OpenDirectory
@@ -132,6 +133,10 @@ def _off_by_one(original):
 
 def _passed_over(_):
     return lambda *_, **__: None
+
+
+def _nothing_held(_):
+    return lambda *_: HeldSnapshots(None, by_lease=False, forgotten=())
 
 
 def _sequence_restarts(original):
@@ -540,7 +545,7 @@ _PLANTED = (
         "check_expiry",
         (References, "_nearest", lambda _: lambda *_: iter(())),
     ),
-    ("an expiry looks at no consumer", "check_expiry", (expiry, "consumer_next_id", _passed_over)),
+    ("an expiry looks at no consumer", "check_expiry", (expiry, "held_snapshots", _nothing_held)),
     (
         "an expiry takes a lifted file for removed",
         "check_expiry",

@@ -64,6 +64,7 @@ FIXED_HERE = {
 
 OF_ENGINES = {
     "precommit-compact",
+    "read.changelog",
     "postpone.default-bucket-num",  # and in ``CoreOptions`` from 2.x on
     "read.stream.maxBytesPerTrigger",
     "read.stream.maxFilesPerTrigger",
@@ -72,6 +73,9 @@ OF_ENGINES = {
     "read.stream.minRowsPerTrigger",
     "scan.infer-parallelism",
     "scan.parallelism",
+    "scan.watermark.alignment.group",
+    "scan.watermark.alignment.max-drift",
+    "scan.watermark.idle-timeout",
     "sink.parallelism",
     "write.merge-schema",
     "write.merge-schema.explicit-cast",

@@ -1,6 +1,6 @@
 """Every option of Paimon 1.3.1; a constant, named by upper-casing the key, for each that is read.
 
-All of ``CoreOptions``; twelve of its connectors for Flink and Spark that mean something here
+All of ``CoreOptions``; sixteen of its connectors for Flink and Spark that mean something here
 (``sink.parallelism``, ``write.merge-schema``, ...); ``write-mode``, which older versions had;
 ``deletion-vectors.merge-on-read`` of Paimon 2.x; and two of our own (``sink.local-rows``,
 ``read.stream.schema-change``). An option says its type, its default and whether it is supported.

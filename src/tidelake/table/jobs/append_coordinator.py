@@ -108,9 +108,10 @@ class AppendCoordinator:
 
     def _notice(self, handle: TableHandle, newest: Snapshot) -> None:
         """Keep the partitions in mind that have something new."""
-        seen_id, self._seen_id = self._seen_id, newest.id
+        seen_id = self._seen_id
         if seen_id is None or newest.id < seen_id:
             self._ages = dict.fromkeys(_with_small_files(handle, newest), 0)
+            self._seen_id = newest.id
             return
         try:
             for number in range(seen_id + 1, newest.id + 1):
@@ -120,6 +121,7 @@ class AppendCoordinator:
                     self._ages.update(dict.fromkeys(_partitions(delta), 0))
         except NotFoundError:  # it expired meanwhile
             self._ages.update(dict.fromkeys(_with_small_files(handle, newest), 0))
+        self._seen_id = newest.id  # last: what a failed read did not see is looked at again
 
 
 def compact_planned(handle: TableHandle, plan: CompactionPlan) -> WriteResult:

@@ -177,8 +177,8 @@ class _Stream:
                 if batch.num_rows:
                     yield StreamBatch(batch, snapshot_id, watermark)
                     self._mark.check(f"The stream of table '{self._handle.identifier}'")
-                    if self._lease is not None:
-                        self._lease.renew_if_due()
+                if self._lease is not None:  # also where a filter leaves nothing for long
+                    self._lease.renew_if_due()
 
     def _watermark(self, snapshot_id: int) -> int | None:
         try:

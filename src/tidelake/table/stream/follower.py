@@ -152,14 +152,23 @@ class Follower:
         elif snapshot_id < earliest_id:
             what = f"it has expired; snapshots {earliest_id} to {latest_id} can be read"
         else:
-            what = f"the table was rolled back; snapshots {earliest_id} to {latest_id} are there"
+            raise self.rolled_back(snapshot_id)
+        raise self._lost(snapshot_id, what)
+
+    def rolled_back(self, snapshot_id: int) -> NotFoundError:
+        """The error of a snapshot that was there and is no more."""
+        log = self.handle.snapshots
+        there = f"snapshots {log.earliest_id()} to {log.latest_id()} are there"
+        return self._lost(snapshot_id, f"the table was rolled back; {there}")
+
+    def _lost(self, snapshot_id: int, what: str) -> NotFoundError:
         message = (
             f"Stream of table '{self.table}' cannot go on at snapshot {snapshot_id}: {what}. Begin"
             " with a new checkpoint (scan.mode 'latest-full' reads all rows again, 'from-snapshot'"
             " goes on without what is lost), and keep snapshots for it by 'consumer-id' or"
             " 'snapshot.time-retained'."
         )
-        raise NotFoundError(message, kind="stream_expired", table=self.table, snapshot=snapshot_id)
+        return NotFoundError(message, kind="stream_expired", table=self.table, snapshot=snapshot_id)
 
     def source(self, snapshot: Snapshot) -> ChangeSource:
         """From where a snapshot's changes come.

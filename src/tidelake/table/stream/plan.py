@@ -259,8 +259,8 @@ class StreamPlan:
         at = start
         while at.position < end.position:
             snapshot = follower.load(at.snapshot, phase=at.phase)
-            if snapshot is None:
-                return
+            if snapshot is None:  # it was there when the end was chosen
+                raise follower.rolled_back(at.snapshot)
             units = follower.units(snapshot, phase=at.phase, created_ms=at.created_ms)
             first, last = follower.inside(at, units), units.count
             if (end.snapshot, end.phase) == (at.snapshot, at.phase):

@@ -228,6 +228,17 @@ def test_a_rolled_back_table_is_refused(make):
         plan.next(at)
 
 
+def test_a_batch_whose_snapshots_were_rolled_back_is_refused_not_shortened(make):
+    table = make()
+    for number in range(4):
+        table.write([{"k": number, "v": 0}])
+    plan = StreamPlan.of(table.handle)
+    start, end = StreamOffset(plan.identity, 0, 3), plan.latest()
+    table.rollback_to(snapshot_id=2)
+    with pytest.raises(NotFoundError, match="rolled back; snapshots 1 to 2"):
+        list(plan.parts(start, end))
+
+
 @pytest.mark.parametrize(
     ("keys", "options", "remedy"),
     [

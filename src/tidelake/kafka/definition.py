@@ -196,8 +196,8 @@ class KafkaTable:
 
         Raises
         ------
-        NotFoundError
-            There is none; by :class:`InvalidInputError`'s rule near names are offered.
+        InvalidInputError
+            There is none; near names are offered.
         """
         for one in self.fields:
             if one.name == name:

@@ -54,7 +54,7 @@ BOUNDED_TIMESTAMP = integer(
 DISCOVERY = duration(
     "scan.topic-partition-discovery.interval",
     300_000,
-    "How often a stream looks for new partitions; 0 never.",
+    "No effect here: a stream looks for new partitions at each batch.",
 )
 SCAN_PARALLELISM = integer(
     "scan.parallelism",
@@ -65,7 +65,8 @@ SCAN_PARALLELISM = integer(
 MAX_ROWS = integer(
     "read.stream.maxRowsPerTrigger",
     None,
-    "Messages of one batch of a stream at most, shared among partitions by how much each has.",
+    "Messages of one batch of a stream, shared among partitions by how much each has; one of each "
+    "partition more at most.",
     long=True,
     minimum=1,
 )

@@ -246,6 +246,13 @@ class StatementQueries:
     def _refuse_clauses(
         self, clause: Clause, query: Query, reference: TableReference, what: str
     ) -> None:
+        if clause.lookup:
+            message = (
+                f"{what} is not looked up at a row's time (FOR SYSTEM_TIME AS OF): name a table."
+            )
+            raise error_at(
+                query.text, reference.start, message, kind="sql_clause", error=UnsupportedError
+            )
         if clause.options or clause.version is not None or clause.timestamp is not None:
             message = f"{what} takes no options and no time travel: write them on its table."
             raise error_at(

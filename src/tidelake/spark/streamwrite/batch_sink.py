@@ -115,6 +115,7 @@ class BatchSink:
                 self.checkpoint,
                 self.user,
                 run_id=self.run_id,
+                batch_id=batch_id,
                 spark=self.spark,
                 batch_spark=frame.sparkSession,
             )

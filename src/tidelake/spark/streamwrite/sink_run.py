@@ -54,6 +54,8 @@ class SinkRun:
         The query's.
     query_id, run_id : str
         The query, and this run of it.
+    batch_id : int
+        The batch that it begins with: what holds the commit before is kept until that is done.
     spark : SparkSession or None
         The classic session that the query was started in; through Spark Connect there is none, and
         the process ends with the query.
@@ -73,6 +75,7 @@ class SinkRun:
         query_id: str,
         *,
         run_id: str,
+        batch_id: int,
         spark: SparkSession | None,
         batch_spark: SparkSession,
     ) -> None:
@@ -84,7 +87,7 @@ class SinkRun:
             before = _RUNS.get(query_id)
         if before is not None:
             before.end()
-        self._batch_id: int | None = None
+        self._batch_id = batch_id
         self._guard = threading.Lock()  # the lease is for one thread at a time
         self._ended = threading.Event()
         self._lease = _opened(handle, query_id, run_id)
@@ -142,7 +145,7 @@ class SinkRun:
     @property
     def _is_done(self) -> bool:
         """Whether no batch of this run can come again."""
-        return self._batch_id is None or self._checkpoint.is_done(self._batch_id)
+        return self._checkpoint.is_done(self._batch_id)
 
     def _watch(self) -> None:
         looks = 0

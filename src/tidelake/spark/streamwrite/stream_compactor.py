@@ -52,9 +52,12 @@ class StreamCompactor:
         Runs the tasks.
     handle : TableHandle
         The table, with the options of the stream that came first.
+    table : hashable
+        What tells the table from others, also when it was dropped.
     """
 
-    def __init__(self, spark: SparkSession, handle: TableHandle) -> None:
+    def __init__(self, spark: SparkSession, handle: TableHandle, table: Hashable) -> None:
+        self._table = table
         self._spark = spark
         self._handle = handle
         self._coordinator = AppendCoordinator()
@@ -80,9 +83,10 @@ class StreamCompactor:
         if not wants_coordinator(handle) or handle.options.get(declared.WRITE_ONLY):
             return None
         with _LOCK:
-            found = _ALL.get(_key(handle))
+            key = _key(handle)
+            found = _ALL.get(key)
             if found is None:
-                found = _ALL[_key(handle)] = cls(spark, handle)
+                found = _ALL[key] = cls(spark, handle, key)
                 found._thread.start()
             found._streams_count += 1
         return found
@@ -93,8 +97,8 @@ class StreamCompactor:
             self._streams_count -= 1
             if self._streams_count:
                 return
-            if _ALL.get(_key(self._handle)) is self:
-                del _ALL[_key(self._handle)]
+            if _ALL.get(self._table) is self:  # the table itself may be gone
+                del _ALL[self._table]
             self._is_left.set()
 
     def wait(self, timeout_s: float) -> bool:

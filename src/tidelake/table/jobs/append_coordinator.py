@@ -40,7 +40,7 @@ AGE_OF_REST = 5
 AGE_FORGOTTEN = 10
 """Rounds without work after which a partition is forgotten."""
 ROUND_BYTES_MAX = 2 << 30
-"""Bytes of files that a round puts together; the largest bin is taken, however large it is."""
+"""Bytes of files that a round puts together; one bin is taken, however large it is."""
 
 
 def wants_coordinator(handle: TableHandle) -> bool:

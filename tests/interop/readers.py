@@ -56,12 +56,18 @@ class AbsentError(Exception):
     """A reader cannot be made ready on this machine; the message says what is missing."""
 
 
+def environment() -> dict[str, str]:
+    """The environment of a Spark that is not that of these tests.
+
+    A session of theirs says which Python its workers are; another Spark has its own.
+    """
+    return {key: value for key, value in os.environ.items() if key != "PYSPARK_PYTHON"}
+
+
 def _run(command: Sequence[str], *, what: str, env: dict[str, str] | None = None) -> None:
-    # a session of these tests says which Python its workers are: not those of another Spark
-    own = {key: value for key, value in os.environ.items() if key != "PYSPARK_PYTHON"}
     done = subprocess.run(
         [str(c) for c in command],
-        env=own if env is None else env,
+        env=environment() if env is None else env,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -131,6 +137,7 @@ class Reader:
             write_requests(asked, requests)
             done = subprocess.run(
                 self.command(asked, answered, Path(scratch)),
+                env=environment(),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,

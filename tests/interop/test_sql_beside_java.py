@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 import tidelake
 import tidelake.spark
-from interop.readers import HERE, SPARK_JAR, AbsentError, JavaOnSpark
+from interop.readers import HERE, SPARK_JAR, AbsentError, JavaOnSpark, environment
 from interop.sql_differences import REASONS, ROWS_DIFFER
 from interop.sql_scripts import Answer, difference, plain, run_script, scripts
 
@@ -106,6 +106,7 @@ def both(
         (place / "java.log").open("w") as log,
         subprocess.Popen(
             [str(word) for word in words],
+            env=environment(),
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,

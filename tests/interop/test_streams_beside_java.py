@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import tidelake
-from interop.readers import HERE, SPARK_JAR, AbsentError, JavaOnSpark
+from interop.readers import HERE, SPARK_JAR, AbsentError, JavaOnSpark, environment
 from tidelake.table.stream import StreamPlan
 
 pytestmark = pytest.mark.oracle
@@ -140,7 +140,9 @@ def streams(tmp_path_factory):
     )
     command = [engine.python, HERE / "stream_dump.py", scratch / "requests.json"]
     command += [scratch / "answers.json", SPARK_JAR]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    done = subprocess.run(
+        command, env=environment(), capture_output=True, text=True, timeout=400, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     answers = json.loads((scratch / "answers.json").read_text())
     return {

@@ -246,7 +246,8 @@ def _create(catalog: tidelake.Catalog, seed: int) -> None:
     kind = kind_of(seed)
     rows = pa.schema([f for f in FEED if f.name != "op"])
     kept = {"snapshot.num-retained.min": 1, "snapshot.num-retained.max": 1000}
-    catalog.create_table(feed, FEED, options={"bucket": -1, **kept})
+    # one bucket, for only there rows come in the order in which they were written
+    catalog.create_table(feed, FEED, options={"bucket": 1, "bucket-key": "k", **kept})
     catalog.create_table(
         first, rows, primary_keys=kind.primary_keys, options={**kind.options, **kept}
     )

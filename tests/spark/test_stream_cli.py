@@ -62,7 +62,11 @@ def test_a_file_runs_until_its_jobs_end_and_goes_on_when_it_is_started_again(
         printed = capsys.readouterr()
         started = json.loads(printed.out.splitlines()[-1])
         assert started["job name"] == "default.t"
-        assert f"Running: default.t ({started['job id']})" in printed.err
+        told = [line for line in printed.err.splitlines() if started["job id"] in line]
+        assert told == [
+            f"Started: default.t ({started['job id']}).",
+            f"Ended: default.t ({started['job id']}), FINISHED.",
+        ]
         table = tidelake.open(copied).table("default.t")
         assert sorted(table.to_arrow()["k"].to_pylist()) == [1, 20]
 
@@ -77,4 +81,5 @@ def test_a_file_whose_job_fails_ends_with_its_reason(copied, tmp_path, capsys):
     printed = capsys.readouterr()
     assert "error: " in printed.err
     assert "too large" in printed.err
+    assert "), FAILED." in printed.err
     assert "at org.apache" not in printed.err

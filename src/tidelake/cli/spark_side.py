@@ -17,6 +17,7 @@ import pyarrow as pa
 import tidelake.spark
 from tidelake.catalog import Catalog
 from tidelake.cli.output.live_answer import LiveAnswer, with_op
+from tidelake.cli.started_jobs import StartedJobs
 from tidelake.errors import NotFoundError, TidelakeError
 from tidelake.maintenance.procedure import Runner
 from tidelake.spark.errors.run_errors import translate_run_errors
@@ -34,7 +35,6 @@ __all__ = ["SparkSide"]
 
 APP = "tidelake sql"
 LOG_SHOWN_MAX = 2000
-LOOK_S = 0.5
 INSERTED, UPDATED = "+I", "+U"
 _OUTPUTS = (1, 2)  # descriptors of the standard output and error
 
@@ -75,7 +75,9 @@ class SparkSide:
             except TidelakeError as error:
                 raise _with_log(error, log) from error
         prepare(self._spark)
-        self._statements = Statements(self._spark, session)
+        self._started = StartedJobs(notify)
+        jobs = JobRegistry(self._spark, session.catalog.env.clock, on_start=self._started.add)
+        self._statements = Statements(self._spark, session, jobs)
         self._notify = notify
 
     @property
@@ -102,19 +104,8 @@ class SparkSide:
         return interruptible(self._spark, answered, name=APP, finished=self._finished)
 
     def wait_for_jobs(self) -> None:
-        """Wait until all jobs have ended, one failed, or Ctrl-C."""
-        jobs = self._statements.jobs
-        running = jobs.running()
-        if running:
-            names = ", ".join(f"{job.name} ({job.id})" for job in running)
-            self._notify(f"Running: {names}. Ctrl-C stops; the same file goes on from there.")
-        try:
-            while running := jobs.running():
-                running[0].wait(LOOK_S)
-                _raise_failure(jobs)
-            _raise_failure(jobs)
-        finally:
-            jobs.stop_all()
+        """Wait until the jobs that were started here have ended, one failed, or Ctrl-C."""
+        self._started.wait()
 
     def runner_of(self, catalog: Catalog) -> Runner:
         """Return what compacts a catalog's tables on the executors."""
@@ -125,7 +116,7 @@ class SparkSide:
 
     def stop(self) -> None:
         """Stop the jobs, and the session if it was started here."""
-        self._statements.jobs.stop_all()
+        self._started.stop()
         if self._is_ours:
             self._spark.stop()
 
@@ -146,12 +137,6 @@ class _Changes:
     def __iter__(self) -> Iterator[pa.Table]:
         for batch in self._rows:
             yield with_op(batch, self._kind)
-
-
-def _raise_failure(jobs: JobRegistry) -> None:
-    for job in jobs.all():
-        if job.error is not None:
-            raise job.error
 
 
 @contextmanager

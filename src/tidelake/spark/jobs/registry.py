@@ -32,11 +32,16 @@ class JobRegistry:
         Where they run.
     clock : Clock
         Gives the time of a start.
+    on_start : callable, optional
+        Told of each job that is started here, before its start is answered.
     """
 
-    def __init__(self, spark: SparkSession, clock: Clock) -> None:
+    def __init__(
+        self, spark: SparkSession, clock: Clock, *, on_start: Callable[[Job], None] | None = None
+    ) -> None:
         self._spark = spark
         self._clock = clock
+        self._on_start = on_start
         self._seen: dict[str, Job] = {}  # by run: a job that is started again is another run
         self._lock = threading.Lock()
 
@@ -60,6 +65,8 @@ class JobRegistry:
         self.check_name(name)
         job = Job(begin(), name, target, _at(self._clock.now_ms()))
         self._remember(job)
+        if self._on_start is not None:
+            self._on_start(job)
         return job
 
     def check_name(self, name: str) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from tidelake.spark.catalog.gateway import Gateway, JavaObject
+from tidelake.spark.catalog.streams.relation import batch_dataset
 from tidelake.spark.expression.expression import quoted
-from tidelake.spark.streamread.relation import batch_dataset
 
 __all__ = ["lookup_frame"]
 

@@ -45,7 +45,7 @@ class StreamCursor:
 
     def fix_end(self) -> None:
         """Go no further than what is there now."""
-        self._is_fixed, self._until = True, self.plan.latest()
+        self._is_fixed, self._until = True, self.plan.latest(position_only=True)
 
     def next(self, start: str | None) -> str | None:
         """The end of the next batch; the start itself where nothing is new.
@@ -70,7 +70,7 @@ class StreamCursor:
 
     def latest(self) -> str | None:
         """Behind the newest snapshot."""
-        found = self.plan.latest()
+        found = self.plan.latest(position_only=True)
         return None if found is None else found.to_json()
 
     def between(self, start: str | None, end: str) -> tuple[StreamOffset, StreamOffset]:

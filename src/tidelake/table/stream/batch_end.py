@@ -56,6 +56,7 @@ class _Walk:
         self._limits = limits
         self._until = until
         self._admission = Admission(limits)
+        self._start: StreamOffset | None = None
         self._first: Snapshot | None = None
         """The first snapshot that gives something."""
         self._passed = 0
@@ -63,7 +64,7 @@ class _Walk:
 
     def run(self, start: StreamOffset) -> StreamOffset:
         """Go as far as there is something and it is allowed."""
-        at = start
+        at = self._start = start
         while self._until is None or at.position < self._until.position:
             step = self._step(at)
             if step is None:
@@ -86,12 +87,12 @@ class _Walk:
     def _step(self, at: StreamOffset) -> StreamOffset | None:
         """The offset behind the next snapshot, or in its midst; None where the batch ends here."""
         follower, full = self._follower, at.phase == "full"
-        snapshot = follower.load(at.snapshot, phase=at.phase)
+        snapshot = follower.load(at, is_begin=at is self._start)
         if snapshot is None or (
             not full and (follower.ends_before(snapshot) or not follower.is_due(snapshot))
         ):
             return None
-        behind = follower.at(snapshot.id + 1)
+        behind = follower.behind(snapshot)
         try:
             has_some = full or follower.source(snapshot) is not ChangeSource.NOTHING
         except UnsupportedError:

@@ -8,13 +8,19 @@ saves work.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.options import declared
 from tidelake.scan import ReadContext
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.stream.offset import Phase, StreamOffset, table_identity
+from tidelake.table.stream.offset import (
+    Phase,
+    StreamOffset,
+    snapshot_identity,
+    table_identity,
+)
 from tidelake.table.stream.schema_fit import check_restart, check_running
 from tidelake.table.stream.snapshot_units import ChangeSource, SnapshotChanges
 from tidelake.table.stream.units import SnapshotUnits
@@ -50,6 +56,8 @@ class Follower:
         self._context: ReadContext | None = None
         self._identity: str | None = None
         self._units: tuple[tuple[object, ...], SnapshotUnits] | None = None
+        self._followed: tuple[str, str] | None = None
+        """The snapshot that was compared last with the one before it: identities of both."""
 
     @property
     def identity(self) -> str:
@@ -67,6 +75,16 @@ class Follower:
         return StreamOffset(
             self.identity, self.handle.schema.id, snapshot_id, phase=phase, created_ms=created_ms
         )
+
+    def behind(self, snapshot: Snapshot) -> StreamOffset:
+        """The offset behind a snapshot that was read."""
+        before = snapshot_identity(snapshot)
+        return StreamOffset(self.identity, self.handle.schema.id, snapshot.id + 1, before=before)
+
+    def identified(self, offset: StreamOffset) -> StreamOffset:
+        """An offset with the identity of the snapshot before it, where that is kept."""
+        before = self.kept(offset.snapshot - 1) if offset.snapshot > 1 else None
+        return offset if before is None else replace(offset, before=snapshot_identity(before))
 
     def check(self, offset: StreamOffset) -> None:
         """Refuse an offset of another table, or of columns that the table no longer has.
@@ -125,35 +143,85 @@ class Follower:
         except NotFoundError:
             return None
 
-    def load(self, snapshot_id: int, *, phase: Phase) -> Snapshot | None:
-        """The next snapshot of a stream; None where it is not there yet.
+    def load(self, at: StreamOffset, *, is_begin: bool) -> Snapshot | None:
+        """The snapshot that a stream gives next; None where it is not there yet.
+
+        Parameters
+        ----------
+        at : StreamOffset
+            Before the snapshot, or inside it.
+        is_begin : bool
+            Whether the offset was made by an earlier look: its last snapshot is compared then.
 
         Raises
         ------
         NotFoundError
-            It has expired, or the table was made again.
+            It has expired, the table was rolled back, or it was made again.
         """
-        log, full = self.handle.snapshots, phase == "full"
-        found = log.find(snapshot_id)
-        if found is not None:
-            return found
-        if not full and snapshot_id > 1 and log.find(snapshot_id - 1) is not None:
-            return None  # the common case: a stream that waits
+        log, number, full = self.handle.snapshots, at.snapshot, at.phase == "full"
+        found = log.find(number)
+        if found is None and not full and number > 1:
+            before = log.find(number - 1)
+            if before is not None:  # the common case: a stream that waits
+                self._check_before(at, before)
+                return None
+        if found is None:
+            found = self._kept_or_lost(at)
+        if found is not None and is_begin:
+            self._check_history(at, found)
+        return found
+
+    def _kept_or_lost(self, at: StreamOffset) -> Snapshot | None:
+        """A snapshot whose file is gone, by its tag or changelog; None where it is yet to come."""
+        log, number, full = self.handle.snapshots, at.snapshot, at.phase == "full"
         latest_id, earliest_id = log.latest_id(), log.earliest_id()
-        if not full and snapshot_id == (latest_id or 0) + 1:
+        if not full and number == (latest_id or 0) + 1:
             self._check_same_table()
             return None
-        found = self.kept(snapshot_id, phase=phase)
+        found = self.kept(number, phase=at.phase)
         if found is not None:
             return found
         self._check_same_table()
         if latest_id is None or earliest_id is None:
             what = "the table has no snapshots"
-        elif snapshot_id < earliest_id:
+        elif number < earliest_id:
             what = f"it has expired; snapshots {earliest_id} to {latest_id} can be read"
         else:
-            raise self.rolled_back(snapshot_id)
-        raise self._lost(snapshot_id, what)
+            raise self.rolled_back(number)
+        raise self._lost(number, what)
+
+    def _check_history(self, at: StreamOffset, snapshot: Snapshot) -> None:
+        """Refuse an offset whose last snapshot is not the one before `snapshot`.
+
+        The one before is read after `snapshot`: the other way round a rollback could fall between.
+        What was found holds for ever, so the parts of a batch need no second look.
+        """
+        if at.before is None or self._followed == (snapshot_identity(snapshot), at.before):
+            return
+        before = self.kept(at.snapshot - 1)
+        if before is not None:
+            self._check_before(at, before)
+        else:
+            earliest_id = self.handle.snapshots.earliest_id()
+            if earliest_id is not None and earliest_id < at.snapshot:
+                raise self.rolled_back(at.snapshot)  # gone, and older ones are there
+        self._followed = (snapshot_identity(snapshot), at.before)
+
+    def _check_before(self, at: StreamOffset, before: Snapshot) -> None:
+        if at.before not in (None, snapshot_identity(before)):
+            self._check_same_table()
+            raise self.replaced(before.id)
+
+    def replaced(self, snapshot_id: int) -> NotFoundError:
+        """The error of a snapshot that a rollback removed, and whose number another commit has."""
+        message = (
+            f"Stream of table '{self.table}' cannot go on: the table was rolled back, and snapshot"
+            f" {snapshot_id} is another one than the stream has read. What it gave of removed"
+            " snapshots stands where it went. Begin with a new checkpoint and 'scan.mode' ="
+            " 'latest-full' into an empty target, or undo these rows there and begin with"
+            " 'from-snapshot' behind the snapshot that the table was rolled back to."
+        )
+        return NotFoundError(message, kind="stream_expired", table=self.table, snapshot=snapshot_id)
 
     def rolled_back(self, snapshot_id: int) -> NotFoundError:
         """The error of a snapshot that was there and is no more."""

@@ -11,6 +11,10 @@ wrote to a bucket. A finished snapshot N is ``(N + 1, 0, "delta")``.
 An offset inside a snapshot has a ``mark`` of that snapshot's units and their order. Where they are
 cut otherwise now (another option, another version), the count would mean other rows: that is
 refused.
+
+``before`` tells the snapshot that was given last, N - 1, from one that took its number after a
+rollback: a digest of what never changes in its file (:func:`snapshot_identity`). Offsets of older
+versions lack it and are not compared. Progress files of consumers are Paimon's and hold ids alone.
 """
 
 from __future__ import annotations
@@ -23,9 +27,10 @@ from typing import Any, Literal
 from tidelake.errors import InvalidInputError, NotFoundError, shortened
 from tidelake.fileio import FileIO
 from tidelake.metadata.log.schema_log import dropped
+from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.paths import TablePaths
 
-__all__ = ["Phase", "StreamOffset", "table_identity"]
+__all__ = ["Phase", "StreamOffset", "snapshot_identity", "table_identity"]
 
 OFFSET_VERSION = 1  # in checkpoints: never renumber
 IDENTITY_BYTES = 8
@@ -52,6 +57,23 @@ def table_identity(fileio: FileIO, paths: TablePaths, table: str) -> str:
     return hashlib.blake2s(data, digest_size=IDENTITY_BYTES).hexdigest()
 
 
+def snapshot_identity(snapshot: Snapshot) -> str:
+    """What tells a snapshot from one that took its number after a rollback.
+
+    A tag's copy and a long-lived changelog of the snapshot have the same: only keys that all of
+    them keep count. The name of the delta's list is new with each commit.
+    """
+    told = (
+        snapshot.id,
+        snapshot.commit_user,
+        snapshot.commit_identifier,
+        snapshot.commit_kind.value,
+        snapshot.time_ms,
+        snapshot.delta_manifest_list,
+    )
+    return hashlib.blake2s(json.dumps(told).encode(), digest_size=IDENTITY_BYTES).hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
     """A position in a table's changes.
@@ -73,6 +95,8 @@ class StreamOffset:
     created_ms : int, optional
         Only files made at this time (ms since the epoch) or later belong to the state that is
         given.
+    before : str, optional
+        Identity of the snapshot that was given last; None where nobody knows it.
     """
 
     table: str
@@ -82,6 +106,7 @@ class StreamOffset:
     phase: Phase = "delta"
     mark: int = 0
     created_ms: int | None = None
+    before: str | None = None
 
     @property
     def position(self) -> tuple[int, int, int]:
@@ -108,6 +133,8 @@ class StreamOffset:
             document["mark"] = self.mark
         if self.created_ms is not None:
             document["created"] = self.created_ms
+        if self.before is not None:
+            document["before"] = self.before
         return json.dumps(document)
 
     @classmethod
@@ -138,6 +165,7 @@ class StreamOffset:
                     PHASES[PHASES.index(document["phase"])],
                     _number(document, "mark", 0) if "mark" in document else 0,
                     _number(document, "created", 0) if "created" in document else None,
+                    _text(document, "before") if "before" in document else None,
                 )
             what = f"has version {shortened(repr(version))}, and this library knows version 1"
         except (ValueError, TypeError, KeyError) as error:

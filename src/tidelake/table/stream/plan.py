@@ -141,15 +141,23 @@ class StreamPlan:
         found = self._start.find()
         if found is None:
             return None
-        return self._follower.at(found.snapshot, phase=found.phase, created_ms=found.created_ms)
+        at = self._follower.at(found.snapshot, phase=found.phase, created_ms=found.created_ms)
+        return at if found.phase == "full" else self._follower.identified(at)
 
-    def latest(self) -> StreamOffset | None:
-        """Behind the newest snapshot, or the end of a bounded stream; None on an empty table."""
+    def latest(self, *, position_only: bool = False) -> StreamOffset | None:
+        """Behind the newest snapshot, or the end of a bounded stream; None on an empty table.
+
+        Parameters
+        ----------
+        position_only : bool
+            Whether to leave the snapshot unread: no stream goes on from the offset then.
+        """
         latest_id = self.handle.snapshots.latest_id()
         if latest_id is None:
             return None
         end_id = self._start.end_id()
-        return self._follower.at((latest_id if end_id is None else min(end_id, latest_id)) + 1)
+        at = self._follower.at((latest_id if end_id is None else min(end_id, latest_id)) + 1)
+        return at if position_only else self._follower.identified(at)
 
     def next(
         self,
@@ -258,9 +266,12 @@ class StreamPlan:
         of_partition = scan_filter(rows.context.schema, rows.predicate).partition
         at = start
         while at.position < end.position:
-            snapshot = follower.load(at.snapshot, phase=at.phase)
+            snapshot = follower.load(at, is_begin=at is start)
             if snapshot is None:  # it was there when the end was chosen
                 raise follower.rolled_back(at.snapshot)
+            behind = follower.behind(snapshot)
+            if behind.snapshot == end.snapshot and end.before not in (None, behind.before):
+                raise follower.replaced(snapshot.id)
             units = follower.units(snapshot, phase=at.phase, created_ms=at.created_ms)
             first, last = follower.inside(at, units), units.count
             if (end.snapshot, end.phase) == (at.snapshot, at.phase):
@@ -270,7 +281,7 @@ class StreamPlan:
                 chosen = _matching(rows.context, units.partitions(), of_partition)
             for splits in units.parts(first, last, rule, partitions=chosen):
                 yield StreamPart(snapshot.id, splits)
-            at = follower.at(snapshot.id + 1)
+            at = behind
 
 
 def _without_start(handle: TableHandle) -> TableHandle:

@@ -17,6 +17,8 @@ GOLDENS = {
     '"created": 1700000000000}': StreamOffset(
         "6f1c", 0, 1, phase="full", created_ms=1_700_000_000_000
     ),
+    '{"v": 1, "table": "6f1c", "schema": 0, "snapshot": 7, "index": 0, "phase": "delta", '
+    '"before": "9b1e"}': StreamOffset("6f1c", 0, 7, before="9b1e"),
 }
 
 
@@ -40,6 +42,8 @@ def test_the_text_of_an_offset_never_changes(text):
         '{"v": 1, "table": "6f1c", "schema": 2, "snapshot": true, "index": 0, "phase": "delta"}',
         '{"v": 1, "table": "6f1c", "schema": 2, "snapshot": 7, "index": -1, "phase": "delta"}',
         '{"v": 1, "table": "6f1c", "schema": 2, "snapshot": 7, "index": 0, "phase": "half"}',
+        '{"v": 1, "table": "6f1c", "schema": 2, "snapshot": 7, "index": 0, "phase": "delta", '
+        '"before": 7}',
     ],
 )
 def test_what_is_no_offset_is_refused(text):

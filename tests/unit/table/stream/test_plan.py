@@ -239,6 +239,120 @@ def test_a_batch_whose_snapshots_were_rolled_back_is_refused_not_shortened(make)
         list(plan.parts(start, end))
 
 
+def rolled_back_and_written(table, *, to, until):
+    """Other commits take the numbers of those that a rollback removed."""
+    table.rollback_to(snapshot_id=to)
+    for number in range(to + 1, until + 1):
+        table.write([{"k": 100 + number, "v": 0}])
+
+
+@pytest.mark.parametrize("newest", [4, 5, 6], ids=["waits", "one more", "two more"])
+def test_a_rollback_and_as_many_commits_are_not_taken_for_what_was_read(make, newest):
+    table = make()
+    for number in range(4):
+        table.write([{"k": number, "v": 0}])
+    plan = StreamPlan.of(table.handle)
+    at = plan.next(StreamOffset(plan.identity, 0, 1))
+    assert (at.snapshot, plan.next(at)) == (5, at)
+    rolled_back_and_written(table, to=2, until=newest)
+    again = StreamPlan.of(table.handle)
+    restarted = again.offset(at.to_json())
+    for refused in (lambda: plan.next(at), lambda: again.next(restarted)):
+        with pytest.raises(NotFoundError, match=r"'db\.t'.*rolled back.*snapshot 4 is") as e:
+            refused()
+        assert e.value.kind == "stream_expired"
+        assert "'latest-full'" in str(e.value)
+
+
+def test_a_rollback_to_where_a_stream_is_takes_nothing_from_it(make, follow):
+    table = make()
+    for number in range(3):
+        table.write([{"k": number, "v": 0}])
+    _, at = follow(table)
+    table.write([{"k": 7, "v": 0}])
+    rolled_back_and_written(table, to=3, until=4)
+    assert follow(table, start=at)[0] == [[("+I", 104, 0)]]
+
+
+def test_an_offset_of_an_older_version_goes_on(make, follow):
+    table = make()
+    table.write(THREE)
+    _, at = follow(table)
+    older = StreamOffset.from_json(replace(at, before=None).to_json(), table="db.t")
+    table.write([{"k": 7, "v": 7}])
+    given, end = follow(table, start=older)
+    assert given == [[("+I", 7, 7)]]
+    assert end.before is not None
+
+
+def test_a_batch_is_not_read_from_commits_that_took_its_numbers(make):
+    table = make()
+    for number in range(4):
+        table.write([{"k": number, "v": 0}])
+    plan = StreamPlan.of(table.handle)
+    begin = plan.next(StreamOffset(plan.identity, 0, 1), ReadLimits(files=2))
+    end = plan.next(begin)
+    assert (begin.snapshot, end.snapshot) == (3, 5)
+    rolled_back_and_written(table, to=2, until=4)
+    for own in (plan, StreamPlan.of(table.handle)):
+        with pytest.raises(NotFoundError, match=r"rolled back.*snapshot 4 is another"):
+            list(own.parts(begin, end))
+    rolled_back_and_written(table, to=1, until=4)
+    unmarked = replace(end, before=None)
+    for own in (plan, StreamPlan.of(table.handle)):
+        with pytest.raises(NotFoundError, match=r"rolled back.*snapshot 2 is another"):
+            list(own.parts(begin, unmarked))
+
+
+def test_a_stream_that_began_with_the_latest_sees_a_rollback_too(make):
+    table = make()
+    for number in range(4):
+        table.write([{"k": number, "v": 0}])
+    plan = StreamPlan.of(table.handle, {"scan.mode": "latest"})
+    begin = plan.initial()
+    rolled_back_and_written(table, to=2, until=5)
+    with pytest.raises(NotFoundError, match="rolled back"):
+        plan.next(begin)
+
+
+@pytest.mark.parametrize("kept", ["nothing", "a changelog"])
+def test_a_stream_goes_on_where_the_snapshot_before_it_expired(make, follow, kept):
+    table = make(
+        keys=(), options={"changelog.num-retained.max": "99"} if kept == "a changelog" else {}
+    )
+    for number in range(3):
+        table.write([{"k": number, "v": 0}])
+    _, at = follow(table)
+    for number in (8, 9):
+        table.write([{"k": number, "v": 0}])
+    table.expire_snapshots(retain_max=2, retain_min=2)
+    assert table.fileio.exists(table.paths.changelog(3)) == (kept == "a changelog")
+    given, _ = follow(table, start=at)
+    assert given == [[("+I", 8, 0), ("+I", 9, 0)]]
+
+
+def test_a_look_at_a_batch_reads_one_small_file_more_and_its_parts_none(make, monkeypatch):
+    table = make()
+    table.write(THREE)
+    plan = StreamPlan.of(table.handle)
+    at = plan.latest()
+    table.write([{"k": 7, "v": 7}])
+    plan.identity, plan.handle.read_context()
+    asked = []
+    own = type(table.fileio).read_bytes
+
+    def counted(self, path, *args, **kwargs):
+        asked.append(path.rsplit("/", 1)[1])
+        return own(self, path, *args, **kwargs)
+
+    monkeypatch.setattr(type(table.fileio), "read_bytes", counted)
+    end = plan.next(at)
+    assert asked == ["snapshot-2", "snapshot-1", "snapshot-3", "snapshot-2"]
+    asked.clear()
+    list(plan.parts(at, end))
+    assert [name for name in asked if name.startswith("snapshot-")] == ["snapshot-2"]
+
+
 @pytest.mark.parametrize(
     ("keys", "options", "remedy"),
     [

@@ -123,7 +123,7 @@ def test_what_a_stream_cannot_do_is_refused_before_it_starts(streaming):
     for statement, message in [
         ("INSERT OVERWRITE b SELECT * FROM a", "cannot take a stream"),
         ("INSERT INTO q SELECT * FROM a", "which a table without one cannot take"),
-        ("INSERT INTO b SELECT id, sum(n) FROM a GROUP BY id", "Name _row_kind in the query"),
+        ("INSERT INTO b SELECT id, sum(n) FROM a GROUP BY id", "Name _row_kind in the SELECT"),
         ("INSERT INTO q SELECT id, sum(n) FROM q GROUP BY id", "rows anew when they change"),
         ("INSERT INTO q SELECT * FROM q ORDER BY id", "cannot run as a stream: Sorting"),
     ]:
@@ -198,6 +198,43 @@ def test_a_lookup_sees_the_table_as_it_is_at_each_batch(streaming):
     lake.sql("INSERT INTO q VALUES (2, 7), (3, 8)")
     drained(job)
     assert rows(lake, "SELECT * FROM o") == [(1, 70), (2, 71), (3, 80)]
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        "a JOIN d FOR SYSTEM_TIME AS OF PROCTIME() AS c ON a.n = c.id",
+        "(SELECT id AS k, n AS m FROM d VERSION AS OF 1) AS c JOIN a ON a.n = c.k",
+    ],
+    ids=["lookup", "version"],
+)
+def test_changes_of_one_key_keep_their_order_in_a_join(streaming, join):
+    """Spark would shuffle them by the key of the join, which an update changes."""
+    lake = streaming
+    tables(lake, "a", "d", "o")
+    lake.sql("INSERT INTO d VALUES " + ", ".join(f"({k}, {k * 10})" for k in range(12)))
+    value = "c.n" if "PROCTIME" in join else "c.m"
+    job = started(lake, f"INSERT INTO o SELECT a.id, {value} AS n FROM {join}")
+    drained(job)
+    for moved in range(3):
+        values = ", ".join(f"({k}, {(k * 5 + moved) % 12})" for k in range(12))
+        lake.sql(f"INSERT INTO a VALUES {values}")
+    drained(job)
+    assert rows(lake, "SELECT * FROM o") == [(k, (k * 5 + 2) % 12 * 10) for k in range(12)]
+
+
+def test_a_name_of_the_kinds_excuses_its_own_select_alone(streaming):
+    lake = streaming
+    tables(lake, "a", "b")
+    lake.sql("CREATE TABLE q (id INT, n INT) WITH ('bucket' = '-1')")
+    with pytest.raises(UnsupportedError, match="Name _row_kind in the SELECT that reads"):
+        lake.sql(
+            "SELECT count(*) AS n FROM a UNION ALL SELECT n FROM b WHERE _row_kind IN ('+I', '+U')"
+        )
+    with pytest.raises(UnsupportedError, match="may change places"):
+        lake.sql("INSERT INTO b SELECT a.id, q.n FROM a JOIN q ON a.id = q.id")
+    both = "SELECT * FROM a UNION ALL SELECT * FROM b WHERE _row_kind IN ('+I', '+U')"
+    assert lake.sql(both).columns == ["_row_kind", "id", "n"]
 
 
 def clicks(lake):

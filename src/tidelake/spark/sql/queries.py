@@ -125,7 +125,7 @@ class StatementQueries:
             frames[f"tl_{number}"] = read()
             relations[reference] = f"{_MARK}tl_{number}{_MARK}"
         streams = {r: frames[name.strip(_MARK)] for r, name in relations.items()}
-        before, replaced = stream_texts(parsed, streams, hidden)
+        before, replaced = stream_texts(parsed, streams, hidden, is_stream=self._is_stream)
         text = (
             query.explain + head + parsed.rewrite(relations, before=before, replacements=replaced)
         )
@@ -293,6 +293,16 @@ class StatementQueries:
             return bool(self.spark.catalog.tableExists(written))
         except PySparkException:
             return False  # an unknown catalog, or an invalid name
+
+    def _is_stream(self, reference: TableReference) -> bool:
+        """Check if a table of Spark's own is a stream."""
+        if reference.start == HEAD_POSITION:
+            return False
+        written = ".".join(quoted(p) for p in reference.name.parts)
+        try:
+            return bool(self.spark.table(written).isStreaming)
+        except PySparkException:
+            return False  # Spark refuses the query for it
 
     def _view(self, view: View, depth: int, reference: TableReference) -> Source:
         if depth > VIEWS_DEEP_MAX:

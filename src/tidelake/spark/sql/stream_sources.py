@@ -8,11 +8,12 @@ that column or not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
 from tidelake.catalog import Catalog
@@ -37,7 +38,7 @@ from tidelake.spark.streamread.opening import open_source, source_schema, stream
 from tidelake.sql.execution.session import ForeignTable, PathTable, SqlSession
 from tidelake.sql.query.metadata_columns import metadata_column_exclusions
 from tidelake.sql.query.query import ParsedQuery, TableReference
-from tidelake.sql.query.row_kinds import ROW_KIND, names_row_kind, row_kind_columns
+from tidelake.sql.query.row_kinds import ROW_KIND, KeptKinds, kept_kinds
 from tidelake.sql.query.session_windows import session_replacements
 from tidelake.sql.syntax.watermark import watermark_options
 from tidelake.table import Table
@@ -172,7 +173,8 @@ class StreamSources:
         return selected(read, [*columns, *kinds])
 
     def _lookup(self, table: Table, columns: list[str], row_filter: object) -> DataFrame:
-        return lookup_frame(
+        """The rows of a table at each batch, broadcast: a shuffle loses the order of a stream."""
+        found = lookup_frame(
             self.spark,
             lambda: table_frame(
                 self.spark,
@@ -184,6 +186,7 @@ class StreamSources:
             ),
             shown=f"lookup of {table.identifier}",
         )
+        return F.broadcast(found)
 
 
 def has_kinds(table: Table) -> bool:
@@ -227,6 +230,8 @@ def stream_texts(
     parsed: ParsedQuery,
     frames: Mapping[TableReference, DataFrame],
     hidden: Mapping[TableReference, tuple[str, ...]],
+    *,
+    is_stream: Callable[[TableReference], bool],
 ) -> tuple[dict[int, str], list[tuple[int, int, str]]]:
     """Return what to insert into a query and what to replace, so that it says the same of streams.
 
@@ -238,16 +243,20 @@ def stream_texts(
         What its tables are.
     hidden : mapping of TableReference to tuple of str
         Metadata columns in them.
+    is_stream : callable
+        Tells whether a table that is in none of these, but Spark's own, is a stream.
     """
     streams = {r: f for r, f in frames.items() if f.isStreaming}
     changing = [r for r, f in streams.items() if ROW_KIND in f.columns]
-    kinds: dict[int, str] = {}
-    if changing and names_row_kind(parsed):
-        hidden = {**hidden, **{r: (*hidden.get(r, ()), ROW_KIND) for r in changing}}
+    if not changing:
+        kept = KeptKinds({})
     else:
-        kinds = row_kind_columns(parsed, changing)
+        others = [r for r in parsed.references if r not in frames and is_stream(r)]
+        rows = [r for r in streams if r not in changing]
+        kept = kept_kinds(parsed, changing, streaming=[*rows, *others])
+    hidden = {**hidden, **{r: (*hidden.get(r, ()), ROW_KIND) for r in kept.hidden}}
     before = metadata_column_exclusions(parsed, hidden)
-    for at, text in kinds.items():
+    for at, text in kept.insertions.items():
         before[at] = before.get(at, "") + text
     replaced: list[tuple[int, int, str]] = []
     for reference in streams:

@@ -112,8 +112,10 @@ def _stars(parsed: ParsedQuery, reference: TableReference) -> Iterator[exp.Star]
     key = reference.alias.casefold()
     for star in parsed.tree.find_all(exp.Star):
         parent = star.parent
+        if star.parent_select is not select:
+            continue  # the same alias may stand for another table there
         if isinstance(parent, exp.Column):
             if parent.table.casefold() == key:
                 yield star
-        elif not isinstance(parent, exp.Count) and star.parent_select is select:
+        elif not isinstance(parent, exp.Count):
             yield star

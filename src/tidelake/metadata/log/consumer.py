@@ -37,7 +37,6 @@ __all__ = [
     "ConsumerLog",
     "ConsumerState",
     "Lease",
-    "next_snapshot_ids",
 ]
 
 CONSUMER_PREFIX = "consumer-"
@@ -346,11 +345,6 @@ class ConsumerLog:
 
     def _path(self, name: str) -> str:
         return f"{self._paths.consumer_dir}/{name}"
-
-
-def next_snapshot_ids(fileio: FileIO, paths: TablePaths) -> dict[str, int]:
-    """The next snapshot of each consumer of a table; see :meth:`ConsumerLog.next_ids`."""
-    return ConsumerLog(fileio, paths).next_ids()
 
 
 def _is_lease(status: FileStatus) -> bool:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import hashlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,6 @@ import pyarrow as pa
 
 from tidelake.errors import InvalidInputError, NotFoundError, shortened
 from tidelake.fileio.waiter import Waiter, waiter_of
-from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.options import declared
 from tidelake.table.handle.arguments import column_names, whole_number
 from tidelake.table.handle.handle import TableHandle
@@ -35,6 +35,8 @@ from tidelake.telemetry import ProcessMark
 from tidelake.types.predicate import Predicate, bind, parse_filter
 
 __all__ = ["Start", "StreamBatch", "stream_batches"]
+
+STATE_DIGEST_BYTES = 8
 
 Start = int | str | dt.datetime | None
 """A snapshot's id, a scan mode, a time; see :meth:`tidelake.Table.stream`."""
@@ -116,7 +118,7 @@ class _Stream:
             at = self._began(waiter)
             if at is None:
                 return
-            self._hold(self._first_held(at), of_state=at.phase == "full")
+            self._hold(at.snapshot, of_state=at.phase == "full")
             while not self._plan.is_ended(at):
                 end = self._after(at, waiter)
                 if end is None:
@@ -127,15 +129,6 @@ class _Stream:
 
     def _began(self, waiter: Waiter) -> StreamOffset | None:
         return self._awaited(self._plan.initial, waiter)
-
-    def _first_held(self, at: StreamOffset) -> int:
-        """The snapshot to hold; the consumer's own, which is refused, where that has expired."""
-        handle = self._handle
-        is_new = handle.options.get(declared.CONSUMER_IGNORE_PROGRESS)
-        if self._consumer_id is None or is_new or at.phase == "full":
-            return at.snapshot
-        recorded = ConsumerLog(handle.fileio, handle.paths).next_id(self._consumer_id)
-        return at.snapshot if recorded is None else min(recorded, at.snapshot)
 
     def _after(self, at: StreamOffset, waiter: Waiter) -> StreamOffset | None:
         def look() -> StreamOffset | None:
@@ -193,7 +186,7 @@ class _Stream:
         name = f"stream-{self._run_id}" if consumer_id is None else consumer_id
         self._lease = StreamLease.open(
             self._handle,
-            name if is_kept or consumer_id is None else f"{name}-full",
+            name if is_kept or consumer_id is None else _state_consumer(consumer_id),
             snapshot_id,
             run_id=self._run_id,
             of_state=of_state,
@@ -208,7 +201,7 @@ class _Stream:
         assert lease is not None
         if snapshot_id <= lease.next_snapshot or of_state:
             return
-        if lease.consumer_id == f"{self._consumer_id}-full":
+        if self._consumer_id is not None and lease.consumer_id != self._consumer_id:
             self._hold(snapshot_id, of_state=False)
         else:
             lease.advance(snapshot_id)
@@ -216,6 +209,12 @@ class _Stream:
     def _close(self) -> None:
         if self._lease is not None:
             self._lease.close(forget=self._lease.consumer_id != self._consumer_id)
+
+
+def _state_consumer(consumer_id: str) -> str:
+    """The consumer that holds the first full state for another; no reader takes such a name."""
+    digest = hashlib.blake2s(consumer_id.encode(), digest_size=STATE_DIGEST_BYTES).hexdigest()
+    return f"{consumer_id}-full-{digest}"
 
 
 def _start_options(handle: TableHandle, start: Start) -> dict[str, object]:

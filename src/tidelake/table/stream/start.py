@@ -20,7 +20,9 @@ mode                       the stream begins with
 ``incremental``            the changes of ``incremental-between``, and it ends with them
 =========================  ====================================================================
 
-``default`` follows the option that is set, else it is ``latest-full``. Source: Paimon's
+``default`` follows the option that is set, else it is ``latest-full``. The progress of a consumer
+comes first; where its snapshot has expired that is refused (Java goes on at the oldest one that is
+kept, and tells nobody of the changes between). Source: Paimon's
 ``AbstractDataTableScan.createStartingScanner`` and the classes it makes (1.3.1). Java refuses tags,
 watermarks and ``incremental`` for streams.
 """
@@ -32,7 +34,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidelake.errors import InvalidInputError, NotFoundError
-from tidelake.metadata.log.consumer import next_snapshot_ids
+from tidelake.metadata.log.consumer import ConsumerLog
 from tidelake.metadata.log.long_lived_changelog import KeptChangelogs
 from tidelake.metadata.log.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tidelake.options import Option, Options, declared
@@ -128,13 +130,13 @@ class StreamStart:
         Raises
         ------
         NotFoundError
-            There is no such snapshot or tag; what there is is named.
+            There is no such snapshot or tag, or the consumer's has expired; what there is is named.
         InvalidInputError
             A value cannot be read.
         """
         consumed = self._consumed()
         if consumed is not None:
-            return Beginning(max(consumed, self._earliest_id() or consumed), "delta")
+            return Beginning(consumed, "delta")
         find: dict[str, Callable[[], Beginning | None]] = {
             "latest-full": lambda: _full(self._handle.snapshots.latest_id()),
             "latest": lambda: Beginning((self._handle.snapshots.latest_id() or 0) + 1, "delta"),
@@ -150,11 +152,23 @@ class StreamStart:
 
     def _consumed(self) -> int | None:
         """The next snapshot of the stream's consumer, if it has progress that counts."""
-        options = self._handle.options
+        handle, options = self._handle, self._handle.options
         name = options.get(declared.CONSUMER_ID)
         if name is None or options.get(declared.CONSUMER_IGNORE_PROGRESS):
             return None
-        return next_snapshot_ids(self._handle.fileio, self._handle.paths).get(name)
+        consumed = ConsumerLog(handle.fileio, handle.paths).next_id(name)
+        earliest_id = self._earliest_id() if consumed is not None else None
+        if consumed is None or earliest_id is None or consumed >= earliest_id:
+            return consumed
+        message = (
+            f"Consumer '{name}' of table '{handle.identifier}' would go on at snapshot {consumed},"
+            f" which has expired: snapshots {earliest_id} to {handle.snapshots.latest_id()} can be"
+            f" read. Call reset_consumer with snapshot {earliest_id} to go on without what is lost,"
+            " or without a snapshot to begin with all rows ('scan.mode' = 'latest-full')."
+        )
+        raise NotFoundError(
+            message, kind="stream_expired", table=handle.identifier, snapshot=consumed
+        )
 
     def _value(self) -> int:
         assert self._option is not None

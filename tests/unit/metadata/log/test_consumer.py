@@ -8,7 +8,7 @@ import pytest
 
 from tidelake import CorruptError
 from tidelake.fileio import MemoryFileIO
-from tidelake.metadata.log.consumer import ConsumerLog, ConsumerState, Lease, next_snapshot_ids
+from tidelake.metadata.log.consumer import ConsumerLog, ConsumerState, Lease
 from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import ManualClock, process_name
 
@@ -38,7 +38,6 @@ def test_a_consumer_s_file_is_paimon_s(fileio, log):
     assert document["nextSnapshot"] == 7
     fileio.replace("/t/consumer/consumer-java", b'{\n  "nextSnapshot" : 4\n}')
     assert log.next_ids() == {"java": 4, "job": 7}
-    assert next_snapshot_ids(fileio, TablePaths("/t")) == log.next_ids()
     assert (log.next_id("java"), log.next_id("none")) == (4, None)
 
 

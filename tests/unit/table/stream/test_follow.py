@@ -17,6 +17,7 @@ import tidelake
 from tidelake import ClosedError, ConflictError, InvalidInputError, NotFoundError
 from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.log.consumer import ConsumerLog
+from tidelake.table.stream.consumer_reset import reset_consumer
 
 KEYED = {"primary_keys": ["k"], "bucket": "1", "changelog-producer": "input"}
 
@@ -163,8 +164,23 @@ def test_an_expired_start_is_refused_with_the_range(table):
         put(table, k)
     table.expire_snapshots(**ALL)
     ConsumerLog(table.fileio, table.handle.paths).record("c", 2)
-    with pytest.raises(NotFoundError, match="4"):
+    with pytest.raises(NotFoundError, match="snapshot 2, which has expired: snapshots 4 to 4"):
         list(table.stream(consumer_id="c", timeout=0))
+    assert ConsumerLog(table.fileio, table.handle.paths).next_ids() == {"c": 2}
+
+
+def test_a_consumer_named_like_the_full_phase_of_another_is_left_alone(table):
+    put(table, 1)
+    for start in (1, None):
+        other = table.stream(start=1, consumer_id="x-full", timeout=0)
+        assert keys_of(other) == [(1, 1)]
+        log = ConsumerLog(table.fileio, table.handle.paths)
+        assert log.next_id("x-full") == 2
+        assert keys_of(table.stream(start=start, consumer_id="x", timeout=0)) == [(1, 1)]
+        assert log.next_ids() == {"x": 2, "x-full": 2}
+        assert log.lease("x-full").run_id != log.lease("x").run_id
+        for name in ("x", "x-full"):
+            reset_consumer(table.handle, name, None)
 
 
 @pytest.mark.parametrize(

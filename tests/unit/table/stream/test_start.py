@@ -6,6 +6,7 @@ import pytest
 
 from tidelake.errors import InvalidInputError, NotFoundError
 from tidelake.table.stream import StreamPlan
+from tidelake.table.stream.consumer_reset import reset_consumer
 
 
 def begin(table, **options):
@@ -138,5 +139,19 @@ def test_a_consumer_s_progress_beats_the_options_of_the_beginning(table):
     assert StreamPlan.of(table.handle, options).initial().snapshot == 4
     anew = {**options, "consumer.ignore-progress": "true"}
     assert StreamPlan.of(table.handle, anew).initial().snapshot == 6
-    table.fileio.replace(path, b'{"nextSnapshot": 1}')
+
+
+@pytest.mark.parametrize("mode", ["latest", "latest-full"])
+def test_a_consumer_whose_snapshot_expired_is_refused_with_the_range(table, mode):
+    path = f"{table.paths.consumer_dir}/consumer-me"
+    table.fileio.replace(path, b'{"nextSnapshot": 2}')
+    options = {"consumer-id": "me", "scan.mode": mode}
+    with pytest.raises(NotFoundError, match=r"'me'.*snapshot 2.*snapshots 3 to 5") as caught:
+        StreamPlan.of(table.handle, options).initial()
+    assert caught.value.kind == "stream_expired"
+    assert "reset_consumer with snapshot 3" in str(caught.value)
+    reset_consumer(table.handle, "me", 3)
     assert StreamPlan.of(table.handle, options).initial().snapshot == 3
+    table.fileio.replace(path, b'{"nextSnapshot": 2}')
+    reset_consumer(table.handle, "me", None)
+    assert StreamPlan.of(table.handle, options).initial().snapshot == (6 if mode == "latest" else 5)

@@ -1,17 +1,13 @@
 """Streams from and to topics, with a real broker."""
 
-import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from spark.test_kafka import COLUMNS, messages, rows
-from unit.kafka.conftest import columns
 
 from tidelake.errors import InvalidInputError, NotFoundError
-from tidelake.kafka import KafkaTable
-from tidelake.spark.kafka.stream_cursor import TopicCursor, between
 
 
 @pytest.fixture
@@ -122,34 +118,13 @@ def test_a_topic_that_lost_messages_stops_the_stream(lake, topics, declare, pour
     topics.forget(topic, 0, 3)
     with pytest.raises(Exception, match=r"Offset 2 of partition 0.*is lost"):
         pour(select=["id"])
-    pour(select=["id"], options={"properties.auto.offset.reset": "earliest"})
+    pour(select=["id"], options={"scan.fail-on-data-loss": "false"})
     assert sink_ids(lake) == [1, 2, 4]
 
 
 def test_a_table_that_is_not_declared_is_not_found(lake):
     with pytest.raises(NotFoundError, match="is declared"):
         lake.read_kafka_stream("nothing")
-
-
-def test_a_first_batch_without_messages_keeps_its_place(topics):
-    topic = topics.make()
-    topics.send(topic, *messages(1))
-    table = KafkaTable.of(
-        "t", columns(id="BIGINT"),
-        {"connector": "kafka", "topic": topic, "properties.bootstrap.servers": topics.servers,
-         "format": "json", "scan.startup.mode": "latest-offset"},
-    )  # fmt: skip
-    cursor = TopicCursor(table)
-    first = cursor.next(None)
-    topics.send(topic, *messages(2))
-    second = cursor.next(first)
-    start, end = between(first, second)
-    assert start.lag_to(end) == 1
-    assert between(None, first)[0].offsets == {(topic, 0): 1}
-    assert json.loads(first)["from"]["offsets"] == {topic: {"0": 1}}
-    assert cursor.next(second) == second
-    assert cursor.behind(first) == 1
-    cursor.close()
 
 
 def test_the_code_of_the_page_runs(topics, spark, tmp_path, capsys):

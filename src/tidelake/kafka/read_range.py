@@ -3,14 +3,15 @@
 1. The start: oldest or latest offset, those that a group committed, those at a time, or given ones.
 2. The end of a bounded read, by the same words; a batch that is not bounded ends at what is the
    latest offset now.
-3. A stream goes on from a checkpoint: partitions that are new begin at 0, a topic that was made
-   again is refused, and offsets that Kafka no longer has are refused with what there is.
+3. A stream goes on from a checkpoint; partitions that are new begin at 0. A topic that is gone or
+   was made again, and offsets that Kafka no longer has, stop it: ``scan.fail-on-data-loss``.
 
 Source: ``KafkaConnectorOptionsUtil`` of Flink's connector.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,10 +24,23 @@ from tidelake.kafka.offsets import KafkaOffsets, Partition
 from tidelake.kafka.properties import AUTO_OFFSET_RESET
 from tidelake.options.option import Option
 
-__all__ = ["batch_range", "bounded_end", "checked_start", "current_end", "initial_offsets", "reset"]
+__all__ = [
+    "GOES_ON",
+    "LATEST",
+    "batch_range",
+    "bounded_end",
+    "checked_start",
+    "current_end",
+    "fails_on_loss",
+    "initial_offsets",
+    "reset",
+]
 
 _ENTRY = re.compile(r"\s*partition\s*:\s*(\d+)\s*,\s*offset\s*:\s*(\d+)\s*")
 EARLIEST, LATEST, NONE = "earliest", "latest", "none"
+GOES_ON = f"Set '{own.FAIL_ON_DATA_LOSS.key}' = 'false' to go on with what there is."
+WARNED_MAX = 10
+_LOG = logging.getLogger("tidelake")
 
 
 def reset(table: KafkaTable) -> str:
@@ -89,61 +103,100 @@ def batch_range(client: Client) -> tuple[KafkaOffsets, KafkaOffsets]:
     start = initial_offsets(client)
     latest = current_end(client)
     bound = bounded_end(client)
+    begin = checked_start(client, start, latest)
     ends = {
         p: offset if bound is None else min(offset, bound.offsets.get(p, offset))
         for p, offset in latest.offsets.items()
     }
-    end = KafkaOffsets(ends, latest.topic_ids)
-    return checked_start(client, start, end), end
+    return begin, KafkaOffsets(ends, latest.topic_ids)
 
 
-def checked_start(client: Client, start: KafkaOffsets, end: KafkaOffsets) -> KafkaOffsets:
-    """Give the start, of what Kafka still has.
+def fails_on_loss(table: KafkaTable) -> bool:
+    """Whether a read stops where messages that it did not read are gone."""
+    return bool(table.options[own.FAIL_ON_DATA_LOSS])
+
+
+def checked_start(client: Client, start: KafkaOffsets, latest: KafkaOffsets) -> KafkaOffsets:
+    """Where a read goes on: at the start, unless Kafka has lost what is there.
+
+    Parameters
+    ----------
+    client : Client
+        Asks for the oldest offsets.
+    start : KafkaOffsets
+        Where the read before ended.
+    latest : KafkaOffsets
+        What is the latest offset of each partition now.
+
+    Returns
+    -------
+    KafkaOffsets
+        Of every partition of `latest`.
 
     Raises
     ------
     NotFoundError
-        Messages between were deleted by Kafka, or lie behind the topic's end, and
-        ``properties.auto.offset.reset`` does not say what to do.
+        Messages were deleted by Kafka, the start lies behind the topic's end, or a topic is gone;
+        and ``scan.fail-on-data-loss`` is not false.
     ConflictError
-        A topic was dropped and made again.
+        A topic was dropped and made again, likewise.
     """
-    for topic, known in start.topic_ids.items():
-        found = end.topic_ids.get(topic)
-        if found is not None and found != known:
-            message = (
-                f"Topic '{topic}' of table '{client.table.name}' was dropped and made again: what"
-                " the checkpoint read was another topic. Start with a new checkpoint."
-            )
-            raise ConflictError(message, kind="kafka_topic_recreated", table=client.table.name)
-    oldest = client.earliest(end.offsets)
-    latest: Mapping[Partition, int] = {}
-    given = {p: start.offsets.get(p, 0) for p in end.offsets}
-    lost = {p: offset for p, offset in given.items() if offset < oldest[p]}
-    beyond = {p: o for p, o in given.items() if o > end.offsets[p]}
-    if beyond:
-        latest = client.latest(beyond)
-    lost |= {p: o for p, o in beyond.items() if o > latest[p]}
-    if lost:
-        action = reset(client.table)
-        if action == NONE:
-            raise _lost(client.table, lost, oldest, end)
-        given |= {p: oldest[p] if action == EARLIEST else end.offsets[p] for p in lost}
-    return KafkaOffsets(given, end.topic_ids)
+    table = client.table
+    gone = sorted({topic for topic, _ in start.offsets} - set(latest.topic_ids))
+    made_again = [t for t, i in start.topic_ids.items() if latest.topic_ids.get(t, i) != i]
+    oldest = client.earliest(latest.offsets)
+    given = {p: start.offsets.get(p, 0) for p in latest.offsets}
+    lost = {p: o for p, o in given.items() if not oldest[p] <= o <= latest.offsets[p]}
+    if fails_on_loss(table):
+        _refuse_other_topics(table, gone, made_again)
+        if lost:
+            raise _lost(table, lost, oldest, latest)
+        return KafkaOffsets(given, latest.topic_ids)
+    lost |= {p: o for p, o in given.items() if p[0] in made_again}
+    if gone or lost:
+        _warn(table, gone, lost)
+    given |= {p: latest.offsets[p] if reset(table) == LATEST else oldest[p] for p in lost}
+    return KafkaOffsets(given, latest.topic_ids)
+
+
+def _refuse_other_topics(table: KafkaTable, gone: Sequence[str], made_again: Sequence[str]) -> None:
+    """Refuse a topic that is not there, and one that is not the one that was read."""
+    for topic in made_again:
+        message = (
+            f"Topic '{topic}' of table '{table.name}' was dropped and made again: what the"
+            f" checkpoint read was another topic. Start with a new checkpoint. {GOES_ON}"
+        )
+        raise ConflictError(message, kind="kafka_topic_recreated", table=table.name)
+    for topic in gone:
+        message = (
+            f"Topic '{topic}' of table '{table.name}' is gone, perhaps with messages that were not"
+            f" read: 'topic-pattern' matched it before. {GOES_ON}"
+        )
+        raise NotFoundError(message, kind="kafka_topic_not_found", table=table.name, topic=topic)
+
+
+def _warn(table: KafkaTable, gone: Sequence[str], lost: Mapping[Partition, int]) -> None:
+    places = [f"topic '{topic}' is gone" for topic in gone]
+    places += [f"offset {o} of partition {n} of topic '{t}' is lost" for (t, n), o in lost.items()]
+    _LOG.warning(
+        "the read of table '%s' goes on without messages that it did not read: %s",
+        table.name,
+        "; ".join(places[:WARNED_MAX]),
+    )
 
 
 def _lost(
     table: KafkaTable,
     lost: Mapping[Partition, int],
     oldest: Mapping[Partition, int],
-    end: KafkaOffsets,
+    latest: KafkaOffsets,
 ) -> NotFoundError:
     (topic, number), offset = sorted(lost.items())[0]
-    has = f"{oldest[topic, number]} to {end.offsets[topic, number]}"
+    has = f"{oldest[topic, number]} to {latest.offsets[topic, number]}"
     message = (
         f"Offset {offset} of partition {number} of topic '{topic}' (table '{table.name}') is lost:"
         f" Kafka has {has}. Messages were deleted before they were read, or the topic was emptied."
-        " Set 'properties.auto.offset.reset' = 'earliest' to go on with what there is."
+        f" {GOES_ON}"
     )
     return NotFoundError(
         message, kind="kafka_offset_lost", table=table.name, topic=topic, offset=offset

@@ -19,7 +19,7 @@ from tidelake.kafka._optional import confluent
 from tidelake.kafka.client import Errors, consumer_settings, kafka_error, unreachable
 from tidelake.kafka.definition import KafkaTable
 from tidelake.kafka.offsets import Slice
-from tidelake.kafka.read_range import EARLIEST, LATEST, reset
+from tidelake.kafka.read_range import GOES_ON, LATEST, fails_on_loss, reset
 
 __all__ = ["MessageBlock", "SliceReader", "all_blocks"]
 
@@ -136,19 +136,18 @@ class SliceReader:
             if error.retriable() or error.name() in {"_TRANSPORT", "_ALL_BROKERS_DOWN"}:
                 return position  # the library tries again; the polls are counted
             raise kafka_error(error, table=self._table, doing=doing)
-        action = reset(self._table)
-        if action == EARLIEST:
+        if not fails_on_loss(self._table):
+            if reset(self._table) == LATEST:
+                return part.end
             place = self._library.TopicPartition(part.topic, part.partition)
             low, _ = self._consumer.get_watermark_offsets(place, timeout=20)
             if low > position:
                 self._assign(part, low)
                 return int(low)
-        elif action == LATEST:
-            return part.end
         message = (
             f"Offset {position} of partition {part.partition} of topic '{part.topic}' (table"
-            f" '{self._table.name}') is lost: Kafka deleted messages while they were read. Set"
-            " 'properties.auto.offset.reset' = 'earliest' to go on with what there is."
+            f" '{self._table.name}') is lost: Kafka deleted messages while they were read."
+            f" {GOES_ON}"
         )
         raise NotFoundError(
             message, kind="kafka_offset_lost", table=self._table.name, topic=part.topic

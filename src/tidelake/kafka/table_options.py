@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidelake.options.option import Option, duration, enumeration, integer, text
+from tidelake.options.option import Option, boolean, duration, enumeration, integer, text
 
 __all__ = ["CONNECTORS", "DECLARED", "KAFKA", "PROPERTIES", "UPSERT"]
 
@@ -70,6 +70,12 @@ MAX_ROWS = integer(
     long=True,
     minimum=1,
 )
+FAIL_ON_DATA_LOSS = boolean(
+    "scan.fail-on-data-loss",
+    True,
+    "Stop where messages that were not read are gone; 'false' logs a warning and goes on at the "
+    "oldest message there is, or by 'properties.auto.offset.reset' = 'latest' at the newest.",
+)
 BAD_RECORD = enumeration(
     "scan.bad-record",
     "fail",
@@ -104,7 +110,8 @@ FLUSH_INTERVAL = duration(
 DECLARED: tuple[Option[Any], ...] = (
     TOPIC, TOPIC_PATTERN, FORMAT, VALUE_FORMAT, KEY_FORMAT, KEY_FIELDS, KEY_FIELDS_PREFIX,
     FIELDS_INCLUDE, STARTUP_MODE, STARTUP_OFFSETS, STARTUP_TIMESTAMP, BOUNDED_MODE,
-    BOUNDED_OFFSETS, BOUNDED_TIMESTAMP, DISCOVERY, SCAN_PARALLELISM, MAX_ROWS, BAD_RECORD,
-    DEAD_LETTER_TABLE, PARTITIONER, GUARANTEE, SINK_PARALLELISM, FLUSH_ROWS, FLUSH_INTERVAL,
+    BOUNDED_OFFSETS, BOUNDED_TIMESTAMP, DISCOVERY, SCAN_PARALLELISM, MAX_ROWS,
+    FAIL_ON_DATA_LOSS, BAD_RECORD, DEAD_LETTER_TABLE, PARTITIONER, GUARANTEE, SINK_PARALLELISM,
+    FLUSH_ROWS, FLUSH_INTERVAL,
 )  # fmt: skip
 """All options but the settings of the client and those of the formats."""

@@ -1,7 +1,6 @@
 """Topics on the broker of the test run, and tables on them."""
 
-import itertools
-import os
+import uuid
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -14,8 +13,6 @@ from tidelake.kafka.rows import RowDecoder
 from tidelake.kafka.slice_reader import all_blocks
 from tidelake.types import DataField
 from tidelake.types.data_type import parse_type_text
-
-_numbers = itertools.count()
 
 
 def columns(**types):
@@ -36,7 +33,7 @@ class Topics:
     def make(self, partitions=1, name=None, **config):
         from confluent_kafka.admin import NewTopic
 
-        name = name or f"topic-{os.getpid()}-{next(_numbers)}"  # workers share the broker
+        name = name or f"topic-{uuid.uuid4()}"  # workers and folders share the broker
         config = {key.replace("_", "."): str(value) for key, value in config.items()}
         new = NewTopic(name, partitions, 1, config=config)
         for future in self.admin.create_topics([new]).values():

@@ -1,16 +1,21 @@
 """Where a query is in its topics, as the texts of offsets that Spark keeps in its checkpoint.
 
-Spark keeps the ends of batches alone. The text of the first one keeps where the stream began, too
-(``from``), so that a first batch that is given again after a crash begins where it did before.
+Spark keeps the ends of batches alone. The text of a batch that does not begin where the one before
+it ended keeps where it begins, too (``from``): the first batch, so that it is the same when it is
+given again after a crash, and one that goes on after messages were lost.
+
+The latest offsets are asked for once for each batch; progress tells what the last batch heard.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from tidelake.kafka import KafkaOffsets, KafkaTable
 from tidelake.kafka import table_options as own
 from tidelake.kafka.client import Client
+from tidelake.kafka.offsets import Partition
 from tidelake.kafka.read_range import bounded_end, checked_start, current_end, initial_offsets
 
 __all__ = ["TopicCursor", "between"]
@@ -34,10 +39,11 @@ class TopicCursor:
         self._bound = bounded_end(self._client)
         self._fixed: KafkaOffsets | None = None
         self._began: KafkaOffsets | None = None
+        self._latest: KafkaOffsets | None = None
 
     def fix_end(self) -> None:
         """Go no further than what is there now."""
-        self._fixed = self._reachable()
+        self._fixed = current_end(self._client)
 
     def next(self, start: str | None) -> str:
         """The end of the next batch; the start itself where nothing is new.
@@ -55,56 +61,55 @@ class TopicCursor:
             self._began = initial_offsets(self._client)
         at = KafkaOffsets.from_json(start) if start is not None else self._began
         assert at is not None
-        reachable = self._fixed or self._reachable()
-        # with the identities of now: a topic that was made again is another
-        checked_start(self._client, at, self._with_ids(reachable, at))
-        most = self._table.options[own.MAX_ROWS]
-        end = at.limited(_not_before(at, reachable), most)
-        if start is not None:
+        self._latest = latest = current_end(self._client)
+        reach = self._reach(latest)
+        known = {p: o for p, o in latest.offsets.items() if p in at.offsets or p in reach}
+        begin = checked_start(self._client, at, KafkaOffsets(known, latest.topic_ids))
+        ends = {p: max(o, reach.get(p, o)) for p, o in begin.offsets.items()}
+        end = begin.limited(KafkaOffsets(ends, begin.topic_ids), self._table.options[own.MAX_ROWS])
+        if start is not None and not _is_moved(at, begin):
             return start if end.offsets == at.offsets else end.to_json()
         document = json.loads(end.to_json())
-        return json.dumps({**document, BEGAN: json.loads(at.to_json())})
+        return json.dumps({**document, BEGAN: json.loads(begin.to_json())})
 
     def latest(self) -> str:
-        """What is the latest offset now."""
-        return current_end(self._client).to_json()
+        """What the latest offset was when the last batch was asked for."""
+        return self._seen().to_json()
 
     def behind(self, at: str) -> int:
         """Offsets that are there and were not read."""
-        return KafkaOffsets.from_json(at).lag_to(current_end(self._client))
+        return KafkaOffsets.from_json(at).lag_to(self._seen())
 
     def close(self) -> None:
         """The run ends."""
         self._client.close()
 
-    def _reachable(self) -> KafkaOffsets:
-        latest = current_end(self._client)
-        if self._bound is None:
-            return latest
-        bound = self._bound.offsets
-        # a partition that came later than the bound is beyond it
-        ends = {p: min(o, bound[p]) for p, o in latest.offsets.items() if p in bound}
-        return KafkaOffsets(ends, latest.topic_ids)
+    def _seen(self) -> KafkaOffsets:
+        if self._latest is None:
+            self._latest = current_end(self._client)
+        return self._latest
 
-    def _with_ids(self, end: KafkaOffsets, at: KafkaOffsets) -> KafkaOffsets:
-        """The partitions that a batch begins at, whose offsets must still be there."""
-        latest = current_end(self._client)
-        ends = {p: o for p, o in latest.offsets.items() if p in at.offsets or p in end.offsets}
-        return KafkaOffsets(ends, latest.topic_ids)
+    def _reach(self, latest: KafkaOffsets) -> Mapping[Partition, int]:
+        """How far the stream may go; a partition that came later than its end is beyond it."""
+        ends = dict(latest.offsets)
+        for most in (self._fixed, self._bound):
+            if most is not None:
+                known = most.offsets
+                ends = {p: min(o, known[p]) for p, o in ends.items() if p in known}
+        return ends
 
 
-def _not_before(at: KafkaOffsets, end: KafkaOffsets) -> KafkaOffsets:
-    """The end, of every partition at or behind the start."""
-    every = {**at.offsets, **end.offsets}
-    return KafkaOffsets(
-        {p: max(at.offsets.get(p, 0), o) for p, o in every.items()}, end.topic_ids or at.topic_ids
+def _is_moved(at: KafkaOffsets, begin: KafkaOffsets) -> bool:
+    """Whether a batch begins elsewhere than the one before it ended."""
+    return any(begin.offsets.get(p) != o for p, o in at.offsets.items()) or any(
+        begin.topic_ids.get(topic) != known for topic, known in at.topic_ids.items()
     )
 
 
 def between(start: str | None, end: str) -> tuple[KafkaOffsets, KafkaOffsets]:
     """The two ends of a batch by their texts; nothing is looked at."""
     last = KafkaOffsets.from_json(end)
-    if start is not None:
-        return KafkaOffsets.from_json(start), last
     began = json.loads(end).get(BEGAN)
-    return last if began is None else KafkaOffsets.from_json(json.dumps(began)), last
+    if began is not None:
+        return KafkaOffsets.from_json(json.dumps(began)), last
+    return (last if start is None else KafkaOffsets.from_json(start)), last

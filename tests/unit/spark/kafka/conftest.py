@@ -1,0 +1,22 @@
+"""Topics for what Spark's streams ask of them, without Spark."""
+
+import pytest
+from unit.kafka.conftest import columns, table_on, topics
+
+from tidelake.spark.kafka.stream_cursor import TopicCursor
+
+__all__ = ["table_on", "topics"]
+
+
+@pytest.fixture
+def cursor(table_on):
+    """A cursor on a topic, or on a pattern, with more options."""
+    made = []
+
+    def make(topic, **options):
+        made.append(TopicCursor(table_on(topic, columns(id="BIGINT"), **options)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()

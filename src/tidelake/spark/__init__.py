@@ -4,9 +4,10 @@ Only this package imports pyspark; engine code runs on executors as it runs alon
 format or of a merge stands here.
 """
 
+from tidelake.spark.catalog.streams.provider import PROVIDER_CLASS as STREAM
 from tidelake.spark.lake import Lake, attach
 from tidelake.spark.sessions.session import session
 from tidelake.spark.source.data_source import TidelakeSource
 from tidelake.spark.sql.merge_builder import MergeBuilder
 
-__all__ = ["Lake", "MergeBuilder", "TidelakeSource", "attach", "session"]
+__all__ = ["STREAM", "Lake", "MergeBuilder", "TidelakeSource", "attach", "session"]

@@ -23,7 +23,8 @@ from tidelake.catalog import Catalog, open_catalog
 from tidelake.errors import ClosedError, InvalidInputError, UnsupportedError
 from tidelake.spark._optional import statements_of
 from tidelake.spark.catalog import register
-from tidelake.spark.catalog.streams.provider import offer_streams
+from tidelake.spark.catalog.streams.provider import offer_streams, ready_class
+from tidelake.spark.catalog.streams.sink import open_sink
 from tidelake.spark.errors.analysis_errors import translate_value_range_errors
 from tidelake.spark.errors.value_errors import translate_table_errors
 from tidelake.spark.expression.types import fields_from_spark
@@ -114,7 +115,10 @@ def attach(
         )
         raise UnsupportedError(message, kind="spark_connect")
     if not is_remote():
-        offer_streams(spark, opened, source=open_source, schema=source_schema)
+        offer_streams(
+            spark, opened, name=catalog, source=open_source, schema=source_schema, sink=open_sink
+        )
+        ready_class(spark)
     return Lake(spark, opened, catalog_name=catalog)
 
 

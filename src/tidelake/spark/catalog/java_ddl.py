@@ -11,6 +11,7 @@ from pyspark.sql import types as st
 
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.spark.catalog.gateway import Gateway, JavaObject, struct_of, type_of
+from tidelake.spark.catalog.streams.provider import PROVIDER_CLASS
 from tidelake.spark.expression.types import fields_from_spark
 from tidelake.types import DataField, DataType
 from tidelake.types.schema_change import (
@@ -115,7 +116,8 @@ def _plain(struct: st.StructType) -> st.StructType:
 def _check_provider(gateway: Gateway, provider: str | None, name: str) -> None:
     # DataFrameWriter.saveAsTable says Spark's default format where the user says none
     default = str(gateway.spark.conf.get(PROVIDER_DEFAULT, "parquet"))
-    if provider is None or provider.lower() in {*OWN_PROVIDERS, default.lower()}:
+    own = {*OWN_PROVIDERS, PROVIDER_CLASS.lower(), default.lower()}
+    if provider is None or provider.lower() in own:
         return
     message = (
         f"Table '{name}' cannot be made USING {provider}: tables of this catalog are"

@@ -185,8 +185,8 @@ class LakeTable(
         The moment to read, if one was asked for.
     options : mapping
         Options of this use.
-    warehouse : str
-        The directory of the warehouse.
+    warehouse, catalog : str
+        The directory of the warehouse, and what statements call it.
     is_write : bool
         Whether it was loaded to be written.
 
@@ -205,11 +205,13 @@ class LakeTable(
         options: Mapping[str, object],
         *,
         warehouse: str,
+        catalog: str,
         is_write: bool = False,
     ) -> None:
         super().__init__(gateway, name)
         self._table = table
         self._warehouse = warehouse
+        self._catalog = catalog
         self._moment = dict(moment)
         self._options = dict(options)
         opened = in_session(gateway.spark, table, self._options)
@@ -340,6 +342,7 @@ class LakeTable(
                 TABLE: self._table.identifier,
                 SCHEMA: str(self._table.table_schema.id),
             },
+            catalog=self._catalog,
         )
 
     def supportedCustomMetrics(self) -> JavaObject:

@@ -163,6 +163,7 @@ class LakeCatalog(
             _moment(moment, found),
             options,
             warehouse=self._catalog.warehouse,
+            catalog=self._name,
             is_write=is_write,
         )
         if moment is None and not options:
@@ -273,7 +274,8 @@ class LakeCatalog(
             altered = table.alter(*schema_changes(changes, table=name))
         except TidelakeError as error:
             raise refused(error, self.gateway, kinds=(UNSUPPORTED, UNSUPPORTED)) from error
-        return LakeTable(self.gateway, name, altered, {}, {}, warehouse=self._catalog.warehouse)
+        place = self._catalog.warehouse
+        return LakeTable(self.gateway, name, altered, {}, {}, warehouse=place, catalog=self._name)
 
     def dropTable(self, identifier: JavaObject) -> bool:
         """DROP TABLE."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.options import declared, is_option
-from tidelake.spark.streamread.request import option_key
+from tidelake.spark.catalog.streams.stream_options import option_key
 from tidelake.table.handle.time_travel import Time
 
 __all__ = ["SourceReadOptions", "SourceWriteOptions", "TableLocation"]

@@ -31,6 +31,7 @@ from pyspark.sql.streaming.datasource import (
 
 from tidelake.errors import InvalidInputError
 from tidelake.options import declared
+from tidelake.spark.catalog.streams.stream_options import stream_options
 from tidelake.spark.read.changes_frame import ChangeTask, PartBytes
 from tidelake.spark.read.native_changes import change_units
 from tidelake.spark.streamread.cursor import StreamCursor
@@ -39,7 +40,6 @@ from tidelake.spark.streamread.request import (
     StreamRequest,
     delete_error,
     keeps_order,
-    stream_options,
 )
 from tidelake.table import Table
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN

@@ -23,11 +23,12 @@ from tidelake.spark.catalog.streams.provider import (
     StreamCall,
     provider_class,
 )
+from tidelake.spark.catalog.streams.stream_options import stream_options
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.filter import to_column
 from tidelake.spark.read.table_frame import in_session
 from tidelake.spark.streamread.event_time import with_event_time
-from tidelake.spark.streamread.request import StreamRequest, stream_options, stream_table
+from tidelake.spark.streamread.request import StreamRequest, stream_table
 from tidelake.spark.streamread.source import StreamSource, stream_schema
 from tidelake.table import Table
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN

@@ -9,19 +9,12 @@ deletes and old rows out; where it is not set, a delete stops the stream.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidelake.errors import (
-    InvalidInputError,
-    NotFoundError,
-    UnsupportedError,
-    near_names,
-    shortened,
-)
-from tidelake.options import Options, declared, is_option
+from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tidelake.options import Options, declared
 from tidelake.options.bucket_mode import BucketMode
-from tidelake.spark.catalog.streams.provider import SCHEMA, TABLE, WAREHOUSE
 from tidelake.table import SystemTable, Table
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.handle import TableHandle
@@ -34,17 +27,8 @@ __all__ = [
     "StreamRequest",
     "delete_error",
     "keeps_order",
-    "option_key",
-    "stream_options",
     "stream_table",
 ]
-
-_OWN = (WAREHOUSE, TABLE, SCHEMA, "path", "serialization.format")
-_SPELLING = {
-    key.lower(): key
-    for option in declared.BY_KEY.values()
-    for key in (option.key, *option.fallback_keys)
-}
 
 
 class Kinds(enum.Enum):
@@ -141,42 +125,6 @@ def stream_table(found: Table | SystemTable, name: str) -> Table:
         " the table itself shows row kinds with the option 'read.changelog' = 'true'."
     )
     raise InvalidInputError(message, kind="system_table", table=name)
-
-
-def option_key(key: str) -> str:
-    """The key of an option as it is declared; Spark gives keys in lower case.
-
-    Examples
-    --------
-    >>> option_key("read.stream.maxfilespertrigger")
-    'read.stream.maxFilesPerTrigger'
-    """
-    return _SPELLING.get(key.lower(), key.lower())
-
-
-def stream_options(given: Mapping[str, str]) -> dict[str, str]:
-    """The options of a table among those that Spark hands over, as they are declared.
-
-    Raises
-    ------
-    InvalidInputError
-        A key is unknown; near names are offered.
-    """
-    found = {}
-    for key, value in given.items():
-        folded = key.lower()
-        if folded in _OWN or folded.startswith("__"):
-            continue
-        known = option_key(key)
-        if not is_option(known):
-            message = (
-                f"A stream of a table has no option '{shortened(key)}'."
-                f"{near_names(folded, declared.BY_KEY)} Its options are those of the table"
-                " (docs/options.md)."
-            )
-            raise InvalidInputError(message, kind="unknown_option", option=key)
-        found[known] = value
-    return found
 
 
 def _check_frame(handle: TableHandle, schema_id: int) -> None:

@@ -11,15 +11,16 @@ such a name. So:
 3. The object of Python's (:class:`StreamOpener`) is one per JVM. It knows the warehouses that are
    attached, and hands on to what opens sources and sinks.
 
-Only the driver needs the class, and only once a stream is asked for. Private names of Spark 4.3 are
+Only the driver needs the class. Private names of Spark 4.3 are
 used; a version that lacks one of them is refused with that name (:func:`provider_class`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn, Protocol
 from urllib.parse import quote
 
@@ -42,12 +43,15 @@ __all__ = [
     "fallback_table",
     "offer_streams",
     "provider_class",
+    "ready_class",
 ]
 
 _PACKAGE = "org.apache.spark.sql.execution.datasources"
 _NAME = "TidelakeStreams"
 PROVIDER_CLASS = f"{_PACKAGE}.{_NAME}"
 """What ``readStream.format(...)`` and ``writeStream.format(...)`` name."""
+SINK = "sink"
+"""What the class asks for where a query writes."""
 _BESIDE = f"{_PACKAGE}.FilePartition"
 """A class of Spark's in that package."""
 _NEEDED = (
@@ -88,7 +92,7 @@ public final class {_NAME} implements
       scala.collection.immutable.Seq partitions,
       org.apache.spark.sql.streaming.OutputMode mode) {{
     return (org.apache.spark.sql.execution.streaming.Sink)
-        open("sink", new Object[] {{ context, mode, null, options }});
+        open("sink", new Object[] {{ context, mode, partitions, options }});
   }}
 }}
 """
@@ -104,10 +108,13 @@ class StreamWarehouse:
         Where it is attached.
     catalog : Catalog
         The warehouse.
+    name : str
+        What the session calls it, as in ``<name>.<database>.<table>``; empty for no name.
     """
 
     spark: SparkSession
     catalog: Catalog
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +131,18 @@ class StreamCall:
         The columns that the DataFrame has, of a source.
     how : JavaObject or str, optional
         Of a source its folder in the checkpoint; of a sink the output mode.
+    partitions : tuple of str
+        What ``partitionBy`` says of a sink.
+    session : JavaObject, optional
+        The session that asks.
     """
 
     warehouses: Mapping[str, StreamWarehouse]
     options: Mapping[str, str]
     schema: JavaObject | None
     how: JavaObject | str | None
+    partitions: tuple[str, ...] = ()
+    session: JavaObject | None = None
 
 
 class Opens(Protocol):
@@ -148,8 +161,11 @@ class _Warehouses:
         self._lock = threading.Lock()
 
     def add(self, added: StreamWarehouse) -> None:
-        """Have streams of a warehouse opened; what is attached later wins."""
+        """Have streams of a warehouse opened; what is attached later wins, a name stays."""
         with self._lock:
+            for one in self._known:
+                if one.spark is added.spark and _directory(one) == _directory(added):
+                    added = replace(added, name=added.name or one.name)
             self._known = [
                 one
                 for one in self._known
@@ -180,16 +196,22 @@ class StreamOpener(Proxy, implements=("java.util.function.BiFunction",)):
 
     def apply(self, what: str, given: JavaObject) -> JavaObject:
         """Open a source or a sink, or say a source's columns."""
-        context, how, schema, options = given
-        known = _warehouses.of(context.sparkSession())
+        context, how, third, options = given
+        session = context.sparkSession()
+        known = _warehouses.of(session)
         if what not in _opens or not known:
             message = (
                 f"No warehouse is attached to this session, so it has no {what} of a stream: attach"
                 " one, tl = tidelake.spark.attach(spark, warehouse)."
             )
             raise InvalidInputError(message, kind="stream_provider")
-        frozen = schema.get() if schema is not None and schema.isDefined() else None
-        return _opens[what](StreamCall(known, _options(options), frozen, how))
+        if what == SINK:
+            partitions = tuple(str(third.apply(i)) for i in range(third.size()))
+            call = StreamCall(known, _options(options), None, how, partitions, session)
+        else:
+            frozen = third.get() if third is not None and third.isDefined() else None
+            call = StreamCall(known, _options(options), frozen, how, session=session)
+        return _opens[what](call)
 
     def andThen(self, _after: JavaObject) -> NoReturn:
         """Nothing is done after it."""
@@ -200,7 +222,7 @@ class StreamOpener(Proxy, implements=("java.util.function.BiFunction",)):
 _opens: dict[str, Opens] = {}
 
 
-def offer_streams(spark: SparkSession, catalog: Catalog, **opens: Opens) -> None:
+def offer_streams(spark: SparkSession, catalog: Catalog, *, name: str = "", **opens: Opens) -> None:
     """Have streams of a warehouse's tables opened in a session, once they are asked for.
 
     Parameters
@@ -209,10 +231,12 @@ def offer_streams(spark: SparkSession, catalog: Catalog, **opens: Opens) -> None
         A classic one, to which the warehouse is attached.
     catalog : Catalog
         The warehouse.
+    name : str
+        What the session calls it.
     **opens : callable
         What opens a ``source`` and a ``sink``, and says the ``schema`` of a source.
     """
-    _warehouses.add(StreamWarehouse(spark, catalog))
+    _warehouses.add(StreamWarehouse(spark, catalog, name))
     _opens.update(opens)
 
 
@@ -249,8 +273,22 @@ def provider_class(gateway: Gateway) -> str:
     return PROVIDER_CLASS
 
 
+def ready_class(spark: SparkSession) -> None:
+    """Define the class for those who name it themselves; a version that lacks something waits.
+
+    It is refused once a stream is asked for.
+    """
+    with contextlib.suppress(UnsupportedError):
+        provider_class(Gateway(spark))
+
+
 def fallback_table(
-    gateway: Gateway, location: str, schema: JavaObject, options: Mapping[str, str]
+    gateway: Gateway,
+    location: str,
+    schema: JavaObject,
+    options: Mapping[str, str],
+    *,
+    catalog: str,
 ) -> JavaObject:
     """A ``CatalogTable`` that names the class: what a table gives Spark to open streams of it.
 
@@ -265,6 +303,9 @@ def fallback_table(
     options : mapping of str to str
         What a source gets beside the user's options: :data:`WAREHOUSE`, :data:`TABLE` and
         :data:`SCHEMA`.
+    catalog : str
+        What statements call the warehouse: after each batch into the table Spark refreshes what it
+        cached of it, by its whole name.
     """
     kind = "org.apache.spark.sql.catalyst.catalog"
     some = gateway.java("scala.Some")
@@ -283,7 +324,8 @@ def fallback_table(
         none.serdeName(),
     )
     database, _, name = options[TABLE].partition(".")
-    identifier = gateway.java("org.apache.spark.sql.catalyst.TableIdentifier")(name, some(database))
+    named = gateway.java("org.apache.spark.sql.catalyst.TableIdentifier")
+    identifier = named(name, some(database), some(catalog))
     table = gateway.java(f"{kind}.CatalogTable")
     external = gateway.java(f"{kind}.CatalogTableType").EXTERNAL()
     provider = some(provider_class(gateway))

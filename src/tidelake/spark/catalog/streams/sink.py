@@ -1,0 +1,216 @@
+"""A table as a sink of Spark's micro-batches: ``writeStream.format(STREAM)``.
+
+``toTable("catalog.database.table")`` finds the table, and gives the sink no more than its
+directory; ``start()`` names the table by options. Then:
+
+1. :func:`open_sink` is called once for each query, before it starts. It refuses a table, an output
+   mode and a checkpoint that do not fit.
+2. :meth:`TableSink.addBatch` writes each micro-batch on the query's own thread, by the body that
+   ``tl.write_stream`` writes with (:mod:`tidelake.spark.streamwrite.batch_sink`). The rows of a
+   batch are those that Spark's plan of the batch computes, once.
+
+The columns are not known before the first batch: one that lacks a column fails there, and nothing
+is written.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from tidelake.errors import InvalidInputError
+from tidelake.spark.catalog.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+from tidelake.spark.catalog.streams.provider import StreamCall, StreamWarehouse
+from tidelake.spark.catalog.streams.stream_options import SINK_KEYS, stream_options
+from tidelake.spark.read.table_frame import in_session
+from tidelake.spark.streamwrite.batch_sink import BatchSink
+from tidelake.spark.streamwrite.checkpoint import Checkpoint, check_mark
+from tidelake.spark.streamwrite.start import check_mode, sink_mark
+from tidelake.table import Table
+from tidelake.table.write.writable import check_writable
+
+__all__ = ["TableSink", "open_sink"]
+
+CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
+"""Spark's setting: where queries with a name have their checkpoints."""
+_DATABASE_SUFFIX = ".db"
+
+
+class TableSink(Proxy, implements=("org.apache.spark.sql.execution.streaming.Sink",)):
+    """A table as the sink of one query.
+
+    Parameters
+    ----------
+    gateway : Gateway
+        The session that the query was started in.
+    sink : BatchSink
+        Writes the batches.
+    """
+
+    def __init__(self, gateway: Gateway, sink: BatchSink) -> None:
+        super().__init__(gateway)
+        self._sink = sink
+
+    def toString(self) -> str:
+        """How progress shows it."""
+        return f"tidelake[{self._sink.handle.identifier}]"
+
+    def addBatch(self, batch_id: int, data: JavaObject) -> None:
+        """Write a micro-batch, unless it was written before."""
+        self._sink(self._rows(data), batch_id)
+
+    def _rows(self, data: JavaObject) -> DataFrame:
+        """The rows as a frame that is no stream, and whose plan is the batch's own."""
+        module = getattr(self.gateway.java("org.apache.spark.sql.execution.LogicalRDD$"), "MODULE$")
+        plan = module.fromDataset(data.queryExecution().toRdd(), data, False, True)
+        session = data.sparkSession()
+        dataset = self.gateway.java("org.apache.spark.sql.classic.Dataset").ofRows(session, plan)
+        return DataFrame(dataset, SparkSession(self.gateway.spark.sparkContext, session))
+
+    # ---- what a table of Spark's says; of a sink Spark asks none of it
+
+    def name(self) -> str:
+        """How it is shown."""
+        return self.toString()
+
+    def id(self) -> None:
+        """None: a name says which one it is."""
+
+    def version(self) -> None:
+        """None."""
+
+    def schema(self) -> JavaObject:
+        """Those of the rows of each batch; none before."""
+        return self.gateway.schema(StructType([]))
+
+    def columns(self) -> JavaObject:
+        """As :meth:`schema`."""
+        return self.gateway.array(f"{CONNECTOR}.catalog.Column", ())
+
+    def partitioning(self) -> JavaObject:
+        """None that Spark sees to."""
+        return self.gateway.array(f"{CONNECTOR}.expressions.Transform", ())
+
+    def properties(self) -> JavaObject:
+        """None."""
+        return self.gateway.mapping({})
+
+    def constraints(self) -> JavaObject:
+        """None that Spark sees to."""
+        return self.gateway.array(f"{CONNECTOR}.catalog.constraints.Constraint", ())
+
+    def capabilities(self) -> JavaObject:
+        """None: it is a sink of the older kind."""
+        return self.gateway.set(())
+
+
+def open_sink(call: StreamCall) -> TableSink:
+    """Open the sink of one query.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such table or checkpoint, or they do not fit the query.
+    """
+    assert call.session is not None, "a session asks"
+    warehouse, name = _target(call)
+    found = warehouse.catalog.table(name)
+    if not isinstance(found, Table):
+        message = f"'{name}' is a system table, which is only read: streams write to tables."
+        raise InvalidInputError(message, kind="system_table", table=name)
+    _check_partitions(found, call.partitions)
+    spark = SparkSession(warehouse.spark.sparkContext, call.session)
+    table = in_session(spark, found, stream_options(call.options, SINK_KEYS))
+    handle, mode = table.handle, str(call.how).lower()
+    check_writable(handle)
+    check_mode(handle, mode)
+    checkpoint = Checkpoint.of(_checkpoint(spark, call), table=name)
+    mark = check_mark(checkpoint, sink_mark(handle, mode))
+    checkpoint.remove_torn_start()
+    sink = BatchSink(handle, checkpoint, mode, mark.schema_id, handle.env.ids.uuid(), spark=spark)
+    return TableSink(Gateway(spark), sink)
+
+
+def _check_partitions(table: Table, given: tuple[str, ...]) -> None:
+    """Refuse partitions that are not the table's own."""
+    own = tuple(key.casefold() for key in table.partition_keys)
+    if not given or tuple(key.casefold() for key in given) == own:
+        return
+    message = (
+        f"partitionBy({', '.join(given)}) of a stream into table '{table.identifier}' does not fit:"
+        f" its partition columns are ({', '.join(table.partition_keys)}). Leave partitionBy out."
+    )
+    raise InvalidInputError(message, kind="stream_provider", table=table.identifier)
+
+
+def _checkpoint(spark: SparkSession, call: StreamCall) -> str | None:
+    """The folder of the query: its own option, else a query's name under Spark's setting."""
+    own, query = call.options.get("checkpointlocation"), call.options.get("queryname")
+    shared = spark.conf.get(CHECKPOINTS, None)
+    if own is not None or shared is None or query is None:
+        return own
+    return f"{str(shared).rstrip('/')}/{query}"
+
+
+def _target(call: StreamCall) -> tuple[StreamWarehouse, str]:
+    """The warehouse and the table that a query names: by its directory, or by its name."""
+    path, name = call.options.get("path"), call.options.get("table")
+    if (path is None) == (name is None):
+        message = (
+            "A stream into a table of Tidelake names it once: toTable('tidelake.database.table'),"
+            " or option('table', 'database.table') and start()."
+        )
+        raise InvalidInputError(message, kind="stream_provider")
+    if name is None:
+        assert path is not None, "one of the two is given"
+        return _at(call, path)
+    place = call.options.get("warehouse")
+    if place is not None:
+        return _warehouse_at(call, place), name
+    first, _, rest = name.partition(".")
+    named = [one for one in call.warehouses.values() if one.name == first]
+    if "." in rest and named:
+        return named[-1], rest
+    if len(call.warehouses) > 1:
+        message = (
+            f"Several warehouses are attached, so that '{name}' may be a table of each: name it"
+            " with its catalog, as in 'tidelake.database.table', or give option('warehouse', ...):"
+            f" {', '.join(sorted(call.warehouses))}."
+        )
+        raise InvalidInputError(message, kind="stream_provider", table=name)
+    return next(iter(call.warehouses.values())), name
+
+
+def _at(call: StreamCall, path: str) -> tuple[StreamWarehouse, str]:
+    """The table of a directory of a warehouse."""
+    place = Path(_local(path))
+    database = place.parent
+    if database.suffix != _DATABASE_SUFFIX:
+        message = (
+            f"'{path}' is not the directory of a table, which is <warehouse>/<database>.db/<table>."
+        )
+        raise InvalidInputError(message, kind="source_path", path=path)
+    return _warehouse_at(call, str(database.parent)), f"{database.stem}.{place.name}"
+
+
+def _warehouse_at(call: StreamCall, place: str) -> StreamWarehouse:
+    """The warehouse of a directory."""
+    wanted = _local(place)
+    for one in call.warehouses.values():
+        if _local(str(one.catalog.warehouse)) == wanted:
+            return one
+    message = (
+        f"No warehouse {place} is attached: attach it, tl = tidelake.spark.attach(spark,"
+        f" '{place}')."
+    )
+    raise InvalidInputError(message, kind="stream_provider", path=place)
+
+
+def _local(place: str) -> str:
+    """A path without its scheme, and without a slash at its end."""
+    parts = urlsplit(place)
+    path = unquote(parts.path) if parts.scheme == "file" else place
+    return path.rstrip("/")

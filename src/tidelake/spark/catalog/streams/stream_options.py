@@ -1,0 +1,64 @@
+"""The options of a stream that are its table's, as Spark hands them over: keys in lower case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidelake.errors import InvalidInputError, near_names, shortened
+from tidelake.options import declared, is_option
+from tidelake.spark.catalog.streams.provider import SCHEMA, TABLE, WAREHOUSE
+
+__all__ = ["SINK_KEYS", "SOURCE_KEYS", "option_key", "stream_options"]
+
+SOURCE_KEYS = (WAREHOUSE, TABLE, SCHEMA, "path", "serialization.format")
+"""What Spark and this package say of a source, beside the table's options."""
+SINK_KEYS = ("path", "warehouse", "table", "checkpointlocation", "queryname")
+"""What the user and Spark say of a sink, beside the table's options."""
+_SPELLING = {
+    key.lower(): key
+    for option in declared.BY_KEY.values()
+    for key in (option.key, *option.fallback_keys)
+}
+
+
+def option_key(key: str) -> str:
+    """The key of an option as it is declared; Spark gives keys in lower case.
+
+    Examples
+    --------
+    >>> option_key("read.stream.maxfilespertrigger")
+    'read.stream.maxFilesPerTrigger'
+    """
+    return _SPELLING.get(key.lower(), key.lower())
+
+
+def stream_options(given: Mapping[str, str], own: tuple[str, ...] = SOURCE_KEYS) -> dict[str, str]:
+    """The options of a table among those that Spark hands over, as they are declared.
+
+    Parameters
+    ----------
+    given : mapping of str to str
+        What Spark hands over.
+    own : tuple of str
+        Keys, in lower case, that are not the table's.
+
+    Raises
+    ------
+    InvalidInputError
+        A key is unknown; near names are offered.
+    """
+    found = {}
+    for key, value in given.items():
+        folded = key.lower()
+        if folded in own or folded.startswith("__"):
+            continue
+        known = option_key(key)
+        if not is_option(known):
+            message = (
+                f"A stream of a table has no option '{shortened(key)}'."
+                f"{near_names(folded, declared.BY_KEY)} Its options are those of the table"
+                " (docs/options.md)."
+            )
+            raise InvalidInputError(message, kind="unknown_option", option=key)
+        found[known] = value
+    return found

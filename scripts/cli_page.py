@@ -15,6 +15,7 @@ CLI_HEAD = """\
 <!-- Written by scripts/gen_docs.py from src/tidelake/cli: change it there. -->
 
 `tidelake sql` runs [SQL](sql.md) on a warehouse, a directory of tables.
+[`tidelake tail`](#following-a-table) prints the changes of a table as they come.
 
 ```console
 $ pip install 'tidelake[spark]'
@@ -56,8 +57,32 @@ inserts. `--no-spark` refuses what needs it, and `pip install 'tidelake[cli]'` i
 Settings of Spark are given by `--conf`, or by `SET 'key' = 'value'`. What Spark logs is not shown;
 a failure's reason is.
 
-## At the prompt
+## Following a table
 
+`tidelake tail` prints each change when it is committed, as `tail -f` prints lines, until Ctrl-C.
+Spark does not start. `op` is what became of a row: `+I` inserted, `-U` and `+U` an update's old and
+new row, `-D` deleted.
+
+```console
+$ tidelake tail default.orders --from full --timeout 0
+op │ id │ item
+───┼────┼─────
++I │  1 │ tea
++I │  2 │ rye
+$ tidelake tail orders --from 1 --columns item --format json --limit 1
+{"op":"+I","item":"tea"}
+$ tidelake tail orders --consumer-id mailer --format csv | ./mail.sh
+```
+
+| `--from` | Shows |
+| --- | --- |
+| `latest` | changes from now on |
+| `full` | all rows, then changes |
+| `7` | the changes of snapshot 7, and later ones |
+| `2026-11-25 16:00` | changes since that time, in the zone of this machine unless it names one |
+
+With `--consumer-id` the next run goes on after the last snapshot that was printed whole, whatever
+`--from` says; rows of one that was not come again. What it has not shown does not expire.
 """
 
 FORMATS_PART = """\
@@ -97,6 +122,8 @@ def _command_part(command: Command) -> str:
 
 def _flag_row(flag: Flag) -> tuple[str, ...]:
     value = f" {flag.value}" if flag.value else ""
+    if flag.is_operand:
+        return (f"`{flag.value}`", "", flag.what)
     words = flag.what
     if flag.choices:
         words += f" One of {', '.join(f'`{choice}`' for choice in flag.choices)}."

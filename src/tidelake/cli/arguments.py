@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from tidelake.cli.declaration import (
     COMMANDS,
     EXIT_CODES,
     PROGRAM,
     SQL,
+    TAIL,
     WAREHOUSE_VARIABLE,
     Command,
     Flag,
 )
 
-__all__ = ["SqlArguments", "UsageError", "read_arguments"]
+__all__ = ["SqlArguments", "TailArguments", "UsageError", "read_arguments"]
+
+N = TypeVar("N", int, float)
 
 
 class UsageError(Exception):
@@ -73,13 +77,58 @@ class SqlArguments:
     history: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class TailArguments:
+    """Arguments of ``tidelake tail``.
+
+    Parameters
+    ----------
+    warehouse : str
+        The directory.
+    table : str
+        ``"database.table"``.
+    start : str, optional
+        Where it begins, as it was given.
+    columns : tuple of str, optional
+        The columns; all by default.
+    filter : str, optional
+        A condition on rows.
+    format : str
+        Output format.
+    limit : int, optional
+        Most rows.
+    timeout : float, optional
+        Seconds without a change after which it ends.
+    consumer_id : str, optional
+        Name under which progress is recorded.
+    options : mapping
+        Options of the table for this stream.
+    memory : str, optional
+        Memory limit of this process.
+    """
+
+    warehouse: str
+    table: str
+    start: str | None = None
+    columns: tuple[str, ...] | None = None
+    filter: str | None = None
+    format: str = "table"
+    limit: int | None = None
+    timeout: float | None = None
+    consumer_id: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    memory: str | None = None
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise instead of ending the process."""
         raise UsageError(f"{message}\nTry '{self.prog} --help'.")
 
 
-def read_arguments(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> SqlArguments:
+def read_arguments(
+    argv: Sequence[str], environ: Mapping[str, str] = os.environ
+) -> SqlArguments | TailArguments:
     """Parse the command line.
 
     Parameters
@@ -104,15 +153,21 @@ def read_arguments(argv: Sequence[str], environ: Mapping[str, str] = os.environ)
     """
     given = vars(_parser().parse_args(list(argv)))
     if given["command_name"] is None:
-        message = f"a command is missing; there is: {SQL.name}"
+        names = ", ".join(command.name for command in COMMANDS)
+        message = f"a command is missing; there are: {names}"
         raise UsageError(f"{message}\nTry '{PROGRAM} --help'.")
     warehouse = given["warehouse"] or environ.get(WAREHOUSE_VARIABLE)
     if not warehouse:
-        message = (
-            f"the warehouse is missing: give --warehouse PATH, or set {WAREHOUSE_VARIABLE}; the"
-            " first table creates the directory"
-        )
+        message = f"the warehouse is missing: give --warehouse PATH, or set {WAREHOUSE_VARIABLE}"
+        if given["command_name"] == SQL.name:
+            message += "; the first table creates the directory"
         raise UsageError(message)
+    if given["command_name"] == TAIL.name:
+        return _tail_arguments(given, warehouse)
+    return _sql_arguments(given, warehouse)
+
+
+def _sql_arguments(given: Mapping[str, Any], warehouse: str) -> SqlArguments:
     files = tuple(given["file"] or ())
     for name in files:
         if name != "-" and not Path(name).is_file():
@@ -130,7 +185,7 @@ def read_arguments(argv: Sequence[str], environ: Mapping[str, str] = os.environ)
         database=given["database"] or "default",
         spark=not given["no_spark"],
         master=given["master"],
-        conf=dict(map(_pair, given["conf"] or ())),
+        conf=_pairs(given["conf"], "--conf"),
         memory=given["memory"],
         echo=given["echo"],
         timing=given["timing"],
@@ -139,10 +194,55 @@ def read_arguments(argv: Sequence[str], environ: Mapping[str, str] = os.environ)
     )
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _tail_arguments(given: Mapping[str, Any], warehouse: str) -> TailArguments:
+    table, columns = given["table"], given["columns"]
+    if "." not in table:
+        table = f"{given['database'] or 'default'}.{table}"
+    return TailArguments(
+        warehouse=warehouse,
+        table=table,
+        start=given["from"],
+        columns=None if columns is None else _names(columns),
+        filter=given["filter"],
+        format=given["format"] or "table",
+        limit=_number(given["limit"], "--limit", int, least=1),
+        timeout=_number(given["timeout"], "--timeout", float, least=0),
+        consumer_id=given["consumer_id"],
+        options=_pairs(given["option"], "--option"),
+        memory=given["memory"],
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        message = f"--columns takes names with commas between, not '{text}'"
+        raise UsageError(message)
+    return names
+
+
+def _number(text: str | None, flag: str, kind: Callable[[str], N], *, least: int) -> N | None:
+    if text is None:
+        return None
+    try:
+        value = kind(text)
+        if least <= value < math.inf:
+            return value
+    except ValueError:
+        pass
+    what = "a whole number" if kind is int else "a number of seconds"
+    message = f"{flag} takes {what} from {least} on, not '{text}'"
+    raise UsageError(message)
+
+
+def _pairs(texts: Sequence[str] | None, flag: str) -> dict[str, str]:
+    return dict(_pair(text, flag) for text in texts or ())
+
+
+def _pair(text: str, flag: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        message = f"--conf takes KEY=VALUE, not '{text}'"
+        message = f"{flag} takes KEY=VALUE, not '{text}'"
         raise UsageError(message)
     return key.strip(), value.strip()
 
@@ -180,6 +280,9 @@ def _add_flag(parser: argparse.ArgumentParser, flag: Flag) -> None:
         words += f" One of {', '.join(flag.choices)}."
     if flag.default is not None:
         words += f" Default: {flag.default.replace('`', '')}."
+    if flag.is_operand:
+        parser.add_argument(flag.dest, metavar=flag.value, help=words)
+        return
     if flag.value is None:
         parser.add_argument(*flag.names, action="store_true", help=words, dest=flag.dest)
         return

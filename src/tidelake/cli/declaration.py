@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["COMMANDS", "EXIT_CODES", "PROGRAM", "SQL", "WAREHOUSE_VARIABLE", "Command", "Flag"]
+__all__ = [
+    "COMMANDS",
+    "EXIT_CODES",
+    "PROGRAM",
+    "SQL",
+    "TAIL",
+    "WAREHOUSE_VARIABLE",
+    "Command",
+    "Flag",
+]
 
 PROGRAM = "tidelake"
 WAREHOUSE_VARIABLE = "TIDELAKE_WAREHOUSE"
@@ -13,12 +22,12 @@ WAREHOUSE_VARIABLE = "TIDELAKE_WAREHOUSE"
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """An option of a command.
+    """An option of a command, or an operand: what is given without a name.
 
     Parameters
     ----------
     names : tuple of str
-        Spellings, the long one last.
+        Spellings, the long one last; of an operand its word, without dashes.
     what : str
         A sentence for the help.
     value : str, optional
@@ -39,6 +48,11 @@ class Flag:
     default: str | None = None
 
     @property
+    def is_operand(self) -> bool:
+        """True where the value stands alone."""
+        return not self.names[0].startswith("-")
+
+    @property
     def dest(self) -> str:
         """Attribute name of its value."""
         return self.names[-1].lstrip("-").replace("-", "_")
@@ -53,16 +67,31 @@ class Command:
     flags: Sequence[Flag]
 
 
+WAREHOUSE = Flag(
+    ("-w", "--warehouse"),
+    "The warehouse's directory. The first table creates it.",
+    value="PATH",
+    default=f"the variable {WAREHOUSE_VARIABLE}",
+)
+DATABASE = Flag(("-d", "--database"), "The current database.", value="NAME", default="default")
+FORMAT = Flag(
+    ("--format",),
+    "Output format.",
+    value="FORMAT",
+    choices=("table", "json", "csv", "vertical"),
+    default="table",
+)
+MEMORY = Flag(
+    ("--memory",),
+    "Memory limit of this process for reads, writes and compactions, such as `512 mb`.",
+    value="SIZE",
+    default="no limit",
+)
 SQL = Command(
     "sql",
     "Run SQL statements on a warehouse, from the terminal, a file, a pipe or the command line.",
     (
-        Flag(
-            ("-w", "--warehouse"),
-            "The warehouse's directory. The first table creates it.",
-            value="PATH",
-            default=f"the variable {WAREHOUSE_VARIABLE}",
-        ),
+        WAREHOUSE,
         Flag(
             ("-c", "--command"),
             "Run these statements and exit. Several run in order, then the files.",
@@ -75,25 +104,14 @@ SQL = Command(
             value="FILE",
             repeats=True,
         ),
-        Flag(
-            ("--format",),
-            "Output format.",
-            value="FORMAT",
-            choices=("table", "json", "csv", "vertical"),
-            default="table",
-        ),
+        FORMAT,
         Flag(
             ("--catalog",),
             "Name of the warehouse's catalog in statements.",
             value="NAME",
             default="tidelake",
         ),
-        Flag(
-            ("-d", "--database"),
-            "The current database.",
-            value="NAME",
-            default="default",
-        ),
+        DATABASE,
         Flag(
             ("--no-spark",),
             "Never start Spark; refuse statements that need it.",
@@ -110,12 +128,7 @@ SQL = Command(
             value="KEY=VALUE",
             repeats=True,
         ),
-        Flag(
-            ("--memory",),
-            "Memory limit of this process for reads, writes and compactions, such as `512 mb`.",
-            value="SIZE",
-            default="no limit",
-        ),
+        MEMORY,
         Flag(
             ("--echo",),
             "Show each statement on the standard error before it runs.",
@@ -136,10 +149,49 @@ SQL = Command(
         ),
     ),
 )
-COMMANDS = (SQL,)
+TAIL = Command(
+    "tail",
+    "Print the changes of a table as they are committed, until Ctrl-C. Spark does not start.",
+    (
+        Flag(("table",), "The table: `database.table`, or one of `--database`.", value="TABLE"),
+        WAREHOUSE,
+        DATABASE,
+        Flag(
+            ("--from",),
+            "Where it begins: `latest`, `full`, a snapshot or a time, as below.",
+            value="START",
+            default="latest",
+        ),
+        Flag(("--columns",), "The columns to show, as `a,b`.", value="NAMES", default="all"),
+        Flag(
+            ("--filter",), "The rows to show, as `price > 10 AND item = 'tea'`.", value="CONDITION"
+        ),
+        FORMAT,
+        Flag(("-n", "--limit"), "End after so many rows.", value="N", default="no limit"),
+        Flag(
+            ("--timeout",),
+            "End after so many seconds without a change; `0` ends where nothing is left to show.",
+            value="SECONDS",
+            default="never",
+        ),
+        Flag(
+            ("--consumer-id",),
+            "Record the progress under this name: the next run goes on there.",
+            value="NAME",
+        ),
+        Flag(
+            ("-o", "--option"),
+            "An option of the table for this stream, such as `streaming-read-overwrite=skip`.",
+            value="KEY=VALUE",
+            repeats=True,
+        ),
+        MEMORY,
+    ),
+)
+COMMANDS = (SQL, TAIL)
 EXIT_CODES = (
-    (0, "All statements ran."),
-    (1, "A statement failed; later ones did not run."),
+    (0, "All statements ran; a tail came to its limit or timeout."),
+    (1, "A statement or a tail failed; later statements did not run."),
     (2, "The command line is wrong, or a library is missing; nothing ran."),
     (130, "Interrupted by Ctrl-C."),
     (141, "The reader of the output closed it."),

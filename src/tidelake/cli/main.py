@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 
 from tidelake.cli._optional import load
-from tidelake.cli.arguments import UsageError, read_arguments
+from tidelake.cli.arguments import TailArguments, UsageError, read_arguments
 from tidelake.cli.declaration import PROGRAM
 from tidelake.errors import UnsupportedError
 
@@ -39,7 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger().addHandler(logging.NullHandler())
     try:
         given = read_arguments(sys.argv[1:] if argv is None else argv)
-        command = load("tidelake.cli.sql_command", what="tidelake sql", extra="cli")
+        name = "tail" if isinstance(given, TailArguments) else "sql"
+        command = load(f"tidelake.cli.{name}_command", what=f"tidelake {name}", extra="cli")
     except (UsageError, UnsupportedError) as error:
         sys.stderr.write(f"{PROGRAM}: {error}\n")
         return USAGE

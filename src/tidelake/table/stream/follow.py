@@ -25,7 +25,7 @@ import pyarrow as pa
 from tidelake.errors import InvalidInputError, NotFoundError, shortened
 from tidelake.fileio.waiter import Waiter, waiter_of
 from tidelake.options import declared
-from tidelake.table.handle.arguments import column_names, whole_number
+from tidelake.table.handle.arguments import known_columns, whole_number
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.handle.time_travel import timestamp_ms
 from tidelake.table.stream.lease import READ_RETAINED_MS, StreamLease
@@ -80,7 +80,7 @@ def stream_batches(
         asked[declared.CONSUMER_ID.key] = consumer_id
     plan = StreamPlan.of(handle, asked)
     parsed = parse_filter(filter)
-    names = column_names(columns, handle.schema.field_names, table=handle.identifier)
+    names = known_columns(columns, handle.schema.field_names, table=handle.identifier)
     predicate = None if parsed is None else bind(parsed, handle.schema.fields)
     timeout_ms = None if timeout is None else timeout * 1000
     return _Stream(plan, names, predicate, timeout_ms).batches()

@@ -85,6 +85,11 @@ def test_columns_and_filter(table):
     ]
 
 
+def test_an_unknown_column_is_refused_before_anything_is_read(table):
+    with pytest.raises(NotFoundError, match=r"no column 'kk'. Did you mean 'k'"):
+        table.stream(columns=["kk"])
+
+
 @pytest.mark.parametrize(
     ("start", "keys"),
     [

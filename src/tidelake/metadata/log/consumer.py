@@ -13,7 +13,9 @@ Beside it a **lease**, ``lease-<term>-<id>``, says which run of a reader uses th
    another one.
 3. While a lease is live its own next snapshot counts too, so that a file of the consumer which an
    older run wrote late takes nothing from the reader.
-4. Neither file is synced. After a power loss one of the two may be torn, the one that was written
+4. Terms are not used twice while an older run may go on: who sets or removes a consumer puts a
+   closed lease of the next term. Without a consumer it is kept for :data:`END_RETAINED_MS`.
+5. Neither file is synced. After a power loss one of the two may be torn, the one that was written
    last: of a torn consumer the lease tells the next snapshot, and a torn lease is one that ended.
 """
 
@@ -41,6 +43,8 @@ __all__ = [
 
 CONSUMER_PREFIX = "consumer-"
 LEASE_PREFIX = "lease-"
+END_RETAINED_MS = 86_400_000
+"""How long the closed lease of a consumer that was removed is kept: longer than runs are silent."""
 READ_TRIES = 3
 """Java writes a consumer's file in place: a reader may meet half of it."""
 
@@ -90,6 +94,34 @@ class Lease:
     def file_name(self) -> str:
         """The name of its file."""
         return f"{LEASE_PREFIX}{self.term}-{self.consumer_id}"
+
+    @property
+    def is_end(self) -> bool:
+        """Whether nobody ever held it: :meth:`ended` made it."""
+        return self.is_closed and bool(self.run_id) and self.timeout_ms == 0
+
+    def ended(self, run_id: str, now_ms: int, *, next_snapshot_id: int = 0) -> Lease:
+        """The closed lease of the next term, by which a run that may still go on finds its end.
+
+        Parameters
+        ----------
+        run_id : str
+            Names who ends it.
+        now_ms : int
+            Ms since the epoch.
+        next_snapshot_id : int
+            What the consumer reads next; 0 where it goes.
+        """
+        return Lease(
+            self.consumer_id,
+            self.term + 1,
+            run_id,
+            next_snapshot_id,
+            now_ms,
+            timeout_ms=0,
+            retained_ms=END_RETAINED_MS,
+            is_closed=True,
+        )
 
     def to_json(self) -> str:
         """The text of its file."""
@@ -155,6 +187,11 @@ class ConsumerState:
         """Whether a run may be reading with it."""
         return self.lease is not None and self.lease.is_live(now_ms)
 
+    @property
+    def is_end(self) -> bool:
+        """Whether it is only the end of a lease, of a consumer that was removed."""
+        return self.next_snapshot_id is None and self.lease is not None and self.lease.is_end
+
     def held_from(self, now_ms: int) -> int | None:
         """The oldest snapshot that it keeps; None where it keeps none."""
         held = [self.next_snapshot_id]
@@ -178,9 +215,9 @@ class ConsumerState:
             if lease.is_live(now_ms):
                 return False
             heard_ms = max(heard_ms, lease.renewed_ms)
-            if lease.retained_ms is not None:
+            if lease.retained_ms is not None and (self.is_end or not lease.is_end):
                 retained_ms = lease.retained_ms
-        if self.next_snapshot_id is None:
+        if self.next_snapshot_id is None and not self.is_end:
             return True  # a lease whose consumer is gone keeps nothing
         return retained_ms is not None and now_ms - heard_ms > retained_ms
 
@@ -245,6 +282,10 @@ class ConsumerLog:
         held = {} if within is None else {"within": within}
         self._fileio.replace(path, json.dumps(document, indent=2).encode(), **held)
 
+    def delete_consumer(self, consumer_id: str, *, within: OpenDirectory) -> None:
+        """Remove a consumer's file alone."""
+        self._fileio.delete(self._path(f"{CONSUMER_PREFIX}{consumer_id}"), within=within)
+
     def delete(self, consumer_id: str) -> bool:
         """Forget a consumer and its lease; False where there was no such consumer.
 
@@ -301,6 +342,15 @@ class ConsumerLog:
                 self._fileio.delete(self._path(name), within=within)
         return True
 
+    def lease_of(self, consumer_id: str, term: int) -> Lease | None:
+        """The lease of one term; None where it is gone. One file is read."""
+        path = self._path(f"{LEASE_PREFIX}{term}-{consumer_id}")
+        try:
+            data = self._fileio.read_bytes(path)
+        except NotFoundError:
+            return None
+        return Lease.from_json(data, consumer_id=consumer_id, term=term, path=path)
+
     def write_lease(self, lease: Lease, *, within: OpenDirectory) -> None:
         """Write a lease again, by its holder."""
         path = self._path(lease.file_name)
@@ -334,13 +384,10 @@ class ConsumerLog:
         return sorted(found, reverse=True)
 
     def _newest(self, listed: list[FileStatus], consumer_id: str) -> Lease | None:
-        for term, name in self._terms(listed, consumer_id):
-            path = self._path(name)
-            try:
-                data = self._fileio.read_bytes(path)
-            except NotFoundError:
-                continue
-            return Lease.from_json(data, consumer_id=consumer_id, term=term, path=path)
+        for term, _ in self._terms(listed, consumer_id):
+            lease = self.lease_of(consumer_id, term)
+            if lease is not None:
+                return lease
         return None
 
     def _path(self, name: str) -> str:

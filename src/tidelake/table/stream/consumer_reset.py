@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from tidelake.errors import ConflictError, InvalidInputError
-from tidelake.fileio import validate_name
+from tidelake.fileio import OpenDirectory, validate_name
 from tidelake.metadata.log.consumer import ConsumerLog, ConsumerState
 from tidelake.table.handle.handle import TableHandle
 
@@ -28,15 +28,18 @@ def reset_consumer(handle: TableHandle, consumer_id: str, next_snapshot: int | N
     """
     validate_name(consumer_id, "consumer")
     log = ConsumerLog(handle.fileio, handle.paths)
-    _check_unused(handle, log.states().get(consumer_id))
-    if next_snapshot is None:
-        log.delete(consumer_id)
-        return
+    state = log.states().get(consumer_id)
+    _check_unused(handle, state)
     with log.open_dir() as place:
         # the directory is held before the check: a new table at this path gets no consumer
         handle.schemas.check_same(handle.schema, table=handle.identifier)
-        handle.snapshots.load_or_changelog(next_snapshot)
-        log.record(consumer_id, next_snapshot, within=place)
+        if next_snapshot is not None:
+            handle.snapshots.load_or_changelog(next_snapshot)
+        _end_lease(handle, log, state, place, next_snapshot)
+        if next_snapshot is None:
+            log.delete_consumer(consumer_id, within=place)
+        else:
+            log.record(consumer_id, next_snapshot, within=place)
 
 
 def clear_consumers(
@@ -57,12 +60,33 @@ def clear_consumers(
         name: state
         for name, state in log.states().items()
         if included.fullmatch(name) and not (excluding and excluded.fullmatch(name))
+        if not state.is_end
     }
     for state in chosen.values():
         _check_unused(handle, state)
-    for name in chosen:
-        log.delete(name)
+    if chosen:
+        with log.open_dir() as place:
+            handle.schemas.check_same(handle.schema, table=handle.identifier)
+            for name, state in chosen.items():
+                _end_lease(handle, log, state, place)
+                log.delete_consumer(name, within=place)
     return tuple(chosen)
+
+
+def _end_lease(
+    handle: TableHandle,
+    log: ConsumerLog,
+    state: ConsumerState | None,
+    place: OpenDirectory,
+    next_snapshot: int | None = None,
+) -> None:
+    """Put a closed lease of the next term: a run that was only silent is refused by it."""
+    if state is None or state.lease is None or state.is_end:
+        return
+    run_id, now_ms = f"reset-{handle.env.ids.uuid()}", handle.env.clock.now_ms()
+    end = state.lease.ended(run_id, now_ms, next_snapshot_id=next_snapshot or 0)
+    if not log.take(end, within=place):
+        _check_unused(handle, log.states().get(state.consumer_id))
 
 
 def _check_unused(handle: TableHandle, state: ConsumerState | None) -> None:

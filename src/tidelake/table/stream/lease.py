@@ -12,7 +12,8 @@ moment may still lose it, and fails with an error that says so.
 
 Of two runs of one consumer the second is refused while the first is live. A run that was silent for
 :data:`LEASE_TIMEOUT_MS`, or whose process has ended, is taken over; if it goes on later, its next
-call is refused. No thread renews a lease: its holder does, whenever it reads on.
+call is refused. So it is where the consumer was reset or removed meanwhile. No thread renews a
+lease: its holder does, whenever it reads on.
 """
 
 from __future__ import annotations
@@ -182,7 +183,8 @@ class StreamLease:
             return
         self._is_closed = True
         with self._place, contextlib.suppress(NotFoundError):  # the table was dropped
-            if self._log.newest_term(self.consumer_id) != self._lease.term:
+            newest_term = self._log.newest_term(self.consumer_id)
+            if newest_term != self._lease.term or not self._is_own():
                 return  # it belongs to another run
             if forget:
                 self._log.delete(self.consumer_id)
@@ -203,14 +205,24 @@ class StreamLease:
             raise ClosedError(message, consumer=self.consumer_id)
         now_ms = self._handle.env.clock.now_ms()
         renewed = replace(self._lease, next_snapshot_id=next_snapshot, renewed_ms=now_ms)
+        if not self._is_own():  # forgotten, and then taken by another
+            raise self._lost()
         self._log.write_lease(renewed, within=self._place)
         if self._log.newest_term(self.consumer_id) != self._lease.term:
             self._log.delete_lease(self._lease, within=self._place)
-            self._is_closed = True
-            self._place.close()
-            raise _taken_over(self._handle, self.consumer_id)
+            raise self._lost()
         self._lease = renewed
         self._log.record(self.consumer_id, next_snapshot, within=self._place)
+
+    def _is_own(self) -> bool:
+        """Whether the file of this term is this run's; one that is gone or torn may be."""
+        found = self._log.lease_of(self.consumer_id, self._lease.term)
+        return found is None or found.run_id in {"", self._lease.run_id}
+
+    def _lost(self) -> ConflictError:
+        self._is_closed = True
+        self._place.close()
+        return _taken_over(self._handle, self.consumer_id)
 
     def _check_fence(self, before: int | None, *, of_state: bool) -> None:
         """Look at EARLIEST behind the lease; where it is ahead, all is as before and refused."""
@@ -313,8 +325,8 @@ def _in_use(handle: TableHandle, held: Lease, now_ms: int) -> ConflictError:
 
 def _taken_over(handle: TableHandle, consumer_id: str) -> ConflictError:
     message = (
-        f"Consumer '{consumer_id}' of table '{handle.identifier}' was taken over by another run"
-        " while this one was silent: stop this one, or take another consumer."
+        f"Consumer '{consumer_id}' of table '{handle.identifier}' was taken over by another run,"
+        " or was reset, while this one was silent: stop this one, or take another consumer."
     )
     return ConflictError(
         message, kind="consumer_taken_over", table=handle.identifier, consumer=consumer_id

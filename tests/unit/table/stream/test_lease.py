@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 from proving.expiring import ALL, again, check, make, rows, work
@@ -11,8 +12,9 @@ from proving.expiring import ALL, again, check, make, rows, work
 import tidelake
 from tidelake import ClosedError, ConflictError, InvalidInputError, NotFoundError
 from tidelake.fileio import MemoryFileIO
-from tidelake.metadata.log.consumer import ConsumerLog
+from tidelake.metadata.log.consumer import END_RETAINED_MS, ConsumerLog
 from tidelake.table.stream import StreamLease, held_snapshot
+from tidelake.table.stream.consumer_reset import clear_consumers, reset_consumer
 from tidelake.table.stream.lease import LEASE_TIMEOUT_MS
 
 
@@ -254,3 +256,66 @@ def test_a_purge_removes_leases(table):
     open_lease(table).close()
     table.purge_files()
     assert log_of(table).states() == {}
+
+
+def silent_and_cleared(table, how):
+    """A run that is silent for long, while its consumer is cleared, reset or removed."""
+    silent = open_lease(table)
+    table.handle.env.clock.sleep_ms(LEASE_TIMEOUT_MS)
+    if how == "cleared":
+        assert clear_consumers(table.handle) == ("c",)
+        assert clear_consumers(table.handle) == ()
+    elif how == "forgotten":
+        log_of(table).delete("c")
+    else:
+        reset_consumer(table.handle, "c", 5 if how == "reset" else None)
+    return silent
+
+
+@pytest.mark.parametrize("how", ["cleared", "removed", "reset", "forgotten"])
+def test_a_silent_run_does_not_take_the_lease_of_the_run_after_a_reset_for_its_own(table, how):
+    silent = silent_and_cleared(table, how)
+    with open_lease(table, 4, run_id="b") as lease:
+        with pytest.raises(ConflictError, match="taken over by another run, or was reset"):
+            silent.advance(6)
+        assert log_of(table).next_id("c") == 4
+        assert log_of(table).lease("c").run_id == "b"
+        lease.advance(5)
+
+
+@pytest.mark.parametrize("how", ["cleared", "removed", "reset", "forgotten"])
+def test_a_silent_run_that_closes_takes_nothing_from_the_run_after_a_reset(table, how):
+    silent = silent_and_cleared(table, how)
+    with open_lease(table, 4, run_id="b") as lease:
+        silent.close(forget=True)
+        assert log_of(table).next_id("c") == 4
+        lease.advance(5)
+
+
+@pytest.mark.parametrize("how", ["cleared", "removed", "reset"])
+def test_a_silent_run_is_refused_after_a_reset_though_nobody_came_after_it(table, how):
+    silent = silent_and_cleared(table, how)
+    for call in (silent.renew, silent.close):
+        with pytest.raises(ConflictError) if call == silent.renew else nullcontext():
+            call()
+    assert log_of(table).next_ids() == ({"c": 5} if how == "reset" else {})
+    assert log_of(table).newest_term("c") == 2
+
+
+def test_the_end_of_a_lease_holds_nothing_and_goes_after_a_day(table):
+    silent_and_cleared(table, "cleared")
+    newest = table.latest_snapshot_id
+    assert table.expire_snapshots(**ALL).ids == tuple(range(1, newest))
+    assert log_of(table).newest_term("c") == 2
+    table.handle.env.clock.sleep_ms(END_RETAINED_MS + 1)
+    table.write([{"k": 1, "v": 1, "p": "a"}])
+    table.expire_snapshots(**ALL)
+    assert log_of(table).states() == {}
+
+
+def test_a_consumer_of_java_s_beside_the_end_of_a_lease_stays(table):
+    silent_and_cleared(table, "cleared")
+    log_of(table).record("c", 4)
+    table.handle.env.clock.sleep_ms(END_RETAINED_MS + 1)
+    assert table.expire_snapshots(**ALL).ids == (1, 2, 3)
+    assert log_of(table).next_ids() == {"c": 4}

@@ -6,8 +6,8 @@ column or option concerned. Messages end with what to do.
 
 ``kind`` values are append-only: a kind once released keeps its meaning.
 
-In a notebook an error that says what the caller did wrong is shown with the caller's own lines
-only: the message is the answer, and a hundred lines of our frames above it hide it.
+In a notebook, an error that names the caller's own mistake shows only the caller's lines. A hundred
+lines of our frames would hide the message.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class TidelakeError(Exception):
 
     default_kind = "error"
     shows_own_frames = True
-    """Whether a notebook shows the frames inside of Tidelake: not of a caller's own mistake."""
+    """Whether a notebook shows Tidelake's own frames; not for a caller's own mistake."""
 
     def __init__(self, message: str, *, kind: str | None = None, **context: object) -> None:
         super().__init__(message)
@@ -72,7 +72,7 @@ class TidelakeError(Exception):
         return (_rebuild, (type(self), self.message, self.kind, self.context))
 
     def _render_traceback_(self) -> list[str]:
-        """Say what IPython, and so Jupyter, shows of this error; its protocol for exceptions.
+        """Give the lines that IPython and Jupyter show for this error: their protocol.
 
         ``%xmode Verbose`` shows all frames and causes of any error.
         """
@@ -80,7 +80,7 @@ class TidelakeError(Exception):
         frames = self.__traceback__
         if self.shows_own_frames or (shell is not None and shell.InteractiveTB.mode == "Verbose"):
             return _formatted(shell, self, frames)
-        # a copy has neither cause nor context: those are ours too, and the message says it all
+        # a copy drops cause and context: those are our frames too, and the message says it all
         return _formatted(shell, copy.copy(self), _callers_frames(frames))
 
 
@@ -91,7 +91,7 @@ def _rebuild(
 
 
 def _notebook_shell() -> Any:
-    """The IPython shell that runs, if one does; asked of modules that are loaded already."""
+    """The running IPython shell, if there is one; only modules already loaded are asked."""
     ipython = sys.modules.get("IPython")
     return None if ipython is None else ipython.get_ipython()
 
@@ -176,15 +176,15 @@ class StorageError(TidelakeError):
 
 
 class StorageRefusedError(StorageError):
-    """The storage refused, and certainly changed nothing: mend what it says before trying again.
+    """The storage refused and changed nothing: correct what it names before trying again.
 
-    Other storage errors of a call that changes something may come after its effect; trying such a
-    call again may help, and trying this one does not.
+    After any other storage error a change may have taken effect, and a retry may help. After this
+    one a retry alone does not help.
     """
 
 
 class NotEnoughMemoryError(TidelakeError, MemoryError):
-    """Memory ended: nothing is damaged; with more of it, or in smaller pieces, the same works."""
+    """Memory ran out. Nothing is damaged: try again with more memory or in smaller pieces."""
 
     default_kind = "memory"
 
@@ -207,7 +207,7 @@ class ClosedError(TidelakeError):
 
 
 def not_enough_memory(path: str, reason: object) -> NotEnoughMemoryError:
-    """Make the error for memory that ended while a file was read.
+    """Make the error for memory that ran out while a file was read.
 
     Parameters
     ----------
@@ -220,12 +220,12 @@ def not_enough_memory(path: str, reason: object) -> NotEnoughMemoryError:
     --------
     >>> error = not_enough_memory("/w/db.db/t/bucket-0/data-1.orc", "malloc of size 640 failed")
     >>> error.message.partition(". ")[0]
-    'Memory ended while /w/db.db/t/bucket-0/data-1.orc was read (malloc of size 640 failed)'
+    'Memory ran out while /w/db.db/t/bucket-0/data-1.orc was read (malloc of size 640 failed)'
     """
     said = f" ({shortened(str(reason))})" if str(reason) else ""
     message = (
-        f"Memory ended while {path} was read{said}. Tell the catalog how much there is,"
-        ' tidelake.open(..., memory="256 mb"), or less than you did; or give the process more.'
+        f"Memory ran out while {path} was read{said}. Give the catalog a smaller budget,"
+        ' tidelake.open(..., memory="256 mb"), or give the process more memory.'
     )
     return NotEnoughMemoryError(message, path=path)
 
@@ -246,7 +246,7 @@ def shortened(text: str, length_max: int = TEXT_SHOWN_MAX) -> str:
 
 
 def near_names(name: str, candidates: Iterable[str]) -> str:
-    """Say which of the known names are near a misspelt one, as a sentence for a message.
+    """Name the known names near a misspelt one, as a sentence for a message.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ def test_executors_read_the_views(lake, logged):
 def test_what_a_view_has_not_is_refused(lake, logged):
     with pytest.raises(NotFoundError, match="Its columns are rowkind, k, v"):
         lake.table("db.t$audit_log", columns=["kind"])
-    with pytest.raises(InvalidInputError, match="takes no options"):
+    with pytest.raises(InvalidInputError, match="has no options"):
         lake.table("sys.catalog_options", options={"scan.snapshot-id": 1})
 
 

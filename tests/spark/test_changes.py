@@ -162,10 +162,10 @@ def test_changes_that_there_are_not_are_refused(spark, lake, logged):
     for ends in ("1", "1,2,3", "1,", ""):
         with pytest.raises(PySparkException, match="it names two snapshots or tags"):
             between(spark, lake, ends).count()
-    with pytest.raises(PySparkException, match="or a moment of the table; not both"):
+    with pytest.raises(PySparkException, match=r"Give either .* or a moment of the table"):
         between(spark, lake, "1,2", **{"snapshot-id": "1"})
     reader = spark.read.format("tidelake").option("incremental-between-scan-mode", "diff")
-    with pytest.raises(PySparkException, match="says how 'incremental-between' is read"):
+    with pytest.raises(PySparkException, match="needs option 'incremental-between'"):
         reader.load(f"{lake.catalog.warehouse}/db.db/t")
     with pytest.raises(UnsupportedError, match=r"on Spark to tl\.changes"):
         lake.table("db.t", options={"incremental-between": "1,2"})

@@ -55,7 +55,11 @@ def test_fields_of_structs_are_set_as_java_does(lake, kind):
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("UPDATE st SET s.nosuch = 1", InvalidInputError, "no field 'nosuch'.* They are: a, b"),
+        (
+            "UPDATE st SET s.nosuch = 1",
+            InvalidInputError,
+            "no field 'nosuch'.* Its fields are: a, b",
+        ),
         ("UPDATE st SET s.a = 'xx'", InvalidInputError, r"Column 's\.a' .*is INT, .*CAST"),
         ("UPDATE st SET id.x = 1", UnsupportedError, "no fields: set the whole"),
         ("UPDATE st SET x.y.z = 1", InvalidInputError, "no column 'x'"),

@@ -479,7 +479,7 @@ def test_the_data_source_refuses_tables_whose_rows_must_be_clustered(lake, strea
     lake.sql(KEYED)
     stream.feed([1], [1])
     error = str(run_format().exception())
-    assert "must be clustered by bucket before they are written" in error
+    assert "must be clustered by bucket before the write" in error
     assert "tl.write_stream(frame, 'default.t', checkpoint=...)" in error
     assert snapshots(lake) == []
 

@@ -210,7 +210,7 @@ def test_kinds_by_name_are_an_option(spark, lake, keyed, run):
     frame = spark.readStream.option("read.changelog", "true").table("tidelake.db.k")
     assert frame.columns == [KINDS, "id", "qty"]
     assert {row[0] for row in run(frame)[0]} == {"+I"}
-    with pytest.raises((IllegalArgumentException, InvalidInputError), match="belongs to streams"):
+    with pytest.raises((IllegalArgumentException, InvalidInputError), match="is for streams"):
         spark.read.option("read.changelog", "true").table("tidelake.db.k").collect()
 
 

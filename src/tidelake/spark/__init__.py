@@ -1,7 +1,7 @@
 """Tidelake on Apache Spark: sessions, DataFrames from and to tables, the data source.
 
-Only this package imports pyspark; engine code runs on executors as it runs alone. No rule of the
-format or of a merge stands here.
+Only this package imports pyspark; the engine code on executors is the same as without Spark. No
+rule of the format or of a merge belongs here.
 """
 
 from tidelake.spark.catalog.streams.provider import PROVIDER_CLASS as STREAM

@@ -1,4 +1,4 @@
-"""What needs the library sqlglot, loaded at its first use: executors never do."""
+"""The parts that need sqlglot, loaded at first use: executors never load them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def statements_of(
     runner_of: Callable[[Catalog], Runner],
     jobs: JobRegistry,
 ) -> Statements:
-    """What runs the statements of a session.
+    """The runner of a session's statements.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Errors as text, for their way from an executor to the driver.
+"""Errors as text, for the way from an executor to the driver.
 
-What cannot be written whatever one tries is not raised on an executor, where Spark would run the
-task again and again, but handed on and raised on the driver, once.
+An error that every retry would repeat is not raised on an executor, where Spark would run the task
+again and again. It is passed to the driver and raised there, once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["error_from_text", "error_to_text"]
 
 
 def error_to_text(error: TidelakeError) -> str:
-    """Write an error for its way to the driver.
+    """Encode an error for the driver.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def error_to_text(error: TidelakeError) -> str:
 
 
 def error_from_text(text: str) -> TidelakeError:
-    """Make the error anew on the driver."""
+    """Make the error again on the driver."""
     form = json.loads(text)
     known = getattr(errors, form["class"], TidelakeError)
     error: TidelakeError = known(form["message"], kind=form["kind"], **form["context"])

@@ -1,4 +1,4 @@
-"""What a warehouse on a Spark session knows of its jobs."""
+"""The jobs of a warehouse on a Spark session."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class JobMethods(abc.ABC):
         """The session that reads and writes run on."""
 
     def jobs(self) -> list[Job]:
-        """List the jobs: queries over streams that run in the session, and the newest that ended.
+        """List the jobs: queries over streams that run in the session, and the latest that ended.
 
         Returns
         -------
         list of Job
             In the order of their start: those of ``INSERT`` in streaming mode, of
-            ``tl.write_stream``, and all others of the session. Of those that another call started,
-            the ones that ran when this was called are kept after their end.
+            ``tl.write_stream``, and all others of the session. A query that another call started is
+            listed after its end only if an earlier call of this method saw it running.
         """
         return self._job_registry.all()
 
@@ -41,12 +41,12 @@ class JobMethods(abc.ABC):
         Parameters
         ----------
         id : str
-            Its id, or its name; of several with one name the newest.
+            Its id, or its name; of several with one name the newest counts.
 
         Raises
         ------
         NotFoundError
-            There is none; near names are offered.
+            There is none; the message offers near names.
         """
         return self._job_registry.job(id)
 

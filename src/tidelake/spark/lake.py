@@ -72,7 +72,7 @@ def attach(
 ) -> Lake:
     """Open a warehouse on a Spark session.
 
-    Settings that Tidelake profits from and that nobody set are added to the session
+    Settings that help Tidelake are added to the session unless somebody set them
     (:data:`tidelake.spark.sessions.session.RUNTIME_CONF`), and ``format("tidelake")`` is registered
     in it.
 
@@ -83,16 +83,16 @@ def attach(
     warehouse : str or Path
         A directory that the driver and all executors see under this path.
     catalog : str
-        The name that statements of :meth:`Lake.sql`, and of ``spark.sql``, call it by.
+        Its name in statements of :meth:`Lake.sql` and of ``spark.sql``.
     options : mapping, optional
         Of the catalog; see :func:`tidelake.open`.
     memory : int or str, optional
-        What the driver's process, and each Python process of an executor, may take for Tidelake's
-        own work; see :func:`tidelake.open`. Spark's own settings bound the JVM.
+        Memory that the driver's process, and each Python process of an executor, may use for
+        Tidelake; see :func:`tidelake.open`. Spark's own settings bound the JVM.
     spark_sql : bool, optional
         Whether ``spark.sql``, ``spark.table`` and ``frame.writeTo`` of this session know the
-        tables, too, as ``<catalog>.<database>.<table>``; by default where they can. Through Spark
-        Connect they cannot.
+        tables too, as ``<catalog>.<database>.<table>``; by default if possible. It is not
+        possible through Spark Connect.
 
     Raises
     ------
@@ -109,8 +109,8 @@ def attach(
     )
     if spark_sql and not known:
         message = (
-            "spark.sql cannot know the tables of a warehouse through Spark Connect, where this"
-            " process has no JVM to put a catalog into: leave spark_sql out, and use tl.sql,"
+            "spark.sql cannot know the tables of a warehouse through Spark Connect, because this"
+            " process has no JVM for the catalog: leave spark_sql out, and use tl.sql,"
             f" tl.table and tl.write of tl = attach(spark, '{warehouse}')."
         )
         raise UnsupportedError(message, kind="spark_connect")
@@ -125,18 +125,18 @@ def attach(
 class Lake(JobMethods, StreamReadMethods, KafkaMethods):
     """A warehouse on a Spark session; made by :func:`attach`.
 
-    A setting ``spark.tidelake.<option>`` of the session is an option of every table that is read or
-    written through it, ``spark.tidelake.<database>.<table>.<option>`` of that table, and wins.
-    Options given with a call win over both.
+    A setting ``spark.tidelake.<option>`` of the session is an option of every table that is read
+    or written through it. ``spark.tidelake.<database>.<table>.<option>`` is for that table only,
+    and overrides it. Options given with a call override both.
 
     Parameters
     ----------
     spark : SparkSession
-        Where reads and writes run.
+        The session of reads and writes.
     catalog : Catalog
         The warehouse.
     catalog_name : str
-        What statements call it.
+        Its name in statements.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
         if is_stopped(self._spark):
             message = (
                 f"The Spark session of the warehouse {self.catalog.warehouse} was stopped: start"
-                " one, spark = tidelake.spark.session(), and attach it,"
+                " one with spark = tidelake.spark.session(), and attach the warehouse with"
                 " tl = tidelake.spark.attach(spark, ...)."
             )
             raise ClosedError(message, kind="spark_stopped")
@@ -170,21 +170,21 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
     def sql(
         self, text: str, args: Mapping[str, object] | Sequence[object] | None = None
     ) -> DataFrame:
-        """Run a statement in Spark's SQL or Flink's; of several with semicolons, all in turn.
+        """Run a statement in Spark's SQL or Flink's, or several separated by semicolons.
 
         Parameters
         ----------
         text : str
-            SELECT, INSERT, CREATE, ALTER, SHOW, ...: ``docs/sql.md`` lists what there is. Tables of
-            this warehouse, and of others by CREATE CATALOG, stand beside the session's own views.
+            SELECT, INSERT, CREATE, ALTER, SHOW, ...: ``docs/sql.md`` lists them. Tables of this
+            warehouse, and of others by CREATE CATALOG, stand beside the session's own views.
         args : mapping or sequence, optional
             Values of a query's parameters, as of ``spark.sql``.
 
         Returns
         -------
         DataFrame
-            Of the last statement; empty and without columns where it has no answer. A query shows
-            its tables as they were when this was called.
+            Of the last statement; empty and without columns if it has no answer. A query shows its
+            tables as they were at this call.
 
         Raises
         ------
@@ -226,12 +226,12 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
         name : str
             ``"database.table"``, or a system table such as ``"database.table$files"``.
         columns : sequence of str, optional
-            The columns wanted; all by default. **Say them here** and not only in a later
-            ``select``: Spark's optimiser cannot reach into the merging part of the plan, and
-            columns that are not wanted cost as much as those that are.
+            The columns wanted; all by default. **Name them here** and not only in a later
+            ``select``: Spark's optimiser cannot reach into the merging part of the plan, so
+            unwanted columns cost as much as wanted ones.
         filter : str, Predicate or list of tuples, optional
-            The rows wanted, e.g. ``"day = '2026-11-21' AND price > 10"``. Said here it prunes files
-            and is applied where the rows are read; a later ``where`` is right too, and slower.
+            The rows wanted, e.g. ``"day = '2026-11-21' AND price > 10"``. It prunes files and is
+            applied where the rows are read; a later ``where`` gives the same rows, but slower.
         snapshot_id, timestamp, tag
             At most one: the moment to read, with the columns of that moment.
         options : mapping, optional
@@ -240,14 +240,13 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
         Returns
         -------
         DataFrame
-            The state of the table when this was called: later commits do not change it. Files that
-            only need to be read are scanned by Spark itself; files that must be merged are merged
-            on the executors.
+            The state of the table at this call: later commits do not change it. Spark itself scans
+            files that need no merge; executors merge the others.
 
         Raises
         ------
         NotFoundError
-            No such table, column, snapshot or tag; near names are offered.
+            No such table, column, snapshot or tag; the message offers near names.
         """
         moment = {"snapshot_id": snapshot_id, "timestamp": timestamp, "tag": tag}
         if (declared := self._kafka_table(name, options)) is not None:
@@ -257,16 +256,13 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
             base, _, system = name.partition("$")
             table = self.catalog.table(base)
             if not isinstance(table, Table):
-                message = f"'{name}' is a table of the catalog: it takes no options."
+                message = f"'{name}' is a table of the catalog: it has no options."
                 raise InvalidInputError(message, kind="system_table", table=name)
             found = table.with_options(options).system_table(system)
         if isinstance(found, Table):
             found = self._in_session(found, options)
             if columns is not None and not list(columns):
-                message = (
-                    f"columns=[] leaves nothing of table '{name}' to read: name at least one"
-                    " column."
-                )
+                message = f"columns=[] selects nothing of table '{name}': name at least one column."
                 raise InvalidInputError(message, kind="no_columns", table=name)
         return table_frame(
             self.spark,
@@ -302,15 +298,15 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
         Returns
         -------
         DataFrame
-            ``_row_kind`` (``+I``, ``-U``, ``+U``, ``-D``) and the columns; what was there when this
-            was called. **Its rows have no order**: where several commits between changed one key, a
-            changelog does not show which change came first, so replay commit by commit, or read the
-            net change (``mode="diff"``), which has one change a key.
+            ``_row_kind`` (``+I``, ``-U``, ``+U``, ``-D``) and the columns, as of this call. **Its
+            rows have no order**: if several commits changed one key, a changelog does not show
+            which change came first. Replay commit by commit, or read the net change
+            (``mode="diff"``), which has one change a key.
 
         Raises
         ------
         NotFoundError
-            No such table, column, snapshot or tag; or a snapshot between has expired.
+            No such table, column, snapshot or tag; or a snapshot in between has expired.
         UnsupportedError
             The table has no changes of that mode.
         """
@@ -331,12 +327,12 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
         comment: str | None = None,
         if_exists: str = "error",
     ) -> Table:
-        """Make an empty table with the columns of a frame; no rows are written.
+        """Create an empty table with the columns of a frame; no rows are written.
 
         Parameters
         ----------
         name : str
-            ``"database.table"``; the database is made where it is missing.
+            ``"database.table"``; a missing database is created.
         schema : DataFrame, StructType, str, or anything that ``Catalog.create_table`` takes
             The columns; text is Spark's DDL: ``"id bigint, price decimal(10,2)"``. A pandas or
             Polars frame, an Arrow schema or a dict of types are as of
@@ -347,7 +343,7 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
         Returns
         -------
         Table
-            The table without Spark.
+            The table, for use without Spark.
         """
         columns = schema.schema if isinstance(schema, DataFrame) else schema
         if isinstance(columns, str):
@@ -393,27 +389,26 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
         Parameters
         ----------
         frame : DataFrame, or anything that :meth:`tidelake.Table.write` takes
-            A pandas or Polars frame, an Arrow table or a list of dicts is in this process already:
-            it is written here, by the kernel, as :meth:`tidelake.Table.write` does, and no Spark
-            job runs. Of a DataFrame, the table's columns, matched by name; with the option
-            ``write.merge-schema`` also others, which the table then gets. A column ``_row_kind``
-            says what each row does: ``'+I'``, ``'+U'`` insert or replace, ``'-D'``, ``'-U'``
-            delete. Of two rows of one
-            key in one DataFrame either may win, unless the table has ``sequence.field``.
+            A pandas or Polars frame, an Arrow table or a list of dicts is already in this process:
+            the kernel writes it here, as :meth:`tidelake.Table.write` does, without a Spark job. A
+            DataFrame's columns are matched by name; with the option ``write.merge-schema`` it may
+            have more, and the table gets them. A column ``_row_kind`` gives each row's kind:
+            ``'+I'``, ``'+U'`` insert or replace, ``'-D'``, ``'-U'`` delete. Of two rows of one key
+            in one DataFrame either may win, unless the table has ``sequence.field``.
         name : str
             ``"database.table"``.
         mode : {'append', 'overwrite'}
-            ``'overwrite'`` replaces: the given `partition`; without it the partitions that rows
-            come for (or with the option ``dynamic-partition-overwrite = false`` the whole table);
-            an unpartitioned table as a whole.
+            ``'overwrite'`` replaces the given `partition`. Without it, it replaces the partitions
+            of the rows (or with the option ``dynamic-partition-overwrite = false`` the whole
+            table), or a whole unpartitioned table.
         partition : mapping, optional
-            Values of some partition columns: what to overwrite.
+            Values of some partition columns: the partitions to overwrite.
         commit_user, commit_identifier : str and int, optional
             Give both to write exactly once: a user's identifiers rise from commit to commit, and a
-            write whose identifier was committed before does nothing.
+            write with an identifier that is already committed does nothing.
         tasks : int, optional
-            Number of writing tasks; by default as the size of the input suggests. A bucket is
-            always written by one task. Of a DataFrame only.
+            Number of writing tasks; by default from the size of the input. One task writes a whole
+            bucket. For a DataFrame only.
         options : mapping, optional
             Options of the table for this write, over those of the session: see :class:`Lake`.
 
@@ -473,9 +468,9 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
         name : str
             ``"database.table"``.
         where : str, Predicate, list of tuples or Column
-            Which rows. Text is a filter as of :meth:`table`, which prunes files; a Spark ``Column``
-            (``F.expr("...")`` for SQL) may say what filters cannot, and all files are read. A
-            filter on partition columns alone drops whole partitions by metadata.
+            Which rows. Text is a filter as of :meth:`table`, which prunes files. A Spark ``Column``
+            (``F.expr("...")`` for SQL) may express more, but then all files are read. A filter on
+            partition columns alone drops whole partitions in the metadata.
         commit_user, commit_identifier, options
             As of :meth:`write`.
         tasks : int, optional
@@ -489,16 +484,15 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
         Raises
         ------
         InvalidInputError
-            The condition is none, or the table's merge engine takes no deletes.
+            The condition is invalid, or the table's merge engine takes no deletes.
         ConflictError
-            Another commit changed the same rows or files each time that it was tried; nothing is
-            visible.
+            Another commit changed the same rows or files in every attempt; nothing is visible.
 
         Notes
         -----
-        Of a primary-key table the rows are written back as deletes; of an append table they are
-        marked in deletion vectors, or the files that hold them are rewritten, as
-        :meth:`tidelake.Table.delete` does. No row comes to the driver.
+        A primary-key table writes the rows back as deletes. An append table marks them in deletion
+        vectors, or rewrites the files that hold them, as :meth:`tidelake.Table.delete` does. No row
+        comes to the driver.
         """
         table = self._in_session(self._data_table(name, use="rows are deleted from"), options)
         _check_tasks(tasks, table=name)
@@ -522,7 +516,7 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
         tasks: int | None = None,
         options: Mapping[str, object] | None = None,
     ) -> WriteResult:
-        """Give columns of the rows that match new values, on the executors, in one commit.
+        """Set columns of the rows that match to new values, on the executors, in one commit.
 
         Parameters
         ----------
@@ -551,9 +545,8 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
 
         Notes
         -----
-        What becomes of the rows is as of :meth:`tidelake.Table.update`. Expressions are evaluated
-        once for each row, and again for all of them where another commit changed the same rows
-        meanwhile.
+        The rows are handled as by :meth:`tidelake.Table.update`. Expressions are evaluated once for
+        each row, and again for all of them if another commit changed the same rows meanwhile.
         """
         table = self._in_session(self._data_table(name, use="rows are updated in"), options)
         _check_tasks(tasks, table=name)
@@ -576,7 +569,7 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
         source_alias: str = "s",
         options: Mapping[str, object] | None = None,
     ) -> MergeBuilder:
-        """Begin a merge of rows into a table: what becomes of them is said by its clauses.
+        """Begin a merge of rows into a table; its clauses define the changes.
 
         Parameters
         ----------
@@ -588,14 +581,14 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
             Which rows match: columns of the same name in both, or a condition as an SQL
             expression (``"t.id = s.key AND t.day = s.day"``).
         alias, source_alias : str
-            What qualifies the columns of target and source in expressions.
+            Qualifiers of the columns of target and source in expressions.
         options : mapping, optional
             Options of the table for this use, over those of the session: see :class:`Lake`.
 
         Returns
         -------
         MergeBuilder
-            With no clause yet. Add some, then call ``execute()``.
+            Without clauses. Add some, then call ``execute()``.
 
         Examples
         --------
@@ -619,7 +612,7 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
         tasks: int | None = None,
         options: Mapping[str, object] | None = None,
     ) -> WriteResult:
-        """Compact a table on the executors, in one commit; nothing to do makes none.
+        """Compact a table on the executors, in one commit, or in none if there is nothing to do.
 
         Parameters
         ----------
@@ -628,8 +621,8 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
         full, partitions, buckets
             As of :meth:`tidelake.Table.compact`.
         tasks : int, optional
-            The most tasks; by default each bucket that needs it is one, of an append table without
-            buckets each bin of small files.
+            The most tasks; by default one for each bucket that needs it, or, in an append table
+            without buckets, for each bin of small files.
         options : mapping, optional
             Options of the table for this use, such as ``target-file-size`` or
             ``postpone.default-bucket-num``.
@@ -638,21 +631,21 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
         -------
         WriteResult
             ``compactions_dropped`` counts buckets that another commit changed meanwhile: they are
-            as they were, and the next call has them.
+            unchanged, and the next call takes them.
 
         Raises
         ------
         InvalidInputError
             An argument is wrong, or the table was altered since it was opened.
         ConflictError
-            Another commit compacted or rewrote each bucket that this call had worked on, or moved
-            the same rows out of the postpone bucket; nothing was changed.
+            Other commits compacted or rewrote every bucket of this call, or moved the same rows out
+            of the postpone bucket; nothing was changed.
 
         Notes
         -----
-        Rows of a postpone bucket (``bucket`` = -2) are given their buckets first, in a commit of
-        their own. A task needs the memory of one merge (see `memory` of :func:`attach`), however
-        large its bucket is.
+        Rows of a postpone bucket (``bucket`` = -2) first get their buckets, in a commit of their
+        own. A task needs the memory of one merge (see `memory` of :func:`attach`), however large
+        its bucket is.
         """
         table = self._in_session(self._data_table(name), options)
         chosen = Chosen.of(table.handle, partitions, buckets)
@@ -665,13 +658,13 @@ class Lake(JobMethods, StreamReadMethods, KafkaMethods):
         return result
 
     def _in_session(self, table: Table, options: Mapping[str, object] | None) -> Table:
-        """The table with the session's options, and over them those of one use."""
+        """The table with the session's options, overridden by those of one use."""
         return in_session(self.spark, table, options)
 
     def _data_table(self, name: str, *, use: str = "rows are written to") -> Table:
         found = self.catalog.table(name)
         if isinstance(found, SystemTable):
-            message = f"'{name}' is a system table: {use} the table that it tells of."
+            message = f"'{name}' is a system table: {use} the table that it describes."
             raise InvalidInputError(message, kind="system_table", table=name)
         return found
 
@@ -683,11 +676,11 @@ def _check_tasks(tasks: int | None, *, table: str) -> None:
 
 
 def _check_local(data: object, *, is_for_spark: bool, table: str) -> None:
-    """Refuse what only a DataFrame can be asked for."""
+    """Refuse arguments that only a DataFrame supports."""
     if is_for_spark:
         message = (
-            f"Rows for table '{table}' are given as {type(data).__name__}, which is written in this"
-            " process: tasks= and 'write.merge-schema' need a DataFrame, as of"
+            f"Rows for table '{table}' are given as {type(data).__name__}, which this process"
+            " writes: tasks= and 'write.merge-schema' need a DataFrame, as from"
             " spark.createDataFrame(...)."
         )
         raise UnsupportedError(message, kind="spark_frame", table=table)

@@ -40,7 +40,7 @@ class AlterMethods(abc.ABC):
 
     @abc.abstractmethod
     def _alter(self, changes: tuple[SchemaChange, ...]) -> None:
-        """Publish the schema with the changes, and take it on."""
+        """Publish the changed schema and use it from now on."""
 
     def alter(self: Self, *changes: SchemaChange) -> Self:
         """Change the schema: all of the changes, in order, or none.
@@ -87,7 +87,7 @@ class AlterMethods(abc.ABC):
         default: str | None = None,
         if_exists: Literal["error", "ignore"] = "error",
     ) -> Self:
-        """Add a column, by default behind the others; rows that are there have null in it.
+        """Add a column, by default as the last; existing rows have null in it.
 
         Parameters
         ----------
@@ -100,9 +100,9 @@ class AlterMethods(abc.ABC):
         first, after, before
             At most one: where it goes.
         default : str, optional
-            What later writes put where they have no value: a text as in SQL.
+            The value of later rows that give none: text as in SQL.
         if_exists : {'error', 'ignore'}
-            What to do where a column has this name, in any case.
+            What to do if a column of this name exists, in any case.
 
         Examples
         --------
@@ -114,15 +114,15 @@ class AlterMethods(abc.ABC):
     def drop_column(
         self: Self, column: ColumnPath, *, if_missing: Literal["error", "ignore"] = "error"
     ) -> Self:
-        """Drop a column; one added later under its name is another."""
+        """Drop a column; a later column of the same name is a different one."""
         return self.alter(DropColumn(column, if_missing))
 
     def rename_column(self: Self, column: ColumnPath, new_name: str) -> Self:
-        """Give a column another name; options that name it follow."""
+        """Rename a column; options that name it follow."""
         return self.alter(RenameColumn(column, new_name))
 
     def retype_column(self: Self, column: ColumnPath, type: ColumnType) -> Self:
-        """Give a column another type; values there are cast as they are read, as Paimon does."""
+        """Change a column's type; reads cast older values, as Paimon does."""
         return self.alter(UpdateColumnType(column, type))
 
     def move_column(
@@ -142,15 +142,15 @@ class AlterMethods(abc.ABC):
         return self.alter(UpdateColumnPosition(column, position))
 
     def set_nullable(self: Self, column: ColumnPath, *, nullable: bool) -> Self:
-        """Let a column take nulls, or no more."""
+        """Allow nulls in a column, or forbid them."""
         return self.alter(UpdateColumnNullability(column, nullable))
 
     def set_default(self: Self, column: ColumnPath, default: str | None) -> Self:
-        """Set what later writes put where a column has no value; None takes it away."""
+        """Set the value of later rows that give none; None removes the default."""
         return self.alter(UpdateColumnDefaultValue(column, default))
 
     def set_comment(self: Self, comment: str | None, *, column: ColumnPath | None = None) -> Self:
-        """Set the comment of the table, or of a column; None takes it away."""
+        """Set the comment of the table or of a column; None removes it."""
         if column is None:
             return self.alter(UpdateComment(comment))
         return self.alter(UpdateColumnComment(column, comment))
@@ -161,7 +161,7 @@ class AlterMethods(abc.ABC):
         return self.alter(*(SetOption(str(k), v) for k, v in options.items()))
 
     def reset_options(self: Self, keys: Iterable[str]) -> Self:
-        """Take options back to their defaults."""
+        """Reset options to their defaults."""
         named = [keys] if isinstance(keys, str) else keys
         return self.alter(*(RemoveOption(str(key)) for key in named))
 

@@ -14,7 +14,7 @@ __all__ = ["RowMethods"]
 
 
 class RowMethods(abc.ABC):
-    """What DELETE and UPDATE do."""
+    """DELETE and UPDATE."""
 
     @abc.abstractmethod
     def _for_call(self, options: Mapping[str, object] | None) -> TableHandle:
@@ -42,16 +42,15 @@ class RowMethods(abc.ABC):
         Returns
         -------
         WriteResult
-            ``rows`` counts the deletes written, or the rows deleted from an append table; of whole
-            partitions, which go by metadata, it is 0.
+            ``rows`` counts the deletes written, or the rows deleted from an append table. It is 0
+            for whole partitions, which are dropped in the metadata.
 
         Notes
         -----
-        A predicate is evaluated on the newest snapshot; a row that another writer changes at the
-        same time is deleted with its key. An append table with ``deletion-vectors.enabled`` marks
-        the rows; of another one the files that hold them are rewritten without them. If another
-        commit deletes or moves rows of the same files at the same time, it is done again on the
-        newest snapshot.
+        A predicate is evaluated on the newest snapshot; a row that another writer changes meanwhile
+        is deleted with its key. An append table with ``deletion-vectors.enabled`` marks the rows;
+        any other append table rewrites the files that hold them. If another commit deletes or moves
+        rows of the same files meanwhile, the delete is repeated on the newest snapshot.
         """
         handle = self._for_call(options)
         return delete_rows(
@@ -69,15 +68,15 @@ class RowMethods(abc.ABC):
         commit_identifier: int | None = None,
         options: Mapping[str, object] | None = None,
     ) -> WriteResult:
-        """Give columns of the rows that match new values, in one commit.
+        """Set columns of the rows that match to new values, in one commit.
 
         Parameters
         ----------
         values : dict
-            New values by columns: a Python value or an Arrow scalar for all rows, or a function
-            that is given rows, a batch with all columns and their old values, and gives an Arrow
-            array (or a list) with a value for each. It may be called several times, each time with
-            some of the rows.
+            New values by column: a Python value or an Arrow scalar for all rows, or a function. The
+            function receives a batch of rows with all columns and their old values, and returns an
+            Arrow array (or a list) with one value per row. It may be called several times, each
+            time with some of the rows.
         where : str, Predicate or list of tuples, optional
             Which rows: a predicate as of :meth:`delete`; all rows by default.
         commit_user, commit_identifier, options
@@ -92,20 +91,20 @@ class RowMethods(abc.ABC):
         ------
         InvalidInputError
             A column is unknown or of the primary key, a value does not fit its column, or the
-            table's merge would not show it (``update_lost``). Nothing is visible.
+            table's merge would not show the new value (``update_lost``). Nothing is visible.
         UnsupportedError
-            The merge engine does not show rows as they are written: aggregation, first-row.
+            The merge engine does not show rows as written: aggregation, first-row.
         ConflictError
-            Others changed the same rows or files each time that it was tried; nothing is visible.
+            Others changed the same rows or files in every attempt; nothing is visible.
         OutcomeUnknownError
             As of :meth:`write`.
 
         Notes
         -----
-        Rows are those of the newest snapshot. Where another commit changes the same rows (of an
-        append table, the same files) meanwhile, it is done again on the newest snapshot, so no
-        change is lost. Rows of a primary-key table are written back with the kind ``+U``; an append
-        table marks the old rows or rewrites their files, as :meth:`delete` does.
+        The update reads the newest snapshot. If another commit changes the same rows (in an append
+        table: the same files) meanwhile, it is repeated on the newest snapshot, so no change is
+        lost. A primary-key table writes the rows back with the kind ``+U``; an append table marks
+        the old rows or rewrites their files, as :meth:`delete` does.
 
         Examples
         --------

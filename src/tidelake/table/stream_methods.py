@@ -30,26 +30,26 @@ class StreamMethods(abc.ABC):
         options: Mapping[str, object] | None = None,
         timeout: float | None = None,
     ) -> Generator[StreamBatch, None, None]:
-        """Give the rows that are there, then every change, as commits come.
+        """Yield the existing rows, then every change, as commits come.
 
         Parameters
         ----------
         start : int, str or datetime, optional
-            A snapshot's id, from whose changes on; a mode of ``scan.mode`` such as ``"latest"``
-            (only what comes) or ``"latest-full"`` (all rows, then what comes); a time. By default
-            as the options say: all rows, then what comes.
+            The id of the first snapshot whose changes are read; a mode of ``scan.mode`` such as
+            ``"latest"`` (only new commits) or ``"latest-full"`` (all rows, then new commits); or a
+            time. The default follows the options: all rows, then new commits.
         consumer_id : str, optional
-            Names the reader. Its progress is recorded when the next batch is asked for, and beats
-            `start` from then on; what it has not read does not expire.
+            Names the reader. Its progress is recorded when the next batch is requested, and from
+            then on overrides `start`. Snapshots that it has not read do not expire.
         columns : sequence of str, optional
             The columns; all by default.
         filter : str, Predicate or DNF list, optional
-            As of :meth:`scan`; decided for each row on its own.
+            As of :meth:`scan`; each row is tested on its own.
         options : mapping, optional
             Options for this stream, such as ``read.stream.maxRowsPerTrigger``.
         timeout : float, optional
-            Seconds without anything new after which the stream ends; 0 ends it when all that is
-            there was given. By default it never ends.
+            Seconds without a new commit after which the stream ends; 0 ends it after all existing
+            data. By default it never ends.
 
         Returns
         -------
@@ -62,14 +62,14 @@ class StreamMethods(abc.ABC):
         ConflictError
             Another run of the consumer is live.
         NotFoundError
-            What comes next has expired; the range that is there is named.
+            The next snapshot has expired; the message names the existing range.
         InvalidInputError, UnsupportedError
-            An argument is wrong, or the table has no changes that could be streamed.
+            An argument is wrong, or the table's changes cannot be streamed.
 
         Notes
         -----
-        Nothing is read before it is asked for. A batch is given again if the process ends before it
-        asks for the next snapshot's: at least once, in order.
+        Nothing is read before it is requested. If the process ends before it requests the next
+        snapshot's batch, a batch is repeated: at least once, in order.
 
         Examples
         --------
@@ -103,19 +103,19 @@ class StreamMethods(abc.ABC):
         options: Mapping[str, object] | None = None,
         timeout: float | None = None,
     ) -> int:
-        """Call a function with each batch of :meth:`stream`, until it answers False.
+        """Call a function with each batch of :meth:`stream`, until it returns False.
 
         Parameters
         ----------
         callback : callable
-            Gets each batch. A batch for which it raises is given again to the next run.
+            Receives each batch. If it raises, the next run receives that batch again.
         start, consumer_id, columns, filter, options, timeout
             As of :meth:`stream`.
 
         Returns
         -------
         int
-            How many batches it got.
+            How many batches it received.
         """
         count = 0
         batches = stream_batches(

@@ -1,7 +1,7 @@
-"""The table as users hold it: write, read, delete, travel in time, look inside.
+"""The table as users hold it: write, read, delete, time travel, inspection.
 
-A :class:`Table` is a thin face: it knows where the table is and with which schema and options it
-was opened, and hands values to the modules that do the work. It keeps no state of the data: every
+A :class:`Table` is a thin face: it knows the table's location and the schema and options it was
+opened with, and passes values to the modules that do the work. It keeps no state of the data: every
 call looks for the newest snapshot, so several processes may use a table at once.
 
 The class is one family of modules. What reads and writes is here; ``alter_methods``,
@@ -67,7 +67,7 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
     Parameters
     ----------
     handle : TableHandle
-        Where it is and how it was opened.
+        Its location, and the schema and options it was opened with.
     """
 
     def __init__(self, handle: TableHandle) -> None:
@@ -107,7 +107,7 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
 
     @property
     def paths(self) -> TablePaths:
-        """Where its files are."""
+        """The paths of its files."""
         return self._handle.paths
 
     @property
@@ -117,28 +117,28 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
 
     @property
     def latest_snapshot_id(self) -> int | None:
-        """Id of the newest snapshot; None of a table that was never written."""
+        """Id of the newest snapshot; None for a table that was never written."""
         return self._handle.snapshots.latest_id()
 
     @property
     def handle(self) -> TableHandle:
-        """All of the above as one value, for the engines built on top."""
+        """All of the above as one value, for engines."""
         return self._handle
 
     def with_options(self, options: Mapping[str, object]) -> Table:
-        """The same table with some options set otherwise for this use; nothing is stored.
+        """The same table with other options for this use; nothing is stored.
 
         Parameters
         ----------
         options : mapping
-            Options under their keys; one that is None is unset. The methods that read and write
-            take the same as ``options=``, for one call.
+            Options by key; None unsets one. The methods that read and write take the same as
+            ``options=``, for one call.
 
         Raises
         ------
         InvalidInputError
-            A key is unknown (near names are offered), a value is not of its kind, or the option
-            says how files are laid out or merged and would contradict those that are there.
+            A key is unknown (the message offers near names), a value is invalid, or the option
+            defines how files are laid out or merged and would contradict existing files.
 
         Examples
         --------
@@ -183,18 +183,17 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
             An Arrow table, record batch or reader; an iterable of batches; a pandas or Polars
             frame; anything with an Arrow C stream; a list of dicts. Columns are matched by name.
         mode : {'append', 'overwrite'}
-            ``'overwrite'`` replaces: the given `partition`; without it the partitions that rows
-            come for (or with the option ``dynamic-partition-overwrite = false`` the whole table);
-            an unpartitioned table as a whole.
+            ``'overwrite'`` replaces the given `partition`. Without it, it replaces the partitions
+            of the rows (or with the option ``dynamic-partition-overwrite = false`` the whole
+            table), or a whole unpartitioned table.
         partition : mapping, optional
-            Values of some partition columns: what to overwrite. The rows may leave these columns
-            out.
+            Values of some partition columns: what to overwrite. The rows may omit these columns.
         row_kinds : array-like, optional
             One of ``'+I'``, ``'-U'``, ``'+U'``, ``'-D'`` per row; ``-U`` and ``-D`` delete. A
             column ``_row_kind`` does the same.
         commit_user, commit_identifier : str and int, optional
             Give both to write exactly once: a user's identifiers rise from commit to commit, and a
-            write whose identifier was committed before does nothing.
+            write with an identifier that is already committed does nothing.
         options : mapping, optional
             Options of the table for this write; see :meth:`with_options`.
 
@@ -225,7 +224,7 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
         commit_identifier: int | None = None,
         options: Mapping[str, object] | None = None,
     ) -> WriteSession:
-        """Take rows little by little and commit them once, at the end of a ``with`` block.
+        """Take rows in several calls and commit them once, at the end of a ``with`` block.
 
         Parameters
         ----------
@@ -256,23 +255,23 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
         commit_identifier: int | None = None,
         options: Mapping[str, object] | None = None,
     ) -> WriteResult:
-        """Insert rows, or replace those of the same primary key; as :meth:`write`.
+        """Insert rows, or replace those of the same primary key, like :meth:`write`.
 
         Parameters
         ----------
         data, commit_user, commit_identifier, options
             As of :meth:`write`.
         columns : sequence of str, optional
-            Set these columns only, for the merge engine ``deduplicate``: the rows hold the primary
-            key and these, each key once; what else they hold is left out. A key that is there keeps
-            its other columns; a new one has defaults in them, or null. The old rows are read, as by
-            :meth:`update`, and as there no other commit's change is lost.
+            Set only these columns, for the merge engine ``deduplicate``: the rows hold the primary
+            key and these columns, each key once; other columns of the rows are ignored. An existing
+            key keeps its other columns; a new one has their defaults, or null. The old rows are
+            read, as by :meth:`update`, and no other commit's change is lost.
 
         Raises
         ------
         InvalidInputError
-            As of :meth:`write` and :meth:`update`; with `columns` also a key that is given twice,
-            or that is new where a column not named is NOT NULL without a default.
+            As of :meth:`write` and :meth:`update`; with `columns` also a duplicate key, or a new
+            key if a column not named is NOT NULL without a default.
         UnsupportedError
             The table has no primary key, or `columns` is given for another merge engine.
         ConflictError, OutcomeUnknownError
@@ -311,13 +310,12 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
         buckets: Collection[int] | None = None,
         options: Mapping[str, object] | None = None,
     ) -> WriteResult:
-        """Merge sorted runs, or put small files together, where it is worth it; one commit.
+        """Merge sorted runs, or join small files, where it is worthwhile; one commit.
 
         Parameters
         ----------
-        full : bool
-            Whether all files of a bucket become one run, and all small files of an append table
-            files of the target size. By default the options of compaction decide what is worth it.
+        Whether to merge all files of a bucket into one run, and all small files of an append
+        table into files of the target size. By default the compaction options decide.
         partitions : dict, list of dict, str, Predicate or list of tuples, optional
             Which partitions; all by default. Dicts hold values of some or all partition columns, as
             in :meth:`drop_partitions`; anything else is a condition on partition columns, as
@@ -330,9 +328,8 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
         Returns
         -------
         WriteResult
-            Without a snapshot where nothing was worth it. ``compactions_dropped`` counts buckets
-            that another commit changed meanwhile: they are unchanged, and the next call takes
-            them.
+            Without a snapshot if nothing was worthwhile. ``compactions_dropped`` counts buckets
+            that another commit changed meanwhile: they are unchanged, and the next call takes them.
 
         Raises
         ------
@@ -343,8 +340,8 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
 
         Notes
         -----
-        In a table with the postpone bucket (``bucket`` = -2), the waiting rows get their buckets
-        first; reads see them from then on. Writers with ``write-only`` leave all compaction to this
+        In a table with the postpone bucket (``bucket`` = -2), the waiting rows first get their
+        buckets, and reads then see them. Writers with ``write-only`` leave all compaction to this
         call.
         """
         handle = self._for_call(options)
@@ -359,13 +356,13 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
     def compact_manifests(self) -> WriteResult:
         """Merge the manifests of the newest snapshot, in one commit that touches metadata only.
 
-        Every commit merges some of them (``manifest.merge-min-count`` and others), so this is for
-        a table that has seen many small commits and deletes and is planned often from now on.
+        Every commit merges some of them (``manifest.merge-min-count`` and others). This call is for
+        a table that had many small commits and deletes and will be planned often.
 
         Returns
         -------
         WriteResult
-            Without a snapshot where there was nothing to merge.
+            Without a snapshot if there was nothing to merge.
         """
         check_writable(self._handle)
         snapshot = self._handle.committer().compact_manifests(user=self._handle.env.ids.uuid())
@@ -393,7 +390,7 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
         Raises
         ------
         InvalidInputError
-            The list is empty, or names what is no partition column.
+            The list is empty, or names a column that is not a partition column.
         """
         identity = CommitIdentity.of(self._handle, commit_user, commit_identifier)
         return drop_partitions(self._handle, partitions, identity=identity)
@@ -411,28 +408,28 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
         *,
         partitions: Sequence[Mapping[str, object]] | None = None,
     ) -> WriteResult:
-        """Give the table another number of buckets and rewrite partitions into them.
+        """Change the table's number of buckets and rewrite partitions.
 
         Parameters
         ----------
         buckets : int, optional
-            The new number; by default that of the table, for partitions that were left out before.
+            The new number; by default the table's, for partitions that earlier calls left out.
         partitions : list of dict, optional
-            Values of some or all partition columns: what is rewritten now; all by default. Rows for
-            a partition that still has the old number are refused until it is rewritten.
+            Values of some or all partition columns: the partitions to rewrite now; all by default.
+            Rows for a partition with the old number are refused until it is rewritten.
 
         Returns
         -------
         WriteResult
-            A snapshot per partition; none where all have the number already.
+            A snapshot per partition; none if all have the number already.
 
         Raises
         ------
         ConflictError
-            Another writer changed a partition while it was rewritten; what was rewritten before
-            stays so. Call it again.
+            Another writer changed a partition while it was rewritten; partitions rewritten before
+            stay so. Call it again.
         """
-        if partitions is not None:  # before the table is altered
+        if partitions is not None:  # check them before the table is altered
             partitions_predicate(self._handle.schema, partitions, table=self.identifier)
         target = with_buckets(self._handle, buckets)
         if self.options.get(declared.BUCKET) != POSTPONE_BUCKET:
@@ -496,7 +493,7 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
         return planned.table(), planned.rows.fields, self.identifier
 
     def count(self, **scan: Any) -> int:
-        """Number of rows; metadata gives it where it can. Arguments as of :meth:`scan`."""
+        """Number of rows, from metadata if possible. Arguments as of :meth:`scan`."""
         limit = row_limit(scan.pop("limit", None), table=self.identifier)
         total = self.scan(**scan).count()
         return total if limit is None else min(limit, total)
@@ -512,7 +509,7 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
         tag: str | None = None,
         options: Mapping[str, object] | None = None,
     ) -> ScanExplanation:
-        """What a read would do; arguments as of :meth:`scan`. Nothing but metadata is read."""
+        """Explain what a read would do; arguments as of :meth:`scan`. Only metadata is read."""
         request = ScanRequest(columns, filter, limit, snapshot_id, timestamp, tag)
         scan = scan_table(self._for_call(options), request)
         return ScanExplanation(
@@ -525,7 +522,7 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
         )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rows of the newest snapshot, for every library that takes an Arrow stream."""
+        """The rows of the newest snapshot, as an Arrow stream."""
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
     # ---- time
@@ -558,58 +555,59 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
         Parameters
         ----------
         start, end : int, str, datetime or date
-            A snapshot id (0: before the first), a tag, or a time (also as ISO 8601 text that no tag
-            has as its name); `end` is the newest snapshot by default.
+            A snapshot id (0: before the first), a tag, or a time (also as ISO 8601 text, if no tag
+            has that name); `end` is the newest snapshot by default.
         columns : sequence of str, optional
-            The columns wanted beside ``_row_kind``.
+            The columns wanted besides ``_row_kind``.
         filter : optional
-            As of :meth:`scan`; decided for each row on its own.
+            As of :meth:`scan`; each row is tested on its own.
         mode : {'diff', 'changelog', 'delta', 'auto'}
-            ``'diff'``: the net change, whatever was written between; snapshots between may have
-            expired, those of `start` and `end` must be there or tagged. The others give what each
-            snapshot between says for itself, one after the other, and leave overwrites out, as
-            Paimon's ``incremental-between-scan-mode`` does: ``'changelog'`` the rows of its
-            changelog files; ``'delta'`` the rows of its new data files, unmerged, with the kinds
-            they were written with; ``'auto'`` the changelog where the table has a
-            ``changelog-producer``, else the delta.
+            ``'diff'``: the net change, whatever was written in between. Snapshots in between may
+            have expired; those of `start` and `end` must exist or be tagged. The other modes give
+            each snapshot's own changes, one after the other, and leave overwrites out, as Paimon's
+            ``incremental-between-scan-mode`` does: ``'changelog'`` the rows of its changelog files;
+            ``'delta'`` the rows of its new data files, unmerged, with the kinds they were written
+            with; ``'auto'`` the changelog if the table has a ``changelog-producer``, else the
+            delta.
 
         Returns
         -------
         RecordBatchReader
-            ``_row_kind`` (``+I``, ``-U``, ``+U``, ``-D``) and the columns. Of a diff: applied to
-            the state at `start` the rows give the state at `end`; of a key that was written ten
-            times the last value is there once, and one that came and went is not.
+            ``_row_kind`` (``+I``, ``-U``, ``+U``, ``-D``) and the columns. The rows of a diff turn
+            the state at `start` into the state at `end`: a key that was written ten times appears
+            once with its last value, and one that came and went does not appear.
 
         Raises
         ------
         NotFoundError
-            No such snapshot, tag or column; or, but for a diff, a snapshot between has expired.
+            No such snapshot, tag or column; or, except for a diff, a snapshot in between has
+            expired.
         UnsupportedError
-            A changelog is asked for and none was written, or the new rows of a table whose merge
-            engine combines rows: one of them alone does not say what the key has become.
+            A changelog is asked for but none was written, or new rows are asked for but the table's
+            merge engine combines rows: a single row does not show the key's new row.
         """
         return planned_changes(
             self._handle, start, end, columns=columns, filter=filter, mode=mode
         ).reader()
 
     def history(self) -> History:
-        """The snapshots there are, oldest first: the rows of ``$snapshots``, an Arrow table."""
+        """The existing snapshots, oldest first: the rows of ``$snapshots``, an Arrow table."""
         snapshots = self.system_table("snapshots")
         return History(snapshots.identifier, snapshots.to_arrow())
 
     def analyze(self, columns: Sequence[str] | None = None) -> TableStatistics | None:
-        """Count the rows and look at columns, for optimisers; an ANALYZE snapshot keeps it.
+        """Count the rows and summarise columns, for optimisers; an ANALYZE snapshot keeps it.
 
         Parameters
         ----------
         columns : sequence of str, optional
-            The columns to look at; by default all whose type can be. With ``[]`` rows are counted
-            only, which metadata often gives.
+            The columns to summarise; by default all whose type allows it. ``[]`` only counts rows,
+            for which metadata often suffices.
 
         Returns
         -------
         TableStatistics or None
-            What was found, as ``$statistics`` shows it; None of a table without snapshots.
+            The statistics as ``$statistics`` shows them; None for a table without snapshots.
 
         Raises
         ------
@@ -636,7 +634,7 @@ class Table(ConversionMethods, AlterMethods, RowMethods, VersionMethods, StreamM
     # ---- look inside
 
     def system_table(self, name: str) -> SystemTable:
-        """A system table by the name behind the ``$``: ``snapshots``, ``audit_log``, ..."""
+        """A system table by the name after the ``$``: ``snapshots``, ``audit_log``, ..."""
         return (RowView if name in ROW_VIEWS else MetadataTable)(self._handle, name)
 
     def __repr__(self) -> str:

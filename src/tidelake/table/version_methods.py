@@ -45,7 +45,7 @@ class TagInfo:
         When the tag was made, on its writer's clock, in an unknown zone. Only tags with a time to
         live have it.
     time_retained : timedelta or None
-        How long it is kept; for ever where None.
+        How long it is kept; None means for ever.
     """
 
     name: str
@@ -57,7 +57,7 @@ class TagInfo:
 
     @classmethod
     def of(cls, tag: Tag) -> TagInfo:
-        """What there is to say of a stored tag."""
+        """The facts about a stored tag."""
         made_ms, kept_ms = tag.create_time_ms, tag.time_retained_ms
         return cls(
             tag.name,
@@ -97,10 +97,10 @@ class VersionMethods(abc.ABC):
         name : str
             The tag's name, with a letter in it.
         snapshot_id, timestamp
-            At most one: which snapshot. One that has expired is taken from another tag of it.
+            At most one: which snapshot. An expired one is taken from another tag of it.
         time_retained : str, int or timedelta, optional
-            How long Paimon keeps the tag: ``"1 d"``, milliseconds or a timedelta; by default as
-            ``tag.default-time-retained`` says, which is for ever.
+            How long Paimon keeps the tag: ``"1 d"``, milliseconds or a timedelta. The default is
+            ``tag.default-time-retained``: for ever.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class VersionMethods(abc.ABC):
         timestamp: Time | None = None,
         time_retained: Retention | None = None,
     ) -> None:
-        """Let a tag name another snapshot; without `time_retained` it is kept for ever.
+        """Point a tag to another snapshot; without `time_retained` it is kept for ever.
 
         Files that only the tag kept become orphans, as in Java. Arguments as of
         :meth:`create_tag`.
@@ -161,7 +161,7 @@ class VersionMethods(abc.ABC):
             raise _expired(handle, snapshot, name)
 
     def list_tags(self) -> list[TagInfo]:
-        """The table's tags by name, each with its snapshot and times; one small file is read each.
+        """The table's tags by name, each with its snapshot and times; reads a small file per tag.
 
         Examples
         --------
@@ -175,12 +175,12 @@ class VersionMethods(abc.ABC):
         """
         found: list[TagInfo] = []
         for name in self.handle.tags.names():
-            with contextlib.suppress(NotFoundError):  # it was deleted just now
+            with contextlib.suppress(NotFoundError):  # deleted meanwhile
                 found.append(TagInfo.of(self.handle.tags.load(name)))
         return found
 
     def rename_tag(self, name: str, new_name: str) -> None:
-        """Give a tag another name.
+        """Rename a tag.
 
         Raises
         ------
@@ -193,12 +193,12 @@ class VersionMethods(abc.ABC):
         self.handle.tags.rename(name, new_name)
 
     def delete_tag(self, name: str) -> None:
-        """Remove a tag. Where its snapshot has expired, files that only it kept are deleted.
+        """Remove a tag. If its snapshot has expired, files that only it kept are deleted.
 
         Raises
         ------
         NotFoundError
-            There is no such tag; near names are offered.
+            There is no such tag; the message offers near names.
         """
         delete_tag(self.handle, name)
 
@@ -213,18 +213,18 @@ class VersionMethods(abc.ABC):
     ) -> RollbackResult:
         """Go back to an older snapshot and remove the newer ones. This cannot be undone.
 
-        Later snapshots and the tags of later snapshots are removed; the data files of what they
-        added become orphans. The schema stays as it is. Stop writers first: one that commits in
-        the meantime either is rolled back too, or commits on top.
+        Later snapshots and their tags are removed; the data files that they added become orphans.
+        The schema stays as it is. Stop writers first: a commit meanwhile is either rolled back too,
+        or goes on top.
 
         Parameters
         ----------
         moment : int, str, datetime or date, optional
             A snapshot id, a tag, or a time.
         snapshot_id, timestamp, tag
-            The same, said which; give one. A time means the newest snapshot at or before it.
+            The same by kind; give one. A time means the newest snapshot at or before it.
         dry_run : bool
-            Whether to say only what would go.
+            Whether to report only what would be removed.
 
         Returns
         -------
@@ -236,15 +236,15 @@ class VersionMethods(abc.ABC):
         NotFoundError
             There is no such snapshot or tag.
         InvalidInputError
-            Not exactly one is said, or the target is of a history that was rolled back.
+            Not exactly one is given, or the target belongs to a history that was rolled back.
         """
         handle = self.handle
         travel = handle.time_travel
         given = [x for x in (moment, snapshot_id, timestamp, tag) if x is not None]
         if len(given) != 1:
             message = (
-                f"Say where to roll table '{handle.identifier}' back to: one snapshot id, tag or"
-                f" time, not {len(given)}."
+                f"Say where to roll table '{handle.identifier}' back to: exactly one snapshot id,"
+                f" tag or time, not {len(given)}."
             )
             raise InvalidInputError(message, kind="rollback_target", table=handle.identifier)
         if moment is not None:
@@ -270,23 +270,23 @@ class VersionMethods(abc.ABC):
     ) -> Expired:
         """Remove the oldest snapshots, with the files that only they need.
 
-        Every commit does it as the options say, unless the table is ``write-only``; this is for
-        other numbers, or to do it now. Tags, branches and consumers keep what they need. A reader
-        of a snapshot that goes loses its files.
+        Every commit does this by the options, unless the table is ``write-only``; call it for other
+        limits, or to expire now. Tags, branches and consumers keep what they need. A reader of a
+        removed snapshot loses its files.
 
         Parameters
         ----------
         retain_max : int, optional
-            Kept at most, whatever their age; by default ``snapshot.num-retained.max``.
+            Keep at most so many, whatever their age; by default ``snapshot.num-retained.max``.
         retain_min : int, optional
-            Kept at least; by default ``snapshot.num-retained.min``, which is 10.
+            Keep at least so many; by default ``snapshot.num-retained.min``, which is 10.
         older_than : int, str, datetime or date, optional
-            What was followed by another snapshot before this time may go; by default what
-            ``snapshot.time-retained`` does not keep: an hour ago.
+            A snapshot may be removed if its successor is older than this time; by default an hour
+            ago, by ``snapshot.time-retained``.
         max_deletes : int, optional
-            How many go at a time, the oldest first; by default ``snapshot.expire.limit``, 50.
+            Remove at most so many, the oldest first; by default ``snapshot.expire.limit``, 50.
         dry_run : bool
-            Whether to say only what would go.
+            Whether to report only what would be removed.
 
         Returns
         -------
@@ -296,10 +296,10 @@ class VersionMethods(abc.ABC):
         Raises
         ------
         InvalidInputError
-            Less would be kept at most than at least, or nothing.
+            The maximum to keep is below the minimum, or is zero.
         CorruptError
-            Something that says what is needed cannot be read; it is named. What was found before
-            it is gone.
+            A file needed to decide cannot be read; the message names it. Snapshots before it are
+            already removed.
 
         Examples
         --------
@@ -332,28 +332,29 @@ class VersionMethods(abc.ABC):
     ) -> Expired:
         """Remove the oldest of the changelogs that outlived their snapshots, with their files.
 
-        Every commit does it as ``changelog.*`` says, unless the table is ``write-only``. Changelogs
-        of snapshots that are there go with them.
+        Every commit does this by ``changelog.*``, unless the table is ``write-only``. Changelogs of
+        existing snapshots are removed with those snapshots.
 
         Parameters
         ----------
         retain_max, retain_min : int, optional
-            Kept at most and at least, those of snapshots that are there counted; by default
+            Keep at most and at least so many, existing snapshots included; by default
             ``changelog.num-retained.max`` and ``.min``.
         older_than : int, str, datetime or date, optional
-            What was followed by another snapshot before this time may go; by default what
-            ``changelog.time-retained`` does not keep.
+            A changelog may be removed if its successor is older than this time; by default by
+            ``changelog.time-retained``.
         max_deletes : int, optional
             As in :meth:`expire_snapshots`.
         delete_all : bool
-            Whether all of them go, whatever the other arguments say.
+            Whether to remove all of them, whatever the other arguments say.
         dry_run : bool
-            Whether to say only what would go.
+            Whether to report only what would be removed.
 
         Returns
         -------
         Expired
-            ``ids`` of the snapshots whose changelogs are gone, and the number of ``removed_files``.
+            ``ids`` of the snapshots whose changelogs are removed, and the number of
+            ``removed_files``.
 
         Raises
         ------
@@ -373,13 +374,13 @@ class VersionMethods(abc.ABC):
     def purge_files(self, *, dry_run: bool = False) -> PurgeResult:
         """Remove all rows and all history: snapshots, tags, changelogs. This cannot be undone.
 
-        The schema and the newest snapshot, which is empty then, stay. Readers of older snapshots
-        lose their files; a commit that comes meanwhile does not.
+        The schema and the newest snapshot, which is then empty, stay. Readers of older snapshots
+        lose their files; concurrent commits do not.
 
         Parameters
         ----------
         dry_run : bool
-            Whether to say only what would go.
+            Whether to report only what would be removed.
 
         Returns
         -------
@@ -394,10 +395,10 @@ class VersionMethods(abc.ABC):
         return purge_files(self.handle, dry_run=dry_run)
 
     def _is_kept(self, snapshot: Snapshot, name: str) -> bool:
-        """Whether a snapshot is there after a tag of it was made, or another tag is of it.
+        """Whether a snapshot still exists after a tag of it was made, or another tag names it.
 
-        An expiry removes the snapshot's file before it looks for tags, and then the others: a tag
-        that finds the file is found.
+        An expiry removes the snapshot's file first, then looks for tags, then removes the other
+        files. So if the snapshot's file still exists, the expiry will see the tag.
         """
         handle = self.handle
         if handle.fileio.exists(handle.paths.snapshot(snapshot.id)):
@@ -437,6 +438,6 @@ def _retained_ms(given: object, table: str) -> int | None:
 def _expired(handle: TableHandle, snapshot: Snapshot, name: str) -> NotFoundError:
     message = (
         f"Snapshot {snapshot.id} of table '{handle.identifier}' expired while tag '{name}' was"
-        " made: tag a newer one."
+        " created: tag a newer one."
     )
     return NotFoundError(message, kind="snapshot_not_found", table=handle.identifier)

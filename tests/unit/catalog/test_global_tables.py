@@ -60,6 +60,6 @@ def test_they_are_only_read_and_of_no_moment(catalog):
     table = catalog.table("sys.catalog_options")
     with pytest.raises(UnsupportedError, match="is a system table"):
         table.write([{"k": 1}])
-    with pytest.raises(InvalidInputError, match="not of one moment"):
+    with pytest.raises(InvalidInputError, match="does not show one moment"):
         table.to_arrow(snapshot_id=1)
     assert repr(table).startswith("System table sys.catalog_options, 2 rows")

@@ -38,7 +38,7 @@ SCHEMA = pa.schema(
             "partition columns only",
         ),
         ({"options": {"bukcet": 1}}, InvalidInputError, "Did you mean 'bucket'"),
-        ({"options": {"path": "/elsewhere/t"}}, InvalidInputError, "leave it out"),
+        ({"options": {"path": "/elsewhere/t"}}, InvalidInputError, "Leave the option out"),
         ({"options": {"file.compression": "brotli"}}, UnsupportedError, "file.compression"),
         ({"options": {"file.compression": "lzo"}}, UnsupportedError, "file.compression"),
         (
@@ -142,10 +142,10 @@ def test_a_wrong_table_is_refused_before_anything_is_written(
     [
         (pa.schema([]), InvalidInputError, "has no columns"),
         (pa.schema([("a", pa.int64()), ("a", pa.int64())]), InvalidInputError, "'a' twice"),
-        (pa.schema({"_KEY_a": pa.int64()}), InvalidInputError, "data files use"),
-        (pa.schema({"_SEQUENCE_NUMBER": pa.int64()}), InvalidInputError, "data files use"),
-        (pa.schema({"rowkind": pa.string()}), InvalidInputError, "data files use"),
-        (pa.schema({"_row_kind": pa.string()}), InvalidInputError, "data files use"),
+        (pa.schema({"_KEY_a": pa.int64()}), InvalidInputError, "data files reserve"),
+        (pa.schema({"_SEQUENCE_NUMBER": pa.int64()}), InvalidInputError, "data files reserve"),
+        (pa.schema({"rowkind": pa.string()}), InvalidInputError, "data files reserve"),
+        (pa.schema({"_row_kind": pa.string()}), InvalidInputError, "data files reserve"),
         (pa.schema({"a\nb": pa.string()}), InvalidInputError, "no valid column name"),
         (
             pa.schema({"a": pa.timestamp("ns"), "b": pa.int8(), "c": pa.timestamp("us")}),
@@ -219,5 +219,5 @@ def test_the_path_of_the_table_itself_may_be_given(catalog):
     for name, given in {"t": path, "u": "file:" + path[:-1] + "u/"}.items():
         table = catalog.create_table(f"db.{name}", SCHEMA, options={"path": given})
         assert table.copy({"path": given}).count() == 0
-        with pytest.raises(InvalidInputError, match="leave it out"):
+        with pytest.raises(InvalidInputError, match="Leave the option out"):
             table.copy({"path": "/elsewhere"})

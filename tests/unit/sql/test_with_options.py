@@ -232,7 +232,7 @@ def test_scan_options_say_which_moment_is_read(make):
     assert table.count(options={"scan.timestamp-millis": first_ms}) == 1
     assert table.count(options={"scan.mode": "latest-full"}) == 2
     assert table.count(options={"scan.mode": "from-snapshot", "scan.snapshot-id": 1}) == 1
-    with pytest.raises(InvalidInputError, match=r"'scan\.mode' is 'from-snapshot' and no option"):
+    with pytest.raises(InvalidInputError, match=r"'scan\.mode' is 'from-snapshot' but no option"):
         table.count(options={"scan.mode": "from-snapshot"})
     with pytest.raises(UnsupportedError, match=r"'scan\.mode' = 'compacted-full' is refused"):
         table.count(options={"scan.mode": "compacted-full"})

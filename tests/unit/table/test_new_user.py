@@ -208,7 +208,7 @@ def test_a_warehouse_is_a_path(warehouse):
 
 
 def test_a_partition_and_options_are_given_as_dicts(keyed):
-    with pytest.raises(InvalidInputError, match=r"partition='k=1' is no dict"):
+    with pytest.raises(InvalidInputError, match=r"partition='k=1' is not a dict"):
         keyed.write(ROWS, mode="overwrite", partition="k=1")
     for options in (None, [("scan.snapshot-id", 1)], "scan.snapshot-id"):
         with pytest.raises(InvalidInputError, match="no dict"):
@@ -282,7 +282,7 @@ def test_a_delete_by_some_of_the_keys_is_told_which_are_missing(catalog):
     assert "nulls" not in str(missing.value)
     with pytest.raises(InvalidInputError) as unknown:
         table.delete([{"id": 6, "dai": "mon"}])
-    assert "'dai' is no column of the table. Did you mean 'day'?" in str(unknown.value)
+    assert "'dai' is not a column of the table. Did you mean 'day'?" in str(unknown.value)
 
 
 def test_a_scan_shows_itself_in_a_line(keyed):

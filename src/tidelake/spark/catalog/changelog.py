@@ -1,9 +1,9 @@
 """``SELECT ... FROM t CHANGES FROM VERSION 3 TO VERSION 7``: what commits changed.
 
-Each commit's changes are the difference between its snapshot and the one before
-(:func:`tidelake.table.changelog.changelog_plan.planned_changes`, mode ``diff``): every row that it
-changed, once or as a pair before and after, whatever kind of table it is. With ``deduplicationMode
-= 'netChanges'`` it is one difference, between the ends, given at the last commit.
+A commit's changes are the difference between its snapshot and the one before
+(:func:`tidelake.table.changelog.changelog_plan.planned_changes`, mode ``diff``): every changed row,
+once or as a pair before and after, for every kind of table. ``deduplicationMode = 'netChanges'``
+gives one difference between the ends, at the last commit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 __all__ = ["TableChangelog"]
 
 COMMITS_MAX = 1000
-"""Commits that one query may look at one by one: each is a plan of its own."""
+"""Commits that one query may read one by one: each needs its own plan."""
 MICROS_PER_MS = 1000
 NET_CHANGES = "netChanges"
 CHANGE_TYPE, VERSION, TIME = "_change_type", "_commit_version", "_commit_timestamp"
@@ -58,7 +58,7 @@ class TableChangelog(Relation, implements=(f"{CATALOG}.Changelog",)):
     table : Table
         The table.
     context : JavaObject
-        ``ChangelogContext`` of Spark's: the range, and what is to be left out.
+        Spark's ``ChangelogContext``: the range, and what to leave out.
     """
 
     def __init__(self, gateway: Gateway, name: str, table: Table, context: JavaObject) -> None:
@@ -68,7 +68,7 @@ class TableChangelog(Relation, implements=(f"{CATALOG}.Changelog",)):
         if {CHANGE_TYPE, VERSION, TIME} & set(own.names):
             message = (
                 f"Table '{name}' has a column of the name {CHANGE_TYPE}, {VERSION} or {TIME}, which"
-                " CHANGES gives: read them by tl.changes."
+                " CHANGES adds: read the changes with tl.changes."
             )
             raise InvalidInputError(message, kind="spark_changes", table=name)
         self._struct = st.StructType(
@@ -87,9 +87,10 @@ class TableChangelog(Relation, implements=(f"{CATALOG}.Changelog",)):
             self._steps = [_Step(*pair) for pair in pairwise(ids)]
         if len(self._steps) > COMMITS_MAX:
             message = (
-                f"CHANGES of table '{name}' from snapshot {before} to {after} are those of"
-                f" {len(self._steps)} commits, one by one; {COMMITS_MAX} are the most. Ask for"
-                f" fewer, or for what they come to: WITH (deduplicationMode = '{NET_CHANGES}')."
+                f"CHANGES of table '{name}' from snapshot {before} to {after} covers"
+                f" {len(self._steps)} commits one by one, but at most {COMMITS_MAX} are allowed."
+                " Ask for fewer, or for the net change: WITH (deduplicationMode ="
+                f" '{NET_CHANGES}')."
             )
             raise InvalidInputError(message, kind="spark_changes", table=name)
 
@@ -181,7 +182,7 @@ class TableChangelog(Relation, implements=(f"{CATALOG}.Changelog",)):
         return travel.by_tag(version).id
 
     def _last_by(self, time_ms: float, *, with_equal: bool) -> int:
-        """The newest snapshot before a time; the one before the earliest where all are later."""
+        """The newest snapshot before a time; the one before the earliest if all are later."""
         snapshots = self._table.handle.snapshots
         earliest, newest = snapshots.earliest_id(), snapshots.latest_id()
         if earliest is None or newest is None:

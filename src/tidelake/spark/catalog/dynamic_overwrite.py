@@ -1,11 +1,10 @@
-"""Replacing the partitions that rows come for: ``overwritePartitions()``.
+"""Replaces the partitions of the written rows: ``overwritePartitions()``.
 
-Spark has no fallback to its older interface here: a dynamic overwrite is written by its own tasks,
-one per partition of the query as it stands, where a bucket must have one task and a dynamic bucket
-must be looked up. So the tasks write nothing; when they are done, Spark asks the driver to commit,
-and there the query of the running statement is written by
-:func:`tidelake.spark.write.write_frame.write_frame`, in one commit. The price: the query runs
-twice.
+Spark has no fallback to its older interface here. Its own tasks write a dynamic overwrite, one per
+partition of the query. But a bucket needs one task, and a dynamic bucket needs a look-up. So the
+tasks write nothing. When they are done, Spark asks the driver to commit, and the driver then writes
+the running statement's query with :func:`tidelake.spark.write.write_frame.write_frame`, in one
+commit. The price: the query runs twice.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class _BatchWrite(InsertingProxy, implements=(f"{WRITE}.BatchWrite",)):
         return getattr(writers, "MODULE$")
 
     def useCommitCoordinator(self) -> bool:
-        """Nothing is written by tasks: any of their attempts will do."""
+        """No: tasks write nothing, so any attempt of them may count."""
         return False
 
     def onDataWriterCommit(self, _message: JavaObject) -> None:
@@ -59,7 +58,7 @@ class _BatchWrite(InsertingProxy, implements=(f"{WRITE}.BatchWrite",)):
         if plan is None or plan.getClass().getSimpleName() != COMMAND:
             message = (
                 f"The statement that overwrites partitions of table '{self._name}' was not found:"
-                " INSERT OVERWRITE by tl.sql."
+                " run INSERT OVERWRITE with tl.sql."
             )
             raise UnsupportedError(message, kind="spark_write", table=self._name)
         datasets = self.gateway.java(f"{SQL}.classic.Dataset")

@@ -1,10 +1,10 @@
 """Rows of a DataFrame as a relation of Spark's older data source interface.
 
 A scan may fall back to that interface (``V1Scan``): a relation that gives an RDD. Rows then stay in
-the JVM and come from any plan, such as the union of native scans and ``mapInArrow`` that a read of
-ours is. The relation must extend a class, ``BaseRelation``, which no object of Python's can, and
-none of Spark's own classes gives an RDD that it is handed. So its five lines are handed to Spark's
-code generator, which compiles Java for every query.
+the JVM and may come from any plan, such as our union of native scans and ``mapInArrow``. The
+relation must extend a class, ``BaseRelation``. A Python object cannot do that, and none of Spark's
+own classes returns a given RDD. So Spark's code generator, which compiles Java for every query,
+compiles these few lines.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def frame_relation(
     schema : JavaObject
         Its columns.
     shown : str
-        What EXPLAIN calls it.
+        Its name in EXPLAIN.
     """
     rows = frame._jdf.queryExecution().toRdd()
     context = frame.sparkSession._jsparkSession.sqlContext()
@@ -73,14 +73,14 @@ def compiled_relation(gateway: Gateway, text: str, given: Sequence[object]) -> J
     text : str
         Java: ``generate(Object[] references)`` and the class.
     given : sequence
-        What `generate` is called with.
+        The argument of `generate`.
     """
     no_comments = gateway.java("scala.collection.immutable.Map$").__getattr__("MODULE$").empty()
     code = gateway.java(f"{_CODEGEN}.CodeAndComment")(text, no_comments)
     compiled = gateway.java(f"{_CODEGEN}.CodeGenerator").compile(code)._1()
     values = gateway.proxies("java.lang.Object", given)
-    # By the method of the class above it: every class that Spark compiles has one name, by which
-    # py4j keeps the methods that it found, and Spark compiles again what it has forgotten.
+    # The method is found through the parent class: all classes that Spark compiles share one name,
+    # under which py4j caches methods, and Spark compiles a class again after it forgot it.
     above = compiled.getClass().getSuperclass()
     generate = above.getMethod("generate", gateway.array("java.lang.Class", [values.getClass()]))
     return generate.invoke(compiled, gateway.array("java.lang.Object", [values]))

@@ -1,12 +1,12 @@
 """The border to the JVM: values that Java's interfaces want, and objects that implement them.
 
-Java's interfaces are implemented by Python objects (py4j's proxies). Three things differ from Java:
+Python objects implement Java's interfaces (py4j's proxies). Three things differ from Java:
 
-1. A **default method** is not there: Spark's call reaches Python, so each must be written here, too
+1. There are no **default methods**: Spark's call reaches Python, so each must be written here too
    (a test compares the classes with the interfaces by reflection).
-2. An int is given as a Java ``int``, a Python list as nothing at all: what is not a string, a truth
-   or a proxy is made by Java (arrays, ``OptionalLong``, maps).
-3. An exception is a text, unless it is a Java exception that Python raises: see
+2. An int arrives as a Java ``int``, a Python list not at all: anything but a string, a boolean or a
+   proxy is made by Java (arrays, ``OptionalLong``, maps).
+3. An exception arrives as text, unless Python raises a Java exception: see
    :mod:`tidelake.spark.catalog.refusal`.
 """
 
@@ -27,7 +27,7 @@ __all__ = ["CONNECTOR", "Gateway", "JavaObject", "Proxy", "struct_of", "type_of"
 
 JavaObject: TypeAlias = Any
 CONNECTOR = "org.apache.spark.sql.connector"
-# the options of a read that Spark carries out itself, and the settings that name them
+# the options of a read that Spark itself applies, and the settings that name them
 _TIME_TRAVEL = {
     "spark.sql.timeTravelVersionKey": "versionAsOf",
     "spark.sql.timeTravelTimestampKey": "timestampAsOf",
@@ -63,10 +63,10 @@ class Gateway:
         return made
 
     def proxies(self, name: str, values: Sequence[object]) -> JavaObject:
-        """An array in which objects of Python's may be that implement an interface."""
+        """An array that may hold Python objects that implement an interface."""
         made = self._gateway.new_array(self.java(name), len(values))
         for index, value in enumerate(values):
-            # an assignment would take values of Java's alone
+            # an assignment would accept Java's values only
             self.java("java.lang.reflect.Array").set(made, index, value)
         return made
 
@@ -104,8 +104,9 @@ class Gateway:
     def options(self, given: JavaObject) -> dict[str, str]:
         """The options of a statement (``CaseInsensitiveStringMap``), without Spark's own.
 
-        Few statements have any, and asking comes first: py4j ends a loop over a map with a Java
-        exception, whose text PySpark asks for, 40 ms for each table of each query.
+        Few statements have any, so emptiness is tested first: py4j ends a loop over a map with a
+        Java exception, and PySpark fetches its text, which costs 40 ms for each table of each
+        query.
         """
         if given.isEmpty():
             return {}
@@ -135,9 +136,9 @@ def type_of(data_type: JavaObject) -> st.DataType:
 
 
 class Proxy:
-    """What implements Java interfaces: ``class X(Proxy, implements=("some.Interface",))``.
+    """A Python implementation of Java interfaces: ``class X(Proxy, implements=("a.B",))``.
 
-    Every public method may be called by the JVM, on any thread; its errors reach the user as in
+    The JVM may call every public method, on any thread; errors reach the user as described in
     :mod:`tidelake.spark.catalog.refusal`.
 
     Parameters
@@ -159,14 +160,14 @@ class Proxy:
             cls.Java = SimpleNamespace(implements=tuple(implements))
 
     def toString(self) -> str:
-        """How it is shown, and what distinguishes it."""
+        """Its text, which also identifies it."""
         return f"{type(self).__name__}@{id(self):x}"
 
     def hashCode(self) -> int:
-        """Alike where :meth:`equals` is."""
+        """Equal if :meth:`equals` is true."""
         return hash(self.toString()) & 0x7FFFFFFF
 
     def equals(self, other: JavaObject) -> bool:
-        """Whether the other is this one. It arrives as Java's object, never as Python's."""
+        """Whether the other is this one. It arrives as a Java object, never as a Python one."""
         is_object = isinstance(other, py4j.java_gateway.JavaObject)
         return is_object and bool(other.toString() == self.toString())

@@ -1,4 +1,4 @@
-"""What CREATE TABLE and ALTER TABLE of Spark's parser say, as the kernel takes it."""
+"""Converts CREATE TABLE and ALTER TABLE of Spark's parser for the kernel."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ PARTITION = "partition"
 COMMENT = "comment"
 OWN_PROVIDERS = frozenset({"tidelake", "paimon"})
 PROVIDER_DEFAULT = "spark.sql.sources.default"
-# what Spark writes among the properties on its own account
+# properties that Spark adds by itself
 _OF_SPARK = ("owner", "external", "is_managed_location", "collation", "table_type")
 _OPTION_PREFIX = "option."
 
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """A table to be made; arguments as of :meth:`tidelake.catalog.Catalog.create_table`."""
+    """A table to create; arguments as of :meth:`tidelake.catalog.Catalog.create_table`."""
 
     fields: tuple[DataField, ...]
     primary_keys: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class NewTable:
 
     @classmethod
     def of(cls, gateway: Gateway, name: str, asked: Sequence[JavaObject]) -> NewTable:
-        """Take what ``createTable`` is given.
+        """Take the arguments of ``createTable``.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class NewTable:
 
 
 def _plain(struct: st.StructType) -> st.StructType:
-    """The schema with CHAR(n) and VARCHAR(n) where Spark hides them in the metadata."""
+    """The schema with CHAR(n) and VARCHAR(n), which Spark hides in the metadata."""
     fields = []
     for one in struct.fields:
         hidden = one.metadata.get("__CHAR_VARCHAR_TYPE_STRING")
@@ -114,14 +114,14 @@ def _plain(struct: st.StructType) -> st.StructType:
 
 
 def _check_provider(gateway: Gateway, provider: str | None, name: str) -> None:
-    # DataFrameWriter.saveAsTable says Spark's default format where the user says none
+    # DataFrameWriter.saveAsTable passes Spark's default format if the user names none
     default = str(gateway.spark.conf.get(PROVIDER_DEFAULT, "parquet"))
     own = {*OWN_PROVIDERS, PROVIDER_CLASS.lower(), default.lower()}
     if provider is None or provider.lower() in own:
         return
     message = (
-        f"Table '{name}' cannot be made USING {provider}: tables of this catalog are"
-        " tidelake's. USING tidelake, or none; the option 'file.format' says how files are stored."
+        f"Table '{name}' cannot be created USING {provider}: this catalog has Tidelake tables only."
+        " Write USING tidelake, or omit it; the option 'file.format' sets the file format."
     )
     raise UnsupportedError(message, kind="sql_clause", table=name)
 
@@ -136,7 +136,7 @@ def _primary_key(constraints: Sequence[JavaObject], name: str) -> tuple[str, ...
         if one.getClass().getSimpleName() != "PrimaryKey" or one.enforced():
             message = (
                 f"Table '{name}' cannot have the constraint {one.toDDL()}: only PRIMARY KEY (...)"
-                " NOT ENFORCED is known."
+                " NOT ENFORCED is supported."
             )
             raise UnsupportedError(message, kind="sql_clause", table=name)
         keys = tuple(_only(reference, name) for reference in one.columns())
@@ -148,8 +148,8 @@ def _partition(transforms: Sequence[JavaObject], name: str) -> tuple[str, ...]:
     for one in transforms:
         if one.name() != "identity":
             message = (
-                f"Table '{name}' cannot be partitioned by {one.toString()}: a partition is a"
-                " column; buckets are the options 'bucket' and 'bucket-key'."
+                f"Table '{name}' cannot be partitioned by {one.toString()}: partition by a"
+                " column; the options 'bucket' and 'bucket-key' set the buckets."
             )
             raise UnsupportedError(message, kind="sql_clause", table=name)
         keys.append(_only(one.references()[0], name))
@@ -159,7 +159,9 @@ def _partition(transforms: Sequence[JavaObject], name: str) -> tuple[str, ...]:
 def _only(reference: JavaObject, name: str) -> str:
     names = [str(part) for part in reference.fieldNames()]
     if len(names) != 1:
-        message = f"Table '{name}': '{'.'.join(names)}' lies inside another column, and is no key."
+        message = (
+            f"Table '{name}': '{'.'.join(names)}' is inside another column and cannot be a key."
+        )
         raise InvalidInputError(message, kind="bad_key", table=name)
     return names[0]
 
@@ -168,7 +170,7 @@ def _only(reference: JavaObject, name: str) -> str:
 
 
 def schema_changes(changes: Sequence[JavaObject], *, table: str) -> list[SchemaChange]:
-    """Give what ALTER TABLE says as changes of the kernel's.
+    """Convert ALTER TABLE to changes of the kernel.
 
     Parameters
     ----------
@@ -189,7 +191,7 @@ def schema_changes(changes: Sequence[JavaObject], *, table: str) -> list[SchemaC
         if maker is None:
             message = (
                 f"Table '{table}' cannot be altered by {change.toString()}: tl.sql(\"ALTER TABLE"
-                ' ...") lists what there is.'
+                ' ...") lists the supported changes.'
             )
             raise UnsupportedError(message, kind="sql_clause", table=table)
         made.extend(maker(change, table))
@@ -216,9 +218,7 @@ def _position(given: JavaObject | None) -> Position | None:
 
 def _add(change: JavaObject, table: str) -> list[SchemaChange]:
     if change.defaultValue() is not None:
-        message = (
-            f"Table '{table}': a column with a DEFAULT is added by tl.sql(\"ALTER TABLE ...\")."
-        )
+        message = f"Table '{table}': add a column with a DEFAULT by tl.sql(\"ALTER TABLE ...\")."
         raise UnsupportedError(message, kind="sql_clause", table=table)
     data_type = _type(change.dataType(), nullable=change.isNullable(), table=table)
     return [AddColumn(_path(change), data_type, change.comment(), _position(change.position()))]
@@ -251,7 +251,8 @@ def _move(change: JavaObject, table: str) -> list[SchemaChange]:
     position: Any = _position(change.position())
     if not isinstance(path, str):
         message = (
-            f"Table '{table}': '{'.'.join(path)}' lies inside another column, and stays there."
+            f"Table '{table}': '{'.'.join(path)}' is inside another column and cannot move out of"
+            " it."
         )
         raise UnsupportedError(message, kind="sql_clause", table=table)
     return [UpdateColumnPosition(path, position)]

@@ -1,7 +1,8 @@
 """Filters of Spark's connector interfaces as predicates of the kernel.
 
-They serve to read less: Spark applies all of its filters again, so at the top a part that has
-no counterpart may be left out. Below NOT and OR nothing may be: there it is exact, or none.
+They only reduce reading: Spark applies all of its filters again. So at the top level a part without
+a counterpart may be left out. Below NOT and OR nothing may be: the conversion there is exact or
+fails.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _COMPARED = {
 }
 _QUOTED = re.compile(r"`(?:[^`]|``)+`")
 _PLAIN = (bool, int, float, str)
-# compared by Spark exactly as by the kernel, whatever the session says
+# Spark and the kernel compare these alike, whatever the session's settings
 _COMPARABLE = frozenset(
     {
         TypeRoot.BOOLEAN,
@@ -64,7 +65,7 @@ class _InexpressibleError(Exception):
 
 
 def from_java_filters(filters: Sequence[Any], fields: Sequence[DataField]) -> Predicate | None:
-    """Give filters as one predicate, not yet bound; it keeps at least the rows that they keep.
+    """Convert filters to one unbound predicate; it keeps at least the rows that they keep.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ def from_java_filters(filters: Sequence[Any], fields: Sequence[DataField]) -> Pr
 
 
 def _predicate(given: Any, types: Mapping[str, DataType], *, exact: bool) -> Predicate:
-    """Exact: nulls count, because NOT or OR looks at the answer."""
+    """Exact: nulls count, because NOT or OR depends on the result."""
     kind = given.getClass().getSimpleName()
     if kind in {"And", "Or"}:
         sides = (
@@ -110,7 +111,7 @@ def _compare(given: Any, kind: str, name: str, data_type: DataType, _exact: bool
 def _null_safe(given: Any, _kind: str, name: str, data_type: DataType, exact: bool) -> Predicate:  # noqa: FBT001
     if given.value() is None:
         return IsNull(name)
-    if exact:  # false where the column is null, and an equality says nothing there
+    if exact:  # false if the column is null, but an equality gives null there
         raise _InexpressibleError
     return Compare("==", name, literal_of(given.value(), data_type))
 
@@ -141,15 +142,15 @@ _MAKERS: Mapping[str, Callable[[Any, str, str, DataType, bool], Predicate]] = {
 
 
 def column_of(given: Any) -> str | None:
-    """The column that a filter of one is about; None where it lies inside another column."""
-    name = str(given.attribute())  # of parts with dots between, in backticks where need be
+    """The column of a filter on one column; None if it is inside another column."""
+    name = str(given.attribute())  # names joined by dots, in backticks if needed
     if _QUOTED.fullmatch(name):
         return name[1:-1].replace("``", "`")
     return None if "`" in name or "." in name else name
 
 
 def literal_of(value: Any, data_type: DataType) -> object:
-    """A literal of Java's as Python's, of the column's type."""
+    """A Java literal as a Python value, of the column's type."""
     root = data_type.root
     if isinstance(value, _PLAIN):
         return value
@@ -180,7 +181,7 @@ def _moment(value: Any, kind: str) -> date | datetime | None:
             return _instant(value.getTime() // 1000, value.getNanos())
         if kind == "java.time.Instant":
             return _instant(value.getEpochSecond(), value.getNano())
-    except (ValueError, OverflowError) as error:  # a year that Python does not count
+    except (ValueError, OverflowError) as error:  # a year that Python cannot represent
         raise _InexpressibleError from error
     return None
 

@@ -1,8 +1,8 @@
-"""CALL by plain ``spark.sql``: the procedures of ``sys`` as those of a catalog of Spark's.
+"""CALL by plain ``spark.sql``: the procedures of ``sys`` as procedures of a Spark catalog.
 
-Spark casts the arguments to the parameters' types, puts NULL where none is given, and runs the
-procedure while it analyses the statement. What the procedure then does is what it does by
-``tl.sql``: :func:`tidelake.sql.execution.execute.execute` carries out the same call.
+Spark casts the arguments to the parameters' types, puts NULL for missing ones, and runs the
+procedure while it analyses the statement. The procedure does the same as with ``tl.sql``:
+:func:`tidelake.sql.execution.execute.execute` runs the same call.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TYPES = {
     ParameterType.BOOLEAN: "BooleanType",
     ParameterType.TIME: "StringType",
 }
-"""A time is text here, or the text of a number of milliseconds."""
+"""A time here is text, possibly a number of milliseconds."""
 
 
 def procedure_of(name: str, *, namespace: list[str]) -> Procedure:
@@ -43,7 +43,7 @@ def procedure_of(name: str, *, namespace: list[str]) -> Procedure:
     Raises
     ------
     NotFoundError
-        There is none; near names are offered.
+        There is none; the message offers near names.
     """
     found = PROCEDURES.get(name.lower())
     if found is None or [part.lower() for part in namespace] != [SYSTEM_DATABASE]:
@@ -65,13 +65,13 @@ class LakeProcedure(Proxy, implements=(f"{_KIND}.SimpleProcedure",)):
     gateway : Gateway
         The session's JVM.
     procedure : Procedure
-        What it is.
+        Its definition.
     catalog : Catalog
         The warehouse.
     catalog_name : str
-        What statements call it.
+        Its name in statements.
     runner_of : callable
-        What compacts the tables of a catalog.
+        Compacts the tables of a catalog.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class LakeProcedure(Proxy, implements=(f"{_KIND}.SimpleProcedure",)):
         return self._procedure.name
 
     def description(self) -> str:
-        """What it does, and how it is called."""
+        """Its purpose and its call."""
         return f"{self._procedure.description} {self._procedure.usage}"
 
     def bind(self, _types: JavaObject) -> JavaObject:
@@ -106,19 +106,19 @@ class LakeProcedure(Proxy, implements=(f"{_KIND}.SimpleProcedure",)):
         return False
 
     def parameters(self) -> JavaObject:
-        """Its parameters; those that may be left out are NULL then."""
+        """Its parameters; optional ones default to NULL."""
         kind = self.gateway.java(f"{_KIND}.ProcedureParameter")
         types = self.gateway.java("org.apache.spark.sql.types.DataTypes")
         made = []
         for parameter in self._procedure.parameters:
-            # ``in`` is a word of Python's
+            # ``in`` is a Python keyword
             one = getattr(kind, "in")(parameter.name, getattr(types, _TYPES[parameter.type]))
             one = one.comment(parameter.description)
             made.append((one if parameter.is_required else one.defaultValue("NULL")).build())
         return self.gateway.array(f"{_KIND}.ProcedureParameter", made)
 
     def call(self, row: JavaObject) -> JavaObject:
-        """Carry it out; the answer is one scan of its rows."""
+        """Run it; the answer is one scan of its rows."""
         given = {
             parameter.name: self._value(row, index, parameter.type)
             for index, parameter in enumerate(self._procedure.parameters)
@@ -148,7 +148,7 @@ class LakeProcedure(Proxy, implements=(f"{_KIND}.SimpleProcedure",)):
 
 
 class _Answer(NoBatch, implements=(f"{CONNECTOR}.read.LocalScan",)):
-    """The rows of an answer, which are here already."""
+    """The rows of an answer, already in memory."""
 
     def __init__(self, gateway: Gateway, frame: DataFrame) -> None:
         super().__init__(gateway)

@@ -1,10 +1,10 @@
-"""Errors on their way from a callback to the user: an exception of Java's with our text.
+"""Carries errors from a callback to the user: a Java exception with our text.
 
-py4j hands an exception of a callback to Java as a Python traceback in a ``Py4JException``, which
+py4j passes an exception of a callback to Java as a Python traceback in a ``Py4JException``, which
 the user sees with a Java stack below. Only a ``Py4JJavaError`` can carry a Java exception instead,
-and only if ``propagate_java_exceptions`` is set, a setting of the whole process: with it, what a
-user's own ``foreachBatch`` raises would change, too. So the setting becomes a value that is true
-while an error of *ours* is raised.
+and only with ``propagate_java_exceptions``, a setting of the whole process: it would also change
+what a user's own ``foreachBatch`` raises. So the setting becomes a value that is true only while
+*our* error is raised.
 
 =====================  ======================================  =====================================
 Ours                   Java's                                  What the user catches
@@ -18,9 +18,9 @@ all others             IllegalArgumentException                the same of ``pys
 all of ALTER TABLE     UnsupportedOperationException           the same of ``pyspark.errors``
 =====================  ======================================  =====================================
 
-Why not AnalysisException for all: it is a checked exception of Java's, and a proxy may raise only
-those that the interface's method declares. ALTER TABLE is apart because Spark makes an
-IllegalArgumentException there a SparkException, which PySpark shows with Java's whole stack.
+AnalysisException does not suit all: it is a checked Java exception, and a proxy may raise only
+those that the interface's method declares. ALTER TABLE differs because there Spark turns an
+IllegalArgumentException into a SparkException, which PySpark shows with the whole Java stack.
 """
 
 from __future__ import annotations
@@ -62,19 +62,19 @@ class JavaRefusal(Py4JJavaError):  # type: ignore[misc]  # py4j carries no types
         self.text = text
 
     def __str__(self) -> str:
-        # py4j's own asks the JVM for a stack
+        # py4j's own __str__ fetches a stack from the JVM
         return self.text
 
 
 def refused(error: TidelakeError, gateway: Any, *, kinds: tuple[str, str] = _KINDS) -> JavaRefusal:
-    """An error of ours as Java's: of the first kind where it is not covered, else of the second."""
+    """Our error as Java's: the first kind if it is not covered, else the second."""
     kind = kinds[0] if isinstance(error, UnsupportedError) else kinds[1]
     made = gateway.java(f"java.lang.{kind}Exception")(error.message)
     return JavaRefusal(made, error.message)
 
 
 def guarded(method: Callable[..., R]) -> Callable[..., R]:
-    """A callback whose errors reach the user in our words."""
+    """A callback whose errors reach the user with our messages."""
 
     @functools.wraps(method)
     def call(self: Any, *args: Any) -> R:
@@ -85,8 +85,8 @@ def guarded(method: Callable[..., R]) -> Callable[..., R]:
         except TidelakeError as error:
             raise refused(error, self.gateway) from error
         except PySparkException as error:
-            # what Spark refused inside of the callback: by its text, as checked exceptions may
-            # not leave it
+            # an error of Spark inside the callback: only its text, because checked exceptions must
+            # not leave the callback
             text = str(error)
             made = self.gateway.java("java.lang.IllegalArgumentException")(text)
             raise JavaRefusal(made, text) from error
@@ -95,7 +95,7 @@ def guarded(method: Callable[..., R]) -> Callable[..., R]:
 
 
 class _WhileRefusing:
-    """True where py4j asks it of an error of ours; as the setting was, of any other."""
+    """True while py4j reads it for an error of ours; otherwise the original setting."""
 
     def __init__(self, *, before: bool) -> None:
         self._before = before
@@ -110,7 +110,7 @@ def _is_no_refusal(record: logging.LogRecord) -> bool:
 
 
 def let_refusals_through(spark: SparkSession) -> None:
-    """Have py4j hand the Java exceptions of our callbacks to the JVM; once per process."""
+    """Make py4j pass the Java exceptions of our callbacks to the JVM; once per process."""
     parameters = spark.sparkContext._gateway.callback_server_parameters
     before = parameters.propagate_java_exceptions
     if not isinstance(before, _WhileRefusing):

@@ -1,8 +1,8 @@
-"""Puts a catalog of ours into a session of Spark's.
+"""Adds a catalog of ours to a Spark session.
 
-Spark makes catalogs from class names in its settings (``spark.sql.catalog.<name>``), and a Python
-object has none. A session keeps the catalogs it has made in a map; ours is put into that map. It is
-private, so it is reached by reflection: Spark 4.3's ``DefaultCatalogManager.catalogs``.
+Spark makes catalogs from class names in its settings (``spark.sql.catalog.<name>``), which a Python
+object does not have. A session keeps its catalogs in a private map. Ours is put into that map by
+reflection: Spark 4.3's ``DefaultCatalogManager.catalogs``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def register(
     name: str,
     runner_of: Callable[[Catalog], Runner] | None = None,
 ) -> bool:
-    """Have ``spark.sql`` and ``spark.table`` know the tables of a warehouse.
+    """Make the tables of a warehouse known to ``spark.sql`` and ``spark.table``.
 
     Parameters
     ----------
@@ -43,18 +43,18 @@ def register(
     catalog : Catalog
         The warehouse.
     name : str
-        What statements call it. A warehouse that had the name before gives way.
+        Its name in statements. It replaces a warehouse that had the name before.
     runner_of : callable, optional
-        What compacts the tables of a catalog; this process by default.
+        Compacts the tables of a catalog; this process by default.
 
     Returns
     -------
     bool
-        Whether it was done: on Spark Connect there is no JVM at hand, and nothing is.
+        Whether it was added; never on Spark Connect, where there is no JVM.
 
     Raises
     ------
-    InvalidInputError
+    The name belongs to Spark, or to a catalog in the session's settings.
         The name is Spark's, or that of a catalog in the session's settings.
     UnsupportedError
         This version of Spark keeps its catalogs elsewhere.
@@ -65,8 +65,8 @@ def register(
     if name.lower() in RESERVED or spark.conf.get(setting, None) is not None:
         owner = "Spark's own" if name.lower() in RESERVED else f"set by '{setting}'"
         message = (
-            f"'{name}' is a catalog of this session already ({owner}): choose another name,"
-            f" attach(spark, warehouse, catalog='...'), or leave spark.sql out with"
+            f"This session already has a catalog '{name}' ({owner}): choose another name,"
+            f" attach(spark, warehouse, catalog='...'), or turn spark.sql off with"
             " spark_sql=False."
         )
         raise InvalidInputError(message, kind="catalog_name", name=name)
@@ -74,8 +74,8 @@ def register(
     known = made.get(name)
     if known.isDefined() and not str(known.get().toString()).startswith(CATALOG_SHOWN):
         message = (
-            f"'{name}' is a catalog of this session already: choose another name,"
-            f" attach(spark, warehouse, catalog='...'), or leave spark.sql out with"
+            f"This session already has a catalog '{name}': choose another name,"
+            f" attach(spark, warehouse, catalog='...'), or turn spark.sql off with"
             " spark_sql=False."
         )
         raise InvalidInputError(message, kind="catalog_name", name=name)
@@ -96,7 +96,7 @@ def _catalogs(spark: SparkSession) -> Any:
                 return field.get(manager)
         kind = kind.getSuperclass()
     message = (
-        f"Spark {spark.version} does not keep its catalogs where 4.3 does: use tl.sql and tl.table,"
-        " and attach(..., spark_sql=False)."
+        f"Spark {spark.version} keeps its catalogs in another way than 4.3: use tl.sql and"
+        " tl.table, and attach(..., spark_sql=False)."
     )
     raise UnsupportedError(message, kind="spark_version")

@@ -1,4 +1,4 @@
-"""What every write of Spark's is that ends in rows handed back: where they go, and its name."""
+"""The common parts of every Spark write that ends in a callback with the rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class InsertingProxy(Proxy):
     insert : callable
         Writes a Java ``Dataset``.
     name : str
-        What messages call the table.
+        The table's name in messages.
     """
 
     def __init__(self, gateway: Gateway, insert: Callable[[JavaObject], None], name: str) -> None:
@@ -30,7 +30,7 @@ class InsertingProxy(Proxy):
 
 
 class WriteOfRows(InsertingProxy):
-    """A ``Write``: what of it is the same for all."""
+    """A ``Write``: the parts that are equal for all."""
 
     def supportedCustomMetrics(self) -> JavaObject:
         """None of our own."""
@@ -48,7 +48,7 @@ class WriteOfRows(InsertingProxy):
 def no_stream(name: str) -> UnsupportedError:
     """The error for a stream into a table by name."""
     message = (
-        f"Table '{name}' takes no streaming write by name: write each batch with tl.write in"
-        " foreachBatch."
+        f"Table '{name}' does not support a streaming write by name: write each batch with tl.write"
+        " in foreachBatch."
     )
     return UnsupportedError(message, kind="spark_write", table=name)

@@ -1,12 +1,11 @@
 """The read side of a table: what Spark's optimiser pushes down, the plan, the rows.
 
-1. Spark says which columns it needs, which filters it has, and where it may stop (``LIMIT``).
+1. Spark gives the columns it needs, its filters, and a ``LIMIT``.
 2. ``build`` plans: snapshot, pruned files, splits. The plan gives the statistics.
-3. The rows are those of :func:`tidelake.spark.read.scan_frame.frame_of`, the DataFrame that
-   ``tl.table``
-   gives: Spark's own Parquet scan where no merge is needed, ``mapInArrow`` elsewhere. They go on
+3. The rows are the DataFrame of ``tl.table`` (:func:`tidelake.spark.read.scan_frame.frame_of`):
+   Spark's own Parquet scan for files without a merge, ``mapInArrow`` for the others. They continue
    into the query's plan inside the JVM (:mod:`tidelake.spark.catalog.frame_relation`).
-4. ``SELECT count(*)`` is answered by metadata where no file must be merged.
+4. Metadata answers ``SELECT count(*)`` if no file must be merged.
 
 Every scan has a column: a batch without columns would lose its number of rows.
 """
@@ -39,7 +38,7 @@ _NARROW = (TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DATE, TypeRoot.SMALLINT, Type
 
 
 class Rows(Protocol):
-    """What gives the rows of a scan, made when they are needed."""
+    """Makes the rows of a scan on demand."""
 
     def __call__(self) -> DataFrame:
         """The rows."""
@@ -50,7 +49,7 @@ class NoBatch(Proxy):
     """The methods of a scan that have defaults in Java."""
 
     def _no_batch(self) -> NoReturn:
-        message = "Rows of a Tidelake table come as an RDD: Spark has no other way to them."
+        message = "Rows of a Tidelake table come as an RDD: Spark cannot read them in another way."
         raise UnsupportedError(message, kind="spark_scan")
 
     def toBatch(self) -> JavaObject:
@@ -79,7 +78,7 @@ class NoBatch(Proxy):
 
 
 class _Statistics(Proxy, implements=(f"{READ}.Statistics",)):
-    """What the optimiser may count on."""
+    """The statistics for the optimiser."""
 
     def __init__(self, gateway: Gateway, rows: int | None, size_bytes: int | None) -> None:
         super().__init__(gateway)
@@ -155,7 +154,7 @@ class FrameScan(NoBatch, implements=(f"{READ}.V1Scan", f"{READ}.SupportsReportSt
         return False
 
     def toV1TableScan(self, _context: JavaObject) -> JavaObject:
-        """The rows; adaptive execution asks again and again, and gets the same."""
+        """The rows; adaptive execution asks several times and gets the same."""
         rows = self._rows
         if rows is not None:
             self._relation = frame_relation(self.gateway, rows(), self._schema, self._shown)
@@ -181,7 +180,7 @@ class _CountScan(NoBatch, implements=(f"{READ}.LocalScan",)):
         return self._shown
 
     def rows(self) -> JavaObject:
-        """One row, made without a job."""
+        """One row, without a job."""
         frame = self.gateway.spark.sql(f"VALUES ({self._count}L)")
         return frame._jdf.queryExecution().executedPlan().executeCollect()
 
@@ -194,11 +193,11 @@ class RowsScanBuilder(Proxy, implements=(f"{READ}.SupportsPushDownRequiredColumn
     gateway : Gateway
         The session's JVM.
     rows : callable
-        From the columns wanted to the DataFrame.
+        Maps the wanted columns to the DataFrame.
     schema : StructType
         All columns.
     name : str
-        What EXPLAIN calls it.
+        Its name in EXPLAIN.
     """
 
     def __init__(
@@ -248,7 +247,7 @@ class LakeScanBuilder(
     moment : dict
         Of :meth:`tidelake.table.Table.scan`.
     name : str
-        What EXPLAIN calls it.
+        Its name in EXPLAIN.
     """
 
     def __init__(
@@ -271,11 +270,11 @@ class LakeScanBuilder(
         self._count: int | None = None
 
     def pruneColumns(self, schema: JavaObject) -> None:
-        """Take the columns wanted; none, and the cheapest is read, which counts the rows."""
+        """Take the wanted columns; if there are none, the cheapest is read to count the rows."""
         self._columns = tuple(struct_of(schema).names) or (_cheapest(self._fields),)
 
     def pushFilters(self, filters: JavaObject) -> JavaObject:
-        """Take filters to read less; all are given back, so that Spark applies them too."""
+        """Take filters to read less; returns all of them, so that Spark applies them too."""
         self._filters = tuple(filters)
         self._predicate = from_java_filters(self._filters, self._fields)
         return filters
@@ -296,11 +295,11 @@ class LakeScanBuilder(
         return True
 
     def supportCompletePushDown(self, aggregation: JavaObject) -> bool:
-        """Whether metadata gives the whole answer."""
+        """Whether metadata gives the complete answer."""
         return self._counted(aggregation) is not None
 
     def pushAggregation(self, aggregation: JavaObject) -> bool:
-        """Take ``count(*)`` where metadata gives it."""
+        """Take ``count(*)`` if metadata gives it."""
         self._count = self._counted(aggregation)
         return self._count is not None
 
@@ -352,7 +351,7 @@ class LakeScanBuilder(
 
 
 def _known_count(scan: TableScan) -> int | None:
-    """The rows, where metadata alone gives their number."""
+    """The number of rows, if metadata alone gives it."""
     splits = scan.plan.splits
     if not scan.plan.raw_rows_exact:
         return None
@@ -361,7 +360,7 @@ def _known_count(scan: TableScan) -> int | None:
 
 
 def _share(size_bytes: int, wanted: st.StructType, fields: st.StructType) -> int:
-    """What columns weigh of the whole files, by the widths that Spark gives their types."""
+    """The columns' share of the whole files' size, by Spark's widths of their types."""
     return size_bytes * _width(wanted) // max(1, _width(fields))
 
 
@@ -384,7 +383,7 @@ def _width(schema: st.StructType) -> int:
 
 
 def _cheapest(fields: Sequence[DataField]) -> str:
-    """A column to read where none is looked at: rows are counted by it."""
+    """The column to read if none is wanted: it counts the rows."""
     for root in _NARROW:
         for field in fields:
             if field.type.root is root:

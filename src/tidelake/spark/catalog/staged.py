@@ -1,10 +1,10 @@
-"""Tables that a statement makes and fills: CREATE [OR REPLACE] TABLE, with AS or without.
+"""Tables that a statement creates and fills: CREATE [OR REPLACE] TABLE, with or without AS.
 
-1. What the statement says is checked while the old table, if there is one, is as it was.
-2. Where a table is replaced, the new one is written out of sight and takes its place when it is
-   whole (:mod:`tidelake.catalog.staging`): a query that fails leaves the old one as it is, and may
-   read it. Else it is made under its name.
-3. The rows are written in one commit. Where that fails the new table goes, unless it is the only
+1. The statement is checked before the old table, if there is one, changes.
+2. A replacing table is written under a hidden name and takes the old one's name when it is complete
+   (:mod:`tidelake.catalog.staging`): a failed query leaves the old table unchanged, and a query may
+   read it. Any other table is created under its own name.
+3. The rows are written in one commit. If that fails the new table is removed, unless it is the only
    one of the name and its rows may be visible.
 """
 
@@ -30,7 +30,7 @@ WRITE = f"{CONNECTOR}.write"
 
 
 class StagedTable(Relation, implements=(f"{CATALOG}.SupportsWrite", f"{CATALOG}.StagedTable")):
-    """A table to be.
+    """A table in the making.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ class StagedTable(Relation, implements=(f"{CATALOG}.SupportsWrite", f"{CATALOG}.
     path : str
         The table's name in it.
     new : NewTable
-        What it is to be.
+        Its definition.
     replaces : bool
-        Whether it takes the place of a table of its name, if there is one.
+        Whether it replaces a table of its name, if there is one.
     """
 
     def __init__(
@@ -97,13 +97,13 @@ class StagedTable(Relation, implements=(f"{CATALOG}.SupportsWrite", f"{CATALOG}.
         return _StagedWriteBuilder(self.gateway, self, given)
 
     def commitStagedChanges(self) -> None:
-        """Make the table, where no rows did, and put it into the place of the old one."""
+        """Create the table, if no rows did, and let it replace the old one."""
         made = self._make() if self._made is None else self._made
         if self._replaces:
             put_in_place(self._catalog, made)
 
     def abortStagedChanges(self) -> None:
-        """Leave nothing of it, unless its rows may be visible."""
+        """Remove it, unless its rows may be visible."""
         if self._made is None:
             return
         if self._replaces:
@@ -140,7 +140,7 @@ class StagedTable(Relation, implements=(f"{CATALOG}.SupportsWrite", f"{CATALOG}.
 
 
 class _StagedWriteBuilder(Proxy, implements=(f"{WRITE}.SupportsTruncate",)):
-    """What fills a new table."""
+    """Fills a new table."""
 
     def __init__(
         self, gateway: Gateway, staged: StagedTable, options: Mapping[str, object]
@@ -150,7 +150,7 @@ class _StagedWriteBuilder(Proxy, implements=(f"{WRITE}.SupportsTruncate",)):
         self._options = options
 
     def truncate(self) -> JavaObject:
-        """Nothing: there are no rows yet."""
+        """Do nothing: there are no rows yet."""
         return self
 
     def build(self) -> JavaObject:
@@ -160,7 +160,7 @@ class _StagedWriteBuilder(Proxy, implements=(f"{WRITE}.SupportsTruncate",)):
 
     def buildForBatch(self) -> NoReturn:
         """Not the way in."""
-        message = f"Table '{self._staged._name}' is not written by tasks of Spark's."
+        message = f"Tasks of Spark cannot write table '{self._staged._name}'."
         raise UnsupportedError(message, kind="spark_write")
 
     def buildForStreaming(self) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Tables as Spark's connector interfaces see them."""
+"""Tables as Spark's connector interfaces need them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CATALOG = f"{CONNECTOR}.catalog"
 
 
 class Relation(Proxy):
-    """What all tables have.
+    """The common parts of all tables.
 
     Parameters
     ----------
@@ -49,15 +49,15 @@ class Relation(Proxy):
         self._name = name
 
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return self._name
 
     def id(self) -> str | None:
-        """None: a name says which one it is."""
+        """None: the name identifies it."""
         return None
 
     def version(self) -> None:
-        """None: Spark is not to load the table again between analysis and execution."""
+        """None: Spark must not load the table again between analysis and execution."""
 
     def currentVersion(self) -> None:
         """None, as :meth:`version`."""
@@ -77,7 +77,7 @@ class Relation(Proxy):
 
 
 class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead",)):
-    """A system table: it is read, no more.
+    """A read-only system table.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead",)):
     table : SystemTable
         The table.
     moment : mapping
-        The moment to read, if one was asked for.
+        The moment to read, if one is given.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead",)):
 
 
 class _MetadataColumn(Proxy, implements=(f"{CATALOG}.MetadataColumn",)):
-    """A column that a table has beside those of ``SELECT *``."""
+    """A column beyond those of ``SELECT *``."""
 
     def __init__(self, gateway: Gateway, field: st.StructField) -> None:
         super().__init__(gateway)
@@ -182,18 +182,18 @@ class LakeTable(
     table : Table
         The table.
     moment : mapping
-        The moment to read, if one was asked for.
+        The moment to read, if one is given.
     options : mapping
         Options of this use.
     warehouse, catalog : str
         The directory of the warehouse, and what statements call it.
     is_write : bool
-        Whether it was loaded to be written.
+        Whether it was loaded for a write.
 
     Attributes
     ----------
     state : str
-        What it was when it was loaded; two reads of one state give the same rows.
+        Its state when loaded; two reads of one state give the same rows.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class LakeTable(
         if request.travels(opened.handle):
             self._fields = opened.handle.read_context(snapshot).schema.fields
         self._struct = spark_schema(self._fields, table=table.identifier)
-        # of this use alone: a table that is set so has the columns of its rows in batch reads
+        # of this use only: with the option set, batch reads have the columns of the table's rows
         asked = str(self._options.get(declared.READ_CHANGELOG.key)).lower()
         self._shows_kinds = asked == "true"
         if self._shows_kinds:
@@ -231,7 +231,7 @@ class LakeTable(
             self._struct = st.StructType([kind, *self._struct.fields])
         schema, written = table.table_schema, None
         if snapshot is not None:
-            # an id alone is that of another snapshot after a rollback, or in a table created again
+            # the id alone may name another snapshot after a rollback, or in a recreated table
             written = (snapshot.id, snapshot.base_manifest_list, snapshot.delta_manifest_list)
         self.state = (
             f"{table.paths.location}, schema {schema.id} of {schema.time_ms}, snapshot {written},"
@@ -239,11 +239,11 @@ class LakeTable(
         )
 
     def id(self) -> str:
-        """Where it is: other warehouses have catalogs and tables of the same names."""
+        """Its location: other warehouses may have catalogs and tables of the same names."""
         return self._table.paths.location
 
     def toString(self) -> str:
-        """The state that was loaded: what is cached of the same state is found again."""
+        """The loaded state: Spark finds cached data of the same state by it."""
         return self.state
 
     def schema(self) -> JavaObject:
@@ -251,11 +251,11 @@ class LakeTable(
         return self.gateway.schema(self._struct)
 
     def columns(self) -> JavaObject:
-        """The columns; nullable, as in every scan: what may not be null, the write refuses."""
+        """The columns; nullable, as in every scan: the write refuses nulls."""
         return self._columns_of(self._struct)
 
     def metadataColumns(self) -> JavaObject:
-        """Where a row lies: ``__paimon_file_path`` and the like."""
+        """The position of a row: ``__paimon_file_path`` and others."""
         struct = spark_schema(tuple(self._metadata.values()), table=self._table.identifier)
         made = [_MetadataColumn(self.gateway, field) for field in struct.fields]
         return self.gateway.proxies(f"{CATALOG}.MetadataColumn", made)
@@ -285,7 +285,7 @@ class LakeTable(
         return self.gateway.array(f"{CATALOG}.constraints.Constraint", made)
 
     def properties(self) -> JavaObject:
-        """The options that are stored, and what Spark knows by names of its own."""
+        """The stored options, and properties with names of Spark's."""
         schema = self._table.table_schema
         shown = dict(schema.options)
         shown["provider"] = PROVIDER
@@ -295,7 +295,7 @@ class LakeTable(
         return self.gateway.mapping(shown)
 
     def capabilities(self) -> JavaObject:
-        """What may be asked of it."""
+        """The supported operations."""
         return self.gateway.constants(
             "catalog.TableCapability",
             *(("ACCEPT_ANY_SCHEMA",) if self._merges else ()),
@@ -311,8 +311,8 @@ class LakeTable(
         """Begin a read."""
         if self._shows_kinds:
             message = (
-                f"Option '{declared.READ_CHANGELOG.key}' of table '{self._name}' belongs to"
-                " streams: unset it, and read what changed by tl.changes, or a stream by"
+                f"Option '{declared.READ_CHANGELOG.key}' of table '{self._name}' is for streams:"
+                " unset it, and read the changes with tl.changes, or a stream with"
                 " spark.readStream.table."
             )
             raise InvalidInputError(message, kind="read_changelog", table=self._name)
@@ -327,12 +327,12 @@ class LakeTable(
         return LakeWriteBuilder(self.gateway, options, self._name)
 
     def truncateTable(self, *_options: JavaObject) -> bool:
-        """TRUNCATE TABLE, and DELETE without a condition: by metadata alone."""
+        """TRUNCATE TABLE, and DELETE without a condition: metadata only."""
         in_session(self.gateway.spark, self._table, self._options).truncate()
         return True
 
     def v1Table(self) -> JavaObject:
-        """What opens a stream of it: Spark asks for nothing else by this."""
+        """Opens a stream of it: Spark uses this for nothing else."""
         return fallback_table(
             self.gateway,
             self._table.paths.location,
@@ -357,7 +357,7 @@ class LakeTable(
         """DELETE, UPDATE and MERGE by Spark are refused."""
         word = str(info.command().toString())
         message = (
-            f"{word} on table '{self._name}' is not carried out by spark.sql: run the same"
-            f' statement by tl.sql("{word} ...").'
+            f"spark.sql does not support {word} on table '{self._name}': run the same"
+            f' statement with tl.sql("{word} ...").'
         )
         raise UnsupportedError(message, kind="row_level", table=self._name)

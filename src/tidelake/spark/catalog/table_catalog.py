@@ -1,4 +1,4 @@
-"""The warehouse as Spark's catalog: names of databases and tables, definitions, moments."""
+"""The warehouse as a Spark catalog: databases, tables, definitions, moments."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class LakeCatalog(
     catalog : Catalog
         The warehouse.
     name : str
-        What statements call it.
+        Its name in statements.
     runner_of : callable, optional
-        What compacts the tables of a catalog; this process by default.
+        Compacts the tables of a catalog; this process by default.
     """
 
     _states: ClassVar[dict[tuple[str, str], str]] = {}
-    """By name and warehouse, of all sessions: Spark's cache is one for all."""
+    """By name and warehouse, for all sessions: they share Spark's cache."""
 
     def __init__(
         self,
@@ -89,10 +89,10 @@ class LakeCatalog(
     # ---- the catalog itself
 
     def initialize(self, _name: str, _options: JavaObject) -> None:
-        """Nothing: it was made ready by ``attach``."""
+        """Do nothing: ``attach`` prepared it."""
 
     def name(self) -> str:
-        """What statements call it."""
+        """Its name in statements."""
         return self._name
 
     def defaultNamespace(self) -> JavaObject:
@@ -104,10 +104,10 @@ class LakeCatalog(
         return self.gateway.constants("catalog.TableCatalogCapability", "SUPPORT_TABLE_CONSTRAINT")
 
     def tableStateOptionKeys(self) -> JavaObject:
-        """Options that say which columns a table has when it is loaded.
+        """Options that decide a table's columns when it is loaded.
 
-        They name a moment, let rows bring columns along, or show the kinds of a stream's rows:
-        Spark gives ``loadTable`` no others.
+        They name a moment, let rows add columns, or show the kinds of a stream's rows: Spark passes
+        only these to ``loadTable``.
         """
         keys = (MERGE_SCHEMA, declared.WRITE_MERGE_SCHEMA.key, declared.READ_CHANGELOG.key)
         return self.gateway.set((*MOMENT_KEYS, *keys))
@@ -117,7 +117,7 @@ class LakeCatalog(
         return self.gateway.set(())
 
     def useNullableQuerySchema(self) -> bool:
-        """Columns of CREATE TABLE ... AS may be null, whatever a literal promises."""
+        """Columns of CREATE TABLE ... AS may be null, even for a literal."""
         return True
 
     # ---- tables
@@ -137,7 +137,7 @@ class LakeCatalog(
         return self.gateway.array(f"{CATALOG}.TableSummary", made)
 
     def loadTable(self, identifier: JavaObject, *how: Any) -> JavaObject:
-        """Open a table, at a moment if one is asked for."""
+        """Open a table, at a moment if one is given."""
         moment: Any = None
         options: Mapping[str, object] = {}
         is_write = False
@@ -171,11 +171,11 @@ class LakeCatalog(
         return table
 
     def _forget_outdated(self, identifier: JavaObject, state: str) -> None:
-        """Have Spark refresh what it cached of a table that has changed.
+        """Make Spark refresh its cache of a table that has changed.
 
-        Spark takes what is cached by the table's name, whatever was committed since, until one of
-        its own statements writes the table. What is loaded for the first time in this process is
-        not known to be as it was.
+        Spark finds cached data by the table's name, whatever was committed since, until one of its
+        own statements writes the table. A table that this process loads for the first time counts
+        as changed.
         """
         name = ".".join(map(quoted, self._parts(identifier)))
         key = (name, self._catalog.warehouse)
@@ -207,7 +207,7 @@ class LakeCatalog(
         return TableChangelog(self.gateway, self._shown(identifier), table, context)
 
     def invalidateTable(self, _identifier: JavaObject) -> None:
-        """Nothing is kept."""
+        """Do nothing: no table is cached here."""
 
     def tableExists(self, identifier: JavaObject) -> bool:
         """Whether there is such a table."""
@@ -221,20 +221,20 @@ class LakeCatalog(
         """CREATE TABLE."""
         staged = self._staged(identifier, asked)
         if self.tableExists(identifier):
-            text = f"There is a table '{self._shown(identifier)}'."
+            text = f"Table '{self._shown(identifier)}' already exists."
             raise self._analysis("TableAlreadyExistsException", identifier, text)
         staged.commitStagedChanges()
         return self.loadTable(identifier)
 
     def stageCreate(self, identifier: JavaObject, *asked: JavaObject) -> JavaObject:
-        """CREATE TABLE ... AS: check what the table is to be."""
+        """CREATE TABLE ... AS: check the definition."""
         if self.tableExists(identifier):
-            text = f"There is a table '{self._shown(identifier)}'."
+            text = f"Table '{self._shown(identifier)}' already exists."
             raise self._analysis("TableAlreadyExistsException", identifier, text)
         return self._staged(identifier, asked)
 
     def stageReplace(self, identifier: JavaObject, *asked: JavaObject) -> JavaObject:
-        """REPLACE TABLE: the same, of a table that is there."""
+        """REPLACE TABLE: the same for an existing table."""
         self._data_table(identifier)
         return self._staged(identifier, asked, replaces=True)
 
@@ -262,8 +262,8 @@ class LakeCatalog(
     def createTableLike(self, identifier: JavaObject, *_how: JavaObject) -> NoReturn:
         """CREATE TABLE ... LIKE is refused."""
         message = (
-            f"CREATE TABLE {self._shown(identifier)} LIKE is not carried out by spark.sql: run the"
-            " same statement by tl.sql."
+            f"spark.sql does not support CREATE TABLE {self._shown(identifier)} LIKE: run the"
+            " same statement with tl.sql."
         )
         raise UnsupportedError(message, kind="sql_clause")
 
@@ -286,7 +286,7 @@ class LakeCatalog(
         return True
 
     def purgeTable(self, identifier: JavaObject) -> bool:
-        """DROP TABLE ... PURGE: no other than DROP TABLE."""
+        """DROP TABLE ... PURGE: the same as DROP TABLE."""
         return bool(self.dropTable(identifier))
 
     def renameTable(self, old: JavaObject, new: JavaObject) -> None:
@@ -318,14 +318,14 @@ class LakeCatalog(
         return made
 
     def namespaceExists(self, namespace: JavaObject) -> bool:
-        """Whether there is such a database; ``default`` is, though it may hold nothing yet."""
+        """Whether the database exists; ``default`` always does, even if it is empty."""
         names = list(namespace)
         if len(names) != 1:
             return False
         return names[0] == DEFAULT_DATABASE or self._holds(names[0])
 
     def loadNamespaceMetadata(self, namespace: JavaObject) -> JavaObject:
-        """Where a database is."""
+        """The location of a database."""
         database = self._database(namespace)
         self._check_database(database, namespace)
         return self.gateway.mapping({"location": f"{self._catalog.warehouse}/{database}.db"})
@@ -335,8 +335,8 @@ class LakeCatalog(
         kept = sorted(set(dict(properties)) - {"owner"})
         if kept:
             message = (
-                f"Database '{'.'.join(namespace)}' cannot keep {', '.join(kept)}: it is a directory"
-                " and has only a name."
+                f"Database '{'.'.join(namespace)}' cannot have {', '.join(kept)}: it is a directory"
+                " with a name only."
             )
             raise UnsupportedError(message, kind="sql_clause")
         try:
@@ -349,8 +349,8 @@ class LakeCatalog(
     def alterNamespace(self, namespace: JavaObject, _changes: JavaObject) -> NoReturn:
         """ALTER DATABASE is refused."""
         message = (
-            f"Database '{'.'.join(namespace)}' cannot be altered: it is a directory and has only a"
-            " name."
+            f"Database '{'.'.join(namespace)}' cannot be altered: it is a directory with a name"
+            " only."
         )
         raise UnsupportedError(message, kind="sql_clause")
 
@@ -360,7 +360,7 @@ class LakeCatalog(
         if not self._holds(database):
             return False
         if not cascade and self._catalog.list_tables(database):
-            text = f"Database '{database}' holds tables."
+            text = f"Database '{database}' is not empty."
             raise self._analysis("NonEmptyNamespaceException", namespace, text)
         self._catalog.drop_database(database, cascade=bool(cascade))
         return True
@@ -409,7 +409,7 @@ class LakeCatalog(
         return f"{namespace[0]}.{identifier.name()}"
 
     def _namespace(self, identifier: JavaObject) -> list[str]:
-        """Where a table is; behind RENAME TO Spark takes the catalog for a part of it."""
+        """The database of a table; after RENAME TO Spark includes the catalog in it."""
         names = list(identifier.namespace())
         return names[1:] if len(names) > 1 and names[0] == self._name else names
 
@@ -423,8 +423,8 @@ class LakeCatalog(
         found = self._open(identifier)
         if isinstance(found, SystemTable):
             message = (
-                f"'{self._shown(identifier)}' is a system table: it is read, and neither"
-                " altered nor dropped, nor asked for changes."
+                f"'{self._shown(identifier)}' is a system table: it can only be read. It cannot be"
+                " altered or dropped, and has no changes."
             )
             raise InvalidInputError(message, kind="system_table", table=self._shown(identifier))
         return found
@@ -435,7 +435,7 @@ class LakeCatalog(
 
 
 def _moment(asked: str | int | None, found: Table | SystemTable) -> dict[str, Any]:
-    """What VERSION AS OF (text) or TIMESTAMP AS OF (microseconds) names."""
+    """The moment of VERSION AS OF (text) or TIMESTAMP AS OF (microseconds)."""
     if asked is None:
         return {}
     if isinstance(asked, int):

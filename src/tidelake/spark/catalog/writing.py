@@ -1,9 +1,9 @@
-"""The write side of a table: INSERT and its kin, handed back as a DataFrame.
+"""The write side of a table: INSERT and similar statements, passed on as a DataFrame.
 
-Spark's own way to write, tasks that send commit messages to the driver, has no place for our
+Spark's own way to write, tasks that send commit messages to the driver, leaves no room for our
 clustering (one bucket, one task), nor for the look-up of dynamic buckets. Its older way
-(``V1Write``) calls back on the driver with the rows as a DataFrame: that goes to
-:func:`tidelake.spark.write.write_frame.write_frame`, as from ``tl.write``, and is one commit.
+(``V1Write``) calls back on the driver with the rows as a DataFrame. That goes to
+:func:`tidelake.spark.write.write_frame.write_frame`, like ``tl.write``, and is one commit.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ USER = "commit-user"
 IDENTIFIER = "commit-identifier"
 LOCAL_ROWS = "LocalRelation"
 MERGE_SCHEMA = "mergeSchema"
-"""What Delta and Spark's Parquet call it, in any case."""
+"""The option's name in Delta and Spark's Parquet, in any case."""
 _BY_NAME = ("DataFrameWriter.saveAsTable", "DataFrameWriterV2.")
-"""The callers whose rows go to columns by their names, as a stack of Java's shows them."""
+"""Callers that match columns by name, as they appear in a Java stack."""
 _EQUAL = frozenset({"EqualTo", "EqualNullSafe"})
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What is written where, and by whom.
+    """The target and the identity of a write.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class WriteOptions:
     mode : {'append', 'overwrite'}
         As of :func:`tidelake.spark.write.write_frame.write_frame`.
     partition : dict, optional
-        What to overwrite.
+        The partition to overwrite.
     merges : bool
         Whether rows may add columns, matched by name.
     """
@@ -91,7 +91,7 @@ class WriteOptions:
     def replacing(
         self, partition: Mapping[str, object] | None = None, *, dynamic: bool = False
     ) -> WriteOptions:
-        """A partition, the partitions that rows come for, or by default the whole table."""
+        """Replace a partition, the partitions of the rows, or by default the whole table."""
         options = {declared.DYNAMIC_PARTITION_OVERWRITE.key: str(dynamic).lower()}
         table = self.table.with_options(options)
         return replace(self, table=table, mode="overwrite", partition=partition)
@@ -112,12 +112,12 @@ def merging_option(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def writes_by_name(gateway: Gateway) -> bool:
-    """Whether the write that opens a table now gives its columns by their names.
+    """Whether the write that now opens a table matches columns by name.
 
-    Spark leaves out its own check of columns where a table says that it takes any, and does not
-    say how they were meant. Rows of ``saveAsTable`` and ``writeTo`` are meant by name; those of
-    ``insertInto`` and of INSERT by place, and stay with Spark's check. A call back runs on the
-    thread of Spark's that asks, so its stack says which it is.
+    If a table accepts any columns, Spark skips its own check of them and does not report how
+    they are matched. ``saveAsTable`` and ``writeTo`` match by name; ``insertInto`` and INSERT
+    match by position, and keep Spark's check. A callback runs on the calling thread of Spark,
+    so the stack shows the caller.
     """
     here = gateway.java("java.lang.Throwable")()
     stack = gateway.java("org.apache.commons.lang3.exception.ExceptionUtils").getStackTrace(here)
@@ -129,7 +129,7 @@ def write_rows(gateway: Gateway, given: WriteOptions, rows: JavaObject) -> None:
     frame = gateway.frame(rows)
     plan = rows.queryExecution().optimizedPlan()
     if plan.getClass().getSimpleName() == LOCAL_ROWS:
-        frame = frame.coalesce(1)  # VALUES in their order: of rows of one key the last wins
+        frame = frame.coalesce(1)  # VALUES in order: the last of the rows of one key wins
     handle = given.table.handle
     if given.merges:
         handle = with_merged_schema(handle, frame.schema)
@@ -147,7 +147,7 @@ def write_rows(gateway: Gateway, given: WriteOptions, rows: JavaObject) -> None:
 class LakeWriteBuilder(
     Proxy, implements=(f"{WRITE}.SupportsOverwriteV2", f"{WRITE}.SupportsDynamicOverwrite")
 ):
-    """What a statement wants to write.
+    """The write of a statement.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class LakeWriteBuilder(
     given : WriteOptions
         The table and the options.
     name : str
-        What messages call the table.
+        The table's name in messages.
     """
 
     def __init__(self, gateway: Gateway, given: WriteOptions, name: str) -> None:
@@ -171,13 +171,13 @@ class LakeWriteBuilder(
         return self
 
     def overwriteDynamicPartitions(self) -> JavaObject:
-        """Replace the partitions that rows come for."""
+        """Replace the partitions of the rows."""
         self._by_tasks = True
         self._given = self._given.replacing(dynamic=True)
         return self
 
     def canOverwrite(self, _predicates: JavaObject) -> bool:
-        """What cannot be replaced is refused in our words."""
+        """Always true: our own message refuses what cannot be replaced."""
         return True
 
     def overwrite(self, predicates: JavaObject) -> JavaObject:
@@ -193,9 +193,9 @@ class LakeWriteBuilder(
             name = (column_of(one) or "") if kind in _EQUAL else ""
             if name not in table.partition_keys:
                 message = (
-                    f"What is to be replaced in table '{self._name}' must be partitions, said by"
-                    f" equality with a value; there is {one.toString()}. INSERT OVERWRITE ..."
-                    " PARTITION (column = value), or DELETE by tl.sql and then append."
+                    f"An overwrite of table '{self._name}' must name partitions by equality with a"
+                    f" value, not {one.toString()}. Use INSERT OVERWRITE ..."
+                    " PARTITION (column = value), or DELETE with tl.sql and then append."
                 )
                 raise InvalidInputError(message, kind="bad_partition", table=self._name)
             value = one.value()
@@ -231,15 +231,15 @@ def _number(text: str) -> int:
 
 
 def _no_tasks(name: str) -> UnsupportedError:
-    message = f"Table '{name}' is written by one call with a DataFrame, not by tasks of Spark's."
+    message = f"Tasks of Spark cannot write table '{name}': one call with a DataFrame writes it."
     return UnsupportedError(message, kind="spark_write", table=name)
 
 
 class RowsWrite(WriteOfRows, implements=(f"{WRITE}.V1Write",)):
-    """A write that Spark carries out by a callback."""
+    """A write that Spark runs by a callback."""
 
     def toInsertableRelation(self) -> JavaObject:
-        """What takes the rows."""
+        """The relation that takes the rows."""
         return _Insertable(self.gateway, self._insert, self._name)
 
     def description(self) -> str:

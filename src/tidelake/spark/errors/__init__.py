@@ -1,4 +1,4 @@
-"""Errors of Spark in the user's words.
+"""Spark's errors with messages for users.
 
 Analysis, a running query and a value that does not fit have one module each. Nothing here runs a
 query.

@@ -134,8 +134,8 @@ def _no_value(shown: str, table: str) -> str | None:
     where = f" in {shortened(fragment[1].strip())}" if fragment else ""
     reason = _ADVICE.sub("", " ".join(failure[2].split())).rstrip(". ")
     return (
-        f"A value{where} for table '{table}' cannot be had: {reason}. Nothing was written: change"
-        " the expression (try_cast gives NULL), or leave such rows out."
+        f"A value{where} for table '{table}' cannot be computed: {reason}. Nothing was written:"
+        " change the expression (try_cast gives NULL), or leave such rows out."
     )
 
 

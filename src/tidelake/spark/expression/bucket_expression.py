@@ -1,4 +1,4 @@
-"""The bucket of a row as a Spark SQL expression: the JVM routes rows, Python never sees them twice.
+"""The bucket of a row as a Spark SQL expression: the JVM routes rows without Python.
 
 Paimon's bucket is a Murmur3 hash of the bucket key's BinaryRow. Spark's ``hash(binary)`` is the
 same function (seed 42) wherever the length is a multiple of 4, and a BinaryRow's always is. So:
@@ -12,9 +12,9 @@ same function (seed 42) wherever the length is a multiple of 4, and a BinaryRow'
 ANSI mode and the session's time zone change nothing: only shifts, masks, differences of timestamps
 without zone and casts that cannot overflow are used.
 
-FLOAT, DOUBLE, TIME and DECIMAL of more than 18 digits have no expression that gives their bytes:
-a key that holds one, and any with ``bucket-function.type = hive`` (whose sum over bytes Spark SQL
-does not have), is hashed by :func:`tidelake.codec.bucket.buckets_of` in an Arrow UDF.
+FLOAT, DOUBLE, TIME and DECIMAL of more than 18 digits have no expression for their bytes. A key
+with one of them, and any key with ``bucket-function.type = hive`` (Spark SQL lacks its byte sum),
+is hashed by :func:`tidelake.codec.bucket.buckets_of` in an Arrow UDF.
 
 Source of the layout: ``docs/format/binary-row.md``; of the hash: Paimon's ``MurmurHashUtils``
 (1.3.1).
@@ -74,7 +74,7 @@ def bucket_column(
     Parameters
     ----------
     spark : SparkSession
-        Decides how a BIGINT becomes BINARY (see :mod:`tidelake.spark.expression.expression`).
+        Decides how BIGINT is converted to BINARY (:mod:`tidelake.spark.expression.expression`).
     keys : sequence of (DataField, Column)
         The bucket key, in its order, each with its values: a column of the Spark type that
         :func:`tidelake.spark.expression.types.to_spark_type` gives for the field.
@@ -88,7 +88,7 @@ def bucket_column(
     Column
         INT in [0, buckets_count).
     """
-    assert buckets_count > 0, "a table without buckets routes nothing"
+    assert buckets_count > 0, "a table without buckets needs no routing"
     if buckets_count == 1:
         return F.lit(0)
     if function == "hive" or not all(has_expression(field.type) for field, _ in keys):
@@ -107,7 +107,7 @@ def hash_column(spark: SparkSession, keys: Sequence[tuple[DataField, Column]]) -
 
 
 def binary_row(keys: Sequence[tuple[DataField, Column]], to_bytes: ToBytes) -> Column:
-    """Give the BinaryRow of the columns, without the arity in front, as a BINARY column."""
+    """Give the BinaryRow of the columns, without the leading arity, as a BINARY column."""
     arity = len(keys)
     words = (arity + 8 + 63) // 64
     nullable = [i for i, (field, _) in enumerate(keys) if field.type.nullable]
@@ -135,7 +135,7 @@ def binary_row(keys: Sequence[tuple[DataField, Column]], to_bytes: ToBytes) -> C
 def _encode(
     data_type: DataType, column: Column, offset: Column | int, to_bytes: ToBytes
 ) -> tuple[Column, Column | None, Column | int]:
-    """The slot and the variable part of one column, as BINARY, and the latter's size in bytes."""
+    """The slot and the variable part of one column, as BINARY, and the part's size in bytes."""
     root = data_type.root
     if root in _TEXT or root in _BYTES:
         value = utf8_bytes(column) if root in _TEXT else column

@@ -1,7 +1,7 @@
 """The event time of a stream: the column that Spark compares with the watermark.
 
-Spark marks it in the column's metadata, and its operators take the first marked column of their
-rows. A column that is computed from the event time has no mark unless it is given one here.
+Spark marks it in the column's metadata, and its operators use the first marked column of their
+rows. A column computed from the event time has no mark unless it gets one here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pyspark.sql import types as st
 __all__ = ["DELAY_KEY", "is_event_time", "with_delay"]
 
 DELAY_KEY = "spark.watermarkDelayMs"
-"""Spark's mark, ``EventTimeWatermark.delayKey``: how far the watermark stays behind, in ms."""
+"""Spark's mark, ``EventTimeWatermark.delayKey``: the watermark's delay, in ms."""
 
 
 def is_event_time(field: st.StructField) -> bool:
@@ -21,6 +21,6 @@ def is_event_time(field: st.StructField) -> bool:
 
 
 def with_delay(column: Column, name: str, time: st.StructField | None) -> Column:
-    """Make a column the event time, with the delay of another; or with None no event time."""
+    """Make a column the event time, with another's delay; with None no event time."""
     metadata = {} if time is None else {DELAY_KEY: time.metadata[DELAY_KEY]}
     return column.alias(name, metadata=metadata)

@@ -1,7 +1,7 @@
 """Spark expressions that SQL lacks under ANSI rules, or has only for the session's time zone.
 
-Names are quoted here too: :func:`quoted` for what takes a name, :func:`mapped` for what takes a
-frame whole.
+Names are quoted here too: :func:`quoted` for calls that take a name, :func:`mapped` for those that
+take a whole frame.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ __all__ = [
 ]
 
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""What a task does with its rows."""
+"""The work of a task on its rows."""
 
 _PARSED = frozenset(".`")
-"""Signs that a name without backticks may not have."""
+"""Characters that a name without backticks may not have."""
 
 
 def quoted(name: str) -> str:
@@ -47,9 +47,9 @@ def quoted(name: str) -> str:
 def mapped(frame: DataFrame, work: Work, schema: st.StructType | str) -> DataFrame:
     """``frame.mapInArrow(work, schema)``, whatever the names of the columns.
 
-    ``mapInArrow`` gives Spark's parser the names as they are: one with a dot is looked for inside
-    another column, one with a backtick is a fault. So such columns have numbers on the way, and
-    `work` sees their names again.
+    ``mapInArrow`` passes the names unquoted to Spark's parser: it looks for a name with a dot
+    inside another column, and a backtick is an error. So such columns have numbers on the way,
+    and `work` sees their names again.
     """
     names = frame.columns
     if len({name.casefold() for name in names}) == len(names) and not any(
@@ -67,9 +67,9 @@ def mapped(frame: DataFrame, work: Work, schema: st.StructType | str) -> DataFra
 def big_endian_bytes(spark: SparkSession) -> Callable[[Column], Column]:
     """How a BIGINT column becomes its 8 bytes, highest first, in this session.
 
-    ANSI mode refuses ``CAST(bigint AS BINARY)``. A classic session builds the same cast with the
-    rules of old, for this one expression, through the JVM (0.06 us a row); through Spark Connect,
-    which has no JVM at hand, the bytes travel as hexadecimal text (0.3 us a row).
+    ANSI mode refuses ``CAST(bigint AS BINARY)``. A classic session builds the same cast without
+    ANSI rules, for this one expression, through the JVM (0.06 us a row). Spark Connect has no JVM,
+    so there the bytes travel as hexadecimal text (0.3 us a row).
     """
     if is_remote():
         return hex_bytes

@@ -1,13 +1,13 @@
 """Predicates between Spark and the kernel.
 
-To Spark (:func:`to_column`): the native half of a read is filtered by Spark, and must keep exactly
-the rows that :func:`tidelake.types.predicate.evaluate` keeps in the merged half. So literals carry
-the column's type and do not depend on the session's time zone; floats are ordered alike on both
-sides (NaN is the largest). A predicate that Spark cannot express exactly gives None: the files
-are then read by the kernel.
+To Spark (:func:`to_column`): Spark filters the native part of a read, and must keep exactly the
+rows that :func:`tidelake.types.predicate.evaluate` keeps in the merged part. So literals have the
+column's type and do not depend on the session's time zone; floats have the same order on both sides
+(NaN is the largest). A predicate that Spark cannot express exactly gives None: the kernel then
+reads the files.
 
-From Spark (:func:`from_spark_filters`): what the data source is offered. Filters are only used to
-read less: Spark applies all of them again.
+From Spark (:func:`from_spark_filters`): the filters that the data source is offered. They only
+reduce reading: Spark applies all of them again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NANOS_PER_MICRO = 1000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _AS_THEY_ARE = frozenset({TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.VARCHAR})
-"""Types whose values are Spark's literals without a cast."""
+"""Types whose values become Spark literals without a cast."""
 _OPERATORS = {
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
@@ -68,12 +68,12 @@ class _InexpressibleError(Exception):
 
 
 def to_column(predicate: Predicate, fields: Sequence[DataField]) -> Column | None:
-    """Give a bound predicate as a Spark condition over columns of the fields' names.
+    """Convert a bound predicate to a Spark condition over columns of the fields' names.
 
     Returns
     -------
     Column or None
-        None where Spark would not keep exactly the same rows.
+        None if Spark would not keep exactly the same rows.
     """
     try:
         return _column(predicate, {f.name: f.type for f in fields})
@@ -111,7 +111,7 @@ def _column(predicate: Predicate, types: Mapping[str, DataType]) -> Column:
 def _halved(
     parts: Sequence[Column], join: Callable[[Column, Column], Column], *, empty: bool
 ) -> Column:
-    """AND or OR, halved again and again: Spark's stack is as deep as a condition is."""
+    """AND or OR as a balanced tree: Spark's stack is as deep as a condition."""
     if len(parts) <= 1:
         return parts[0] if parts else F.lit(empty)
     middle = len(parts) // 2
@@ -142,12 +142,12 @@ def _literal(value: object, data_type: DataType) -> Column:
     if root is TypeRoot.TIME:
         raise _InexpressibleError
     if root in _AS_THEY_ARE:
-        return F.lit(value)  # a cast is seven calls to the JVM
+        return F.lit(value)  # a cast would be seven calls to the JVM
     return F.lit(value).cast(to_spark_type(data_type))
 
 
 def _integer(value: object) -> int:
-    assert isinstance(value, int), f"{value!r} is no storage value of a timestamp"
+    assert isinstance(value, int), f"{value!r} is not a storage value of a timestamp"
     return value
 
 
@@ -165,7 +165,7 @@ def _timestamp_literal(micros: int, root: TypeRoot) -> Column:
 def from_spark_filters(
     filters: Sequence[ds.Filter], fields: Sequence[DataField]
 ) -> Predicate | None:
-    """Give the filters that Spark offers a data source as one predicate, not yet bound.
+    """Convert the filters that Spark offers a data source to one unbound predicate.
 
     Filters that the kernel would understand differently, or does not know, are left out: the
     predicate keeps at least the rows that Spark keeps.
@@ -198,7 +198,7 @@ def _from_spark(offered: ds.Filter, types: Mapping[str, DataType]) -> Predicate 
 
 
 def _same_meaning(value: object, data_type: DataType) -> bool:
-    """Whether the kernel takes a literal of Spark's for the same value, and compares it alike."""
+    """Whether the kernel gives a Spark literal the same value and order."""
     if isinstance(value, datetime):
         return (value.tzinfo is not None) == (data_type.root is TypeRoot.TIMESTAMP_LTZ)
     return value is not None

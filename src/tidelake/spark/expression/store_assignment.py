@@ -54,7 +54,7 @@ def assigned(
     table : str
         For messages.
     kept : str, optional
-        A column that is none of the table's and goes along.
+        A column that the table does not have and that is kept.
 
     Raises
     ------

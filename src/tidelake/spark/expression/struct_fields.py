@@ -86,7 +86,7 @@ def _resolved(
         if len(alike) != 1:
             message = (
                 f"'{above}' of table '{table}' has no field '{part}'.{near_names(part, own)}"
-                f" They are: {', '.join(own)}."
+                f" Its fields are: {', '.join(own)}."
             )
             raise InvalidInputError(message, kind="column_field", table=table, column=field.name)
         names.append(alike[0])

@@ -1,4 +1,4 @@
-"""Paimon's types as Spark's, and back; and Arrow batches in the exact types that Spark takes.
+"""Converts Paimon's types to Spark's and back, and Arrow batches to the types of Spark.
 
 ======================================  ==========================================
 Paimon                                  Spark
@@ -17,9 +17,9 @@ ROW<a T, ...>                           struct
 VARIANT                                 variant
 ======================================  ==========================================
 
-A TIMESTAMP(7..9) is read where its values hold whole microseconds, and refused where one does
-not: a cut value would be a wrong value. What is inside a nested column may be null on Spark,
-whatever the table says, as its columns may.
+A TIMESTAMP(7..9) is readable if its values are whole microseconds; any other value is refused
+rather than cut. Values inside a nested column may be null on Spark, whatever the table declares,
+like its columns.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _FROM_SPARK: dict[type[st.DataType], DataType] = {
 
 
 def to_spark_type(data_type: DataType, *, column: str = "", table: str = "") -> st.DataType:
-    """Give the Spark type of a Paimon type.
+    """Convert a Paimon type to a Spark type.
 
     Raises
     ------
@@ -107,8 +107,8 @@ def to_spark_type(data_type: DataType, *, column: str = "", table: str = "") -> 
     found = _PLAIN.get(data_type.root)
     if found is None:
         message = (
-            f"Column '{column}' of table '{table}' has type {data_type}, which cannot be used on"
-            " Spark by this version: choose columns without it."
+            f"Column '{column}' of table '{table}' has type {data_type}, which this version cannot"
+            " use on Spark: choose columns without it."
         )
         raise UnsupportedError(message, kind="type", table=table, column=column)
     return found
@@ -136,7 +136,7 @@ def _comment_metadata(comment: str | None) -> dict[str, str]:
 
 
 def spark_schema(fields: Sequence[DataField], *, table: str = "") -> st.StructType:
-    """Give the Spark schema of columns; all are nullable, as in any scan of files.
+    """Make the Spark schema of columns; all are nullable, as in any scan of files.
 
     Raises
     ------
@@ -158,14 +158,14 @@ def spark_schema(fields: Sequence[DataField], *, table: str = "") -> st.StructTy
 def fields_from_spark(
     schema: st.StructType, *, not_null: Sequence[str] = (), table: str = ""
 ) -> tuple[DataField, ...]:
-    """Give the columns of a Spark schema as fields with ids from 0.
+    """Convert a Spark schema to fields with ids from 0.
 
     Parameters
     ----------
     schema : StructType
         Of a DataFrame, or made by hand (then also ``char(n)`` and ``varchar(n)``).
     not_null : sequence of str
-        Columns that hold no nulls, beside those that the schema says it of.
+        Columns without nulls, besides those that the schema declares.
     table : str
         The table, for messages.
 
@@ -241,7 +241,7 @@ def _from_nested_spark(spark_type: st.DataType, *, column: str, table: str) -> D
 
 
 def spark_arrow_schema(fields: Sequence[DataField]) -> pa.Schema:
-    """Give the Arrow schema that Spark expects of batches of these columns."""
+    """Make the Arrow schema that Spark expects for batches of these columns."""
     return pa.schema([pa.field(f.name, _spark_arrow_type(f.type)) for f in fields])
 
 
@@ -283,7 +283,7 @@ def _spark_arrow_type(data_type: DataType) -> pa.DataType:
 
 
 def to_spark_arrow(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.RecordBatch:
-    """Cast a batch of the kernel's Arrow types to those that Spark takes; most stay as they are.
+    """Cast a batch from the kernel's Arrow types to Spark's; most stay as they are.
 
     Parameters
     ----------

@@ -2,12 +2,12 @@
 
 Each adds three columns: ``window_start`` and ``window_end``, the bounds of the row's window, and
 ``window_time``, a millisecond before its end. HOP and CUMULATE repeat a row for each of its
-windows; a row without a time is dropped. A session is as long as its rows are no further apart than
-the gap, and ends a gap after its last row.
+windows; a row without a time is dropped. A session continues while its rows are no further apart
+than the gap, and ends a gap after its last row.
 
-Over a stream the event time is then one column of the three (:func:`windowed`): Spark wants one
-alone, and lets go of a group once the watermark has passed it. The sessions of a stream are made
-where rows are grouped: each row gets the column :data:`SESSION` alone, by which the query groups.
+Over a stream one of the three columns is the event time (:func:`windowed`): Spark allows only one,
+and drops a group once the watermark has passed it. The sessions of a stream are made by its GROUP
+BY: each row gets only the column :data:`SESSION`, by which the query groups.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def windowed(
     Raises
     ------
     InvalidInputError
-        There is no such column, or it is no timestamp; or the time of a stream has no watermark.
+        The column is missing or not a timestamp, or the time of a stream has no watermark.
     """
     time = _time_field(frame, window, table=table)
     _check_new_columns(frame, window, table=table)
@@ -57,12 +57,13 @@ def windowed(
     if is_stream and not is_event_time(time):
         message = (
             f"{window.kind} over the stream of '{table}' needs a watermark on '{window.column}': a"
-            " window ends when the watermark has passed it. Say it in CREATE TABLE, or ALTER TABLE"
-            f" ... ADD WATERMARK FOR `{window.column}` AS `{window.column}` - INTERVAL '5' SECOND."
+            " window ends when the watermark has passed it. Declare it in CREATE TABLE, or ALTER"
+            f" TABLE ... ADD WATERMARK FOR `{window.column}` AS `{window.column}` - INTERVAL '5'"
+            " SECOND."
         )
         raise InvalidInputError(message, kind="no_watermark", table=table, column=window.column)
     columns = [F.col(quoted(c)) for c in frame.columns]
-    if is_stream:  # the window's time takes over
+    if is_stream:  # the window's time becomes the event time
         columns = [
             with_delay(column, name, None) if name == time.name else column
             for name, column in zip(frame.columns, columns, strict=True)
@@ -136,7 +137,7 @@ def _cumulated(frame: DataFrame, time: Column, window: Window, columns: list[Col
     smallest = F.window(
         time, _length(window.step_ms), startTime=_length(window.offset_ms % window.step_ms)
     )
-    # two windows in one SELECT would be a product of both
+    # two windows in one SELECT would multiply each other
     outer = frame.select("*", largest.alias(_LARGEST)).select("*", smallest.alias(_SMALLEST))
     ends = F.sequence(
         F.col(f"{_SMALLEST}.end"),
@@ -151,7 +152,7 @@ def _cumulated(frame: DataFrame, time: Column, window: Window, columns: list[Col
 
 
 def _sessions(frame: DataFrame, time: Column, window: Window, columns: list[Column]) -> DataFrame:
-    """Sessions of a batch: a row begins one if the row before it lies more than a gap behind."""
+    """Sessions of a batch: a row begins one if the row before it is more than a gap earlier."""
     keys = [F.col(quoted(key)) for key in window.keys]
     gap = F.expr(f"INTERVAL {window.size_ms} MILLISECONDS")
     in_time = Over.partitionBy(*keys).orderBy(time)

@@ -64,13 +64,13 @@ class PartBytes:
 
     @classmethod
     def of(cls, part: ChangePart) -> PartBytes:
-        """Pack a part."""
+        """Serialize a part."""
         return cls(tuple(map(split_to_bytes, part)), sum(split.size_bytes for split in part))
 
 
 @dataclass(frozen=True, slots=True)
 class _UnitBytes:
-    """Parts that one task reads in their order, on their way to an executor."""
+    """Parts that one task reads in order, serialized for an executor."""
 
     parts: tuple[PartBytes, ...]
 
@@ -85,12 +85,12 @@ class _UnitBytes:
 
 @dataclass(frozen=True, slots=True)
 class ChangeTask:
-    """What one task needs beside its parts. Picklable.
+    """The needs of one task besides its parts. Picklable.
 
     Parameters
     ----------
     rows : ChangeRows
-        What reads parts.
+        Reads parts.
     with_kinds : bool
         Whether rows have ``_row_kind``.
     """
@@ -122,7 +122,7 @@ def changes_frame(
     with_kinds: bool = True,
     exact: bool = True,
 ) -> DataFrame:
-    """Give planned changes as a DataFrame: ``_row_kind``, then the columns, all nullable.
+    """Make a DataFrame of planned changes: ``_row_kind``, then the columns, all nullable.
 
     Parameters
     ----------
@@ -137,8 +137,8 @@ def changes_frame(
     with_kinds : bool
         Whether the frame has ``_row_kind``.
     exact : bool
-        Leave out the rows that do not satisfy the predicate that was planned with. False where the
-        caller does that.
+        Whether to leave out rows that do not satisfy the planned predicate. False if the caller
+        filters them.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def changes_frame(
 
     Notes
     -----
-    Runs on the driver; nothing but metadata is read.
+    Runs on the driver; only metadata is read.
     """
     rows = changes.rows
     task = ChangeTask(rows, with_kinds)
@@ -206,7 +206,7 @@ def _kernel_frame(
 def _reading(
     task: ChangeTask, blobs: Sequence[Sequence[Sequence[bytes]]]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that runs on executors: numbers of tasks in, their changes out."""
+    """The function for executors: takes numbers of tasks, gives their changes."""
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:

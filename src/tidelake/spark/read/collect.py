@@ -25,8 +25,8 @@ def collected(frame: DataFrame) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        Instants are in UTC, variants as their two binaries; intervals, which Arrow has not all of,
-        as text.
+        Instants are in UTC, variants as their two binaries; intervals as text, because Arrow
+        lacks some of them.
     """
     fields = frame.schema.fields
     if not any(_has_interval(field.dataType) for field in fields):

@@ -1,15 +1,15 @@
-"""Splits planned changes into what Spark scans itself and what the kernel reads.
+"""Divides planned changes between Spark's scan and the kernel.
 
-1. A part of one split holds rows as they were written. Where Spark reads a file of it as the kernel
-   does, it is scanned: rows of a table without primary key are ``+I``, others say their kind.
-2. A part with files after and none before is a state: its files are taken as those of a batch read
+1. A part of one split holds rows as they were written. If Spark reads a file of it as the kernel
+   does, Spark scans it: rows of a table without primary key are ``+I``, others bring their kind.
+2. A part with files only on the after side is a state: its files are read as in a batch read
    (:mod:`tidelake.spark.read.native_split`), all rows ``+I``.
-3. Everything else, net changes of a bucket above all, is read by the kernel.
+3. The kernel reads everything else, mainly net changes of a bucket.
 
-**Order.** Spark reads the files of a scan in an order of its own. Where the order of a bucket's
-rows matters (*ordered*), all parts of a bucket are one unit, which one task reads in the order of
-the commits. A unit may be scanned only if it is one file that Spark does not cut, or one state, in
-which every key is once.
+**Order.** Spark reads the files of a scan in its own order. If the order of a bucket's rows matters
+(*ordered*), all parts of a bucket are one unit, which one task reads in the order of the commits. A
+unit may be scanned only if it is one file that Spark does not cut, or one state, in which every key
+occurs once.
 
 Memory of the plan: that of the splits.
 """
@@ -33,24 +33,24 @@ _CUT_BY = {
     "spark.sql.files.openCostInBytes": "4194304b",
     "spark.sql.files.maxPartitionBytes": "134217728b",
 }
-"""Spark cuts files above the lesser of these two, or above more; with their defaults."""
+"""Spark cuts files above the smaller of these settings, or above a larger size; with defaults."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeUnit:
-    """Parts that one task reads in their order."""
+    """Parts that one task reads in order."""
 
     parts: tuple[ChangePart, ...]
 
 
 @dataclass(slots=True)
 class NativeChanges:
-    """What reads changes.
+    """The files of planned changes, by reader.
 
     Parameters
     ----------
     inserts, kinds : list of NativeGroup
-        Files that Spark scans: all rows ``+I``, or of kinds of their own.
+        Files that Spark scans: all rows ``+I``, or with their own kinds.
     units : list of ChangeUnit
         For the kernel.
     """
@@ -69,7 +69,7 @@ def native_changes(
     ordered: bool,
     uncut_bytes: int,
 ) -> NativeChanges:
-    """Give Spark the files of planned changes that it can scan, and the kernel all else.
+    """Give Spark the files of planned changes that it can scan, and the kernel all others.
 
     Parameters
     ----------
@@ -78,9 +78,9 @@ def native_changes(
     parts : iterable of ChangePart
         In order of the changes.
     fields : sequence of DataField
-        The columns needed, those of the predicate included.
+        The columns needed, including those of the predicate.
     case_sensitive : bool
-        Whether the session tells ``a`` from ``A``.
+        Whether the session distinguishes ``a`` from ``A``.
     ordered : bool
         Whether the rows of a bucket must come in order, in one task.
     uncut_bytes : int
@@ -111,7 +111,7 @@ def native_changes(
 
 
 def uncut_bytes_max(spark: SparkSession) -> int:
-    """The size of a file up to which Spark reads it in one task; 0 where it cannot be told."""
+    """The size of a file up to which Spark reads it in one task; 0 if unknown."""
     texts = (spark.conf.get(key, text) or "" for key, text in _CUT_BY.items())
     sizes = [text.strip().lower().removesuffix("b") for text in texts]
     return min(int(size) if size.isdecimal() else 0 for size in sizes)
@@ -133,12 +133,12 @@ def _is_state(part: ChangePart) -> bool:
 
 
 def _may_scan(unit: ChangeUnit, *, ordered: bool, keyed: bool, uncut_bytes: int) -> bool:
-    """Whether the order in which Spark reads the unit's files is as good as any."""
+    """Whether the unit's files may be read in any order."""
     if any(len(part) > 1 for part in unit.parts):
         return False
     if not (ordered or keyed):
         return True
-    # of a commit a key's changes may be in several files of a bucket, or on both sides of a cut
+    # in one commit a key's changes may be in several files of a bucket, or on both sides of a cut
     files = [file for part in unit.parts for file in part[0].files]
     return len(files) == 1 and files[0].file_size_bytes <= uncut_bytes
 

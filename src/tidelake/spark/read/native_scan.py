@@ -1,16 +1,16 @@
 """Native scans: data files through Spark's own Parquet reader.
 
-1. A file is *native* if Spark reads from it the very rows that the kernel would: Parquet, a path
-   without characters that Spark takes for a pattern, a name that it does not skip, and columns
-   whose types are the table's or widen without loss to them.
-2. Native files are grouped by how their columns map to the table's (one group per schema version,
-   as a rule). Each group is one scan: the file's own schema given, nothing inferred, then renamed
-   and cast by a select. A column that the file's schema lacks is null. Where files hold deletes,
-   the scan keeps the rows of other kinds; where newer runs replace rows of theirs, the others
-   (:mod:`tidelake.spark.read.replaced_rows`).
-3. The predicate is applied again by Spark, which pushes it into the row groups.
+1. A file is *native* if Spark reads exactly the kernel's rows from it: Parquet, a path without
+   characters of a Spark pattern, a name that Spark does not skip, and columns with the table's
+   types or types that widen to them without loss.
+2. Native files are grouped by how their columns map to the table's (usually one group per schema
+   version). Each group is one scan: the file's own schema is given, nothing is inferred, and a
+   select renames and casts. A column that the file's schema lacks is null. If files hold deletes,
+   the scan keeps only rows of other kinds. If newer runs replace some of their rows, it keeps only
+   the others (:mod:`tidelake.spark.read.replaced_rows`).
+3. Spark applies the predicate again, and pushes it into the row groups.
 
-Files have all their columns inside, those of the partition too; Spark's partition discovery does
+Files contain all their columns, including those of the partition; Spark's partition discovery does
 not run on explicit files with an explicit schema. Measured: `docs/internals/on-spark.md`.
 """
 
@@ -55,7 +55,7 @@ _READ_OPTIONS = {
 }
 
 SourceFields = tuple[DataField | None, ...]
-"""For each wanted column the file's own field; None where the file has none."""
+"""For each wanted column the file's own field; None if the file lacks it."""
 
 LIVE_KINDS = (int(RowKind.INSERT), int(RowKind.UPDATE_AFTER))
 
@@ -71,9 +71,9 @@ class NativeGroup:
     paths : tuple of str
         The files.
     live_only : bool
-        Whether the files may hold deletes, which are to be left out.
+        Whether the files may hold deletes, which must be left out.
     masked : tuple of Split
-        Where newer runs replace rows of these files: for each file a split of it and these runs.
+        If newer runs replace rows of these files: for each file a split of it and these runs.
     """
 
     source: SourceFields
@@ -103,7 +103,7 @@ class NativeFiles:
     fields : sequence of DataField
         The columns needed.
     case_sensitive : bool
-        Whether the session tells ``a`` from ``A``.
+        Whether the session distinguishes ``a`` from ``A``.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class NativeFiles:
         self._masked: dict[tuple[SourceFields, bool], list[_MaskedFiles]] = {}
 
     def readable(self, split: Split, file: DataFileMeta, *, with_metadata: bool = False) -> bool:
-        """Whether Spark reads the file as the kernel does, and, if asked, rows' positions too."""
+        """Whether Spark reads the file as the kernel does, and, if wanted, rows' positions too."""
         path = self._context.paths.data_file(split.partition, split.bucket, file)
         source = self._source(file) if self._clear and _readable_path(path) else None
         if source is None:
@@ -126,7 +126,7 @@ class NativeFiles:
         return not (with_metadata and METADATA_COLUMN in names)
 
     def add(self, split: Split, file: DataFileMeta, *, live_only: bool = False) -> None:
-        """Have a file read. Requires: it is readable."""
+        """Add a file to read. Requires: it is readable."""
         source = self._source(file)
         assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
         path = self._context.paths.data_file(split.partition, split.bucket, file)
@@ -135,7 +135,7 @@ class NativeFiles:
     def add_masked(
         self, split: Split, file: DataFileMeta, newer: Sequence[Sequence[DataFileMeta]]
     ) -> None:
-        """Have those rows of a file read that no run of `newer` replaces. Requires: readable."""
+        """Add the rows of a file that no run of `newer` replaces. Requires: readable."""
         source = self._source(file)
         assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
         path = self._context.paths.data_file(split.partition, split.bucket, file)
@@ -149,7 +149,7 @@ class NativeFiles:
         scan.masked.append(with_newer)
 
     def groups(self) -> list[NativeGroup]:
-        """What was added, one group per scan."""
+        """The added files, one group per scan."""
         plain = [
             NativeGroup(source, tuple(paths), live_only)
             for (source, live_only), paths in self._paths.items()
@@ -162,7 +162,7 @@ class NativeFiles:
         return plain + masked
 
     def _source(self, file: DataFileMeta) -> SourceFields | None:
-        """The file's own fields for the wanted columns; None where Spark may not read them."""
+        """The file's own fields for the wanted columns; None if Spark must not read them."""
         if file.schema_id not in self._sources:
             schema = self._context.file_schema(file.schema_id, file_name=file.file_name)
             by_id = {f.id: f for f in schema.fields}
@@ -176,7 +176,7 @@ class NativeFiles:
 
 def _is_native(source: DataField | None, field: DataField) -> bool:
     if not field.type.nullable and (source is None or source.type.nullable):
-        return False  # the kernel refuses nulls of older days
+        return False  # the kernel refuses nulls of older files
     return source is None or (_read_alike(source.type) and _widens(source.type, field.type))
 
 
@@ -194,7 +194,7 @@ def native_frame(
     Parameters
     ----------
     spark : SparkSession
-        Where.
+        The session.
     context : ReadContext
         The table.
     group : NativeGroup
@@ -204,8 +204,8 @@ def native_frame(
     condition : Column, optional
         Over these columns.
     with_kinds : bool
-        Whether the frame has ``_row_kind`` before them: what each row of a primary-key table's
-        files says of its key. Requires: not ``group.live_only``.
+        Whether the frame has ``_row_kind`` before them: the kind of each row in a primary-key
+        table's files. Requires: not ``group.live_only``.
     """
     own = [f for f in group.source if f is not None]
     if group.live_only or with_kinds:
@@ -268,19 +268,19 @@ def _read_alike(data_type: DataType) -> bool:
     if data_type.root is TypeRoot.ROW:
         names = [name.lower() for _, name in data_type.child_fields]
         if len(set(names)) != len(names):
-            return False  # which of them Spark means depends on the session
+            return False  # the session decides which of them Spark means
     return data_type.root not in _ONLY_KERNEL and all(map(_read_alike, data_type.children))
 
 
 def _widens(source: DataType, target: DataType) -> bool:
     """Whether every value of the source type is one of the target's, and a cast keeps it."""
     if source.is_nested or target.is_nested:
-        # Spark finds the fields of a struct by name; what was altered inside, the kernel reads
+        # Spark finds the fields of a struct by name; the kernel reads structs altered inside
         return source.as_nullable() == target.as_nullable()
     if source.root is target.root:
         if source.root is TypeRoot.DECIMAL or source.root in _TIMESTAMPS:
             return (source.precision, source.scale) == (target.precision, target.scale)
-        if source.root in {TypeRoot.CHAR, TypeRoot.BINARY}:  # a longer one is filled up
+        if source.root in {TypeRoot.CHAR, TypeRoot.BINARY}:  # a longer one is padded
             return source.length == target.length
         return (source.length or 0) <= (target.length or 0)
     if source.root in _INTEGERS and target.root in _INTEGERS:

@@ -1,22 +1,22 @@
-"""Splits a planned read into what Spark scans itself and what the kernel merges.
+"""Divides a planned read between Spark's scan and the kernel's merge.
 
 1. Raw splits: native, file by file. The kernel reads a file with a deletion vector.
-2. A section with a single run has every key once and needs no merge: native. Its deletes are left
-   out by their kind.
+2. A section with a single run has every key once and needs no merge: native. The scan leaves out
+   its deletes by their kind.
 3. A section whose oldest run is much larger than all newer ones (a compacted bucket with a few
    fresh commits): the large run is native, without the rows that the newer runs replace
    (:mod:`tidelake.spark.read.replaced_rows`). The newer runs are a section of their own.
 4. Everything else: merged by the kernel.
 
 Rule 3 requires that every row of the newer runs wins: engine deduplicate without sequence fields,
-deletes that count, and every sequence number of the newer runs above all of the large run (two
-writers at once may break that). It is for reads of many rows and several columns, because finding
-the replaced rows is a Spark job of its own. CPU of 5 M rows under 2 % newer ones, six columns: 1.44
-times that of a plain scan, where the merge in Python took 1.71. For one column the merge is less.
+no ignored deletes, and every sequence number of the newer runs above all of the large run
+(concurrent writers may break that). It suits reads of many rows and several columns, because a
+Spark job of its own finds the replaced rows. CPU of 5 M rows under 2 % newer ones, six columns:
+1.44 times that of a plain scan; the merge in Python took 1.71. For one column the merge costs less.
 
-Tried and left out: a broadcast anti-join that hides the keys of the newer runs. The same rows took
-1.4 to 1.6 times a plain scan for six columns and 2.6 for one, the merge in Python 1.4 to 1.7 and
-2.1. A probe of the hash table costs 0.2 us a row, the broadcast half a second.
+Tried and rejected: a broadcast anti-join that hides the keys of the newer runs. It took 1.4 to 1.6
+times a plain scan for six columns and 2.6 for one; the merge in Python took 1.4 to 1.7 and 2.1. A
+probe of the hash table costs 0.2 us a row, the broadcast half a second.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ __all__ = ["NativeAndMerged", "native_and_merged"]
 
 @dataclass(frozen=True, slots=True)
 class MaskRule:
-    """When Spark scans a large run, and a mask hides the rows that a few newer ones replace.
+    """When Spark scans a large run under a mask of the rows that newer ones replace.
 
     Parameters
     ----------
     rows_min : int
-        Rows that the large runs of a read must have together: below, a merge costs less than one
-        more Spark job.
+        The fewest rows of a read's large runs together: below, a merge costs less than one more
+        Spark job.
     rows_max : int
-        Rows that they may have: each is a bit that the driver holds and every task is given.
+        The most such rows: each is a bit in the driver and in every task.
     times_newer_min : int
         How many times as many rows a large run must have as the newer runs together.
     files_max : int
-        Files that they may have: a scan for every 16.
+        The most files of the large runs: each 16 need a scan.
     columns_min : int
-        Columns that a read must want: what each costs on its way from Python to the JVM is saved,
-        and the positions cost as much as two or three of them.
+        The fewest columns of a read: each saves its way from Python to the JVM, and the
+        positions cost as much as two or three columns.
     """
 
     rows_min: int = 500_000
@@ -85,7 +85,7 @@ def native_and_merged(
     case_sensitive: bool,
     rule: MaskRule | None = None,
 ) -> NativeAndMerged:
-    """Give Spark the files of one plan that it can scan, and the kernel all else.
+    """Give Spark the files of one plan that it can scan, and the kernel all others.
 
     Parameters
     ----------
@@ -94,9 +94,9 @@ def native_and_merged(
     splits : sequence of Split
         Of one plan.
     fields : sequence of DataField
-        The columns needed, those of the predicate included.
+        The columns needed, including those of the predicate.
     case_sensitive : bool
-        Whether the session tells ``a`` from ``A``.
+        Whether the session distinguishes ``a`` from ``A``.
     rule : MaskRule, optional
         When rule 3 applies.
 
@@ -116,7 +116,7 @@ def native_and_merged(
 def _files_to_mask(
     context: ReadContext, native: NativeFiles, splits: Sequence[Split], rule: MaskRule
 ) -> frozenset[str]:
-    """Names of the files of the large runs that rule 3 holds for."""
+    """Names of the files of the large runs to which rule 3 applies."""
     if not context.schema.primary_keys:
         return frozenset()
     spec = MergeSpec.of(context.schema, context.options)

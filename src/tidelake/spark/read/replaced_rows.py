@@ -1,20 +1,19 @@
 """A mask for a large run under a few newer rows: Spark scans the run without the replaced rows.
 
-1. The kernel reads nothing but the keys, on the executors: each key of a newer run is looked up
-   among the sorted keys of the large run. What is found is the *position* of a row that no longer
-   counts.
-2. The positions become bits, 64 to a BIGINT, for every row of the large run's files, one file's
-   words after the other's: one array, the value of a scalar subquery. It is computed when, and as
-   often as, the DataFrame is.
+1. The kernel reads only the keys, on the executors: it looks up each key of a newer run among the
+   sorted keys of the large run. A hit is the *position* of a replaced row.
+2. The positions become bits, 64 to a BIGINT, for every row of the large run's files, the words of
+   one file after those of the other: one array, the value of a scalar subquery. It is computed each
+   time the DataFrame is.
 3. The native scan of the large run keeps the rows whose bit is not set: an array access and a few
-   shifts by ``_metadata.row_index``. Which file a row is of, the constant ``_metadata.file_size``
-   says, so the files of one scan must differ in size.
+   shifts by ``_metadata.row_index``. The constant ``_metadata.file_size`` identifies a row's file,
+   so the files of one scan must differ in size.
 
-The rows thus never meet Python. The newer runs are scanned or merged by themselves.
+So the rows never pass through Python. The newer runs are scanned or merged separately.
 
-Requires: every row of the newer runs wins against every row of the large one
-(:mod:`tidelake.spark.read.native_split` sees to it). Cost: the key columns read once in Python, and
-a bit per row of the large run sent to the driver and from there to the executors.
+Requires: every row of the newer runs wins against every row of the large one, as
+:mod:`tidelake.spark.read.native_split` ensures. Cost: one read of the key columns in Python, and
+one bit per row of the large run, sent to the driver and from there to the executors.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ from tidelake.spark.sessions.session import parallelism
 __all__ = ["FILES_COUNT_MAX", "hidden_words", "is_visible"]
 
 FILES_COUNT_MAX = 16
-"""Files of one scan: the choice among them is code, which the JVM compiles up to 8,000 bytes."""
+"""Files of one scan: code chooses among them, and the JVM compiles it up to 8,000 bytes."""
 
 TASK_ROWS = 16 << 20
-"""Rows whose keys one task looks at, 50 ns each: below, a second task costs more than it gives."""
+"""Rows whose keys one task reads, 50 ns each: below, a second task costs more than it saves."""
 
 WORD_BITS = 64
 WORD_SHIFT = 6
@@ -64,9 +63,8 @@ def is_visible(
     context : ReadContext
         The table.
     masked : sequence of Split
-        One per file of the scan, which is the only one of the oldest run; the newer runs follow.
-        Requires: no two of these files have the same size, nor are they more than
-        :data:`FILES_COUNT_MAX`.
+        One per file of the scan, which is the only file of the oldest run; the newer runs follow.
+        Requires: the files differ in size, and are not more than :data:`FILES_COUNT_MAX`.
     """
     files = [_base(split) for split in masked]
     assert len({f.file_size_bytes for f in files}) == len(files) <= FILES_COUNT_MAX
@@ -104,7 +102,7 @@ def _words(spark: SparkSession, context: ReadContext, masked: Sequence[Split]) -
 def _words_task(
     context: ReadContext, blobs: Sequence[Sequence[bytes]]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Give the function that runs on executors: numbers of tasks in, words of their files out."""
+    """Make the function for executors: takes numbers of tasks, gives words of their files."""
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
@@ -126,7 +124,7 @@ def hidden_words(context: ReadContext, masked: Sequence[Split]) -> Iterator[npt.
     context : ReadContext
         The table.
     masked : sequence of Split
-        As of :func:`is_visible`; those of one section side by side are cheaper.
+        As of :func:`is_visible`; adjacent splits of one section are cheaper.
 
     Yields
     ------
@@ -154,7 +152,7 @@ def hidden_words(context: ReadContext, masked: Sequence[Split]) -> Iterator[npt.
 
 
 class _NewerKeys:
-    """The keys of a section's newer runs, and where they are among other keys."""
+    """The keys of a section's newer runs, and their positions among other keys."""
 
     def __init__(self, context: ReadContext, split: Split, spec: MergeSpec) -> None:
         self.runs = split.sections[0][1:]
@@ -169,7 +167,7 @@ class _NewerKeys:
         self._keys: list[npt.NDArray[Any]] = []
 
     def positions_in(self, columns: Sequence[pa.Array]) -> Iterator[npt.NDArray[np.int64]]:
-        """Give the rows whose keys are in a run. Requires: they rise, and are not empty."""
+        """Give the rows whose keys are in a run. Requires: keys ascend, and are not empty."""
         needed = _widest([self._own_widths, self._widths, key_widths(columns, self._types)])
         if needed != self._widths or not self._keys:
             self._widths = needed
@@ -193,7 +191,7 @@ def _widest(widths: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 def _key_batches(
     context: ReadContext, split: Split, file: DataFileMeta, spec: MergeSpec
 ) -> Iterator[pa.RecordBatch]:
-    """All keys of a file, in order, those of deletes too."""
+    """All keys of a file, in order, including those of deletes."""
     alone = Split(
         split.snapshot_id, split.partition, split.bucket, split.total_buckets, (((file,),),), True
     )

@@ -1,14 +1,14 @@
 """A planned read as a DataFrame: native scans of raw files, ``mapInArrow`` over merging splits.
 
 1. The driver plans (:meth:`tidelake.table.Table.scan`): snapshot, pruned files, splits.
-2. What needs no merge goes to Spark's own Parquet scan (:mod:`tidelake.spark.read.native_split`,
-   :mod:`tidelake.spark.read.native_scan`); its rows never meet Python.
+2. Files that need no merge go to Spark's own Parquet scan (:mod:`tidelake.spark.read.native_split`,
+   :mod:`tidelake.spark.read.native_scan`); their rows never pass through Python.
 3. The other splits travel to the executors as bytes, packed into tasks of even weight. A task reads
    and merges its splits and gives Arrow batches of the wanted columns.
 4. The DataFrame is the union of both.
 
-Spark's optimiser cannot look into ``mapInArrow``: columns and filter must be said when the
-DataFrame is made, or whole rows cross from Python to the JVM (5 times the cost of a 2-column
+Spark's optimiser cannot look into ``mapInArrow``: columns and filter must be given when the
+DataFrame is made. Otherwise whole rows cross from Python to the JVM (5 times the cost of a 2-column
 query).
 """
 
@@ -63,7 +63,7 @@ ROWS_PER_BATCH = 16_384
 
 
 class Weighed(Protocol):
-    """What tasks are made of."""
+    """A unit of work for tasks."""
 
     @property
     def size_bytes(self) -> int:
@@ -82,7 +82,7 @@ def frame_of(
     columns: Sequence[str] = (),
     exact: bool = True,
 ) -> DataFrame:
-    """Give a planned read as a DataFrame.
+    """Make a DataFrame of a planned read.
 
     Parameters
     ----------
@@ -93,11 +93,11 @@ def frame_of(
     table : str
         The table, for messages.
     columns : sequence of str
-        The columns wanted. Where they name metadata columns
+        The columns wanted. If they name metadata columns
         (:mod:`tidelake.scan.metadata_columns`), executors read all splits.
     exact : bool
-        Leave out the rows that do not satisfy the scan's filter. False where the caller applies the
-        filter to the frame, as a WHERE does; Spark then tests the rows of its own scans once.
+        Whether to leave out rows that do not satisfy the scan's filter. False if the caller
+        filters the frame, as a WHERE does; Spark then tests the rows of its own scans once.
 
     Returns
     -------
@@ -107,12 +107,12 @@ def frame_of(
     Raises
     ------
     UnsupportedError
-        A column's type does not exist on Spark; or a row's file or ordinal is wanted, and rows
+        A column's type does not exist on Spark; or a row's file or ordinal is wanted, but rows
         are merged.
 
     Notes
     -----
-    Runs on the driver; nothing but metadata is read.
+    Runs on the driver; only metadata is read.
     """
     if not metadata_fields(scan.context.schema).keys().isdisjoint(columns):
         check_located(scan.plan.splits, columns, table=table)
@@ -141,21 +141,21 @@ def frame_of(
         return spark.createDataFrame([], schema)
     frame = reduce(DataFrame.unionAll, frames)
     most = tasks_asked(spark, scan.context.options)
-    # what Spark scans itself it cuts by its own settings; too many parts are put together
+    # Spark cuts its own scans by its own settings; small parts are joined
     return frame if most is None else frame.coalesce(most)
 
 
 def rows_frame(
     spark: SparkSession, rows: SplitRows, splits: Sequence[Split], *, table: str
 ) -> DataFrame:
-    """Give the rows of splits as a DataFrame: executors read them all.
+    """Make a DataFrame of the rows of splits: executors read them all.
 
     Parameters
     ----------
     spark, table
         As of :func:`frame_of`.
     rows : SplitRows
-        What reads a split.
+        Reads a split.
     splits : sequence of Split
         Of one plan.
     """
@@ -187,7 +187,7 @@ def packed_splits(spark: SparkSession, context: ReadContext, splits: Sequence[W]
 
 
 def tasks_asked(spark: SparkSession, options: Options) -> int | None:
-    """How many tasks the options want at most; None where they want no number."""
+    """The largest number of tasks by the options; None without such an option."""
     asked = options.get(declared.SCAN_PARALLELISM)
     if asked is None and options.get(declared.SCAN_INFER_PARALLELISM) is False:
         return parallelism(spark)
@@ -197,7 +197,7 @@ def tasks_asked(spark: SparkSession, options: Options) -> int | None:
 def read_task(
     task: SplitRows, blobs: Sequence[Sequence[bytes]]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Give the function that runs on executors: numbers of tasks in, their rows out."""
+    """Make the function for executors: takes numbers of tasks, gives their rows."""
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         fields = task.fields
@@ -206,7 +206,7 @@ def read_task(
                 for blob in blobs[number]:
                     yield from split_batches(task, split_from_bytes(blob), fields)
 
-    # EXPLAIN shows it; and whoever is about to drop the table sees that a plan reads it
+    # EXPLAIN shows it; and a dropper of the table sees that a plan reads it
     read.__name__ = f"read {task.context.paths.location}"
     return read
 
@@ -221,7 +221,7 @@ def split_batches(
 def spark_batches(
     batches: Iterator[pa.RecordBatch], fields: Sequence[DataField]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows in Spark's Arrow types, in pieces that cross to the JVM well."""
+    """Rows in Spark's Arrow types, in pieces of a good size for the JVM."""
     for batch in batches:
         typed = to_spark_arrow(batch, fields)
         for start in range(0, typed.num_rows, ROWS_PER_BATCH):
@@ -229,9 +229,9 @@ def spark_batches(
 
 
 def pack_tasks(splits: Sequence[W], *, count: int, cost: int) -> list[list[W]]:
-    """Spread splits over `count` tasks of even weight; each weighs `cost` beside its bytes.
+    """Spread splits over `count` tasks of even weight; each weighs `cost` besides its bytes.
 
-    The heaviest split first, each to the task that has least (at most 4/3 of the best spread).
+    The heaviest split comes first, each goes to the lightest task (at most 4/3 of the best spread).
     """
     count = min(count, len(splits))
     tasks: list[list[W]] = [[] for _ in range(count)]
@@ -251,7 +251,7 @@ def _tasks_count(splits: Sequence[Weighed], *, most: int, cost: int, cores: int)
 
 
 def _needed(scan: TableScan, wanted: Sequence[DataField]) -> tuple[DataField, ...]:
-    """The wanted columns, then those that only the predicate looks at."""
+    """The wanted columns, then those that only the predicate uses."""
     names = {f.name for f in wanted}
     looked_at = columns_of(scan.predicate) if scan.predicate is not None else frozenset()
     return (*wanted, *scan.context.fields(tuple(sorted(looked_at - names))))

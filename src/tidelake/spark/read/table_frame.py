@@ -28,7 +28,7 @@ def in_session(
     *,
     conf: Mapping[str, str] | None = None,
 ) -> Table:
-    """The table with the session's options, and over them those of one use.
+    """The table with the session's options, overridden by those of one use.
 
     `conf` are the session's settings, if the caller has them already.
     """
@@ -40,7 +40,7 @@ def in_session(
 
 
 def _overwrite_options(conf: Mapping[str, str]) -> dict[str, str]:
-    """What Spark's own setting says of an overwrite; unset, the table's option counts."""
+    """The options of an overwrite by Spark's own setting; empty if it is not set."""
     is_static = conf.get(OVERWRITE_MODE, "").lower() == "static"
     return {declared.DYNAMIC_PARTITION_OVERWRITE.key: "false"} if is_static else {}
 
@@ -55,18 +55,18 @@ def table_frame(
     moment: Mapping[str, Any] | None = None,
     exact: bool = True,
 ) -> DataFrame:
-    """Give a table as a DataFrame; see :meth:`tidelake.spark.Lake.table`.
+    """Make a DataFrame of a table; see :meth:`tidelake.spark.Lake.table`.
 
     Parameters
     ----------
     spark : SparkSession
-        Where it is read.
+        The session.
     found : Table or SystemTable
         What to read: a table as :func:`in_session` gives it.
     name : str
-        What messages call it.
+        Its name in messages.
     columns, filter
-        As of :meth:`tidelake.spark.Lake.table`; of a table also its metadata columns.
+        As of :meth:`tidelake.spark.Lake.table`; a table's metadata columns too.
     moment : mapping, optional
         ``snapshot_id``, ``timestamp`` and ``tag``.
     exact : bool

@@ -1,5 +1,5 @@
 """DELETE, UPDATE and MERGE on the executors.
 
-A merge goes to the buckets where it can, else it is a join. Texts of statements are read in
-:mod:`tidelake.spark.sql`.
+A merge runs at the buckets if possible, else as a join. :mod:`tidelake.spark.sql` reads the texts
+of statements.
 """

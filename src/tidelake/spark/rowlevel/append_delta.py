@@ -1,20 +1,21 @@
-"""Rows of an append table deleted or updated on the executors, in one commit.
+"""Deletes or updates rows of an append table on the executors, in one commit.
 
-1. The driver plans the newest snapshot with the condition, as far as the kernel knows it, and
-   shares the files out: those whose deletion vectors are in one index file, and all of a bucket, to
-   one task.
-2. A task finds the rows of its files: with the kernel's predicate, or all of them, for a condition
-   that is Spark's. Rows travel through Spark's expressions with the number of their file and their
-   ordinal in it.
-3. What comes back are the rows to delete, or their new values. The task writes those, marks the old
-   rows in deletion vectors or, in a table without them, writes the other rows of these files
-   again, and gives back commit messages (:mod:`tidelake.table.rowlevel.append_delta`).
-4. The driver commits once. Of a task that was tried twice Spark gives the answer of one attempt;
-   files of the others are never referenced. If another commit changed the same files meanwhile, all
-   is done again on the newest snapshot.
+1. The driver plans the newest snapshot with the condition, as far as the kernel can express it, and
+   distributes the files. Files with deletion vectors in one index file, and all files of a bucket,
+   go to one task.
+2. A task finds the rows of its files with the kernel's predicate, or reads all of them for a Spark
+   condition. Rows pass through Spark's expressions with their file's number and their ordinal in
+   it.
+3. The result is the rows to delete, or their new values. The task writes the values, and marks the
+   old rows in deletion vectors or, in a table without them, rewrites the other rows of these files.
+   It returns commit messages (:mod:`tidelake.table.rowlevel.append_delta`).
+4. The driver commits once. If a task ran twice, Spark returns the answer of one attempt; no
+   snapshot names the files of the others. If another commit changed the same files meanwhile,
+   everything is repeated on the newest snapshot.
 
-Steps 2 and 3 are one stage where Spark's expressions need no shuffle. Where they do (a subquery
-that becomes a join), rows are brought back together by share, so that a file still has one task.
+Steps 2 and 3 are one stage if Spark's expressions need no shuffle. If they do (a subquery that
+becomes a join), rows are brought back to the task of their files, so that a file still has one
+task.
 
 Rows never come to the driver.
 """
@@ -72,7 +73,7 @@ FILE_COLUMN = "_tidelake_file"
 POSITION_COLUMN = "_tidelake_position"
 """A row's ordinal in its file."""
 ACTION_COLUMN = "_tidelake_action"
-"""What becomes of a row, as the number of a row kind: -D, +U, or +I of one that is new."""
+"""The action on a row, as the number of a row kind: -D, +U, or +I for a new row."""
 _SHARE_COLUMN = "_tidelake_share"
 _POSITION_COLUMNS = (FILE_COLUMN, POSITION_COLUMN)
 
@@ -82,7 +83,7 @@ Changed = Callable[[DataFrame], DataFrame]
 
 @dataclass(frozen=True, slots=True)
 class FileShare:
-    """Files that one task has to itself.
+    """Files of one task alone.
 
     Parameters
     ----------
@@ -98,24 +99,24 @@ class FileShare:
 
 @dataclass(frozen=True, slots=True)
 class RowsTask:
-    """What the tasks need. Picklable.
+    """The needs of the tasks. Picklable.
 
     Parameters
     ----------
     handle : TableHandle
         The table.
     context : ReadContext
-        How it is read.
+        Its read context.
     snapshot : Snapshot
-        What the rows are found in.
+        The snapshot in which rows are found.
     files : tuple of bytes
-        Of each number the file, as a split of that file alone.
+        By number the file, as a split of that file alone.
     shares : tuple of tuple of int
         The numbers of each task's files.
     predicate : Predicate
-        Bound: which rows.
+        Bound: the rows to change.
     columns : tuple of str
-        The columns that Spark's expressions want.
+        The columns that Spark's expressions use.
     """
 
     handle: TableHandle
@@ -135,7 +136,7 @@ def change_on_spark(
     *,
     columns: Sequence[str],
 ) -> WriteResult:
-    """Delete rows of an append table, or give them new values.
+    """Delete rows of an append table, or set their new values.
 
     Parameters
     ----------
@@ -144,13 +145,13 @@ def change_on_spark(
     transaction : WriteTransaction
         Of the table.
     predicate : Predicate, optional
-        Bound: which rows, as far as the kernel's predicates can say it.
+        Bound: the rows to change, as far as the kernel's predicates can express it.
     changed : callable, optional
-        Takes a DataFrame of rows and gives those of them that are changed: each with its
-        ``_tidelake_file`` and ``_tidelake_position``, and, if it is to stay, with the new values
-        of all columns. Without it the rows are deleted.
+        Takes a DataFrame of rows and returns the changed ones: each with its ``_tidelake_file``
+        and ``_tidelake_position``, and, if it stays, with the new values of all columns. Without
+        it the rows are deleted.
     columns : sequence of str
-        The columns that `changed` looks at.
+        The columns that `changed` uses.
 
     Returns
     -------
@@ -160,9 +161,9 @@ def change_on_spark(
     Raises
     ------
     InvalidInputError
-        A new value does not fit its column, or a row comes twice.
+        A new value does not fit its column, or a row is changed twice.
     ConflictError
-        Others were faster each time; nothing was changed.
+        Others were faster in every attempt; nothing was changed.
     """
     found = Always(value=True) if predicate is None else predicate
     return transaction.run(_Change(spark, transaction, found, changed, columns))
@@ -179,7 +180,7 @@ class _Change:
     columns: Sequence[str]
 
     def attempt(self) -> WriteResult:
-        """Make it on the newest snapshot."""
+        """Run it on the newest snapshot."""
         return change_once(
             self.spark, self.transaction, self.predicate, self.changed, columns=self.columns
         )
@@ -199,8 +200,8 @@ def change_once(
     Parameters
     ----------
     adds_rows : bool
-        Whether `changed` may give new rows beside those that were there. Its rows then say in
-        ``_tidelake_action`` what becomes of them.
+        Whether `changed` may return new rows too. Its rows then have ``_tidelake_action``, the
+        action on each.
 
     Raises
     ------
@@ -246,7 +247,7 @@ def _task(
 
 
 def _file_shares(splits: Sequence[Split], *, marks: bool) -> list[FileShare]:
-    """Files that must be in one task: of a bucket, or with vectors in one index file."""
+    """Files that one task must have: of one bucket, or with vectors in one index file."""
     together: dict[object, list[Split]] = {}
     for split in splits:
         for file in split.files:
@@ -276,7 +277,7 @@ def _answers(spark: SparkSession, task: RowsTask, changed: Changed | None) -> Da
 
 
 def _by_share(spark: SparkSession, task: RowsTask, rows: DataFrame) -> DataFrame:
-    """The rows of each file in the task that has it; rows that are new anywhere."""
+    """The rows of each file in the task that has it; new rows anywhere."""
     share_of = {n: index for index, share in enumerate(task.shares) for n in share}
     shares = F.lit([share_of[n] for n in range(len(task.files))]).cast("array<int>")
     share = F.get(shares, F.col(FILE_COLUMN).cast("int"))
@@ -299,7 +300,7 @@ def _may_shuffle(rows: DataFrame) -> bool:
 
 
 def _read(task: RowsTask, numbers: Batches) -> Batches:
-    """Rows of shares that match: file and ordinal of each, and the columns wanted."""
+    """Rows of shares that match: file and ordinal of each, and the wanted columns."""
     fields = task.context.fields(task.columns)
     for batch in numbers:
         for share in batch.column(0).to_pylist():
@@ -331,7 +332,7 @@ def _positions(number: int, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
 
 
 def _apply(task: RowsTask, batches: Batches) -> Batches:
-    """Delete or replace the rows that come; gives what the driver commits."""
+    """Delete or replace the given rows; returns the messages to commit."""
     changes = RowChanges(in_task(task.handle), task.snapshot)
     try:
         rows_count = _change_rows(task, changes, batches)
@@ -367,7 +368,7 @@ def _change_rows(task: RowsTask, changes: RowChanges, batches: Batches) -> int:
             batch = batch.filter(pc.invert(added))
             rows_count += pc.sum(added).as_py()
         numbers, positions = (batch.column(name).to_numpy() for name in _POSITION_COLUMNS)
-        for number in np.unique(numbers).tolist():  # mostly one
+        for number in np.unique(numbers).tolist():  # usually one
             gone.setdefault(number, []).append(positions[numbers == number])
         if rows.num_columns and rows.num_rows:
             changes.write(rows)
@@ -399,7 +400,7 @@ def _found(task: RowsTask, number: int, every: npt.NDArray[np.int64]) -> RowPosi
 
 
 def _with_statistics(messages: Sequence[CommitMessage], plan: ScanPlan) -> list[CommitMessage]:
-    """Removed files as the manifests know them: they travelled without statistics."""
+    """Removed files as in the manifests: they travelled without statistics."""
     known = {file.file_name: file for split in plan.splits for file in split.files}
 
     def whole(files: tuple[DataFileMeta, ...]) -> tuple[DataFileMeta, ...]:

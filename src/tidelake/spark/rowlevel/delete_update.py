@@ -1,14 +1,14 @@
-"""DELETE and UPDATE on the executors: which rows, what becomes of them, and by which way.
+"""DELETE and UPDATE on the executors: the matching rows, their change, and the way of writing.
 
-1. Whole partitions go by metadata, on the driver, where a condition is on their columns alone.
-2. A primary-key table: the rows that match are read on the executors, computed by Spark, and
-   written back as ``-D`` or ``+U``, by the same stages as any write. An update asks at the commit
-   that nobody wrote to its keys since they were read, and is done again where somebody did.
+1. If a condition uses partition columns only, the driver drops whole partitions in the metadata.
+2. A primary-key table: executors read the matching rows, Spark computes them, and they are written
+   back as ``-D`` or ``+U``, by the same stages as any write. An update's commit checks that nobody
+   wrote to its keys since they were read; if somebody did, the update is repeated.
 3. An append table: :mod:`tidelake.spark.rowlevel.append_delta`.
 
-The rows are given as the kernel takes filters (text, a predicate, tuples), which prunes files, as
-a Spark ``Column``, which may say what filters cannot, or as both (:class:`Matching`). New values
-are Spark's: SQL expressions or columns, over the old row.
+Conditions are filters of the kernel (text, a predicate, tuples), which prune files, a Spark
+``Column``, which may express more, or both (:class:`Matching`). New values are Spark's: SQL
+expressions or columns, over the old row.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _LITERALS = (
     int,
     float,
     Decimal,
-    dt.date,  # a datetime is one
+    dt.date,  # includes datetime
     dt.time,
     dt.timedelta,
     bytes,
@@ -78,24 +78,24 @@ _LITERALS = (
 
 
 def _nothing() -> None:
-    """What rows need that no subquery is asked about."""
+    """Do nothing: no subquery needs new rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Which rows: by the kernel's predicate, a condition of Spark's, or both.
+    """The matching rows: by the kernel's predicate, a Spark condition, or both.
 
     Parameters
     ----------
     predicate : Predicate, optional
-        Bound; all rows that match satisfy it.
+        Bound; all matching rows satisfy it.
     condition : Column, optional
         Which of these match; all by default.
     alias : str, optional
-        What columns of the rows may be qualified with in conditions and new values.
+        A qualifier of the rows' columns in conditions and new values.
     fresh : callable
-        Called before rows are looked at, each time: other tables that a condition looks into
-        are read as they are then.
+        Called before each read of the rows: the condition's other tables are then read in their
+        newest state.
     """
 
     predicate: Predicate | None = None
@@ -105,7 +105,7 @@ class Matching:
 
     @classmethod
     def of(cls, handle: TableHandle, where: object) -> Matching:
-        """Take the argument ``where``; None is every row."""
+        """Take the argument ``where``; None matches every row."""
         if isinstance(where, Matching):
             return where
         if isinstance(where, Column):
@@ -116,7 +116,7 @@ class Matching:
         return cls(bind(given, handle.schema.fields))
 
     def of_frame(self, frame: DataFrame) -> DataFrame:
-        """Those rows of a frame that Spark has to find."""
+        """The rows of a frame that Spark must find."""
         self.fresh()
         named = frame if self.alias is None else frame.alias(self.alias)
         return named if self.condition is None else named.where(self.condition)
@@ -181,7 +181,7 @@ def update_on_spark(
     matching = Matching.of(handle, where)
     new = {name: value_column(handle, name, value) for name, value in values.items()}
     empty = spark.createDataFrame([], spark_schema(handle.schema.fields, table=handle.identifier))
-    # types and names are refused before anything runs
+    # wrong types and names are refused before anything runs
     rows_alike = matching.of_frame(empty)
     targets = {name: handle.schema.field(name) for name in new}
     new = assigned_values(rows_alike, new, targets, table=handle.identifier)
@@ -226,7 +226,7 @@ class _KeyedUpdate:
     tasks: int | None
 
     def attempt(self) -> WriteResult:
-        """Make it on the newest snapshot."""
+        """Run it on the newest snapshot."""
         handle, new = self.transaction.handle, self.new
         handle.schemas.check_same(handle.schema, table=handle.identifier)
         snapshot = handle.snapshots.latest()
@@ -237,7 +237,7 @@ class _KeyedUpdate:
         rows = self.matching.of_frame(rows)
         if not self.shown.may_be_lost:
             return self._write(_with_values(handle, rows, new), snapshot)
-        both = _with_old_values(rows, new).persist()  # what is checked is what is written
+        both = _with_old_values(rows, new).persist()  # the checked rows are the written ones
         try:
             check_shown(handle, self.shown, both, tuple(new))
             columns = (
@@ -259,7 +259,7 @@ def _rows_of(
     snapshot: Snapshot,
     predicate: Predicate | None,
 ) -> DataFrame:
-    """All columns of a primary-key table's rows that match; those that wait on level 0 too."""
+    """All columns of a primary-key table's rows that match, including rows on level 0."""
     scan = scan_all_rows(handle, snapshot, predicate)
     return frame_of(spark, scan, table=handle.identifier)
 
@@ -269,7 +269,7 @@ def _kind(kind: RowKind) -> Column:
 
 
 def value_column(handle: TableHandle, name: str, value: object) -> Column:
-    """A new value as it was given: text is an SQL expression, a Column stands for itself."""
+    """A new value as given: text is an SQL expression, a Column stays as it is."""
     if isinstance(value, Column):
         return value
     if isinstance(value, str):
@@ -302,12 +302,12 @@ def _with_values(
 
 
 def _with_old_values(rows: DataFrame, new: Mapping[str, Column]) -> DataFrame:
-    """The old rows, and beside them the new values."""
+    """The old rows with the new values."""
     return rows.select("*", *(value.alias(NEW_PREFIX + name) for name, value in new.items()))
 
 
 def _looked_at(spark: SparkSession, handle: TableHandle, matching: Matching) -> tuple[str, ...]:
-    """The columns that a condition looks at; all of them where only Spark's server knows."""
+    """The columns that a condition uses; all of them if only Spark's server knows."""
     names = handle.schema.field_names
     empty = spark.createDataFrame([], spark_schema(handle.schema.fields, table=handle.identifier))
     checked = matching.of_frame(empty)
@@ -319,12 +319,12 @@ def _looked_at(spark: SparkSession, handle: TableHandle, matching: Matching) -> 
 
 
 def check_removed(handle: TableHandle, rows: DataFrame) -> None:
-    """See that deletes remove the rows; reads them again only for groups that remove.
+    """Check that deletes remove the rows; reads them again only for groups that remove rows.
 
     Raises
     ------
     InvalidInputError
-        Some would stay.
+        Some rows would stay.
     """
     removing = removing_columns(handle)
     if not removing:
@@ -339,17 +339,17 @@ def check_removed(handle: TableHandle, rows: DataFrame) -> None:
 def check_shown(
     handle: TableHandle, shown: ShownRows, both: DataFrame, names: tuple[str, ...]
 ) -> None:
-    """See on the executors that new rows will be shown.
+    """Check on the executors that reads will show the new rows.
 
     Parameters
     ----------
     both : DataFrame
-        The old rows, and beside them, behind :data:`NEW_PREFIX`, the new values of `names`.
+        The old rows, with the new values of `names` under :data:`NEW_PREFIX`.
 
     Raises
     ------
     InvalidInputError
-        Some would be lost.
+        Some rows would be lost.
     """
     checked = mapped(both, _checking(handle, shown, names), ANSWER_SCHEMA)
     answer = TaskAnswer.gather(checked.collect())
@@ -360,7 +360,7 @@ def check_shown(
 def _checking(
     handle: TableHandle, shown: ShownRows, names: tuple[str, ...]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Give the function that sees on executors that new rows will be shown."""
+    """Make the function that checks on executors that reads will show the new rows."""
     fields, table = handle.schema.fields, handle.identifier
 
     def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,24 +1,24 @@
-"""MERGE where the rows of the source go to the buckets, and the table stays where it is.
+"""MERGE that moves the source's rows to the buckets, and not the table's rows.
 
-Where ON equates the whole primary key with columns of the source, the row that a source row can
-match lies in the bucket that the source row would be written to. So:
+If ON equates the whole primary key with columns of the source, a source row can only match a row in
+the bucket that the source row would be written to. So:
 
-1. The rows of the source are clustered by bucket, as rows that are written: the only shuffle.
+1. The rows of the source are clustered by bucket, like rows to write: the only shuffle.
 2. The task that has a bucket's rows looks their keys up in the bucket
    (:mod:`tidelake.table.rowlevel.key_lookup`): it reads the key columns and, of the rows found, the
-   columns that the clauses look at or keep. The table never meets the JVM.
+   columns that the clauses use or keep. The table never enters the JVM.
 3. Spark, in the same stage, evaluates the clauses over pairs of source row and found row.
-4. The same task writes what comes out, and sees that no key is changed twice or changed and
-   inserted (:mod:`tidelake.spark.rowlevel.merge_cardinality`): all rows of a key are there.
+4. The same task writes the result, and checks that no key is changed twice or changed and inserted
+   (:mod:`tidelake.spark.rowlevel.merge_cardinality`): it has all rows of a key.
 
-One query, whatever the source's size; the source is read once, and nothing is kept on executors.
-Clauses see both sides under their aliases by a lateral join with one row, of which Spark's
-optimiser leaves nothing but the names.
+This is one query, whatever the source's size; the source is read once, and nothing is kept on
+executors. A lateral join with one row lets clauses see both sides under their aliases; Spark's
+optimiser removes the join and keeps the names.
 
-It is not for every merge (:func:`by_bucket`): the others are joins of Spark's
+Not every merge fits (:func:`by_bucket`): the others are Spark joins
 (:mod:`tidelake.spark.rowlevel.merge_by_join`). Memory of a task: :data:`SOURCE_BYTES_MAX` of source
-rows at a time, the rows found for them, and the keys that it changes. A bucket's keys are read
-again for every so many bytes of source rows.
+rows at a time, the rows found for them, and the keys that it changes. Each such portion of source
+rows reads a bucket's keys again.
 """
 
 from __future__ import annotations
@@ -91,26 +91,26 @@ def by_bucket(
     columns: Sequence[str],
     tasks: int | None,
 ) -> DataFrame | None:
-    """The rows that a merge writes, each in the partition that writes it.
+    """The rows that a merge writes, each in its writing task.
 
     Parameters
     ----------
     snapshot : Snapshot
-        What the table's rows are read from.
+        The snapshot of the table's rows.
     columns : sequence of str
-        The table's columns that are looked at or kept.
+        The table's columns that are used or kept.
     tasks : int, optional
         Number of tasks.
 
     Returns
     -------
     DataFrame or None
-        The table's columns and ``_row_kind``. None where the merge is not of this kind: tables
-        whose buckets are not fixed, whose engine is not deduplicate, or some of whose partitions
-        wait to be rescaled; an ON that leaves a part of the primary key out, or keys that are
-        compared otherwise than stored; rows inserted under other keys than ON's; WHEN NOT MATCHED
-        BY SOURCE; a sole DELETE that may meet a row several times; subqueries in the clauses;
-        source columns of types that do not go through Arrow; Spark Connect.
+        The table's columns and ``_row_kind``. None if the merge does not fit: the table's buckets
+        are not fixed, its engine is not deduplicate, or some of its partitions wait for a rescale;
+        ON leaves a part of the primary key out, or compares keys otherwise than they are stored;
+        rows are inserted under other keys than ON's; WHEN NOT MATCHED BY SOURCE; a sole DELETE may
+        meet a row several times; the clauses have subqueries; the source has columns of types that
+        Arrow cannot carry; Spark Connect.
     """
     of_key = _source_of_key(handle, merge)
     if of_key is None or is_remote() or not _has_fixed_buckets(handle, snapshot):
@@ -128,7 +128,7 @@ def by_bucket(
 
 
 def _source_of_key(handle: TableHandle, merge: ResolvedMerge) -> dict[str, str] | None:
-    """The source's column of each column of the primary key, where the clauses permit it."""
+    """The source's column of each column of the primary key, if the clauses permit it."""
     schema, options = handle.schema, handle.options
     of_key = dict(reversed(merge.equal))
     keys = schema.primary_keys
@@ -147,13 +147,13 @@ def _source_of_key(handle: TableHandle, merge: ResolvedMerge) -> dict[str, str] 
 
 
 def _has_fixed_buckets(handle: TableHandle, snapshot: Snapshot) -> bool:
-    """Whether all files lie in buckets of the number that the table has now."""
+    """Whether all files are in buckets of the table's current number."""
     files = live_files(handle.read_context(), snapshot, manifests=handle.manifests)
     return bool((files["total_buckets"] == handle.options.get(declared.BUCKET)).all())
 
 
 def _crosses(data_type: st.DataType) -> bool:
-    """Whether values of a type come back from Python as they went."""
+    """Whether values of a type return from Python unchanged."""
     if isinstance(data_type, st.ArrayType):
         return _crosses(data_type.elementType)
     if isinstance(data_type, st.MapType):
@@ -170,14 +170,14 @@ def _subqueries_count(rows: DataFrame) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """The columns of both sides, and how they are called on their way, where no name is another's.
+    """The columns of both sides, and their unique names in transit.
 
     Parameters
     ----------
     of_key : mapping of str to str
         The source's columns by the columns of the primary key.
     keys : tuple of str
-        What the columns of the primary key are called on their way.
+        The names of the primary key's columns in transit.
     source, target : mapping of str to str
         The same by the columns' names. A column that is in the key is not carried twice.
     """
@@ -204,17 +204,17 @@ class _Sides:
 
     @property
     def carried_of_source(self) -> list[tuple[str, str]]:
-        """Columns of the source that are not in the key, and how they are called."""
+        """Columns of the source that are not in the key, and their names in transit."""
         return [(name, own) for name, own in self.source.items() if own not in self.keys]
 
     @property
     def carried_of_target(self) -> list[tuple[str, str]]:
-        """Columns of the table that are not in the key, and how they are called."""
+        """Columns of the table that are not in the key, and their names in transit."""
         return [(name, own) for name, own in self.target.items() if own not in self.keys]
 
     @property
     def all(self) -> list[str]:
-        """All columns by what they are called on their way."""
+        """All columns by their names in transit."""
         carried = (*self.carried_of_source, *self.carried_of_target)
         return [*self.keys, *(own for _, own in carried)]
 
@@ -226,7 +226,7 @@ class _Sides:
         source: DataFrame,
         tasks: int | None,
     ) -> DataFrame:
-        """The rows of the source, each where its bucket is, beside the table's rows of their keys.
+        """The rows of the source, each at its bucket, with the table's rows of their keys.
 
         Columns: :attr:`all`, and :data:`MATCHED`.
         """
@@ -252,12 +252,12 @@ class _Sides:
         return mapped(rows_by_bucket, task.rows, schema)
 
     def of_source(self, rows: DataFrame, alias: str) -> DataFrame:
-        """The rows with the source's columns under its alias, and all that they had."""
+        """The rows with the source's columns under its alias, and all their other columns."""
         named = (F.col(own).alias(name) for name, own in self.source.items())
         return rows.select(*named, *rows.columns).alias(alias)
 
     def pairs(self, one_row: DataFrame, rows: DataFrame, merge: ResolvedMerge) -> DataFrame:
-        """The rows with both sides' columns under their aliases, and all that they had."""
+        """The rows with both sides' columns under their aliases, and all their other columns."""
         named = (F.col(own).outer().alias(name) for name, own in self.target.items())
         return self.of_source(rows, merge.source_alias).lateralJoin(
             one_row.select(*named).alias(merge.alias)
@@ -266,20 +266,20 @@ class _Sides:
 
 @dataclass(frozen=True, slots=True)
 class _LookUp:
-    """What a task needs that looks up the rows of its buckets. Picklable.
+    """The needs of a task that looks up the rows of its buckets. Picklable.
 
     Parameters
     ----------
     handle : TableHandle
         For a task.
     snapshot : Snapshot
-        What is looked at.
+        The snapshot to read.
     keys : tuple of str
-        The primary key; it is what the rows of the source begin with.
+        The primary key; the first columns of the source's rows.
     columns : tuple of str
-        The table's columns that are wanted of rows that are found.
+        The wanted columns of the table's rows.
     names : tuple of str
-        What the columns are called that come out.
+        The names of the resulting columns.
     predicate : Predicate, optional
         Bound; rows that do not satisfy it match nothing.
     bytes_max : int
@@ -295,7 +295,7 @@ class _LookUp:
     bytes_max: int = SOURCE_BYTES_MAX
 
     def rows(self, batches: Batches) -> Batches:
-        """Rows of the source in, pairs out."""
+        """Take rows of the source, give pairs."""
         handle = in_task(self.handle)
         rows = KeyLookup(
             handle.read_context(all_rows=True),
@@ -348,9 +348,9 @@ def _evaluated(
     sides: _Sides,
     found: DataFrame,
 ) -> DataFrame:
-    """What the clauses make of the pairs: rows with their kinds, none moved.
+    """The result of the clauses over the pairs: rows with their kinds, none moved.
 
-    Expressions are evaluated of no row but those that they are about: they may fail.
+    Expressions are evaluated only for the rows of their clause: for others they may fail.
     """
     one_row = spark.sql("SELECT 1 AS _tidelake_one")
     keys = [F.col(name) for name in sides.all]

@@ -1,24 +1,24 @@
-"""MERGE: rows changed, deleted and added as the rows of a source say, in one commit.
+"""MERGE: changes, deletes and adds rows by the rows of a source, in one commit.
 
-1. The source is read once and kept (``persist``), each row with a number. One small job counts it,
-   and tells the range of the columns that the condition equates with columns of the target: these
-   ranges, and what the condition says of the target alone, prune the target's files. Where rows of
-   the target that no source row matches matter too, nothing is pruned.
+1. The source is read once and kept (``persist``), each row with a number. One small job counts it
+   and finds the ranges of the columns that the condition equates with columns of the target. These
+   ranges, and the condition's part on the target alone, prune the target's files. If target rows
+   without a source row matter too, nothing is pruned.
 2. The target's rows are joined with the source; a small source is broadcast, so the target is
-   neither sorted nor moved. Only rows with a match, or with something to do, are kept. Of each the
-   first clause that fits says what becomes of it.
-3. Source rows that are in no pair are those that are inserted: an anti join of the source with the
-   pairs, both of the source's size.
-4. Before anything is written: a target row that several source rows would change is an error, and
-   so is a key that is inserted and changed at once. Where the source has each value of the equated
-   columns once, none of it can be, and nothing has to be counted.
-5. A primary-key table is written as by :mod:`tidelake.spark.rowlevel.delete_update`: row kinds,
-   asked at the commit whether others wrote to the keys since they were read. An append table is
-   changed by :mod:`tidelake.spark.rowlevel.append_delta`. Either way all is done again if another
-   commit was faster.
+   neither sorted nor moved. Only rows with a match, or with something to do, are kept. The first
+   clause that fits a row decides its change.
+3. Source rows without a pair are inserted: an anti join of the source with the pairs, both of the
+   source's size.
+4. Before anything is written: it is an error if several source rows would change one target row, or
+   if a key would be inserted and changed. If the equated columns are unique in the source, neither
+   can happen, and nothing is counted.
+5. A primary-key table is written as by :mod:`tidelake.spark.rowlevel.delete_update`: with row
+   kinds, and the commit checks whether others wrote to the keys since they were read. An append
+   table is changed by :mod:`tidelake.spark.rowlevel.append_delta`. In both cases everything is
+   repeated if another commit was faster.
 
-Meaning by the SQL standard and Spark's and Delta's documentation of MERGE: a null matches nothing,
-a condition that is null does not hold, all new values see the old rows; a sole DELETE without a
+The meaning follows the SQL standard and Spark's and Delta's documentation of MERGE: a null matches
+nothing, a null condition does not hold, all new values see the old rows; a sole DELETE without a
 condition may meet a row several times.
 """
 
@@ -69,11 +69,11 @@ from tidelake.types.predicate import Always, And, Compare, In, Predicate, bind, 
 __all__ = ["merge_on_spark"]
 
 SOURCE_ROW = "_tidelake_source_row"
-"""The number of a source row; null where a target row has none."""
+"""The number of a source row; null for a target row without one."""
 OLD_PREFIX = "_tidelake_old_"
 BROADCAST_BYTES_MAX = 64 << 20
 VALUE_BYTES = 24
-"""What a value of the source takes in memory, about."""
+"""The approximate size of a source value in memory."""
 _NO_CHANGELOG = "none"
 _LISTED = (st.ByteType, st.ShortType, st.IntegerType, st.LongType, st.StringType, st.DateType)
 
@@ -86,20 +86,20 @@ def merge_on_spark(
     identity: CommitIdentity,
     tasks: int | None,
 ) -> WriteResult:
-    """Carry a merge out; see :meth:`tidelake.spark.Lake.merge`."""
+    """Run a merge; see :meth:`tidelake.spark.Lake.merge`."""
     transaction = WriteTransaction(handle, identity)
     return transaction.run(_Merge(spark, transaction, merge, tasks))
 
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What one look at the source tells.
+    """The facts from one pass over the source.
 
     Parameters
     ----------
     rows_count : int
         Its rows.
-    is_unique : bool
+    Whether the equated columns are unique.
         Whether no two have the same values in the equated columns.
     predicate : Predicate, optional
         Bound; all rows of the target that a source row can match satisfy it.
@@ -128,7 +128,7 @@ class _Merge:
         self.kept: list[DataFrame] = []
 
     def attempt(self) -> WriteResult:
-        """Make it on the newest snapshot; what was kept on the executors goes at the end."""
+        """Run it on the newest snapshot; releases what it kept on the executors."""
         handle, merge = self.handle, self.merge
         handle.schemas.check_same(handle.schema, table=handle.identifier)
         snapshot = handle.snapshots.latest()
@@ -168,7 +168,7 @@ class _Merge:
     # ---- the kinds of tables
 
     def _by_bucket(self, snapshot: Snapshot) -> WriteResult | None:
-        """Do it where the buckets are, if that can be."""
+        """Run it at the buckets, if possible."""
         handle, merge = self.handle, self.merge
         if not handle.schema.primary_keys:
             return None
@@ -199,7 +199,7 @@ class _Merge:
             return None
 
     def _columns_read(self) -> tuple[str, ...]:
-        """The columns of a primary-key table that are looked at or kept."""
+        """The columns of a primary-key table that are used or kept."""
         handle = self.handle
         columns = (*handle.schema.primary_keys, *handle.schema.partition_keys)
         return self.merge.columns_read(columns, whole_when_deleted=not _deletes_by_key(handle))
@@ -296,14 +296,14 @@ class _Merge:
         return self._keep(joined.select(*columns))
 
     def _changes(self, pairs: DataFrame, identity: Sequence[str]) -> DataFrame:
-        """The pairs that change a row; a sole DELETE of all that match takes each once."""
+        """The pairs that change a row; a sole DELETE of all matches takes each row once."""
         acting = pairs.where(F.col(CLAUSE).isNotNull())
         if self.merge.is_sole_delete:
             return acting.dropDuplicates(list(identity))
         return acting
 
     def _inserts(self, source: DataFrame, pairs: DataFrame | None) -> DataFrame:
-        """The rows that are added, with the table's columns."""
+        """The added rows, with the table's columns."""
         merge, handle = self.merge, self.handle
         clauses = merge.of("not_matched")
         if not clauses:
@@ -358,7 +358,7 @@ class _Merge:
 
 
 def _deletes_by_key(handle: TableHandle) -> bool:
-    """Whether nobody looks at other columns of a row that says its key is gone."""
+    """Whether no option uses other columns of a row that deletes its key."""
     schema, options = handle.schema, handle.options
     kept = {*schema.primary_keys, *schema.partition_keys}
     return (
@@ -370,7 +370,7 @@ def _deletes_by_key(handle: TableHandle) -> bool:
 
 
 def _old_and_new(handle: TableHandle, merge: ResolvedMerge, changes: DataFrame) -> DataFrame:
-    """Old rows and new ones of those that are updated, as :func:`check_shown` wants them."""
+    """Old and new rows of the updates, as :func:`check_shown` wants them."""
     names = handle.schema.field_names
     numbers = [c.number for c in merge.updates]
     rows = changes.where(F.col(CLAUSE).isin(numbers))
@@ -384,7 +384,7 @@ def _old_and_new(handle: TableHandle, merge: ResolvedMerge, changes: DataFrame) 
 
 
 def _facts(source: DataFrame, handle: TableHandle, merge: ResolvedMerge) -> _Facts:
-    """Look at the source once."""
+    """Summarise the source in one pass."""
     equal = merge.equal
     asked = [F.count(F.lit(1)).alias("rows")]
     if equal:
@@ -422,7 +422,7 @@ def _bounds(
     count: int,
     handle: TableHandle,
 ) -> list[Predicate]:
-    """What the equated columns of the target can be."""
+    """The possible values of the target's equated columns."""
     fields = handle.schema.fields
     if any(row[f"low{index}"] is None for index in range(len(bounded))):
         return [Always(value=False)]  # nulls alone: nothing matches

@@ -1,8 +1,7 @@
-"""What may become of a key in one merge: one change, or rows that are inserted, not both.
+"""Checks the changes of each key in one merge: one change, or inserted rows, not both.
 
-A merge is refused that would change a row twice, or insert a key that it changes. The rows that a
-task writes are all rows of their keys, so it can tell: it keeps the keys and, before its files
-count, sorts them.
+A merge must not change a row twice, or insert a key that it changes. A task writes all rows of its
+keys, so it can check this: it keeps the keys and sorts them before its files count.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from tidelake.types import DataField, RowKind
 __all__ = ["TOO_MANY_KEYS", "KeysOnce", "once_fault"]
 
 KEYS_BYTES_MAX = 256 << 20
-"""Keys that one task keeps; a merge with more of them is made by Spark's joins."""
+"""Keys that one task keeps; Spark joins run a merge with more of them."""
 TOO_MANY_KEYS = "merge_keys_kept"
-"""Kind of the error of a task that has more; it is seen by nobody but the driver."""
+"""The error kind of a task with more keys; only the driver sees it."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeysOnce:
-    """Sees that no key is changed twice, or inserted and changed. Picklable.
+    """Checks that no key is changed twice, or inserted and changed. Picklable.
 
     Parameters
     ----------
@@ -38,7 +37,7 @@ class KeysOnce:
     keys : sequence of DataField
         The primary key.
     bytes_max : int
-        What the keys of a task may take.
+        The most memory for a task's keys.
     """
 
     table: str
@@ -46,18 +45,18 @@ class KeysOnce:
     bytes_max: int = KEYS_BYTES_MAX
 
     def through(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Give the rows on, and look at them all when the last was given.
+        """Pass the rows on, and check them all after the last one.
 
         Parameters
         ----------
         batches : iterator of RecordBatch
             The table's columns and ``_row_kind``. Requires: all rows of their keys, without nulls
-            in the keys that are given on.
+            in the keys.
 
         Raises
         ------
         InvalidInputError
-            A key comes twice, and one of them is a change.
+            A key occurs twice, and one of the rows is a change.
         UnsupportedError
             They are too many to keep (:data:`TOO_MANY_KEYS`).
         """
@@ -66,11 +65,11 @@ class KeysOnce:
         names = [f.name for f in self.keys]
         for batch in batches:
             yield batch
-            # a copy: columns that came together are parts of one buffer, which would stay with them
+            # a copy: the columns are parts of one buffer, which a slice would keep alive
             own = batch.select([*names, ROW_KIND_COLUMN]).take(pa.array(np.arange(batch.num_rows)))
             size_bytes += own.nbytes
             if size_bytes > self.bytes_max:
-                message = f"A task of a merge into '{self.table}' has too many keys to keep them."
+                message = f"A task of a merge into '{self.table}' has too many keys to keep."
                 raise UnsupportedError(message, kind=TOO_MANY_KEYS, table=self.table)
             kept.append(own)
         if kept:
@@ -102,7 +101,7 @@ def once_fault(table: str, key: Mapping[str, object], *, changed_count: int) -> 
     Parameters
     ----------
     key : mapping of str to object
-        The primary key; empty where the table has none.
+        The primary key; empty for a table without one.
     changed_count : int
         How many rows of the source would change the row.
     """
@@ -110,8 +109,8 @@ def once_fault(table: str, key: Mapping[str, object], *, changed_count: int) -> 
     if changed_count > 1:
         message = (
             f"{changed_count} rows of the source match one row{shown} of table '{table}', and all"
-            " of them would change it: make the source have one row for each, as by GROUP BY, or"
-            " let conditions of the clauses choose. Nothing was changed."
+            " of them would change it: give the source one row for each, for example by GROUP BY,"
+            " or let conditions of the clauses choose. Nothing was changed."
         )
         return InvalidInputError(message, kind="merge_row_twice", table=table)
     message = (

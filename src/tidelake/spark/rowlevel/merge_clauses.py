@@ -1,10 +1,9 @@
-"""What a MERGE says, checked against its table and its source before anything runs.
+"""The clauses of a MERGE, checked against its table and its source before anything runs.
 
-Columns are found by name, ``*`` becomes its columns, values get the types of their columns by the
-rules of store assignment (:mod:`tidelake.spark.expression.store_assignment`), each clause is
-resolved by Spark on the rows that it may look at: matched ones on both sides, others on one. A
-fault carries the number of its clause and the column, so that whoever has the text can show the
-place.
+Columns are found by name, ``*`` becomes its columns, and values get their columns' types by the
+rules of store assignment (:mod:`tidelake.spark.expression.store_assignment`). Spark resolves each
+clause on the rows that it may use: matched ones on both sides, others on one. An error names its
+clause's number and the column, so that the caller can show the position in the text.
 """
 
 from __future__ import annotations
@@ -47,24 +46,25 @@ Action: TypeAlias = Literal["update", "delete", "insert"]
 
 
 def _nothing() -> None:
-    """What a merge needs that looks into no other table."""
+    """Do nothing: the merge reads no other table."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeClause:
-    """One clause as it is said.
+    """One clause as given.
 
     Parameters
     ----------
     when, action
         As of :class:`tidelake.sql.syntax.ast.MergeClause`.
     condition : Column, optional
-        Of the rows of its kind those that it is about.
+        Restricts the rows of its kind.
     values : mapping of str to Column, optional
-        By columns; None for the source's columns of the same names, and of a delete.
+        By column; None for the source's columns of the same names, and for a delete.
     plain : mapping of str to str
-        Of `values` those that are a column of the source as it is, by the target's columns.
+        The `values` that are a plain column of the source, by the target's columns.
     inside : mapping of str to sequence of FieldColumn
+        For columns of which only some fields get new values: these fields.
         Of columns of which fields alone get new values: these.
     """
 
@@ -78,29 +78,29 @@ class MergeClause:
 
 @dataclass(frozen=True, slots=True)
 class MergeInto:
-    """A merge as it is said.
+    """A merge as given.
 
     Parameters
     ----------
     source : callable
-        Gives the source's rows; called once per attempt.
+        Returns the source's rows; called once per attempt.
     on : Column
         Which rows match.
     clauses : sequence of MergeClause
-        Of each kind the first that holds counts.
+        The first clause of a kind that holds counts.
     alias, source_alias : str
-        What qualifies the columns of the two.
+        Qualifiers of the two tables' columns.
     equal : sequence of (str, str)
-        Columns of target and source that `on` equates, as far as they are known.
+        Columns of target and source that `on` equates, as far as known.
     predicate : Predicate, optional
-        Not bound; what `on` says of the target alone.
+        Not bound; the part of `on` about the target alone.
     looked_at : frozenset of str, optional
-        Names that expressions mention, in small letters; None where nobody knows.
+        Lower-case names in the expressions; None if unknown.
     fresh : callable
         Called before each attempt: tables in subqueries are read again.
     evolves : bool
-        Whether the table gets columns and types of the source where a clause takes all of them;
-        the source may then have fewer.
+        Whether the table gets the source's columns and types if a clause takes all of them; the
+        source may then have fewer.
     """
 
     source: Callable[[], DataFrame]
@@ -116,13 +116,13 @@ class MergeInto:
 
     @property
     def takes_all(self) -> bool:
-        """Whether a clause says ``*``."""
+        """Whether a clause has ``*``."""
         return any(c.values is None and c.action != "delete" for c in self.clauses)
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedClause:
-    """A clause whose columns and types are known; `values` are all that it sets."""
+    """A clause with known columns and types; `values` are all that it sets."""
 
     number: int
     when: When
@@ -138,7 +138,7 @@ class ResolvedMerge:
     Parameters
     ----------
     source_rows : callable
-        The source's rows with the columns that are looked at.
+        The source's rows with the columns that are used.
     clauses : tuple of ResolvedClause
         In order.
     equal : tuple of (str, str)
@@ -146,7 +146,7 @@ class ResolvedMerge:
     types : mapping of str to DataType
         Of the table's columns.
     adds_keys_of_on : bool
-        Whether the keys that are inserted are those that `on` equates, all of them.
+        Whether the inserted keys are exactly those that `on` equates.
     """
 
     source_rows: Callable[[], DataFrame]
@@ -172,12 +172,12 @@ class ResolvedMerge:
 
     @property
     def updates(self) -> tuple[ResolvedClause, ...]:
-        """The clauses that give rows new values."""
+        """The clauses that set new values."""
         return tuple(c for c in self.clauses if c.action == "update")
 
     @property
     def deletes(self) -> tuple[int, ...]:
-        """The numbers of the clauses whose rows go."""
+        """The numbers of the clauses that delete their rows."""
         return tuple(c.number for c in self.clauses if c.action == "delete")
 
     @property
@@ -187,17 +187,17 @@ class ResolvedMerge:
 
     @property
     def is_sole_delete(self) -> bool:
-        """Whether all that becomes of matched rows is that they go."""
+        """Whether matched rows can only be deleted."""
         matched = self.of("matched")
         return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
 
     def columns_read(self, keys: Sequence[str], *, whole_when_deleted: bool) -> tuple[str, ...]:
-        """The target's columns that are looked at or kept, in order.
+        """The target's columns that are used or kept, in order.
 
         Parameters
         ----------
         keys : sequence of str
-            Wanted in any case.
+            Always included.
         whole_when_deleted : bool
             Whether a deleted row is written with all its columns.
         """
@@ -211,12 +211,12 @@ class ResolvedMerge:
 
 
 def with_source_columns(spark: SparkSession, handle: TableHandle, merge: MergeInto) -> TableHandle:
-    """Give the table with a schema that the source fits, if the merge may change it.
+    """Return the table with a schema that the source fits, if the merge may change it.
 
     Raises
     ------
     TidelakeError
-        As of :func:`resolved`; the schema is as it was.
+        As of :func:`resolved`; the schema is unchanged.
     """
     if not (merge.evolves and merge.takes_all):
         return handle
@@ -232,7 +232,7 @@ def resolved(spark: SparkSession, handle: TableHandle, merge: MergeInto) -> Reso
     Raises
     ------
     InvalidInputError, UnsupportedError
-        It does not fit, or the table takes no such change. Faults of a clause have its number as
+        It does not fit, or the table allows no such change. Errors of a clause have its number as
         ``clause`` and the column as ``column`` in their context.
     """
     check_writable(handle)
@@ -248,7 +248,7 @@ def resolved(spark: SparkSession, handle: TableHandle, merge: MergeInto) -> Reso
         "not_matched": source.alias(merge.source_alias),
         "not_matched_by_source": target.alias(merge.alias),
     }
-    sides["matched"].where(merge.on)  # Spark's analysis refuses what it does not know
+    sides["matched"].where(merge.on)  # Spark's analysis refuses unknown names
     names = {c.casefold(): c for c in rows.columns}
     clauses: list[ResolvedClause] = []
     plain: list[Mapping[str, str]] = []
@@ -299,11 +299,11 @@ def resolved(spark: SparkSession, handle: TableHandle, merge: MergeInto) -> Reso
 
 
 def _check_takes(handle: TableHandle, merge: MergeInto) -> None:
-    """Refuse what the table's engine does not show."""
+    """Refuse changes that the table's engine does not show."""
     if not merge.clauses:
         message = (
-            f"A merge into table '{handle.identifier}' says nothing of what becomes of the rows:"
-            " give a clause."
+            f"A merge into table '{handle.identifier}' has no clause: add one, such as"
+            " WHEN MATCHED."
         )
         raise InvalidInputError(message, kind="bad_argument", table=handle.identifier)
     for number, clause in enumerate(merge.clauses):
@@ -311,9 +311,9 @@ def _check_takes(handle: TableHandle, merge: MergeInto) -> None:
             later.when == clause.when for later in merge.clauses[number + 1 :]
         ):
             message = (
-                f"A clause of a merge into table '{handle.identifier}' would never count: one of"
-                " the same kind before it has no condition and takes all rows. Only the last of a"
-                " kind may have none."
+                f"A clause of a merge into table '{handle.identifier}' would never apply: an"
+                " earlier one of the same kind has no condition and takes all rows. Only the last"
+                " of a kind may have none."
             )
             raise InvalidInputError(message, kind="merge_clause", table=handle.identifier)
     if any(c.action == "update" for c in merge.clauses):
@@ -328,7 +328,7 @@ def _check_source(rows: DataFrame, merge: MergeInto, handle: TableHandle) -> Non
     if twice is not None:
         message = (
             f"The source of a merge into table '{handle.identifier}' has two columns '{twice}':"
-            " name them apart."
+            " give them different names."
         )
         raise InvalidInputError(message, kind="column_twice", column=twice)
     if merge.alias.casefold() == merge.source_alias.casefold():
@@ -345,7 +345,7 @@ def _named(
     merge: MergeInto,
     source: Mapping[str, str],
 ) -> tuple[Mapping[str, Column] | None, Mapping[str, str]]:
-    """A clause's values by the table's own names; ``*`` as its columns, keys that stay left out."""
+    """A clause's values by the table's own names; ``*`` as its columns, without unchanged keys."""
     if clause.action == "delete":
         return None, {}
     fields = {f.name.casefold(): f.name for f in handle.schema.fields}
@@ -378,12 +378,12 @@ def _named(
         if key not in values:
             continue
         if clause.when == "matched" and (key, plain.get(key, "").casefold()) in equal:
-            del values[key]  # ON says that it is so already
+            del values[key]  # ON equates them already
             continue
         message = (
             f"Column '{key}' is part of the primary key of table '{handle.identifier}', and an"
-            " update leaves keys as they are: it may be set only to the column of the source that"
-            " ON says it is equal to."
+            " update cannot change keys: set it only to the source's column that ON equates it"
+            " with."
         )
         raise _fault(handle, message, "update_key", number, key)
     return values, plain
@@ -438,7 +438,7 @@ def _typed(
 def _with_defaults(
     handle: TableHandle, values: Mapping[str, Column], types: Mapping[str, st.DataType]
 ) -> dict[str, Column]:
-    """All columns of a row that is added; a default stands in for a null, as in any write."""
+    """All columns of an added row; a default replaces a null, as in any write."""
     whole: dict[str, Column] = {}
     for own in handle.schema.fields:
         value = values.get(own.name, F.lit(None).cast(types[own.name]))
@@ -452,7 +452,7 @@ def _default(own: DataField, wanted: st.DataType, zone: str | None) -> Column:
     assert own.default_value is not None, "asked only of columns with one"
     value = default_scalar(own.default_value, own.type, zone=zone).as_py()
     if own.type.root is TypeRoot.TIMESTAMP:
-        value = value.isoformat(" ")  # a naive time is taken for one of the session's zone
+        value = value.isoformat(" ")  # a naive time is in the session's zone
     return F.lit(value).cast(wanted)
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a row under the clauses of a merge, as Spark's columns."""
+"""The changes of a row under the clauses of a merge, as Spark columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidelake.types import RowKind
 __all__ = ["CLAUSE", "first_of", "kind_of", "kind_of_change", "new_value"]
 
 CLAUSE = "_tidelake_clause"
-"""The number of the clause that a row falls under."""
+"""The number of a row's clause."""
 
 
 def kind_of(kind: RowKind) -> Column:
@@ -22,7 +22,7 @@ def kind_of(kind: RowKind) -> Column:
 
 
 def kind_of_change(clauses: Sequence[ResolvedClause]) -> Column:
-    """The kind of a row that was there, by its clause."""
+    """The kind of an existing row's change, by its clause."""
     deletes = [c.number for c in clauses if c.action == "delete"]
     if not deletes:
         return kind_of(RowKind.UPDATE_AFTER)
@@ -32,7 +32,7 @@ def kind_of_change(clauses: Sequence[ResolvedClause]) -> Column:
 
 
 def first_of(tests: Sequence[tuple[ResolvedClause, Column]]) -> Column:
-    """The number of the first clause that holds; null where none does."""
+    """The number of the first clause that holds; null if none does."""
     number = F.lit(None).cast("int")
     for clause, test in reversed(tests):
         held = test if clause.condition is None else test & clause.condition
@@ -41,7 +41,7 @@ def first_of(tests: Sequence[tuple[ResolvedClause, Column]]) -> Column:
 
 
 def new_value(clauses: Sequence[ResolvedClause], name: str, old: Column) -> Column:
-    """What a column becomes under the clause of its row."""
+    """The new value of a column under its row's clause."""
     value = old
     for clause in clauses:
         if clause.values is not None and name in clause.values:

@@ -1,26 +1,25 @@
 """``format("tidelake")``: reads, streams and batch writes through Spark's Python data source API.
 
-Found without registration where this package is installed (:mod:`pyspark_tidelake`). It is the
-way in for tools that know formats only; :class:`tidelake.spark.Lake` is faster at both ends,
-because the API has no column pruning and no clustering before a write:
+Spark finds it without registration if this package is installed (:mod:`pyspark_tidelake`). It
+serves tools that only know formats; :class:`tidelake.spark.Lake` is faster at both ends, because
+the API has no column pruning and no clustering before a write:
 
-- A read hands whole rows from Python to the JVM, unless ``option("columns", "a,b")`` names the
+- A read passes whole rows from Python to the JVM, unless ``option("columns", "a,b")`` names the
   columns.
-- A write into buckets is not clustered: each task routes its own rows, so several tasks may write
-  one bucket, each with a sorted file of its own whose sequence numbers overlap the others'. The
-  table is right (one row per key survives, by sequence number, then by file), but of two rows of
-  one key in different tasks either may win, as in :meth:`tidelake.spark.Lake.write`; and the
-  bucket has a run per task until a later write compacts it. Tasks do not compact here: two would
-  take the same files.
+- A write into buckets is not clustered: each task routes its own rows. So several tasks may write
+  one bucket, each into its own sorted file, with overlapping sequence numbers. The table is right
+  (one row per key survives, by sequence number, then by file), but of two rows of one key in
+  different tasks either may win, as in :meth:`tidelake.spark.Lake.write`. The bucket has a run per
+  task until a later write compacts it. Tasks do not compact here: two would take the same files.
 
 A stream is :mod:`tidelake.spark.source.stream_reader`.
 
-With the option ``incremental-between`` a read gives what changed between two snapshots or tags, as
-:meth:`tidelake.spark.Lake.changes` does: ``_row_kind`` is its first column.
+With the option ``incremental-between`` a read returns the changes between two snapshots or tags,
+like :meth:`tidelake.spark.Lake.changes`: ``_row_kind`` is its first column.
 
 The options are those of :mod:`tidelake.spark.source.source_options`; any other is refused. Mode
-``overwrite`` replaces what :meth:`tidelake.spark.Lake.write` does: the partitions that rows come
-for, unless the option ``dynamic-partition-overwrite`` is false.
+``overwrite`` replaces the same as :meth:`tidelake.spark.Lake.write`: the partitions of the rows,
+unless the option ``dynamic-partition-overwrite`` is false.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
     def schema(self) -> StructType:
         """The columns that a read gives."""
         options = SourceReadOptions.of(self.options)
-        # a stream may be said to begin where a batch read names a moment
+        # a stream's start option may be a moment in a batch read
         own = {k: v for k, v in options.table_options.items() if k != declared.SCAN_MODE.key}
         table = _open(options.location, own)
         if options.between is not None:
@@ -106,7 +105,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         options = SourceReadOptions.of(self.options)
         if options.between is None and ROW_KIND_COLUMN in schema.names:
             message = (
-                f"Option '{declared.READ_CHANGELOG.key}' of format('tidelake') belongs to streams:"
+                f"Option '{declared.READ_CHANGELOG.key}' of format('tidelake') is for streams:"
                 f" unset it, or read changes with the option '{declared.INCREMENTAL_BETWEEN.key}'."
             )
             raise InvalidInputError(message, kind="read_changelog")
@@ -122,7 +121,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         if handle.bucket_mode.is_assigned:
             message = (
                 f"Table '{handle.identifier}' has dynamic buckets: its rows must be clustered by"
-                " their keys before they are written, which Spark does not do for a data source."
+                " their keys before the write, which Spark does not do for a data source."
                 " Write it with tl.write(frame, name)."
             )
             raise UnsupportedError(message, kind="dynamic_buckets", table=handle.identifier)
@@ -137,7 +136,7 @@ class TidelakeSource(DataSource):  # type: ignore[misc]  # pyspark carries no ty
         return TidelakeStreamReader(table, schema.names, asked.filter)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: FBT001
-        """A stream, where any task may write any row."""
+        """A stream, if any task may write any row."""
         given = {key: value for key, value in self.options.items() if key.lower() != CHECKPOINT}
         checkpoint = {key.lower(): value for key, value in self.options.items()}.get(CHECKPOINT)
         options = SourceWriteOptions.of(given)
@@ -154,16 +153,16 @@ def _check_schema(handle: TableHandle, schema: StructType) -> None:
 
 
 def _shows_kinds(table: Table) -> bool:
-    """Whether rows are to say their kinds, which those of streams can."""
+    """Whether rows should show their kinds, as those of streams can."""
     return table.options.get(declared.READ_CHANGELOG) is True
 
 
 class FilterTaker:
-    """What Spark calls to push filters, in sessions that do and in those that do not.
+    """The ``pushFilters`` of a reader, for sessions that push filters and those that do not.
 
-    Pushing is off by default, and Spark then refuses readers with a ``pushFilters`` of their own,
-    instead of not calling it. It knows them by the function behind the method, so this shows the
-    function of the interface: a session that nobody prepared reads all rows, and filters them.
+    Pushing is off by default, and Spark then refuses readers with a ``pushFilters`` of their own
+    instead of not calling it. Spark compares the function behind the method, so this shows the
+    interface's function: an unprepared session reads all rows, and filters them.
 
     Parameters
     ----------
@@ -208,7 +207,7 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
 
     @property
     def pushFilters(self) -> FilterTaker:
-        """Take filters to read less; all are given back, so that Spark applies them too."""
+        """Take filters to read less; returns all of them, so that Spark applies them too."""
         return FilterTaker(self._filters)
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -222,7 +221,7 @@ class TidelakeReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries
         return self._scan
 
     def __getstate__(self) -> TableRows:
-        # Spark ships the reader before it asks for the partitions, so the plan is made here
+        # Spark ships the reader before it requests the partitions, so the plan is made here
         return self._planned().rows
 
     def __setstate__(self, task: TableRows) -> None:
@@ -264,7 +263,7 @@ class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries 
 
     @property
     def pushFilters(self) -> FilterTaker:
-        """Take filters to read less; all are given back, so that Spark applies them too."""
+        """Take filters to read less; returns all of them, so that Spark applies them too."""
         return FilterTaker(self._filters)
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -278,7 +277,7 @@ class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries 
         return self._changes
 
     def __getstate__(self) -> ChangeTask:
-        # Spark ships the reader before it asks for the partitions, so the plan is made here
+        # Spark ships the reader before it requests the partitions, so the plan is made here
         return ChangeTask(self._planned().rows)
 
     def __setstate__(self, task: ChangeTask) -> None:
@@ -294,7 +293,7 @@ class ChangesReader(DataSourceReader):  # type: ignore[misc]  # pyspark carries 
 
 @dataclass
 class TaskMessages(WriterCommitMessage):  # type: ignore[misc]  # pyspark carries no types here
-    """What one task wrote."""
+    """The result of one task."""
 
     blobs: tuple[bytes, ...]
 
@@ -307,16 +306,16 @@ class TidelakeWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark ca
     handle : TableHandle
         The table.
     overwrite : bool
-        Whether the rows replace what is there: the partitions that they come for, or all.
+        Whether the rows replace the partitions that they belong to, or all rows.
     identity : CommitIdentity
-        Who commits; of an identity that was committed before nothing is written.
+        Who commits; nothing is written under an identity that is already committed.
     """
 
     def __init__(self, handle: TableHandle, *, overwrite: bool, identity: CommitIdentity) -> None:
         self._handle = handle
         self._overwrite = Overwrite.of_rows(handle) if overwrite else None
         self._identity = identity
-        # tasks leave compactions out, for a table of this source has no say where its rows go
+        # tasks do not compact, because several may write one bucket
         options = handle.options.updated({declared.WRITE_ONLY.key: "true"})
         self._task = WriteTask.of(
             handle.with_options(options), user=identity.user, overwrite=self._overwrite
@@ -366,7 +365,7 @@ def _open(location: TableLocation, options: Mapping[str, str]) -> Table:
 def _offered(
     table: Table, options: SourceReadOptions, filters: Sequence[Filter]
 ) -> Predicate | None:
-    """What the user's option and Spark's filters ask for."""
+    """The predicate of the user's option and Spark's filters."""
     asked = parse_filter(options.filter)
     offered = from_spark_filters(filters, table.table_schema.fields)
     return conjoin([p for p in (asked, offered) if p is not None])

@@ -1,11 +1,10 @@
 """The options of ``format("tidelake")``: each key declared once, for reads, writes or both.
 
-Spark hands options over with their keys in lower case, so keys are compared without case. A key
-that is not declared is an error with near names: a misspelt ``snapshot-id`` that was passed over
-would read the newest rows for old ones. The keys by which Paimon (``scan.snapshot-id``) and Delta
-(``versionAsOf``) name a moment are taken as other names of ours. Beside these keys, every option of
-tables may be given for the one read or write, and is checked as by
-:meth:`tidelake.Table.with_options`.
+Spark passes options with lower-case keys, so keys are compared without case. An undeclared key is
+an error with near names: an ignored misspelling of ``snapshot-id`` would read the newest rows. The
+keys by which Paimon (``scan.snapshot-id``) and Delta (``versionAsOf``) name a moment are accepted
+too. Besides these keys, every option of tables may be given for the one read or write, and is
+checked as by :meth:`tidelake.Table.with_options`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ __all__ = ["SourceReadOptions", "SourceWriteOptions", "TableLocation"]
 
 DATABASE_SUFFIX = ".db"
 SPARK_PREFIX = "__"
-"""What keys begin with that Spark's own writer adds, such as ``__partition_columns``."""
+"""Prefix of the keys that Spark's own writer adds, such as ``__partition_columns``."""
 
 LOCATION_KEYS = ("path", "warehouse", "table")
 BETWEEN = declared.INCREMENTAL_BETWEEN.key
@@ -52,12 +51,12 @@ MOMENTS_ELSEWHERE = {
     declared.SCAN_TIMESTAMP.key: "timestamp",
     "timestampAsOf": "timestamp",
 }
-"""Names that other formats give a moment, and ours."""
+"""Other formats' names of a moment, and ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableLocation:
-    """Which table: a warehouse directory, and a name in it."""
+    """A table's location: a warehouse directory, and a name in it."""
 
     warehouse: str
     table: str
@@ -80,7 +79,7 @@ class TableLocation:
 
 @dataclass(frozen=True, slots=True)
 class SourceReadOptions:
-    """What a read asks for; the parts as of :meth:`tidelake.table.Table.scan`.
+    """The arguments of a read; the parts as of :meth:`tidelake.table.Table.scan`.
 
     Examples
     --------
@@ -105,8 +104,8 @@ class SourceReadOptions:
         Raises
         ------
         InvalidInputError
-            A key is unknown or belongs to writes, a value is not of its kind, two keys name a
-            moment, or a moment is asked for and changes too.
+            A key is unknown or belongs to writes, a value is invalid, two keys name a moment, or
+            both a moment and changes are wanted.
         """
         known = (*READ_KEYS, *MOMENTS_ELSEWHERE, VERSION_AS_OF)
         given = _known(options, known, "read", other=WRITE_KEYS)
@@ -114,10 +113,10 @@ class SourceReadOptions:
         snapshot_id, timestamp, tag = _moment(given)
         between = given.get(BETWEEN)
         if between is not None and (snapshot_id, timestamp, tag) != (None, None, None):
-            message = f"Give option '{BETWEEN}', for changes, or a moment of the table; not both."
+            message = f"Give either option '{BETWEEN}', for changes, or a moment of the table."
             raise InvalidInputError(message, kind="two_moments")
         if between is None and BETWEEN_MODE in given:
-            message = f"Option '{BETWEEN_MODE}' says how '{BETWEEN}' is read: give that, too."
+            message = f"Option '{BETWEEN_MODE}' needs option '{BETWEEN}': give both."
             raise InvalidInputError(message, kind="source_options", option=BETWEEN_MODE)
         return cls(
             location=TableLocation.of(given),
@@ -134,7 +133,7 @@ class SourceReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class SourceWriteOptions:
-    """What a write asks for: the table, who commits, and options of the table for this use."""
+    """The arguments of a write: the table, the identity, and table options for this use."""
 
     location: TableLocation
     commit_user: str | None = None
@@ -148,7 +147,7 @@ class SourceWriteOptions:
         Raises
         ------
         InvalidInputError
-            A key is unknown or belongs to reads, or a value is not of its kind.
+            A key is unknown or belongs to reads, or a value is invalid.
         """
         elsewhere = (*READ_KEYS, *MOMENTS_ELSEWHERE, VERSION_AS_OF)
         given = _known(options, WRITE_KEYS, "write", other=elsewhere)
@@ -181,12 +180,12 @@ def _known(
             continue
         if key.lower() == "paths":
             message = (
-                "format('tidelake') takes one table: give load() one path, and union the frames."
+                "format('tidelake') reads one table: give load() one path, and union the frames."
             )
             raise InvalidInputError(message, kind="source_options", option=key)
         shown = shortened(key)
         if key.lower() in others:
-            what = f"Option '{shown}' of format('tidelake') means nothing to a {direction}."
+            what = f"Option '{shown}' of format('tidelake') has no meaning for a {direction}."
         else:
             near = near_names(key.lower(), (*known, *declared.BY_KEY))
             what = f"format('tidelake') has no option '{shown}'.{near}"
@@ -200,12 +199,12 @@ def _known(
 
 
 def _table_options(given: Mapping[str, str], own: tuple[str, ...]) -> dict[str, str]:
-    """Those of the options that are the table's."""
+    """The table's options among these."""
     return {key: value for key, value in given.items() if key not in own}
 
 
 def _moment(given: Mapping[str, str]) -> tuple[int | None, Time | None, str | None]:
-    """The snapshot id, time and tag asked for: one of them at most."""
+    """The wanted snapshot id, time and tag: one of them at most."""
     keys = ("snapshot-id", "timestamp", "tag", *MOMENTS_ELSEWHERE, VERSION_AS_OF)
     named = [key for key in keys if key in given]
     if len(named) > 1:
@@ -216,7 +215,7 @@ def _moment(given: Mapping[str, str]) -> tuple[int | None, Time | None, str | No
     key = named[0]
     value = given[key]
     if key == VERSION_AS_OF:
-        meant = "snapshot-id" if value.isdecimal() else "tag"  # no tag's name is a number
+        meant = "snapshot-id" if value.isdecimal() else "tag"  # a tag's name is never a number
     else:
         meant = MOMENTS_ELSEWHERE.get(key, key)
     if meant == "snapshot-id":

@@ -5,12 +5,13 @@ Spark prunes no columns (2 to 2.3 times the CPU of Spark's own file stream). ``o
 ...)`` and ``option("filter", ...)`` say what is read. In a classic session
 :meth:`tidelake.spark.Lake.read_stream` is faster.
 
-1. Spark runs this in a Python process of its own, which plans: offsets are those of
+1. Spark runs this in a separate Python process, which plans: offsets are those of
    :class:`tidelake.spark.streamread.cursor.StreamCursor`. A stream that has not begun is ``{}``.
-2. A partition is the parts of a bucket in a batch where the order of a bucket's rows matters, else
-   one part; it carries its own reader, for Spark ships this object before it asks for partitions.
-3. The kind of a row is the column ``_row_kind`` with the option ``read.changelog`` = ``true``, as
-   by name (:mod:`tidelake.spark.streamread.request`).
+2. If the order of a bucket's rows matters, a partition is the parts of a bucket in a batch;
+   otherwise it is one part. It carries its own reader, because Spark ships this object before it
+   requests partitions.
+3. With the option ``read.changelog`` = ``true`` the column ``_row_kind`` holds the kind of a row,
+   as by name (:mod:`tidelake.spark.streamread.request`).
 """
 
 from __future__ import annotations
@@ -54,12 +55,12 @@ _MOMENTS = {
     "timestamp": declared.SCAN_TIMESTAMP.key,
     "tag": declared.SCAN_TAG_NAME.key,
 }
-"""Names that a batch read has for a moment, and a stream for where it begins."""
+"""Names of a moment in a batch read; in a stream they name its start."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """What a stream asks for, beside the table.
+    """The arguments of a stream, besides the table.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ class StreamOptions:
         Raises
         ------
         InvalidInputError
-            A key is unknown; near names are offered.
+            A key is unknown; the message offers near names.
         """
         folded = {key.lower(): str(value) for key, value in options.items()}
         own = {_MOMENTS.get(key, key): text for key, text in folded.items() if key not in _OWN}
@@ -88,7 +89,7 @@ class StreamOptions:
 
 @dataclass
 class UnitPartition(InputPartition):  # type: ignore[misc]  # pyspark carries no types here
-    """One task of a batch: parts in order, what reads them, and what becomes of kinds."""
+    """One task of a batch: parts in order, their reader, and the handling of kinds."""
 
     task: ChangeTask
     parts: tuple[PartBytes, ...]
@@ -117,12 +118,12 @@ class TidelakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._predicate = None if parsed is None else bind(parsed, request.plan.fields)
 
     def __getstate__(self) -> dict[str, object]:
-        return {}  # partitions bring all that a task needs
+        return {}  # partitions carry all that a task needs
 
     # ---- offsets
 
     def initialOffset(self) -> dict[str, Any]:
-        """Not begun: where a stream begins is found with its first rows."""
+        """Not begun: the first rows determine where a stream begins."""
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -130,21 +131,21 @@ class TidelakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Go no further than what is there now."""
+        """Stop at the newest snapshot that exists now."""
         self._cursor.fix_end()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002 - Spark names it
-        """The end of the next batch; `start` itself where nothing is new."""
+        """The end of the next batch; `start` itself if nothing is new."""
         end = self._cursor.next(_text(start))
         return start if end is None else json.loads(end)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Behind the newest snapshot, for progress."""
+        """The position after the newest snapshot, for progress."""
         latest = self._cursor.latest()
         return None if latest is None else json.loads(latest)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """What is behind the offset is not needed again."""
+        """Do nothing more with changes before the offset."""
 
     def stop(self) -> None:
         """The query ends."""

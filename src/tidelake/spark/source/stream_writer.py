@@ -1,13 +1,13 @@
 """``writeStream.format("tidelake")``: streams through Spark's Python data source API.
 
-For tools that know formats only; ``tl.write_stream`` is the better way. Spark does not cluster rows
-for a data source, so this writes only tables for which any task may write any row: append tables
-without buckets, the postpone bucket, and primary-key tables of one bucket, whose small runs are put
-together on the driver after each batch. Others are refused.
+For tools that only know formats; ``tl.write_stream`` is better. Spark does not cluster rows for a
+data source, so this writes only tables for which any task may write any row: append tables without
+buckets, the postpone bucket, and primary-key tables of one bucket, whose small runs the driver
+merges after each batch. Others are refused.
 
 A batch is committed once, as by :mod:`tidelake.spark.streamwrite.batch_sink`: the commit's user is
-the id of the checkpoint's query. The tasks of a batch that comes again write, and their files go
-again. The watermark is the one from before the batch: here the query is out of sight.
+the id of the checkpoint's query. If a batch is repeated, its tasks write again, and those files are
+deleted. The watermark is the one from before the batch, because the query is not visible here.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from tidelake.table.write.writable import check_writable
 __all__ = ["CHECKPOINT", "TidelakeStreamWriter"]
 
 CHECKPOINT = "checkpointlocation"
-"""The option of Spark's that names the checkpoint, as a data source gets it."""
+"""Spark's option that names the checkpoint, as a data source gets it."""
 _LEAVES_COMPACTION: Mapping[str, str] = {declared.WRITE_ONLY.key: "true"}
 _WHOLE_TABLE: Mapping[str, str] = {declared.DYNAMIC_PARTITION_OVERWRITE.key: "false"}
 
 
 @dataclass
 class BatchMessages(WriterCommitMessage):  # type: ignore[misc]  # pyspark carries no types here
-    """What one task wrote."""
+    """The result of one task."""
 
     blobs: tuple[bytes, ...]
 
@@ -58,7 +58,7 @@ class TidelakeStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  
     handle : TableHandle
         The table, with the options of this use.
     checkpoint : str or None
-        The option of Spark's.
+        Spark's option.
     overwrite : bool
         Whether each batch replaces the table: the output mode ``complete``.
 
@@ -67,7 +67,7 @@ class TidelakeStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  
     UnsupportedError
         Rows of the table must be clustered.
     InvalidInputError
-        There is no checkpoint, or it is that of another query.
+        There is no checkpoint, or it belongs to another query.
     """
 
     def __init__(self, handle: TableHandle, checkpoint: str | None, *, overwrite: bool) -> None:
@@ -91,7 +91,7 @@ class TidelakeStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  
         return BatchMessages(tuple(commit_message.to_bytes(m) for m in messages))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Make all rows of a batch visible at once, unless they are."""
+        """Make all rows of a batch visible at once, unless they already are."""
         handle, checkpoint = self._handle, self._checkpoint
         user = checkpoint.query_id()
         if user is None:
@@ -115,14 +115,14 @@ class TidelakeStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  
             try:
                 compact_table(handle, Chosen(), full=False)
             except ConflictError:
-                return  # the next batch has it
+                return  # the next batch deletes it
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Leave the files: Spark also calls this when a commit failed that may be visible."""
 
 
 def check_unclustered(handle: TableHandle) -> None:
-    """Refuse a table whose rows must come to the tasks that write their buckets."""
+    """Refuse a table whose rows must be clustered by bucket before the write."""
     mode = handle.bucket_mode
     one_bucket = mode is BucketMode.FIXED and handle.options.get(declared.BUCKET) == 1
     if mode in {BucketMode.UNBUCKETED, BucketMode.POSTPONE}:
@@ -130,8 +130,8 @@ def check_unclustered(handle: TableHandle) -> None:
     if one_bucket and handle.schema.primary_keys:
         return
     message = (
-        f"The rows of table '{handle.identifier}' must be clustered by bucket before they are"
-        " written, which Spark does not do for the streams of a data source. Start the stream by"
+        f"The rows of table '{handle.identifier}' must be clustered by bucket before the"
+        " write, which Spark does not do for the streams of a data source. Start the stream with"
         f" tl.write_stream(frame, '{handle.identifier}', checkpoint=...)."
     )
     raise UnsupportedError(message, kind="source_stream", table=handle.identifier)

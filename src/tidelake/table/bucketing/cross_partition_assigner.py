@@ -1,18 +1,18 @@
-"""Where keys that may move between partitions are, and where an upsert puts them.
+"""Finds the buckets of keys that may change partition, and routes an upsert's rows.
 
-The given rows are joined with the keys of live rows: partition and bucket of each key that has a
-row. What is done then, the merge engine says:
+The given rows are joined with the keys of live rows. That yields the partition and bucket of each
+key that has a row. The merge engine decides the rest:
 
-- ``deduplicate``: of each key the last of the given rows counts. A row whose key is in its own
-  partition goes to the bucket it is in. One whose key is elsewhere goes to its own partition, and a
-  ``-D`` of the key to the old one. A delete goes to where the key is, whatever partition it says.
-- ``partial-update``, ``aggregation``: all rows of a key go to where the key is, and take the values
-  of that partition on: a key stays in the partition that it first came to.
-- ``first-row``: of each key the first of the given rows counts, and only if the key has no row.
+- ``deduplicate``: the last given row of each key counts. If its key is in the same partition, the
+  row goes to the key's bucket. If not, the row goes to its own partition, and a ``-D`` of the key
+  goes to the old one. A delete goes to the key's bucket, whatever partition it names.
+- ``partial-update``, ``aggregation``: all rows of a key go to the key's bucket and take that
+  partition's values: a key stays in its first partition.
+- ``first-row``: the first given row of each key counts, and only if the key has no row.
 
-New keys of a partition fill one bucket after the other, as the bucket's live rows allow; the first
-row that adds says the partition. Rows that retract a key that has no row, and that none of the
-given rows adds, go nowhere.
+New keys of a partition fill one bucket after the other, as far as the bucket's live rows allow. The
+first row that adds a key sets its partition. Retractions of a key are dropped if it has no row and
+no given row adds it.
 
 Memory: the given rows and :data:`JOIN_ROWS` keys of the table. Source: Paimon's
 ``GlobalIndexAssigner`` and ``ExistingProcessor`` (1.3.1), which keep all keys on the local disk of
@@ -47,13 +47,13 @@ __all__ = [
 ]
 
 JOIN_ROWS = 1 << 18
-"""Keys of the table that are joined at once, at least: a join costs as much as both sides have."""
+"""At least so many keys of the table are joined at once: a join costs as much as both sides."""
 
 KIND_COLUMN = "_tidelake_kind"
 _ROW, _BUCKET = "_tidelake_row", "_tidelake_bucket_number"
 
 LiveKeys = Iterable[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]
-"""Primary keys of live rows, and the number of each one's bucket."""
+"""Primary keys of live rows, and the number of each key's bucket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +67,16 @@ class AssignedRows:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """Where some keys are before the write.
+    """The buckets of some keys before the write.
 
     Parameters
     ----------
     own : list of (bytes, int)
-        The buckets that they are in, few of all.
+        Their buckets, each once.
     at : int64 array [n]
-        The number of each key's bucket among these; one past the last where it has none.
+        The index of each key's bucket in `own`; one past the last for a key without a row.
     codes : int64 array [p + 1]
-        The number of each bucket's partition among those of the given rows; -1 where there is none.
+        The index of each bucket's partition among those of the given rows; -1 for none.
     buckets : int32 array [p + 1]
         Each bucket's number in its partition.
     """
@@ -100,7 +100,7 @@ class CrossPartitionAssigner:
     schema : TableSchema
         The table's.
     paths : TablePaths
-        Tells the values of a partition.
+        Decodes the values of a partition.
     engine : str
         The merge engine.
     live_counts : callable
@@ -135,12 +135,12 @@ class CrossPartitionAssigner:
         Parameters
         ----------
         table : Table
-            The table's columns and :data:`KIND_COLUMN`. Requires: conformed, not empty, and that
-            no row of these keys comes later.
+            The table's columns and :data:`KIND_COLUMN`. Requires: conformed, not empty, and no
+            later row has one of these keys.
         live_keys : iterable
-            Each live row of these keys once; others may come too.
+            Each live row of these keys once; other keys may be among them.
         bucket_ids : sequence of (bytes, int)
-            What the numbers mean; looked at when `live_keys` is at its end.
+            The bucket ids behind the numbers; read once `live_keys` has ended.
 
         Raises
         ------
@@ -186,12 +186,12 @@ class CrossPartitionAssigner:
         numbers: npt.NDArray[np.int64],
         before: _Before,
     ) -> Iterator[AssignedRows]:
-        """All rows, in the bucket of their key; `numbers` are the keys of rows."""
+        """All rows, in the bucket of their key; `numbers` are the rows' keys."""
         names, codes = partitions
         found = before.found
         adding = np.flatnonzero((kinds & 1) == 0)[::-1]
-        home = np.full(len(found), -1)  # the row that says the partition of a new key
-        home[numbers[adding]] = adding  # of several the last that is set, so the first row
+        home = np.full(len(found), -1)  # the row that sets the partition of a new key
+        home[numbers[adding]] = adding  # `adding` runs backwards, so the first row wins
         stay = np.flatnonzero(found[numbers] | (home[numbers] >= 0))
         if not len(stay):
             return
@@ -218,7 +218,7 @@ class CrossPartitionAssigner:
         bucket_ids: Sequence[BucketId],
         partitions: Sequence[bytes],
     ) -> _Before:
-        """Where the keys of rows are. Requires: no key twice."""
+        """The buckets of the rows' keys. Requires: no key twice."""
         before = self._bucket_numbers(rows.select(self._keys), live_keys)
         used, at = np.unique(before, return_inverse=True)
         own = [bucket_ids[number] for number in used[used >= 0].tolist()]
@@ -232,7 +232,7 @@ class CrossPartitionAssigner:
         )
 
     def _bucket_numbers(self, keys: pa.RecordBatch, live_keys: LiveKeys) -> npt.NDArray[np.int64]:
-        """The number of the bucket where each key's row is; -1 where it has none."""
+        """The number of each key's bucket; -1 for a key without a row."""
         before = np.full(keys.num_rows, -1, np.int64)
         wanted = pa.table(keys).append_column(_ROW, pa.array(np.arange(keys.num_rows)))
         held: list[pa.RecordBatch] = []
@@ -294,7 +294,7 @@ class CrossPartitionAssigner:
 
     def _twice(self) -> CorruptError:
         message = (
-            f"A key of table {self._paths.location} has rows in two buckets: writers that"
-            " did not know of each other added them. Delete one of them by its partition."
+            f"A key of table {self._paths.location} has rows in two buckets: two writers added it"
+            " independently. Delete one of the rows by its partition."
         )
         return CorruptError(message, kind="key_twice")

@@ -1,17 +1,17 @@
-"""Upserts of keys that may move between partitions, in one process.
+"""Upserts of keys that may change partition, in one process.
 
-In a table whose primary key does not hold all partition columns a key has one row in the whole
-table. No index says where; the keys of the live rows do.
+If the primary key lacks a partition column, a key has one row in the whole table. No index says in
+which bucket; the keys of the live rows do.
 
-1. Rows are kept until the commit. What is more than the budget goes to local disk, in
-   :data:`PARTS` parts by the hash of the key.
+1. Rows are kept until the commit. Rows beyond the budget go to local disk, in :data:`PARTS` parts
+   by the hash of the key.
 2. As many parts as fit the budget are taken at once.
-3. The keys of the base snapshot's live rows, their columns alone, are read as a stream and say
-   where each row goes (:mod:`tidelake.table.bucketing.cross_partition_assigner`).
+3. The key columns of the base snapshot's live rows are read as a stream. They decide where each row
+   goes (:mod:`tidelake.table.bucketing.cross_partition_assigner`).
 
-The choice holds as long as nobody else adds rows, so the commit is refused if somebody did.
-Memory: rows of the budget, their keys, and keys of the table that are joined at once. Cost: a scan
-of the table's key columns for each time the budget is filled.
+The choice holds only while nobody else adds rows, so the commit is refused if somebody did.
+Memory: rows of the budget, their keys, and the keys of the table that are joined at once. Cost: a
+scan of the table's key columns for each time the budget is filled.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from tidelake.table.bucketing.cross_partition_assigner import (
 __all__ = ["CrossPartitionWriter"]
 
 PARTS = 16
-"""Rows that do not fit the budget are split so; a part of its own may be as large as that takes."""
+"""Parts of the rows beyond the budget; one part may be larger than the budget."""
 
 KeysByBucket = Iterable[tuple[BucketId, pa.RecordBatch]]
 
 
 class CrossPartitionWriter:
-    """Takes the rows of one write and gives them their buckets at its end. Not thread-safe.
+    """Takes the rows of one write and assigns their buckets at its end. Not thread-safe.
 
     Parameters
     ----------
@@ -52,10 +52,10 @@ class CrossPartitionWriter:
     budget_bytes : int
         Memory for rows.
     live_keys : callable
-        The primary keys of the base snapshot's live rows by partition and bucket, given the keys
-        that are looked for; others may come too.
+        Given the keys wanted: the primary keys of the base snapshot's live rows by partition and
+        bucket. Other keys may be among them.
     assigner : CrossPartitionAssigner
-        Says where rows go.
+        Decides where rows go.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class CrossPartitionWriter:
             self._spill(self._context.spill_dir)
 
     def assigned(self) -> Iterator[AssignedRows]:
-        """Give all rows their buckets; once."""
+        """Assign the buckets of all rows; once."""
         if self._parts:
             assert self._context.spill_dir is not None
             self._spill(self._context.spill_dir)
@@ -100,7 +100,7 @@ class CrossPartitionWriter:
                 yield from self._assigner.assign(rows, keys, bucket_ids)
 
     def _numbered(self, keys: pa.Table, bucket_ids: list[BucketId]) -> LiveKeys:
-        """Live keys with numbers instead of bucket ids, which are added to a list."""
+        """Live keys with numbers for bucket ids; the ids are added to a list."""
         numbers: dict[BucketId, int] = {}
         for bucket_id, batch in self._live_keys(keys):
             if bucket_id not in numbers:
@@ -109,7 +109,7 @@ class CrossPartitionWriter:
             yield batch, np.full(batch.num_rows, numbers[bucket_id])
 
     def _taken(self) -> Iterator[list[pa.RecordBatch]]:
-        """All rows of some keys at a time, in the order they came in."""
+        """All rows of some keys at a time, in their order of arrival."""
         if not self._parts:
             batches, self._batches = self._batches, []
             yield batches

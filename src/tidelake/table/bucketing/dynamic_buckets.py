@@ -1,13 +1,12 @@
-"""The buckets of a table that makes them as they are needed (``bucket = -1`` with a primary key).
+"""The buckets of a table that makes them on demand (``bucket = -1`` with a primary key).
 
-1. The index of a partition (:mod:`tidelake.table.bucketing.key_hash_index`) is chosen when its
-   first rows come,
-   all from one snapshot; an overwrite begins with an empty one. Its files are read as they are
-   needed: not kept for a few batches, kept for more.
-2. Rows are given their bucket by it, or bring the bucket that another task gave them.
+1. The first rows of a partition open its index (:mod:`tidelake.table.bucketing.key_hash_index`),
+   of one snapshot for all partitions; an overwrite begins with an empty index. The index files are
+   read on demand, and kept in memory after a few batches.
+2. The index gives rows their bucket, or rows bring the bucket that another task gave them.
 3. At the commit each bucket with new keys gets a new index file: all of its hashes, the new ones
-   last. The message says which snapshot's index was read, so that the commit can check whether
-   the choice still holds (:mod:`tidelake.commit.conflicts.index_conflicts`).
+   last. The message names the snapshot whose index was read, so that the commit can check that the
+   choice still holds (:mod:`tidelake.commit.conflicts.index_conflicts`).
 
 Memory: a few MiB, and after some batches 6 bytes for each key of the partitions written to.
 Source: Paimon's ``HashBucketAssigner`` and ``DynamicBucketIndexMaintainer`` (1.3.1).
@@ -55,7 +54,7 @@ class DynamicBuckets:
     context : StoreContext
         The table.
     entries_of : callable
-        The index files of a partition, and the snapshot that they are of; 0 for the empty table.
+        The index files of a partition, and their snapshot; 0 for the empty table.
     fill : Fill
         How new keys are spread.
     """
@@ -81,12 +80,12 @@ class DynamicBuckets:
             return index.assign(hashes)
 
     def put(self, partition: bytes, bucket: int, hashes: Hashes) -> None:
-        """Take note of rows that were given their bucket elsewhere."""
+        """Record rows whose bucket another task chose."""
         with self._opened(partition) as index:
             index.put(bucket, hashes)
 
     def with_index(self, message: CommitMessage) -> CommitMessage:
-        """The message of a bucket with new rows, with what it did to the bucket's index.
+        """Add to a bucket's message what its new rows did to its index.
 
         Writes the bucket's index file if it has new keys.
 
@@ -97,7 +96,7 @@ class DynamicBuckets:
         """
         partition, bucket = message.bucket_id
         if partition not in self._indexes or not message.new_files:
-            return message  # nothing but a compaction
+            return message  # only a compaction
         index, base_id = self._indexes[partition], self._base_ids[partition]
         if not index.has_added(bucket):
             return replace(message, index=IndexChange(base_id))
@@ -116,10 +115,10 @@ class DynamicBuckets:
 
     @contextmanager
     def _opened(self, partition: bytes) -> Iterator[BucketIndex]:
-        """A partition's index, to look into its files.
+        """A partition's index, for reading its files.
 
-        A file that is missing at the first look is damage. One that was there then was replaced by
-        another commit and expired.
+        If a file is missing at the first read, the table is damaged. If it existed then, another
+        commit replaced it and it expired.
         """
         first = partition not in self._indexes
         try:

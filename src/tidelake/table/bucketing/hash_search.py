@@ -1,11 +1,11 @@
-"""Which of a few hashes stand in a long file of many. Pure.
+"""Finds a few hashes in a long file of many. Pure.
 
-1. A table of flags, at least :data:`SLOTS_PER_HASH` for each hash looked for, says of some bits of
-   a stored hash whether any of those looked for has them; a second one says it of other bits.
-2. The few stored hashes that both let through are looked up by bisection.
+1. A table of flags, at least :data:`SLOTS_PER_HASH` for each wanted hash, records some bits of the
+   wanted hashes. A second table records other bits.
+2. The few stored hashes that pass both tables are looked up by bisection.
 
-Stored hashes need not be in any order, nor turned to the machine's byte order before they have come
-through. Cost: 2 ns for each stored hash, a twentieth of sorting them all to bisect in them.
+Stored hashes need no order. Only those that pass are converted to the machine's byte order. Cost:
+2 ns for each stored hash, a twentieth of sorting all of them for a bisection.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 __all__ = ["HashSearch"]
 
 SLOTS_PER_HASH = 32
-"""Flags for each hash looked for: one in so many of the others comes through by chance."""
+"""Flags for each wanted hash; one in so many other hashes passes by chance."""
 
 SLOT_BITS_MIN, SLOT_BITS_MAX = 10, 24
 """Bounds of the tables: 1 KiB, and 16 MiB."""
@@ -56,14 +56,14 @@ class HashSearch:
         Parameters
         ----------
         stored : uint32 array
-            The bytes of each hash big-endian, whatever the machine's order is. Some hundred
-            thousand at a time, so that what is made between stays in the processor's cache.
+            The bytes of each hash big-endian, on any machine. Some hundred thousand at a time, so
+            that intermediate arrays stay in the processor's cache.
 
         Returns
         -------
         int array
-            The index among those wanted of each stored hash that is one of them, in the order of
-            the stored ones.
+            For each stored hash that is wanted, its index among the wanted; in the order of the
+            stored hashes.
         """
         stored = stored[_flagged(self._high, self._high_bits(stored))]
         stored = stored[_flagged(self._low, self._low_bits(stored))]

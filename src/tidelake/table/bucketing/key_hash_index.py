@@ -1,21 +1,20 @@
-"""Which bucket of a partition a key belongs to, where buckets are made as they are needed.
+"""Assigns keys to the buckets of a partition that makes them on demand.
 
-1. A key is known by the hash of its row; two keys of one hash share a bucket, which is no harm.
-2. A hash that is in the index goes where it is.
-3. A new one goes into the first bucket that is not full (``dynamic-bucket.target-row-num``), else
-   into a new bucket; once there are ``dynamic-bucket.max-buckets`` into one of these, by its hash.
+1. The hash of its row identifies a key; two keys of one hash share a bucket, which is harmless.
+2. A hash in the index keeps its bucket.
+3. A new hash goes into the first bucket that is not full (``dynamic-bucket.target-row-num``), else
+   into a new bucket. After ``dynamic-bucket.max-buckets`` its hash chooses one of these.
 
-The new hashes of a batch are taken in order of the hash: which rows come with which does not
-matter, only their order between batches. Of several assigners at work each takes the hashes that
-are its own, and fills buckets ``b`` with ``b % assigners == number``.
+The new hashes of a batch are taken in order of the hash, so the order of rows in a batch does not
+matter, only the order of batches. Each of several assigners takes only its own hashes, and fills
+buckets ``b`` with ``b % assigners == number``.
 
-Where a hash is, is found out in two ways. The first batches are looked for in the index files, a
-mebibyte at a time (:mod:`tidelake.table.bucketing.hash_search`): 3 ns for each key of the
-partition, and no memory that grows with them. A writer that goes on reads all hashes once, which
-costs as much as fifteen such batches, and keeps them in two sorted arrays (6 bytes a key), a large
-one and one of the latest, merged when the latter has grown; a batch of ``n`` rows then costs O(n
-log keys). Source of the rule: Paimon's ``PartitionIndex`` (1.3.1), which takes the last step by
-chance.
+A hash is found in two ways. The first batches search the index files, a mebibyte at a time
+(:mod:`tidelake.table.bucketing.hash_search`): 3 ns for each key of the partition, and no memory
+that grows with them. A writer that goes on reads all hashes once, which costs as much as fifteen
+such batches. It keeps them in two sorted arrays (6 bytes a key), a large one and one of the latest,
+which is merged into the large one when it has grown. A batch of ``n`` rows then costs O(n log
+keys). Source of the rule: Paimon's ``PartitionIndex`` (1.3.1), which takes the last step by chance.
 """
 
 from __future__ import annotations
@@ -35,20 +34,20 @@ BUCKETS_MAX = 32_767
 """Buckets of one partition, as Paimon numbers them in 16 bits."""
 
 RECENT_MIN = 1 << 16
-"""Latest hashes are merged into the large array when they are more than this and than a quarter."""
+"""The latest hashes are merged once they are more than this and a quarter of the large array."""
 
 SEARCHES_MAX = 4
-"""Batches that are looked for in the files; for the next one all hashes are read and kept."""
+"""Batches that search the files; for the next batch all hashes are read and kept."""
 
 BATCH_SHARE = 4
-"""A batch with a hash for so many of the stored ones is worth reading them all at once."""
+"""A batch with one hash for so many stored ones pays for reading them all at once."""
 
 Hashes = npt.NDArray[np.int32]
 Buckets = npt.NDArray[np.int32]
 
 
 class StoredHashes(Protocol):
-    """The hashes of one bucket, where they are kept."""
+    """The hashes of one bucket, in their storage."""
 
     @property
     def count(self) -> int:
@@ -60,7 +59,7 @@ class StoredHashes(Protocol):
         ...
 
     def chunks(self) -> Iterator[npt.NDArray[np.uint32]]:
-        """The same piece by piece, the bytes of each big-endian whatever the machine's order is."""
+        """The same in pieces, the bytes of each big-endian on any machine."""
         ...
 
 
@@ -88,7 +87,7 @@ class Fill:
         self.number = number
 
     def own(self, hashes: Hashes) -> Hashes:
-        """Those of some hashes that are this assigner's."""
+        """The given hashes that belong to this assigner."""
         if self.assigners == 1:
             return hashes
         return hashes[np.abs(hashes.astype(np.int64)) % self.assigners == self.number]
@@ -100,7 +99,7 @@ class BucketIndex:
     Parameters
     ----------
     known : mapping of int to StoredHashes
-        The hashes of each bucket; read as they are needed, perhaps more than once.
+        The hashes of each bucket; read on demand, perhaps more than once.
     fill : Fill
         How new keys are spread.
     where : str
@@ -108,9 +107,9 @@ class BucketIndex:
 
     Notes
     -----
-    That a hash is in two buckets is noticed when it is looked up, or when all hashes are read: the
-    call raises CorruptError (kind ``index_twice``). Writers that knew nothing of each other put its
-    keys into both. Reading the files raises what they raise.
+    A lookup, or the read of all hashes, finds a hash that is in two buckets. The call then raises
+    CorruptError (kind ``index_twice``): independent writers put its keys into both. Errors of
+    reading the files pass through.
 
     Examples
     --------
@@ -143,7 +142,7 @@ class BucketIndex:
         self._recent_buckets = np.empty(0, np.int16)
 
     def assign(self, hashes: Hashes) -> Buckets:
-        """Give each key its bucket; from now on the index knows them all.
+        """Assign each key its bucket; the index then knows them all.
 
         Parameters
         ----------
@@ -175,7 +174,7 @@ class BucketIndex:
         return buckets[np.searchsorted(distinct, hashes)]
 
     def put(self, bucket: int, hashes: Hashes) -> None:
-        """Take note that keys were given a bucket elsewhere.
+        """Record keys whose bucket another task chose.
 
         Raises
         ------
@@ -239,7 +238,7 @@ class BucketIndex:
         return buckets
 
     def _read_all(self) -> None:
-        """Take all stored hashes up, this assigner's own of them."""
+        """Load this assigner's own hashes of all that are stored."""
         count = sum(stored.count for stored in self._unread.values())
         packed = np.empty(count + len(self._hashes), np.int64)
         filled = len(self._hashes)
@@ -257,13 +256,13 @@ class BucketIndex:
     def _twice(self, bucket: int, other: int) -> CorruptError:
         low, high = sorted((bucket, other))
         message = (
-            f"The hash index of {self._where} has a key in buckets {low} and {high}: jobs that did"
-            " not know of each other wrote to it. Rewrite the partition with mode='overwrite'."
+            f"The hash index of {self._where} has a key in buckets {low} and {high}: independent"
+            " jobs wrote to it. Rewrite the partition with mode='overwrite'."
         )
         return CorruptError(message, kind="index_twice")
 
     def _found_here(self, distinct: Hashes) -> Buckets:
-        """The same by the hashes that are held."""
+        """The same by the hashes in memory."""
         buckets = np.full(len(distinct), -1, np.int32)
         for hashes, own in (
             (self._hashes, self._buckets),
@@ -299,7 +298,7 @@ class BucketIndex:
         return np.concatenate(buckets)
 
     def _new_bucket(self) -> int | None:
-        """The next number that is free and this assigner's; None where there are enough."""
+        """The next free number of this assigner; None if there are enough buckets."""
         fill = self._fill
         limit = BUCKETS_MAX if fill.buckets_max == -1 else fill.buckets_max
         while self._next in self._used:
@@ -332,7 +331,7 @@ class BucketIndex:
 
 
 def _packed(hashes: Hashes, buckets: npt.NDArray[np.integer] | int) -> npt.NDArray[np.int64]:
-    """Hash and bucket as one number, which sorts several times as fast as an order is found."""
+    """Hash and bucket as one number: sorting it is several times faster than an argsort."""
     packed = hashes.astype(np.int64)
     packed <<= 16
     packed |= buckets

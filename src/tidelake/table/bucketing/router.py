@@ -47,12 +47,12 @@ class Router:
     partition_fields, bucket_fields : sequence of DataField
         The columns that decide.
     buckets_count : int
-        Number of buckets; not above 0 where all rows go to bucket 0, or, with -2, to the postpone
+        Number of buckets. If not above 0, all rows go to bucket 0, or for -2 to the postpone
         bucket.
     function : str
         Option ``bucket-function.type``.
     dynamic : DynamicBuckets, optional
-        Gives the buckets where the table makes them as they are needed.
+        Assigns the buckets of a table that makes them on demand.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Router:
         kinds : ndarray of int8, optional
             One per row.
         given : ndarray of int32, optional
-            The rows' buckets, where another task gave them.
+            The rows' buckets, if another task assigned them.
 
         Yields
         ------
@@ -166,7 +166,7 @@ class Router:
     def partitions(
         self, batch: pa.RecordBatch, *, rows_count: int
     ) -> tuple[list[bytes], np.ndarray]:
-        """The distinct partitions, and of each of the rows its number among them."""
+        """The distinct partitions, and the index of each row's partition among them."""
         if not self._partition_fields:
             return [self._unpartitioned], np.zeros(rows_count, dtype=np.int64)
         codes = np.zeros(rows_count, dtype=np.int64)

@@ -62,14 +62,14 @@ NO_CHANGELOG = "stream_without_changelog"
 
 
 def changes_mode(mode: str, handle: TableHandle) -> Literal["diff", "changelog", "delta"]:
-    """From where changes are read.
+    """Choose where changes are read from.
 
     Raises
     ------
     InvalidInputError
         There is no such mode.
     UnsupportedError
-        New rows are asked for one by one, and the table's merge engine combines them.
+        New rows are wanted as changes, and the table's merge engine combines rows.
     """
     if mode == "auto":
         mode = "delta" if handle.options.get(declared.CHANGELOG_PRODUCER) == NONE else "changelog"
@@ -98,15 +98,15 @@ def changes_mode(mode: str, handle: TableHandle) -> Literal["diff", "changelog",
 
 
 def parts_of_rows(handle: TableHandle) -> str | None:
-    """Why the rows written to a table are not its changes; None where they are."""
+    """Why the rows written to a table are not its changes; None if they are."""
     if not (handle.schema.primary_keys and MergeSpec.of(handle.schema, handle.options).combines):
         return None
     is_without = handle.options.get(declared.CHANGELOG_PRODUCER) == NONE
     has = "has no changelog, and the" if is_without else "keeps a changelog, for the"
     return (
         f"Table '{handle.identifier}' {has} rows written to a table of merge-engine"
-        f" '{handle.options.get(declared.MERGE_ENGINE)}' are parts of rows: they do not say what a"
-        " key has become"
+        f" '{handle.options.get(declared.MERGE_ENGINE)}' are parts of rows: they do not show the"
+        " new row of a key"
     )
 
 
@@ -120,7 +120,7 @@ class LoggedRows:
         The table.
     columns : tuple of str
         The columns wanted.
-    predicate : Predicate, optional
+    Bound; each row is tested on its own.
         Bound; decided for each row on its own.
     """
 
@@ -155,7 +155,7 @@ class LoggedChanges:
     snapshots : tuple of Snapshot
         Those that have changes; see :func:`snapshots_with_changes`.
     of_changelog : bool
-        Whether changelog files are read, or the new data files.
+        Whether to read changelog files; otherwise the new data files.
     rows : LoggedRows
         What is read of each part.
     """
@@ -204,7 +204,7 @@ def snapshots_with_changes(
     NotFoundError
         One has expired, with its changelog.
     UnsupportedError
-        A changelog is wanted, and the table writes none and has none.
+        A changelog is wanted, but the table writes none.
     """
     log = handle.snapshots
     found = [log.load_or_changelog(number) for number in range(start_id + 1, end_id + 1)]

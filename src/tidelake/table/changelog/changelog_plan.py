@@ -1,4 +1,4 @@
-"""From two moments and a mode to the changes between them."""
+"""Plans the changes between two moments in a mode."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def planned_changes(
 def moments_between(handle: TableHandle, text: str) -> tuple[Moment, Moment]:
     """The two ends that ``incremental-between`` names: ids of snapshots, or tags.
 
-    A tag whose name is a number (Java allows it) is meant before the snapshot of that id, as there.
+    A tag whose name is a number (Java allows it) comes before the snapshot of that id, as there.
 
     Raises
     ------
@@ -133,8 +133,8 @@ def _id_of(snapshot: Snapshot | None) -> int:
 def _id_with_changes(handle: TableHandle, moment: Moment, *, is_start: bool = False) -> int:
     """The id of a moment whose changes are read snapshot by snapshot; its state is not needed.
 
-    It may be an expired snapshot with a long-lived changelog, or the id right before the first of
-    these, as a start.
+    It may be an expired snapshot with a long-lived changelog. A start may be the id right before
+    the first of these.
     """
     number = whole_number(moment)
     if number is not None and number > 0:

@@ -1,8 +1,8 @@
 """The parts of planned changes, and the rows of a part: common to all modes.
 
-A range of changes is planned as **parts**, each of which one task can read alone: the files that a
-snapshot adds to one bucket, or files of one bucket before and after. Who reads all parts in their
-order, or any of them on an executor, gets the same rows.
+A range of changes is planned as **parts**: the files that a snapshot adds to one bucket, or files
+of one bucket before and after. A task can read each part alone. A reader of all parts in order gets
+the same rows as executors that read them in any order.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tidelake.types.predicate import Predicate
 __all__ = ["ChangePart", "ChangeRows", "PlannedChanges", "change_fields", "change_schema"]
 
 ChangePart: TypeAlias = tuple[Split, ...]
-"""Files that hold changes; or the files before and the files after."""
+"""Files that hold changes; or the files before and after."""
 
 KIND_ID = 2**31 - 5
 """The id of the column of kinds; Paimon's for ``rowkind``, so it meets no column of a table."""
 
 
 class ChangeRows(Protocol):
-    """What reads parts. Picklable, for executors."""
+    """Reads parts. Picklable, for executors."""
 
     @property
     def context(self) -> ReadContext:
@@ -37,7 +37,7 @@ class ChangeRows(Protocol):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns wanted beside the kind."""
+        """The columns wanted besides the kind."""
         ...
 
     @property
@@ -55,7 +55,7 @@ class PlannedChanges(Protocol):
 
     @property
     def rows(self) -> ChangeRows:
-        """What reads each part."""
+        """The reader of each part."""
         ...
 
     def parts(self) -> Iterator[ChangePart]:

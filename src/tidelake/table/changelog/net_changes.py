@@ -1,24 +1,23 @@
 """The net change between two snapshots, as rows with kinds.
 
-The **net** change of (start, end]: applied to the state at `start` it gives the state at `end`,
-whatever was written, overwritten or compacted in between, and also where snapshots between the two
-have expired.
+The **net** change of (start, end] turns the state at `start` into the state at `end`, whatever was
+written, overwritten or compacted in between. It works although snapshots in between have expired.
 
 Primary-key tables, per bucket whose set of files differs:
 
-1. The files of both states are cut into sections together. A section with the same files and
-   deletion vectors in both has the same rows and is left out. Each other section is a part.
+1. The files of both states are cut into sections together. A section is skipped if both states have
+   the same files and deletion vectors in it. Each other section is a part.
 2. A part is merged for each state, sorted by key, and compared
    (:func:`tidelake.table.changelog.snapshot_diff.diff_sorted`): ``+I``, ``-D``, and ``-U`` ``+U``
    pairs.
 
 Append tables, per bucket whose set of files or of deletion vectors differs:
 
-1. Files were only added: their rows are ``+I``. Only a vector changed: the rows that it newly names
-   are ``-D``. Each such file is a part.
-2. Files were removed too (a compaction moved rows, an overwrite replaced them): the bucket is one
-   part, and the rows of both sides are compared as multisets. To bound memory, rows are dealt by
-   hash into passes of at most ``PASS_ROWS_MAX`` rows; each pass reads the files again.
+1. If files were only added, their rows are ``+I``. If only a vector changed, the rows that it newly
+   marks are ``-D``. Each such file is a part.
+2. If files were removed too (a compaction moved rows, an overwrite replaced them), the bucket is
+   one part, and the rows of both sides are compared as multisets. To bound memory, a hash spreads
+   rows over passes of at most ``PASS_ROWS_MAX`` rows; each pass reads the files again.
 
 Memory: a batch per open file; for multisets also ``PASS_ROWS_MAX`` rows.
 """
@@ -72,8 +71,8 @@ class NetRows:
     columns : tuple of str
         The columns wanted.
     predicate : Predicate, optional
-        Bound; rows that do not satisfy it are left out, each on its own: an update out of the
-        predicate shows as ``-U`` alone.
+        Bound; each row is tested on its own, so an update that leaves the predicate shows as
+        ``-U`` alone.
     """
 
     context: ReadContext
@@ -81,7 +80,7 @@ class NetRows:
     predicate: Predicate | None = None
 
     def read(self, part: ChangePart) -> Iterator[pa.RecordBatch]:
-        """The changes of a part; of a primary-key table in key order."""
+        """The changes of a part; for a primary-key table in key order."""
         before, after = part
         schema = change_schema(self)
         if not (before.files_count and after.files_count):
@@ -98,7 +97,7 @@ class NetRows:
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _of_one_side(self, before: Split, after: Split) -> Iterator[pa.RecordBatch]:
-        """All rows of the side that has files: nothing is compared, and few columns are read."""
+        """All rows of the only side that has files: no comparison, so fewer columns are read."""
         kind, side = (RowKind.INSERT, after) if after.files_count else (RowKind.DELETE, before)
         schema = change_schema(self)
         for rows in read_split(self.context, side, columns=self.columns, predicate=self.predicate):
@@ -145,7 +144,7 @@ class TableChanges:
 def changed_buckets(
     before: Iterable[BucketFiles], after: Iterable[BucketFiles]
 ) -> Iterator[tuple[BucketFiles, BucketFiles]]:
-    """Pairs of a bucket before and after, where its files differ; a side may be without files."""
+    """Pairs of a bucket before and after whose files differ; a side may have no files."""
     states = [{b.bucket_id: b for b in side} for side in (before, after)]
     for key in sorted(states[0].keys() | states[1].keys()):
         old, new = states[0].get(key), states[1].get(key)
@@ -202,7 +201,7 @@ def _keyed_changes(context: ReadContext, before: Split, after: Split) -> Changes
 
 
 def _bag_parts(before: BucketFiles, after: BucketFiles) -> Iterator[ChangePart]:
-    """One part where rows may have moved, else one for each file."""
+    """One part if rows may have moved, else one for each file."""
     old = {f.file_name: f for f in before.files}
     new = {f.file_name: f for f in after.files}
     same = {name for name, _ in _identities(before) & _identities(after)}
@@ -232,7 +231,7 @@ def _bag_changes(context: ReadContext, before: Split, after: Split) -> Changes:
 
 
 def _marked_changes(context: ReadContext, before: Split, after: Split) -> Changes:
-    """The rows of a file that one of two deletion vectors names and the other does not."""
+    """The rows of a file that only one of two deletion vectors marks."""
     [file] = after.files
     old, new = (_deleted(context, side, file) for side in (before, after))
     for positions, kind in (

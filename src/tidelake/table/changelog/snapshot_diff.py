@@ -7,8 +7,8 @@
 2. In a pair, keys only before give ``-D``, keys only after ``+I``; keys on both sides whose rows
    differ give ``-U`` and ``+U``, next to each other.
 
-:func:`diff_multiset` compares two bags of rows without a key: a row that is there n times before
-and m times after gives ``m - n`` inserts or ``n - m`` deletes.
+:func:`diff_multiset` compares two bags of rows without a key: a row with n copies before and m
+copies after gives ``m - n`` inserts or ``n - m`` deletes.
 
 Memory: one batch of each side; for bags, what the caller gives.
 """
@@ -149,8 +149,7 @@ def diff_multiset(before: pa.Table, after: pa.Table) -> tuple[pa.Table, np.ndarr
     Returns
     -------
     (Table, ndarray of int8)
-        The rows that are there more often before (``-D``) or after (``+I``), as often as the
-        difference says.
+        The rows with more copies before (``-D``) or after (``+I``), once for each extra copy.
     """
     names = before.column_names
     both = pa.concat_tables([before, after])
@@ -158,7 +157,7 @@ def diff_multiset(before: pa.Table, after: pa.Table) -> tuple[pa.Table, np.ndarr
     signs = np.r_[np.full(before.num_rows, -1), np.full(after.num_rows, 1)]
     codes = row_codes(both)
     balance = np.bincount(codes, weights=signs).astype(np.int64)
-    # of each distinct row, keep as many of its copies of the surplus side as the balance says
+    # of each distinct row, keep as many copies from the surplus side as the difference says
     surplus = balance[codes] * signs > 0
     candidates = np.flatnonzero(surplus)
     order = np.argsort(codes[candidates], kind="stable")

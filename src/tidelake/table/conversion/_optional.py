@@ -1,4 +1,4 @@
-"""The optional libraries that a table can hand its rows to; each is loaded at its first use."""
+"""The optional libraries that a table can convert its rows to; loaded at first use."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ __all__ = ["ConversionMethods"]
 
 
 class ConversionMethods(abc.ABC):
-    """What follows from ``to_arrow``, for tables and system tables alike."""
+    """Conversions of ``to_arrow``'s rows, for tables and system tables alike."""
 
     @abc.abstractmethod
     def to_arrow(self, *args: Any, **scan: Any) -> pa.Table:
@@ -25,13 +25,13 @@ class ConversionMethods(abc.ABC):
     def to_pandas(self, **scan: Any) -> Any:
         """The rows as a pandas data frame; arguments as of :meth:`to_arrow`.
 
-        Lists are NumPy arrays, rows and maps dicts, and variants what Python has for their values:
-        dicts, lists, text, numbers. A frame with such columns can be written back.
+        Lists are NumPy arrays; rows and maps are dicts; variants are Python values: dicts, lists,
+        text, numbers. A frame with such columns can be written back.
 
         Raises
         ------
         InvalidInputError
-            A map has a key twice, which no dict has.
+            A map has a key twice, which no dict can hold.
         """
         _optional.load("pandas", for_what="to_pandas()")
         rows, fields, table = self._typed_rows(**scan)
@@ -59,5 +59,5 @@ class ConversionMethods(abc.ABC):
         return duckdb.from_arrow(rows) if connection is None else connection.from_arrow(rows)
 
     def head(self, count: int = 10, **scan: Any) -> pa.Table:
-        """The first rows that are found, in no particular order."""
+        """The first rows found, in no particular order."""
         return self.to_arrow(limit=count, **scan)

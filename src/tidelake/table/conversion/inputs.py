@@ -1,12 +1,12 @@
-"""Anything that holds rows, as a stream of Arrow batches in bounded pieces.
+"""Any object that holds rows, as a stream of bounded Arrow batches.
 
-Taken are: Arrow tables, batches, readers and datasets' scanners; everything that exports an Arrow C
-stream or array (Polars, DuckDB, ...); pandas data frames; dicts of one row, lists of them, dicts of
-columns; and iterables of any of these. The dicts that an iterable gives one by one are gathered:
-their conversion costs by the batch and not by the row.
+Accepted are: Arrow tables, batches, readers and datasets' scanners; everything that exports an
+Arrow C stream or array (Polars, DuckDB, ...); pandas data frames; dicts of one row, lists of them,
+dicts of columns; and iterables of any of these. Dicts that an iterable yields one by one are
+gathered, because converting a batch costs about as much as converting a row.
 
-A dict must have a key for every column that any of them names and that has no default: a value that
-is not there is no null, and a null would overwrite what the key holds.
+A dict must have a key for every column that any of them names and that has no default. A missing
+value is not a null: a null would overwrite the key's stored value.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ __all__ = ["ROW_KIND_COLUMN", "frame_misfit", "record_batches", "row_kind_names"
 ROW_KIND_COLUMN = "_row_kind"
 
 BATCH_ROWS_MAX = 262_144
-"""Larger batches are cut, so that a write's memory follows the batch and not the input."""
+"""Larger batches are cut, so that a write's memory does not depend on the input's size."""
 
 GATHERED_ROWS_MAX = 16_384
 GATHERED_BYTES_MAX = 16 << 20
-"""Dicts that come one by one make a batch when they are so many, or their text and bytes are."""
+"""Single dicts form a batch at this count, or at this size of their text and bytes."""
 
 Kinds = np.ndarray
 
@@ -58,7 +58,7 @@ def record_batches(
     Raises
     ------
     InvalidInputError
-        `data` is none of the kinds taken, a value does not fit its column, or a dict lacks a column
+        `data` has an unknown type, a value does not fit its column, or a dict lacks a column
         that others have.
     """
     rows = _DictRows(fields, table=table, optional=optional)
@@ -94,7 +94,7 @@ def _batches(data: object, rows: _DictRows) -> Iterator[pa.RecordBatch]:
 
 
 def _from_parts(parts: Iterable[object], rows: _DictRows) -> Iterator[pa.RecordBatch]:
-    """What an iterable gives, in its order; dicts of one row are gathered."""
+    """The batches of an iterable, in its order; dicts of one row are gathered."""
     gathered: list[Mapping[str, object]] = []
     gathered_bytes = 0
     for part in parts:
@@ -143,8 +143,8 @@ def is_replayable(data: object) -> bool:
 
 
 def _from_pandas(frame: Any, fields: Sequence[DataField], *, table: str) -> pa.Table:
-    """Take a data frame; whole numbers that pandas made floats for the sake of nulls come back."""
-    names = list(frame.columns)  # one that is there twice is refused with the rest below
+    """Convert a data frame; whole numbers that pandas stores as floats beside nulls come back."""
+    names = list(frame.columns)  # duplicates are refused below
     nested = [
         f
         for f in fields
@@ -164,10 +164,10 @@ def _from_pandas(frame: Any, fields: Sequence[DataField], *, table: str) -> pa.T
         wanted = to_arrow_type(field.type)
         column = rows.column(place)
         if pa.types.is_integer(wanted) and column.null_count:
-            with contextlib.suppress(pa.ArrowInvalid):  # not whole: refused with its column's name
+            with contextlib.suppress(pa.ArrowInvalid):  # not whole: refused below, with its column
                 rows = rows.set_column(place, field.name, column.cast(wanted))
     for field in nested:
-        # Arrow would guess at what the lists and dicts are
+        # Arrow would guess the types of lists and dicts
         column = frame[field.name]
         pairs = zip(column.tolist(), column.isna(), strict=True)
         values = [None if is_null else value for value, is_null in pairs]
@@ -185,7 +185,7 @@ def frame_misfit(frame: Any, error: BaseException, *, table: str) -> InvalidInpu
     error : BaseException
         What Arrow says.
     table : str
-        The table that it is for.
+        The table's name.
     """
     reasons = shortened(": ".join(str(reason) for reason in error.args)).rstrip(". ")
     for place, name in enumerate(frame.columns):
@@ -200,16 +200,16 @@ def frame_misfit(frame: Any, error: BaseException, *, table: str) -> InvalidInpu
         if at is not None:
             kinds += f", row {first} {shown_value(values[first])} ({type(values[first]).__name__})"
         message = (
-            f"Column '{name}' of the data frame for table '{table}' cannot be taken: {kinds}."
+            f"Column '{name}' of the data frame for table '{table}' mixes types: {kinds}."
             f" Convert the column to one type first, as with astype(). Arrow says: {reasons}."
         )
         return InvalidInputError(message, kind="bad_value", table=table, column=str(name))
-    message = f"The data frame for table '{table}' cannot be taken: {reasons}."
+    message = f"Arrow cannot convert the data frame for table '{table}': {reasons}."
     return InvalidInputError(message, kind="bad_value", table=table)
 
 
 def _other_kind(values: list[object], first: int) -> int | None:
-    """The first value that makes no column together with the one at `first`."""
+    """The first value that does not form a column together with the one at `first`."""
     return first_misfit(values, lambda part: _is_column([values[first], *part]))
 
 
@@ -223,7 +223,7 @@ def _is_column(values: Sequence[object]) -> bool:
 
 def _is_row(part: Mapping[object, object]) -> bool:
     """Whether a dict is one row and not a dict of columns."""
-    # one value that is no column is enough: the lists beside it are values of ARRAY columns
+    # one value that is not a column is enough: lists beside it are values of ARRAY columns
     scalars = (str, bytes, bytearray, memoryview, Mapping)
     return any(isinstance(v, scalars) or not isinstance(v, Iterable) for v in part.values())
 
@@ -246,7 +246,7 @@ def _not_rows(data: object, table: str) -> InvalidInputError:
 
 
 class _DictRows:
-    """Makes batches of dicts of one row each, and knows which row of the data each one is."""
+    """Makes batches from dicts of one row each, and knows each row's number in the data."""
 
     def __init__(
         self, fields: Sequence[DataField], *, table: str, optional: Collection[str]
@@ -272,7 +272,7 @@ class _DictRows:
         yield from taken.to_batches()
 
     def _check_complete(self, rows: Sequence[Mapping[str, object]], names: Sequence[str]) -> None:
-        """Refuse a row that lacks what others have; where all lack a column, the writer says so."""
+        """Refuse a row that lacks a column of other rows; the writer reports one that all lack."""
         required = [name for name in names if name in self._required]
         for number, row in enumerate(rows, self._rows_count):
             missing = next((name for name in required if name not in row), None)
@@ -307,7 +307,7 @@ def _from_columns(
 
 
 _NO_COLUMN = (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError)
-"""What Arrow and our own encoders say of values that are none of a type."""
+"""Errors of Arrow and of our own encoders for a value of the wrong type."""
 
 
 def _array(name: str, values: Any, field: DataField | None, table: str, first_row: int = 0) -> Any:
@@ -353,7 +353,7 @@ def with_row_kinds(
     Parameters
     ----------
     batches : iterable of RecordBatch
-        A column ``_row_kind`` in them holds the kinds and is taken off.
+        Their column ``_row_kind``, if any, holds the kinds and is removed.
     row_kinds : array-like, optional
         One kind per row over all batches: ``'+I'``, ``'-U'``, ``'+U'``, ``'-D'``, RowKind or its
         byte.
@@ -368,7 +368,7 @@ def with_row_kinds(
     Raises
     ------
     InvalidInputError
-        A kind is unknown or null, or there is not one per row.
+        A kind is unknown or null, or the number of kinds is not the number of rows.
     """
     given = None if row_kinds is None else _kind_bytes(_as_array(row_kinds), table)
     position = 0

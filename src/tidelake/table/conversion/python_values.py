@@ -1,20 +1,19 @@
-"""Python values on their way into a column, and out of it into other libraries' frames.
+"""Converts Python values to columns, and columns to other libraries' frames.
 
-Arrow would change some without a word on their way in.
+Arrow silently changes some values.
 
 ``pyarrow.array(values, type)`` makes 1 of 1.5, a day of a time, an instant of a number, infinity of
-1e300, and reads a time without a zone as UTC. A table takes what it is given or refuses it, so such
-values are found first:
+1e300, and reads a time without a zone as UTC. A table stores exactly what it is given or refuses
+it, so such values are found first:
 
-1. The classes of the values are collected; where none of them can be changed, all are kept.
-2. Otherwise each value of such a class is asked, which takes about as long as Arrow's conversion.
-3. Lists, maps and structs are asked about what is inside them; a dict with a key that the struct
-   has not would lose it.
+1. The classes of the values are collected; if Arrow changes none of them, all values pass.
+2. Otherwise each value of such a class is tested, which takes about as long as Arrow's conversion.
+3. Lists, maps and structs are tested inside; a struct would lose a dict's unknown key.
 
-Variants are encoded and decoded here: any JSON-like object is one
+Variants are encoded and decoded here: any JSON-like object can be one
 (:mod:`tidelake.types.variant.variant`).
 
-What Arrow refuses itself (text for a number, a number out of range) is left to it.
+Arrow itself refuses the rest (text for a number, a number out of range).
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ from tidelake.types.variant.variant import decode_variant, encode_variant
 __all__ = ["changed_value", "pandas_frame", "stored_values"]
 
 FLOAT32_LIMIT = float.fromhex("0x1.ffffffp127")
-"""Half a step above the largest float32: from here on a number is rounded to infinity."""
+"""Half a step above the largest float32: larger numbers are rounded to infinity."""
 
 _NUMBERS = (Real, Decimal)
 
 
 def changed_value(values: Sequence[object], arrow_type: pa.DataType) -> object | None:
-    """Find the first value that a column of this type would hold as another value.
+    """Find the first value that a column of this type would change.
 
     Parameters
     ----------
@@ -54,7 +53,7 @@ def changed_value(values: Sequence[object], arrow_type: pa.DataType) -> object |
     Returns
     -------
     object or None
-        None where all are kept; a None among the values always is.
+        None if the column keeps all; a None among the values is always kept.
 
     Examples
     --------
@@ -91,7 +90,7 @@ def _changed_inside(values: Sequence[object], arrow_type: pa.DataType) -> object
     given = [v for v in values if v is not None]
     text = next((v for v in given if isinstance(v, (str, bytes))), None)
     if text is not None:
-        return text  # Arrow would take it for a list of its characters
+        return text  # Arrow would read it as a list of its characters
     if pa.types.is_struct(arrow_type):
         names = {f.name for f in arrow_type}
         rows = [v for v in given if isinstance(v, Mapping)]
@@ -114,17 +113,17 @@ def _changed_inside(values: Sequence[object], arrow_type: pa.DataType) -> object
 
 
 def _elements(value: object) -> Iterable[Any]:
-    """What is in a list; Arrow refuses by itself what is none."""
+    """The elements of a list; Arrow itself refuses other values."""
     return value if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else ()
 
 
 def stored_values(values: Sequence[object], data_type: DataType) -> Sequence[object]:
-    """Give the values with the variants among and inside them as Arrow stores them.
+    """Encode the variants among and inside the values as Arrow stores them.
 
     Raises
     ------
     InvalidInputError
-        An object has no variant.
+        An object cannot be a variant.
     """
     return [_stored(v, data_type) for v in values] if _has_variant(data_type) else values
 
@@ -154,13 +153,13 @@ def _stored(value: Any, data_type: DataType) -> object:
 
 
 def pandas_frame(rows: pa.Table, fields: Sequence[DataField], *, table: str) -> Any:
-    """Give rows as a pandas frame: maps are dicts, variants what Python has for them.
+    """Convert rows to a pandas frame: maps become dicts, variants Python values.
 
     Parameters
     ----------
     rows : pyarrow.Table
         The rows.
-    fields : sequence of DataField
+    The table's columns; others are converted by their Arrow types.
         The columns that are the table's; others are taken as they are.
     table : str
         Its name, for messages.
@@ -168,9 +167,9 @@ def pandas_frame(rows: pa.Table, fields: Sequence[DataField], *, table: str) -> 
     Raises
     ------
     InvalidInputError
-        A map has a key twice, which no dict has.
+        A map has a key twice, which no dict can hold.
     CorruptError
-        A value is no variant.
+        A value is not a variant.
 
     Notes
     -----
@@ -186,7 +185,7 @@ def pandas_frame(rows: pa.Table, fields: Sequence[DataField], *, table: str) -> 
             except _TwiceError as error:
                 message = (
                     f"Column '{name}' of table '{table}' has a map with the key"
-                    f" {shortened(repr(error.args[0]))} twice, which no dict has: read it with"
+                    f" {shortened(repr(error.args[0]))} twice, which no dict can hold: read it with"
                     " to_arrow()."
                 )
                 raise InvalidInputError(
@@ -199,11 +198,11 @@ def pandas_frame(rows: pa.Table, fields: Sequence[DataField], *, table: str) -> 
 
 
 class _TwiceError(Exception):
-    """A map has a key, the argument, twice."""
+    """A map has a key twice; the argument is the key."""
 
 
 def _is_made(name: str, types: Mapping[str, DataType]) -> bool:
-    """Whether a column's values are made here: variants and maps among or inside them."""
+    """Whether a column is converted here: variants, and maps among or inside its values."""
     return name in types and _has_root(types[name], _MADE)
 
 
@@ -243,7 +242,7 @@ def _python_value(value: Any, data_type: DataType) -> object:
 
 
 def _is_encoded(value: object) -> bool:
-    """Whether a variant comes as it is read from a table; what JSON gives has no bytes."""
+    """Whether a variant comes from a table; values of JSON have no bytes."""
     return (
         isinstance(value, Mapping)
         and value.keys() == {"value", "metadata"}
@@ -260,7 +259,7 @@ def _first(
     return next((v for v in values if type(v) in asked and v == v and changes(v)), None)
 
 
-# each is asked about values of its classes only; NaN, which stands for null, is not asked about
+# each test sees only values of its classes; NaN, which stands for null, is not tested
 
 
 def _cut(value: object) -> bool:

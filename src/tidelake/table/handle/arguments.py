@@ -23,7 +23,7 @@ ROW_LIMIT_MAX = 2**62
 
 
 def whole_number(value: object) -> int | None:
-    """Take an int or what stands for one, such as a numpy integer; None for anything else.
+    """Take an int or an equal of it, such as a numpy integer; None for anything else.
 
     Examples
     --------
@@ -40,21 +40,21 @@ def whole_number(value: object) -> int | None:
 
 
 def check_dict(value: object, name: str, *, table: str) -> None:
-    """Refuse what does not map names to values.
+    """Refuse anything that is not a mapping of names to values.
 
     Raises
     ------
     InvalidInputError
-        It is no mapping.
+        It is not a mapping.
     """
     if not isinstance(value, Mapping):
         shown = shortened(repr(value))
-        message = f"{name}={shown} is no dict: give names and values, as in {{'name': value}}."
+        message = f"{name}={shown} is not a dict: give names and values, as in {{'name': value}}."
         raise InvalidInputError(message, kind="bad_argument", table=table)
 
 
 def check_location(options: Options, location: str, *, table: str) -> None:
-    """Refuse an option ``path`` that is not where the table is.
+    """Refuse an option ``path`` that is not the table's location.
 
     Raises
     ------
@@ -67,8 +67,8 @@ def check_location(options: Options, location: str, *, table: str) -> None:
     path = "/" + given.removeprefix("file:").lstrip("/") if given.startswith("file:") else given
     if posixpath.normpath(path) != posixpath.normpath(location):
         message = (
-            f"Table '{table}' is at {location}, and option 'path' is '{shortened(given)}': leave it"
-            " out, the catalog's warehouse and the table's name say where it is."
+            f"Table '{table}' is at {location}, but option 'path' is '{shortened(given)}'. Leave"
+            " the option out: the warehouse and the table's name determine the location."
         )
         raise InvalidInputError(message, kind="option_path", table=table, option="path")
 
@@ -98,7 +98,7 @@ def column_names(
     Raises
     ------
     InvalidInputError
-        A column is named twice. Whether there is such a column is not looked at.
+        A column is named twice. That the column exists is not checked here.
     """
     if columns is None:
         return tuple(default)

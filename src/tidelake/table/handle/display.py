@@ -1,7 +1,6 @@
-"""How a table and its history are shown in a terminal and a notebook.
+"""Text and HTML of a table and its history, for terminals and notebooks.
 
-A table that cannot be read still shows. In HTML nothing that a user wrote is markup, and of long
-things the beginning is shown.
+A table that cannot be read still shows. HTML escapes all user text and cuts long values.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _LEFT = "style='text-align:left'"
 
 
 def facts(handle: TableHandle) -> list[tuple[str, str]]:
-    """What there is to say of a table: pairs of a name and a text."""
+    """The facts shown of a table: pairs of a name and a text."""
     schema = handle.schema
     kind = "primary-key table" if schema.primary_keys else "append table"
     lines = [("kind", kind)]
@@ -94,7 +93,7 @@ def facts_html(title: str, lines: Iterable[tuple[str, str]]) -> str:
 
 
 def rows_html(title: str, names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """The first of some rows as HTML, under the names of their columns."""
+    """The first of some rows as HTML, under their column names."""
     head = "".join(f"<th {_LEFT}>{html.escape(name)}</th>" for name in names)
     body = "".join(
         "<tr>" + "".join(f"<td>{_cell_html(value)}</td>" for value in row) + "</tr>"
@@ -111,14 +110,14 @@ def _cell_html(value: object) -> str:
 
 
 class History:
-    """Snapshots of a table, oldest first: an Arrow table that a notebook shows as one.
+    """Snapshots of a table, oldest first: an Arrow table that a notebook can show.
 
-    Whatever ``pyarrow.Table`` has, it has; whatever takes an Arrow stream takes it.
+    It has all members of ``pyarrow.Table`` and exports an Arrow stream.
 
     Parameters
     ----------
     identifier : str
-        What the rows are of.
+        The table of the rows.
     rows : pyarrow.Table
         The rows.
     """
@@ -132,7 +131,7 @@ class History:
         return self._rows
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_rows":  # not there yet, as while it is unpickled
+        if name == "_rows":  # not set yet, as while unpickling
             raise AttributeError(name)
         return getattr(self._rows, name)
 

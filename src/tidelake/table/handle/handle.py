@@ -1,4 +1,4 @@
-"""A table as it was opened: the value that the parts of the table layer take."""
+"""An opened table: the value that the parts of the table layer take."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["TableHandle"]
 
 @dataclass(frozen=True, slots=True)
 class TableHandle(TableState):
-    """A table as it was opened, with the newest schema of that time.
+    """An opened table, with the newest schema at that time.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class TableHandle(TableState):
     manifests: ManifestCache
 
     def __reduce__(self) -> tuple[object, ...]:
-        # a cache stays where it is; the copy begins with an empty one
+        # the cache is not copied; the copy begins with an empty one
         return (_unpickled, (*self._state, self.identifier))
 
     @property
@@ -87,12 +87,12 @@ class TableHandle(TableState):
         snapshot : Snapshot, optional
             Read with this snapshot's schema (time travel); by default with the table's.
         all_rows : bool
-            Read level 0 even where the table's reads leave it out.
+            Whether to read level 0 even if the table's reads leave it out.
 
         Raises
         ------
         NotFoundError
-            The snapshot's schema is missing, or the table was dropped and perhaps created again.
+            The snapshot's schema is missing, or the table was dropped and perhaps recreated.
         """
         log = self.schemas
         schemas = {schema_id: log.load(schema_id) for schema_id in log.ids()}
@@ -110,7 +110,7 @@ class TableHandle(TableState):
                     f" {snapshot.id} was written with; it has {sorted(schemas)}."
                 )
                 raise NotFoundError(message, kind="schema_not_found", table=self.identifier)
-            # columns of the snapshot's schema, options of today that name columns as it does
+            # columns of the snapshot's schema; current options, which name columns as it does
             schema = schemas[snapshot.schema_id]
             if schema.id != self.schema.id:
                 texts = options_for_older_schema(options.raw, schema.options)

@@ -19,7 +19,7 @@ __all__ = ["exact_partition", "partition_predicate", "partitions_predicate"]
 def partition_predicate(
     schema: TableSchema, partition: Mapping[str, object], *, table: str
 ) -> Predicate:
-    """What ``partition={...}`` says, as a bound predicate on partition columns.
+    """The bound predicate on partition columns of ``partition={...}``.
 
     Raises
     ------
@@ -64,12 +64,12 @@ def _all(parts: Sequence[Predicate]) -> Predicate:
 
 
 def partitions_predicate(schema: TableSchema, partitions: object, *, table: str) -> Predicate:
-    """What ``[{...}, {...}]`` says: rows of any of the partitions.
+    """The predicate of ``[{...}, {...}]``: rows of any of the partitions.
 
     Raises
     ------
     InvalidInputError
-        It is no list, or empty, or one of its parts is not well formed.
+        It is not a list, or empty, or one of its items is malformed.
     """
     if isinstance(partitions, Mapping):
         return partition_predicate(schema, partitions, table=table)

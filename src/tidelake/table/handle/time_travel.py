@@ -1,4 +1,4 @@
-"""From a moment that a user names (an id, a tag, a time) to its snapshot.
+"""Finds the snapshot of a moment that a user names: an id, a tag, a time.
 
 Source: ``docs/format/reading.md``; Paimon's ``TimeTravelUtil`` (1.3.1). A time means the newest
 snapshot that was committed at or before it.
@@ -25,8 +25,8 @@ __all__ = ["Moment", "Time", "TimeTravel", "option_moment", "timestamp_ms", "zon
 Time = int | str | date | np.datetime64
 """Milliseconds since the epoch, ISO 8601 text, a datetime, or a date, which means its midnight.
 
-Text may have digits alone: milliseconds, unless there are eight, which are a date. Behind a time a
-zone may be named: ``+08:00``, ``UTC``, ``Asia/Shanghai``.
+Text of digits alone is milliseconds, except eight digits, which are a date. A zone may follow a
+time: ``+08:00``, ``UTC``, ``Asia/Shanghai``.
 """
 
 Moment = int | str | date | np.datetime64
@@ -55,11 +55,11 @@ _MODE_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "full": (),
     "latest": (),
 }
-"""The arguments that each ``scan.mode`` takes; the newest snapshot where there are none."""
+"""The arguments of each ``scan.mode``; without any it reads the newest snapshot."""
 
 
 def option_moment(options: Options, *, table: str) -> dict[str, object]:
-    """The moment that a table's options name, as the argument of a read; empty for the newest.
+    """The moment that a table's options name, as an argument of a read; empty for the newest.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def option_moment(options: Options, *, table: str) -> dict[str, object]:
     Raises
     ------
     InvalidInputError
-        Two options name a moment, or ``scan.mode`` asks for one that none names.
+        Two options name a moment, or ``scan.mode`` needs one that none names.
 
     Examples
     --------
@@ -89,9 +89,9 @@ def option_moment(options: Options, *, table: str) -> dict[str, object]:
         return given
     keys = [o.key for o, argument in _OPTION_ARGUMENTS.items() if argument in wanted]
     if given:
-        contradiction = f"and '{named[0].key}' says another moment: unset one of them."
+        contradiction = f"but '{named[0].key}' names another moment: unset one of them."
     else:
-        contradiction = "and no option says which moment."
+        contradiction = "but no option names the moment."
     need = f" It goes with {' or '.join(keys)}." if keys else ""
     message = f"Table '{table}': option 'scan.mode' is '{mode}' {contradiction}{need}"
     raise InvalidInputError(message, kind="scan_mode", table=table, option="scan.mode")
@@ -132,10 +132,10 @@ def timestamp_ms(value: Time, *, zone: tzinfo = UTC) -> int:
     Parameters
     ----------
     value : int, str, datetime, date or numpy.datetime64
-        Milliseconds, as a number or as text; ISO 8601 text, also with the name of a zone behind; a
+        Milliseconds, as a number or as text; ISO 8601 text, perhaps followed by a zone's name; a
         datetime; or a date, which means its midnight.
     zone : tzinfo
-        What is meant where the value names no time zone.
+        The zone of values that name none.
 
     Examples
     --------
@@ -211,13 +211,13 @@ class TimeTravel:
         watermark: int | None = None,
         default: Options | None = None,
     ) -> Snapshot | None:
-        """The snapshot to read: the newest where no moment is given, None where there is none.
+        """The snapshot to read: the newest if no moment is given; None if there is none.
 
         Parameters
         ----------
         snapshot_id, timestamp, tag, watermark
             At most one of them.
-        default : Options, optional
+        The table's options, used if no argument is given: :func:`option_moment`.
             The table's options, which count where no argument is given: :func:`option_moment`.
 
         Raises
@@ -225,8 +225,8 @@ class TimeTravel:
         InvalidInputError
             More than one is given, or the options contradict each other.
         NotFoundError
-            There is no such snapshot or tag (near names are offered), it has expired (the range
-            that is there is named), or the time lies before the first snapshot.
+            There is no such snapshot or tag (the message offers near names), it has expired (the
+            message names the readable range), or the time lies before the first snapshot.
         """
         given = {
             "snapshot_id": snapshot_id,
@@ -260,14 +260,14 @@ class TimeTravel:
             return self.by_time(moment)
         if whole_number(moment) is None:
             message = (
-                f"{shortened(repr(moment))} is no moment: give a snapshot id, a tag's name or a"
+                f"{shortened(repr(moment))} is not a moment: give a snapshot id, a tag's name or a"
                 " time."
             )
             raise InvalidInputError(message, kind="bad_moment", table=self._table)
         return None if moment == 0 else self.by_id(moment)
 
     def by_id(self, snapshot_id: int) -> Snapshot:
-        """The snapshot of that id, from a tag's copy where it has expired."""
+        """The snapshot of that id; an expired one from a tag's copy."""
         number = whole_number(snapshot_id)
         if number is None:
             shown = shortened(repr(snapshot_id))

@@ -1,13 +1,13 @@
-"""Counts a table's rows and looks at its columns, for the optimisers of engines.
+"""Counts a table's rows and summarises its columns, for the optimisers of engines.
 
 One pass over the newest snapshot, batch by batch:
 
 1. Rows, nulls, the smallest and the largest value, the mean and the largest length.
-2. Distinct values, by the smallest :data:`HASHES_MAX` of their 64-bit hashes: up to so many they
-   are counted; of more, the largest of the hashes that are kept says how dense they lie. The error
-   is 1.6 percent, whatever the number of rows.
+2. Distinct values, by the smallest :data:`HASHES_MAX` of their 64-bit hashes. Up to that number
+   they are counted; beyond it, the largest kept hash gives their density. The error is 1.6 percent,
+   whatever the number of rows.
 
-What is found becomes a file, and an ANALYZE snapshot names it. Source: Paimon's
+The result becomes a file, and an ANALYZE snapshot names it. Source: Paimon's
 ``PaimonAnalyzeTableColumnCommand`` (1.3.1) for Spark, which takes Spark's own estimates.
 """
 
@@ -67,7 +67,7 @@ _NS_PER_S = 10**9
 def analyzed_columns(
     fields: Sequence[DataField], columns: Sequence[str] | None, *, table: str
 ) -> tuple[DataField, ...]:
-    """The columns to look at; by default all whose type can be.
+    """The columns to analyse; by default all whose type allows it.
 
     Raises
     ------
@@ -85,8 +85,8 @@ def analyzed_columns(
             raise NotFoundError(message, kind="column_not_found", column=name)
         if name not in able:
             message = (
-                f"Column '{name}' of table '{table}' is {by_name[name].type}, of which no"
-                " statistics are made: leave it out."
+                f"Column '{name}' of table '{table}' is {by_name[name].type}, a type without"
+                " statistics: leave it out."
             )
             raise InvalidInputError(message, kind="analyze_type", column=name)
     return tuple(by_name[name] for name in names)
@@ -105,7 +105,7 @@ def summarise(
     *,
     record_count: int | None,
 ) -> TableStatistics:
-    """Look at the rows of a snapshot.
+    """Summarise the rows of a snapshot.
 
     Parameters
     ----------
@@ -114,11 +114,11 @@ def summarise(
     snapshot : Snapshot
         Its snapshot.
     scan : TableScan, optional
-        Gives the columns' rows; not needed where the number of rows is given.
+        Reads the columns; not needed if the number of rows is given and there are none.
     fields : sequence of DataField
         The columns.
     record_count : int, optional
-        The number of rows, where it is known.
+        The number of rows, if known.
     """
     columns = [ColumnSummary(field) for field in fields]
     if scan is not None:
@@ -142,7 +142,7 @@ def summarise(
 
 
 def publish_statistics(handle: TableHandle, found: TableStatistics) -> Snapshot:
-    """Write statistics and let an ANALYZE snapshot name them."""
+    """Write statistics and publish an ANALYZE snapshot that names them."""
     ids = handle.env.ids
     name = f"stat-{ids.uuid()}-0"
     path = handle.paths.statistics(name)
@@ -152,13 +152,13 @@ def publish_statistics(handle: TableHandle, found: TableStatistics) -> Snapshot:
     except OutcomeUnknownError:
         raise
     except TidelakeError:
-        with contextlib.suppress(StorageError):  # an orphan harms nobody
+        with contextlib.suppress(StorageError):  # an orphan does no harm
             handle.fileio.delete(path)
         raise
 
 
 class ColumnSummary:
-    """What is found of one column so far.
+    """The summary of one column so far.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class ColumnSummary:
         self._is_estimate = False
 
     def add(self, values: pa.Array) -> None:
-        """Take a batch's values."""
+        """Add a batch's values."""
         self._nulls += values.null_count
         values = values.drop_null()
         self._rows += len(values)
@@ -211,7 +211,7 @@ class ColumnSummary:
             self._min, self._max = bounds["min"], bounds["max"]
 
     def finish(self) -> ColumnStatistics:
-        """What was found."""
+        """The column's statistics."""
         length = _LENGTHS.get(self.field.type.root)
         longest = length
         if self.field.type.root is TypeRoot.DECIMAL:

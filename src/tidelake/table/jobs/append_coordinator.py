@@ -1,14 +1,12 @@
-"""Which small files of an append table without buckets to put together, round by round.
+"""Picks small files of an append table without buckets for compaction, round by round.
 
-Its writers compact nothing: a coordinator beside a stream does. It keeps partitions in mind, no
-files:
+Its writers compact nothing: a coordinator beside a stream does. It remembers partitions, not files:
 
-1. At the first round, and where snapshots expired since the last one, every partition with two
-   small files is kept in mind; later those are that commits added files to. So a restart finds all.
-2. Of each, bins of files are planned as :func:`tidelake.store.append.pick_unaware` makes them.
-3. A partition that had nothing to do for :data:`AGE_OF_REST` rounds gets what is left put together,
-   even if that is two files; after :data:`AGE_FORGOTTEN` rounds it is forgotten until the next
-   commit into it.
+1. The first round remembers every partition with two small files; so does a round after snapshots
+   expired. Later rounds add the partitions that commits added files to. So a restart finds all.
+2. For each partition, bins of files are planned as :func:`tidelake.store.append.pick_unaware` does.
+3. After :data:`AGE_OF_REST` rounds without work, the rest of a partition is compacted, even two
+   files. After :data:`AGE_FORGOTTEN` rounds it is forgotten until the next commit into it.
 
 A round plans :data:`ROUND_BYTES_MAX` at most, so that it ends soon. Pure but for reads of metadata.
 Source: Paimon's ``AppendCompactCoordinator`` (1.3.1), which keeps the files.
@@ -36,11 +34,11 @@ __all__ = ["AppendCoordinator", "compact_planned", "wants_coordinator"]
 ONLY_BUCKET = 0
 """The bucket of a table without buckets."""
 AGE_OF_REST = 5
-"""Rounds without work after which few files are put together, too."""
+"""After so many rounds without work even few files are compacted."""
 AGE_FORGOTTEN = 10
-"""Rounds without work after which a partition is forgotten."""
+"""After so many rounds without work a partition is forgotten."""
 ROUND_BYTES_MAX = 2 << 30
-"""Bytes of files that a round puts together; one bin is taken, however large it is."""
+"""Bytes of files that a round compacts; it takes at least one bin of any size."""
 
 
 def wants_coordinator(handle: TableHandle) -> bool:
@@ -57,16 +55,16 @@ class AppendCoordinator:
 
     @property
     def partitions(self) -> frozenset[bytes]:
-        """The partitions kept in mind."""
+        """The remembered partitions."""
         return frozenset(self._ages)
 
     def plan(self, handle: TableHandle) -> CompactionPlan | None:
-        """Plan a round; None where there is nothing to do.
+        """Plan a round; None if there is nothing to do.
 
         Parameters
         ----------
         handle : TableHandle
-            The table by its newest schema.
+            The table with its newest schema.
 
         Raises
         ------
@@ -107,7 +105,7 @@ class AppendCoordinator:
         return sorted(found[:count], key=lambda part: part.size_bytes, reverse=True)
 
     def _notice(self, handle: TableHandle, newest: Snapshot) -> None:
-        """Keep the partitions in mind that have something new."""
+        """Remember the partitions that have something new."""
         seen_id = self._seen_id
         if seen_id is None or newest.id < seen_id:
             self._ages = dict.fromkeys(_with_small_files(handle, newest), 0)
@@ -121,16 +119,16 @@ class AppendCoordinator:
                     self._ages.update(dict.fromkeys(_partitions(delta), 0))
         except NotFoundError:  # it expired meanwhile
             self._ages.update(dict.fromkeys(_with_small_files(handle, newest), 0))
-        self._seen_id = newest.id  # last: what a failed read did not see is looked at again
+        self._seen_id = newest.id  # last: the next round repeats a failed read
 
 
 def compact_planned(handle: TableHandle, plan: CompactionPlan) -> WriteResult:
-    """Carry a round out in this process; one commit.
+    """Run a round in this process; one commit.
 
     Raises
     ------
     ConflictError
-        Other commits took all of the files; nothing was changed.
+        Other commits replaced all of the files; nothing was changed.
     """
     with WriteTransaction(handle) as out:
         writer = out.open_writer(base_snapshot_id=plan.snapshot_id)

@@ -1,19 +1,19 @@
-"""Compaction as a job of its own: which buckets need it, and all of them in one commit.
+"""Compaction as a job of its own: finds the buckets that need it and commits them at once.
 
-1. The newest snapshot is looked at. Of the buckets that are asked for, those stay of which the
-   pick policy would take something; that costs metadata only.
-2. Each is compacted by a bucket writer, as a writer of rows does it by the way. What it makes is
-   the same: merged rows, changelogs of lookups and full compactions, deletion vectors.
-3. One COMPACT snapshot shows them all. A bucket in which another commit came first, so that its
-   compaction no longer fits, is left out and counted
-   (:mod:`tidelake.commit.conflicts.file_conflicts`); where that leaves nothing, the job fails
+1. The newest snapshot is read. Of the wanted buckets, those stay from which the pick policy would
+   take something; that costs metadata only.
+2. A bucket writer compacts each, as a writer of rows does on the side. The result is the same:
+   merged rows, changelogs of lookups and full compactions, deletion vectors.
+3. One COMPACT snapshot publishes them all. If another commit changed a bucket first, so that its
+   compaction no longer fits, the bucket is left out and counted
+   (:mod:`tidelake.commit.conflicts.file_conflicts`). If that leaves nothing, the job fails
    (:mod:`tidelake.table.write.compaction_conflict`). With nothing to do there is no snapshot.
 
-Parts (:class:`CompactionPart`) may be compacted anywhere, so Spark gives each to a task. Of an
-append table without buckets a part is one bin of files; all else has one part per bucket.
+Parts (:class:`CompactionPart`) may be compacted anywhere, so Spark gives each to a task. In an
+append table without buckets a part is one bin of files; elsewhere each bucket is one part.
 
-A writer with ``write-only`` leaves all compactions to this job. Source of what may be asked for:
-Paimon's ``CompactProcedure`` and ``CompactAction`` (1.3.1).
+A writer with ``write-only`` leaves all compactions to this job. Source of its arguments: Paimon's
+``CompactProcedure`` and ``CompactAction`` (1.3.1).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class CompactionPart(InBucket):
     size_bytes : int
         Of the files to compact.
     names : frozenset of str, optional
-        The files, where the bucket's compaction has several parts.
+        The files, if the bucket's compaction has several parts.
     """
 
     partition: bytes
@@ -61,14 +61,14 @@ class CompactionPart(InBucket):
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """What there is to do.
+    """The parts to compact.
 
     Parameters
     ----------
     parts : tuple of CompactionPart
         The largest first.
     snapshot_id : int
-        The snapshot looked at.
+        The snapshot that was read.
     """
 
     parts: tuple[CompactionPart, ...]
@@ -77,7 +77,7 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The buckets that are asked for, whether they need a compaction or not.
+    """The wanted buckets, whether they need a compaction or not.
 
     Parameters
     ----------
@@ -97,13 +97,13 @@ class Chosen:
         Raises
         ------
         InvalidInputError
-            The partitions are no partitions or name other columns, or the buckets are no numbers of
-            buckets.
+            The partitions are not valid or name other columns, or the buckets are not bucket
+            numbers.
         """
         return cls(_partitions(handle, partitions), _buckets(handle, buckets))
 
     def of_partitions(self, handle: TableHandle, partitions: Sequence[bytes]) -> frozenset[bytes]:
-        """Those of some partitions that are asked for."""
+        """The wanted ones among some partitions."""
         if self.partitions is None:
             return frozenset(partitions)
         fields = [handle.schema.field(name) for name in handle.schema.partition_keys]
@@ -114,7 +114,7 @@ class Chosen:
     def of_buckets(
         self, handle: TableHandle, buckets: Sequence[BucketFiles]
     ) -> Sequence[BucketFiles]:
-        """Those of some buckets that are asked for and are real."""
+        """The wanted ones among some buckets, if they are real."""
         inside = self.of_partitions(handle, sorted({b.partition for b in buckets}))
         return [
             b
@@ -140,8 +140,8 @@ def _partitions(handle: TableHandle, given: object) -> Predicate | None:
     if others:
         known = f"Its partition columns are {', '.join(keys)}." if keys else "It has none."
         message = (
-            f"partitions= of table '{handle.identifier}' names {', '.join(others)}: files are"
-            f" compacted whole, so only partition columns choose them. {known}"
+            f"partitions= of table '{handle.identifier}' names {', '.join(others)}. Files are"
+            f" compacted whole, so only partition columns can choose them. {known}"
         )
         raise InvalidInputError(message, kind="bad_partition", table=handle.identifier)
     return predicate
@@ -172,13 +172,13 @@ def plan_compaction(
     handle : TableHandle
         The table.
     snapshot : Snapshot
-        What is looked at.
+        The snapshot to read.
     writer : TableWriter
         A new one that begins from that snapshot.
     chosen : Chosen
-        The buckets that are asked for.
+        The wanted buckets.
     full : bool
-        Whether everything is to be put together.
+        Whether to merge everything.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def compact_table(handle: TableHandle, chosen: Chosen, *, full: bool) -> WriteRe
     Raises
     ------
     ConflictError
-        Other commits took each bucket that was compacted; nothing was changed.
+        Other commits changed every bucket that was compacted; nothing was changed.
     """
     with WriteTransaction(handle) as out:
         snapshot = handle.snapshots.latest()

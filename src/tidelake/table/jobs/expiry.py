@@ -1,6 +1,6 @@
-"""Expiry when it is asked for, and after compactions of tables whose writers leave it to them.
+"""Expiry on demand, and after compactions of tables whose writers leave expiry to them.
 
-What is removed, and in which order: :mod:`tidelake.commit.expiry`.
+What is removed and in which order: :mod:`tidelake.commit.expiry`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def expire_snapshots_now(
         context, of_snapshots, keeps_changelogs=keeps_changelogs, dry_run=dry_run
     )
     if not (keeps_changelogs or dry_run):
-        expire_changelogs(context, of_changelogs)  # those kept while they outlived their snapshots
+        expire_changelogs(context, of_changelogs)  # those that outlived their snapshots
     return expired
 
 
@@ -82,14 +82,14 @@ def expire_changelogs_now(
 
 
 def expire_after_compaction(handle: TableHandle) -> None:
-    """Let expire what the writers of a ``write-only`` table leave to its compaction job."""
+    """Expire what the writers of a ``write-only`` table leave to its compaction job."""
     if not handle.options.get(declared.WRITE_ONLY):
         return  # its commits do
     expire_quietly(handle.commit_context())
 
 
 def _now_ms(handle: TableHandle) -> int:
-    """The clock's time; that of the newest snapshot, where the clock is behind it."""
+    """The clock's time, or the newest snapshot's time if the clock is behind it."""
     newest = handle.snapshots.latest()
     now_ms = handle.env.clock.now_ms()
     return now_ms if newest is None else max(now_ms, newest.time_ms)

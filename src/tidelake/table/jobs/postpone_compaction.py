@@ -1,17 +1,17 @@
-"""Gives the rows of the postpone bucket their real buckets, so that readers see them.
+"""Moves the rows of the postpone bucket to real buckets, so that readers see them.
 
-1. A partition has the number of buckets that its real files were written with; one that has none
-   yet gets ``postpone.default-bucket-num``.
+1. A partition keeps the number of buckets of its real files; a new one gets
+   ``postpone.default-bucket-num``.
 2. Its waiting files are read one after the other, by time of creation, unmerged and with their
-   kinds: the writes are replayed in order. The rows go to ordinary bucket writers, which number and
-   merge them, and compact where it is due.
-3. One COMPACT snapshot removes the waiting files and adds the rest: all of it or nothing. A waiting
-   file that came in between stays for the next time.
+   kinds: the writes are replayed in order. Ordinary bucket writers number and merge the rows, and
+   compact when due.
+3. One COMPACT snapshot removes the waiting files and adds the new ones, all or nothing. A waiting
+   file that came in between stays for the next run.
 
 Source: Paimon's ``CompactAction.buildForPostponeBucketCompaction`` and
 ``PostponeBucketCommittableRewriter`` (1.3.1); the order of files is that of its
-``PostponeBucketCompactSplitSource``. Files that a compaction of this very job used up are deleted
-after the commit and not before it.
+``PostponeBucketCompactSplitSource``. Files that a compaction of this job itself replaced are
+deleted after the commit, not before.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ Batches = Iterator[tuple[pa.RecordBatch, np.ndarray]]
 
 @dataclass(frozen=True, slots=True)
 class PostponedPartition:
-    """What waits in one partition, and where it goes.
+    """The waiting rows of one partition, and their real buckets.
 
     Parameters
     ----------
     partition : bytes
         Serialized BinaryRow.
     waiting : tuple of DataFileMeta
-        Files of the postpone bucket, in the order they are replayed; may be none.
+        Files of the postpone bucket, in replay order; may be empty.
     buckets_count : int
         Number of real buckets.
     buckets : tuple of int
-        Those that have files.
+        The buckets that have files.
     """
 
     partition: bytes
@@ -85,12 +85,12 @@ class PostponedPartition:
 def postponed_partitions(
     handle: TableHandle, snapshot: Snapshot, chosen: Chosen
 ) -> list[PostponedPartition]:
-    """The partitions of a snapshot that are asked for.
+    """The wanted partitions of a snapshot.
 
     Raises
     ------
     UnsupportedError
-        Single buckets are asked for: what waits has none yet.
+        Single buckets are wanted: waiting rows have none yet.
     """
     if chosen.buckets is not None:
         message = (
@@ -112,7 +112,7 @@ def postponed_partitions(
         found.append(
             PostponedPartition(
                 partition,
-                # stable: of one instant, the order of the manifests
+                # stable: the order of the manifests where times are equal
                 tuple(sorted(waiting, key=lambda f: f.creation_time_ms or 0)),
                 real[0].total_buckets if real else default,
                 tuple(b.bucket for b in real),
@@ -124,7 +124,7 @@ def postponed_partitions(
 def by_buckets_count(
     partitions: Sequence[PostponedPartition],
 ) -> Iterator[tuple[int, list[PostponedPartition]]]:
-    """Partitions by their number of buckets: each number needs writers of its own."""
+    """Partitions by their number of buckets: each number needs its own writers."""
     for count in sorted({p.buckets_count for p in partitions}):
         yield count, [p for p in partitions if p.buckets_count == count]
 
@@ -181,7 +181,7 @@ def _move(
             for batch, kinds in postponed_rows(context, partition.partition, partition.waiting):
                 writer.write(batch, kinds)
         bucket_ids = [BucketId(p.partition, bucket) for p in partitions for bucket in p.buckets]
-        if full:  # with them the buckets that rows begin just now
+        if full:  # includes the buckets that the moved rows just started
             writer.full_compactions = FullCompactions(frozenset(bucket_ids), what_is_written=True)
         else:
             for bucket_id in bucket_ids:
@@ -205,21 +205,21 @@ def check_not_altered(handle: TableHandle, partitions: Sequence[PostponedPartiti
     newest = max((f.schema_id for p in partitions for f in p.waiting), default=0)
     if newest > handle.schema.id:
         message = (
-            f"Table '{handle.identifier}' was altered by another writer since it was opened, and"
-            " rows that wait in its postpone bucket would lose their new columns: open it again."
+            f"Another writer altered table '{handle.identifier}' after it was opened, and rows"
+            " that wait in its postpone bucket would lose their new columns: open it again."
         )
         raise InvalidInputError(message, kind="table_altered", table=handle.identifier)
 
 
 class MovedRows:
-    """What a move writes: the source of its messages.
+    """The output of a move: the source of its messages.
 
     Parameters
     ----------
     handle : TableHandle
         The table.
     partitions : sequence of PostponedPartition
-        What is moved.
+        The partitions to move.
     """
 
     base_snapshot_id: int | None = None
@@ -231,16 +231,16 @@ class MovedRows:
         self._written: list[CommitMessage] = []
 
     def add(self, rows_count: int, messages: Sequence[CommitMessage]) -> None:
-        """Take what writers of real buckets made of some waiting rows."""
+        """Add the messages that writers of real buckets made from waiting rows."""
         self.rows_count += rows_count
         self._written += messages
 
     def prepare_commit(self) -> list[CommitMessage]:
-        """The real buckets' files as compacted ones, and the waiting files as removed."""
+        """The real buckets' files as compacted ones, and the removal of the waiting files."""
         return [*map(_as_compaction, self._written), *self._removals]
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resource is held."""
 
     def abort(self) -> None:
         """Delete the new files."""
@@ -252,7 +252,7 @@ class MovedRows:
         Raises
         ------
         ConflictError
-            Another job moved a waiting file, or a real bucket was changed: nothing was done.
+            Another job moved a waiting file, or a real bucket changed; nothing was committed.
         """
         result = transaction.commit_compactions(all_or_nothing=True, fails_if_all_lost=False)
         _delete_used_up(self._handle, self._written)
@@ -260,7 +260,7 @@ class MovedRows:
 
 
 def _as_compaction(message: CommitMessage) -> CommitMessage:
-    """The same with new files as the result of a compaction: no reader sees the steps between."""
+    """The message with its new files as the result of a compaction: readers see no step between."""
     used_up = {f.file_name for f in message.compact_before}
     new = {f.file_name for f in message.new_files}
     return CommitMessage(
@@ -279,11 +279,11 @@ def _as_compaction(message: CommitMessage) -> CommitMessage:
 
 
 def _delete_used_up(handle: TableHandle, written: Sequence[CommitMessage]) -> None:
-    """Delete files that were written and compacted away in one go: no snapshot names them."""
+    """Delete files that this job wrote and compacted away: no snapshot names them."""
     for message in written:
         kept = {f.file_name for f in _as_compaction(message).compact_after}
         for file in message.new_files:
             if file.file_name not in kept:
                 path = handle.paths.data_file(message.partition, message.bucket, file)
-                with contextlib.suppress(StorageError):  # an orphan is no harm
+                with contextlib.suppress(StorageError):  # an orphan does no harm
                     handle.fileio.delete(path)

@@ -1,15 +1,16 @@
 """Empties a table and removes its history: rows, older snapshots, tags, changelogs, consumers.
 
 1. The table is truncated, unless it is empty. The newest snapshot then is the one that stays.
-2. All that older snapshots and tags name is listed, and what the snapshots from that one on need is
-   taken out of it. Nothing was removed so far.
-3. EARLIEST names the snapshot that stays; then tags go, older snapshots (the oldest first),
-   changelogs that outlived theirs, consumers, and last the files. A crash leaves files that nothing
-   refers to, and snapshots that the next call removes.
+1. The table is truncated, unless it is empty. The newest snapshot then is the one that stays.
+2. All files that older snapshots and tags name are listed, minus those that the remaining snapshots
+   need. Nothing is removed so far.
+3. EARLIEST is set to the snapshot that stays. Then tags are removed, older snapshots (the oldest
+   first), changelogs that outlived theirs, consumers, and last the files. A crash leaves orphan
+   files and snapshots that the next call removes.
 
-A commit that comes meanwhile is safe: it stands on the snapshot that stays, and its files are new.
-A reader of an older snapshot loses its files. Source: Paimon's ``FileStoreTable.purgeFiles``
-(1.3.1), which removes branches too; of a table that has any this is refused.
+A concurrent commit is safe: it builds on the snapshot that stays, and its files are new. A reader
+of an older snapshot loses its files. Source: Paimon's ``FileStoreTable.purgeFiles`` (1.3.1), which
+removes branches too; Tidelake refuses a table with branches.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ __all__ = ["PurgeResult", "purge_files"]
 
 @dataclass(frozen=True, slots=True)
 class PurgeResult:
-    """What a purge did.
+    """The result of a purge.
 
     Parameters
     ----------
     snapshot_id : int, optional
-        The snapshot that is the oldest now; None of a table that had none.
+        The oldest snapshot now; None for a table without snapshots.
     removed_snapshot_ids : tuple of int
-        Snapshots that are gone, ascending.
+        Removed snapshots, ascending.
     removed_tags : tuple of str
-        Tags that are gone, sorted.
+        Removed tags, sorted.
     removed_files : int
-        Data, index and metadata files that are gone.
+        Removed data, index and metadata files.
     """
 
     snapshot_id: int | None = None
@@ -60,14 +61,14 @@ def purge_files(handle: TableHandle, *, dry_run: bool = False) -> PurgeResult:
     handle : TableHandle
         The table.
     dry_run : bool
-        Whether to say only what would go.
+        Whether to report only what would be removed.
 
     Raises
     ------
     UnsupportedError
         The table has branches.
     CorruptError
-        A snapshot, tag or manifest cannot be read; only rows are gone.
+        A snapshot, tag or manifest cannot be read; only rows were removed.
     OutcomeUnknownError
         The storage failed while history was removed. Call it again.
     """
@@ -99,26 +100,24 @@ def purge_files(handle: TableHandle, *, dry_run: bool = False) -> PurgeResult:
     except StorageError as error:
         message = (
             f"The storage failed while the history of table '{handle.identifier}' was removed"
-            f" ({error}). Its rows are gone; purge it again."
+            f" ({error}). Its rows are already deleted; purge it again."
         )
         raise OutcomeUnknownError(message, kind="purge_unknown", table=handle.identifier) from error
     for path in sorted(files):
-        with contextlib.suppress(StorageError):  # an orphan harms nobody
+        with contextlib.suppress(StorageError):  # an orphan does no harm
             fileio.delete(path)
     return PurgeResult(stays.id, tuple(s.id for s in older), tuple(tags), len(files))
 
 
 def _foreseen(handle: TableHandle) -> PurgeResult:
-    """What a purge would do now."""
+    """What a purge would remove now."""
     newest = handle.snapshots.latest()
     if newest is None:
         return PurgeResult()
     where = (handle.fileio, handle.paths, newest, handle.manifests)
     older, tags = _older(handle, newest), _tags(handle)
     stays_id, needed = newest.id, _needed(handle, newest)
-    if live_entries(
-        *where
-    ).num_rows:  # a truncate takes over manifests and statistics, nothing else
+    if live_entries(*where).num_rows:  # a truncate keeps manifests and statistics only
         older, stays_id = [*older, newest], newest.id + 1
         needed = {handle.paths.manifest(m.file_name) for m in manifest_files(*where)}
         if newest.statistics is not None and newest.schema_id == handle.schemas.latest_id():
@@ -136,7 +135,7 @@ def _tags(handle: TableHandle) -> dict[str, Snapshot]:
 
 
 def _named(handle: TableHandle, snapshots: list[Snapshot]) -> set[str]:
-    """Files that snapshots and the changelogs that outlived theirs name."""
+    """Files that snapshots and long-lived changelogs name."""
     named = {path for snapshot in snapshots for path in named_files(handle, snapshot)}
     oldest = handle.snapshots.earliest_id()
     if oldest is not None:

@@ -1,18 +1,18 @@
-"""Gives partitions another number of buckets, by writing them anew.
+"""Changes the number of buckets of partitions, by rewriting them.
 
-1. A table of fixed buckets gets a new schema with the option ``bucket`` set, if it is not there
-   yet. From then on new partitions have the new number, and writes to older ones are refused until
-   they are rewritten; reads go on, for every file says of how many buckets it is one.
+1. The schema of a table with fixed buckets gets the new option ``bucket``, unless it has it
+   already. From then on new partitions have the new number. Writes to older ones are refused until
+   they are rewritten; reads go on, because every file records its number of buckets.
 2. Each partition of another number is read as it is now (merged, without deletes) and overwritten
-   by its own rows, routed anew: one commit per partition, so that a rescale that was cut short is
-   done by calling it again. Where another writer changed the partition in between, the commit is
+   with its own rows, routed again: one commit per partition. So a second call finishes a rescale
+   that was interrupted. The commit is refused if another writer changed the partition in between.
    refused.
 
-A table with the postpone bucket keeps its schema: there the number is each partition's own, and
-rows that wait in the postpone bucket stay there.
+A table with the postpone bucket keeps its schema: there each partition has its own number, and rows
+in the postpone bucket stay there.
 
-Source: Paimon's ``RescaleAction`` and its page on rescaling (1.3.1), where step 1 is a statement of
-the user's; that nothing is lost to another writer is its ``commit.strict-mode``.
+Source: Paimon's ``RescaleAction`` and its page on rescaling (1.3.1), where the user runs step 1 as
+a statement; its ``commit.strict-mode`` keeps other writers' rows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = ["PartitionRewrite", "rescale_table", "rewrites_of", "with_buckets"]
 
 @dataclass(frozen=True, slots=True)
 class PartitionRewrite:
-    """One partition to be written anew.
+    """One partition to rewrite.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class PartitionRewrite:
     partition : Predicate, optional
         The partition; None of a table without partition columns.
     snapshot : Snapshot
-        What is read.
+        The snapshot that is read.
     """
 
     handle: TableHandle
@@ -70,19 +70,19 @@ def rescale_table(handle: TableHandle, partitions: object | None) -> WriteResult
     results = []
     for rewrite in rewrites_of(handle, partitions):
         overwrite = Overwrite(rewrite.partition, read_snapshot=rewrite.snapshot)
-        # inserts, whatever a column with row kinds says
+        # all rows are inserts, whatever a column with row kinds says
         rows = ((b, np.zeros(b.num_rows, np.int8)) for b in rewrite.scan.batches())
         results.append(WriteTransaction(rewrite.handle, overwrite=overwrite).write_batches(rows))
     return joined(results)
 
 
 def rewrites_of(handle: TableHandle, partitions: object | None) -> Iterator[PartitionRewrite]:
-    """Give the partitions to rewrite, one by one, each as it is by then.
+    """Yield the partitions to rewrite, one by one, each in its current state.
 
     Parameters
     ----------
     handle : TableHandle
-        The table, of :func:`with_buckets`.
+        The table as :func:`with_buckets` returns it.
     partitions : list of dict, optional
         Which partitions; all by default.
 
@@ -103,18 +103,18 @@ def rewrites_of(handle: TableHandle, partitions: object | None) -> Iterator[Part
 
 
 def _rewrite(handle: TableHandle, partition: bytes) -> PartitionRewrite:
-    snapshot = handle.snapshots.latest()  # those before it have moved on
+    snapshot = handle.snapshots.latest()  # earlier rewrites made new snapshots
     static = None
     if handle.schema.partition_keys:
         static = exact_partition(handle.schema, handle.paths.partition_values(partition))
-    assert snapshot is not None, "a partition that is there is in a snapshot"
+    assert snapshot is not None, "a snapshot holds every existing partition"
     return PartitionRewrite(handle, scan_all_rows(handle, snapshot, static), static, snapshot)
 
 
 def _partitions_to_rewrite(
     handle: TableHandle, snapshot: Snapshot, chosen: Predicate | None, count: int
 ) -> list[bytes]:
-    """The partitions that are asked for and have another number of buckets."""
+    """The wanted partitions that have another number of buckets."""
     totals = {
         bucket.partition: bucket.total_buckets
         for bucket in live_buckets(handle.read_context(), snapshot, manifests=handle.manifests)
@@ -133,8 +133,8 @@ def _checked_count(handle: TableHandle, given: object) -> int:
     current = handle.options.get(declared.BUCKET)
     if current <= 0 and current != POSTPONE_BUCKET:
         message = (
-            f"Table '{handle.identifier}' has no fixed number of buckets ('bucket' = {current}), so"
-            " there is none to change: make a new table with 'bucket' set."
+            f"Table '{handle.identifier}' has no fixed number of buckets ('bucket' = {current}) to"
+            " change: make a new table with 'bucket' set."
         )
         raise UnsupportedError(message, kind="rescale", table=handle.identifier)
     if given is None and current > 0:
@@ -142,25 +142,25 @@ def _checked_count(handle: TableHandle, given: object) -> int:
     count = whole_number(given)
     if count is None or count < 1:
         shown = shortened(repr(given))
-        message = f"buckets={shown} must be a number from 1 on, the buckets of each partition."
+        message = f"buckets={shown} must be a number from 1 on: the buckets of each partition."
         raise InvalidInputError(message, kind="bad_argument", table=handle.identifier)
     return count
 
 
 def with_buckets(handle: TableHandle, buckets_count: object) -> TableHandle:
-    """The table with another number of buckets; of fixed ones, that is stored.
+    """The table with another number of buckets, which is stored if buckets are fixed.
 
     Parameters
     ----------
     handle : TableHandle
         The table.
     buckets_count : int or None
-        The new number; None for that of the table's option.
+        The new number; None keeps the option's number.
 
     Raises
     ------
     InvalidInputError, UnsupportedError
-        The number is none, or the table has no fixed buckets; nothing was written.
+        The number is not valid, or the table has no fixed buckets; nothing was written.
     """
     check_writable(handle)
     count = _checked_count(handle, buckets_count)

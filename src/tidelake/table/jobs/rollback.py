@@ -1,27 +1,27 @@
-"""Goes back to an older snapshot: what came after it is gone, as in Paimon.
+"""Goes back to an older snapshot and removes what came after it, as Paimon does.
 
-1. A tag of its own holds the target, against an expiry that runs meanwhile.
-2. Changelogs of later snapshots go, that outlived these. A snapshot that has expired and lives in a
-   tag gets its file back.
-3. The hint LATEST is moved back, so that it does not name what is gone.
-4. Tags of later snapshots go, then the later snapshots, the newest first: whatever moment the
-   process dies at, the table is that of one of its snapshots, and the next rollback goes on.
-5. The hints are written once more: a slow writer may have let LATEST name what went, and a slow
-   expiry EARLIEST. The target gets its file back if it expired meanwhile, and not if another
-   rollback went further back; its own tag goes.
+1. A temporary tag protects the target from a concurrent expiry.
+2. Changelogs that outlived later snapshots are removed. If the target has expired and lives only in
+   a tag, its file is restored.
+3. The hint LATEST is moved back, so that it never names a removed snapshot.
+4. Tags of later snapshots are removed, then the later snapshots, the newest first. If the process
+   dies at any moment, the table is at one of its snapshots, and the next rollback continues.
+5. The hints are written once more: a slow writer may have set LATEST to a removed snapshot, and a
+   slow expiry EARLIEST. If the target expired meanwhile, its file is restored, unless another
+   rollback went further back. The temporary tag is removed.
 
-All of this happens in the directory of the snapshots that was there before the table was seen to be
-the one that was opened: of a table that is dropped and created anew meanwhile nothing is removed.
+All steps run in the snapshot directory that existed before the table was found to be the opened
+one. So nothing is removed from a table that is dropped and recreated meanwhile.
 
-Data files and manifests of what is gone stay where they are and nothing refers to them any more:
-they are orphans. Schemas stay too: the table keeps its columns. Consumers stay.
+Data files and manifests of removed snapshots stay as orphans. Schemas stay too: the table keeps its
+columns. Consumers stay.
 
-A commit that is published while this goes on is taken back like those before it. A writer sees,
-right before it publishes and once more right after it, that the snapshot it builds on is gone: it
-takes its own one out and builds on the one that is the newest then.
+A commit that is published meanwhile is rolled back too. Right before and right after it publishes,
+a writer checks that its base snapshot exists. If it does not, the writer removes its own snapshot
+and builds on the newest one.
 
-Source: Paimon's ``RollbackHelper`` (1.3.1), which removes tags last and has the table without any
-snapshot for a moment where the one to go back to lives in a tag alone.
+Source: Paimon's ``RollbackHelper`` (1.3.1), which removes tags last. If the target lives only in a
+tag, its table has no snapshot at all for a moment.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ from tidelake.table.handle.handle import TableHandle
 __all__ = ["RollbackResult", "roll_back"]
 
 PIN_PREFIX = "tidelake-rollback-"
-"""Begins the name of the tag that holds the target; one that a killed rollback left goes with the
-next rollback."""
+"""Prefix of the temporary tag on the target; the next rollback removes one that a killed process
+left."""
 
 ROUNDS_MAX = 100
-"""Commits that may come in between, before the rollback gives up."""
+"""Commits that may intervene before the rollback gives up."""
 
 
 @dataclass(frozen=True, slots=True)
 class RollbackResult:
-    """What a rollback did.
+    """The result of a rollback.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ class RollbackResult:
     snapshot_id : int
         The newest snapshot now.
     removed_snapshot_ids : tuple of int
-        Snapshots that are gone, ascending.
+        Removed snapshots, ascending.
     removed_tags : tuple of str
-        Tags that are gone, sorted.
+        Removed tags, sorted.
     """
 
     previous_snapshot_id: int
@@ -83,24 +83,24 @@ def roll_back(handle: TableHandle, target: Snapshot, *, dry_run: bool = False) -
     handle : TableHandle
         The table.
     target : Snapshot
-        One of its snapshots, or what a tag of it holds.
+        One of its snapshots, or a tag's copy of one.
     dry_run : bool
-        Whether to say only what would go.
+        Whether to report only what would be removed.
 
     Raises
     ------
     InvalidInputError
-        The target is not of the table's history: it lies after the newest snapshot, or another
+        The target is not in the table's history: it lies after the newest snapshot, or another
         snapshot has its id.
     ConflictError
         Others commit faster than their snapshots are removed, or another rollback went further
         back.
     NotFoundError
-        The table was dropped, and perhaps created anew; or the target has expired.
+        The table was dropped, and perhaps recreated; or the target has expired.
     StorageError
         The storage failed, and nothing was changed.
     OutcomeUnknownError
-        The storage failed on the way: the newest snapshot is any from the target on. Call it again.
+        The storage failed midway: the newest snapshot is the target or a later one. Call it again.
     """
     try:
         place = handle.snapshots.open_dir()
@@ -120,14 +120,14 @@ def _roll_back(
         newest = "it has none" if latest_id is None else f"its newest is {latest_id}"
         message = (
             f"Table '{handle.identifier}' cannot go back to snapshot {target.id}: {newest}. A tag"
-            " that names it is of a history that was rolled back; delete it."
+            " that names it belongs to a history that was rolled back; delete the tag."
         )
         raise InvalidInputError(message, kind="rollback_target", table=handle.identifier)
     is_there = fileio.exists(paths.snapshot(target.id), within=place)
     if is_there and not _is_same(log.load(target.id), target):
         message = (
-            f"Table '{handle.identifier}' cannot go back to what the tag holds: its snapshot"
-            f" {target.id} is another one since a rollback. Delete the tag, or roll back to"
+            f"Table '{handle.identifier}' cannot go back to the tag's snapshot {target.id}: after a"
+            " rollback another snapshot has that id. Delete the tag, or roll back to"
             f" snapshot_id={target.id}."
         )
         raise InvalidInputError(message, kind="rollback_target", table=handle.identifier)
@@ -143,8 +143,8 @@ def _roll_back(
     except StorageError as error:
         message = (
             f"The storage failed while table '{handle.identifier}' was rolled back to snapshot"
-            f" {target.id} ({error}). It is that of a snapshot from {target.id} to {latest_id} now:"
-            " roll back again."
+            f" {target.id} ({error}). Its newest snapshot is now one from {target.id} to"
+            f" {latest_id}: roll back again."
         )
         raise OutcomeUnknownError(
             message, kind="rollback_unknown", table=handle.identifier
@@ -174,7 +174,7 @@ class _Step:
     def remove_later(
         self, tags: Sequence[str], *, is_there: bool, latest_id: int
     ) -> tuple[int, ...]:
-        """Make the target the newest; ids of the snapshots that went."""
+        """Make the target the newest snapshot; returns the ids of the removed ones."""
         handle, place, target = self.handle, self.place, self.target
         fileio, paths = handle.fileio, handle.paths
         pin = f"{PIN_PREFIX}{handle.env.ids.uuid()}"
@@ -182,8 +182,8 @@ class _Step:
         if is_there and not fileio.exists(paths.snapshot(target.id), within=place):
             self._delete_tag(pin)
             message = (
-                f"Snapshot {target.id} of table '{handle.identifier}' expired while it was to be"
-                " the newest again; nothing was changed. Roll back to a newer one, or to a tag."
+                f"Snapshot {target.id} of table '{handle.identifier}' expired while the table was"
+                " rolled back to it; nothing was changed. Roll back to a newer one, or to a tag."
             )
             raise NotFoundError(message, kind="snapshot_not_found", table=handle.identifier)
         _remove_changelogs(handle, target.id)
@@ -203,15 +203,15 @@ class _Step:
                 is_later = handle.tags.load(name).snapshot.id > target.id
             except NotFoundError:
                 continue  # a listing may be old
-            if is_later or name.startswith(PIN_PREFIX):  # made meanwhile of what is gone; or own
+            if is_later or name.startswith(PIN_PREFIX):  # a tag made meanwhile, or our own
                 self._delete_tag(name)
         self._delete_tag(pin)
         return tuple(sorted(removed))
 
     def _put_back(self) -> None:
-        """Give the target its file back if it expired meanwhile.
+        """Restore the target's file if it expired meanwhile.
 
-        An expiry leaves no older one. Where there is one, others rolled further back: that stays.
+        An expiry leaves no older snapshot. If there is one, another rollback went further back.
         """
         handle, place, target = self.handle, self.place, self.target
         path, log = handle.paths.snapshot(target.id), handle.snapshots
@@ -225,8 +225,8 @@ class _Step:
         if is_overtaken:
             log.write_hints(log.latest_id() or target.id, within=place)
             message = (
-                f"Table '{handle.identifier}' was rolled back by another to before snapshot"
-                f" {target.id}, which it was to go back to: look at its newest snapshot."
+                f"Another rollback took table '{handle.identifier}' to before snapshot"
+                f" {target.id}, the target of this one: look at its newest snapshot."
             )
             raise ConflictError(message, kind="rollback_race", table=handle.identifier)
 
@@ -241,7 +241,7 @@ class _Step:
             later = tuple(_later(handle, target_id, latest_id))
             if not later:
                 return removed
-            if removed:  # somebody committed, and moved the hint
+            if removed:  # another commit moved the hint
                 self._step_back(has_gap=has_gap)
             for snapshot_id in reversed(later):
                 path = handle.paths.snapshot(snapshot_id)
@@ -258,13 +258,13 @@ class _Step:
         self.handle.fileio.delete(self.handle.paths.tag(name), within=self.tag_place)
 
     def _check_same(self) -> None:
-        """Go on only in the table that was opened: what is listed may be another one's by now."""
+        """Go on only in the table that was opened: a listing may already show another one."""
         self.handle.schemas.check_same(self.handle.schema, table=self.handle.identifier)
 
     def _step_back(self, *, has_gap: bool) -> None:
-        """Let LATEST name nothing that is going to be removed."""
+        """Move LATEST off the snapshots that will be removed."""
         hint, fileio = self.handle.paths.latest_hint, self.handle.fileio
-        if has_gap:  # ids behind the target are missing: a hint that names it hides those after
+        if has_gap:  # ids behind the target are missing: a hint on it would hide the later ones
             fileio.delete(hint, within=self.place)
             return
         with contextlib.suppress(NotFoundError):  # readers walk on from there to the newest
@@ -278,7 +278,7 @@ def _later(handle: TableHandle, target_id: int, latest_id: int) -> Iterator[int]
         return handle.fileio.exists(handle.paths.snapshot(snapshot_id))
 
     found = set(_numbers(handle, handle.paths.snapshot_dir, "snapshot-"))
-    # the listing may be old: those next to what is known are looked for by name
+    # the listing may be old: the neighbours of known ids are looked up by name
     before = latest_id
     while before > target_id and (before in found or is_there(before)):
         found.add(before)
@@ -302,7 +302,7 @@ def _numbers(handle: TableHandle, directory: str, prefix: str) -> Iterator[int]:
 
 
 def _remove_changelogs(handle: TableHandle, target_id: int) -> None:
-    """Remove changelogs of later snapshots: these expired before, and were not listed above."""
+    """Remove changelogs of later snapshots that expired before and were not listed above."""
     directory = handle.paths.changelog_dir
     ids = sorted(_numbers(handle, directory, "changelog-"))
     later = [i for i in ids if i > target_id]

@@ -1,19 +1,17 @@
-"""Deletes a tag, and the files that nothing but the tag kept.
+"""Deletes a tag, and the files that only the tag kept.
 
-1. While the tag's snapshot is there, or another tag names it, only the tag's file goes.
-2. Else the snapshot has expired, and its files were kept for the tag alone: those go that neither
-   the tag before it nor what comes next (the next tag or the oldest snapshot) has. A file that is
-   in none of these neighbours is in nothing beyond them: what is removed from a table never comes
-   back under its name.
-   What changelogs need which outlived their snapshots stays.
-3. What is read to find this out is read before anything is deleted; the tag's file goes first, and
-   it is found out once more, for somebody may have made a tag of this one. A crash half-way leaves
-   orphans.
+1. If the tag's snapshot exists, or another tag names it, only the tag's file is deleted.
+2. Otherwise the snapshot has expired and only the tag kept its files. Those are deleted that
+   neither the tag before it nor its successor (the next tag or the oldest snapshot) has. A file
+   that both neighbours lack is needed nowhere beyond them: a removed file never returns under its
+   name. Files that long-lived changelogs need stay.
+3. All of this is read before anything is deleted. The tag's file is deleted first; then the check
+   is repeated, because somebody may have made a tag from this one. A crash half-way leaves orphans.
 
-Of a table with branches, which share files with tags, only the tag's file goes; what is left are
-orphans.
+In a table with branches, which share files with tags, only the tag's file is deleted; the other
+files become orphans.
 
-Source: Paimon's ``TagManager`` and ``TagDeletion`` (1.3.1), which look at neither.
+Source: Paimon's ``TagManager`` and ``TagDeletion`` (1.3.1), which consider neither case.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ def delete_tag(handle: TableHandle, name: str) -> None:
     Raises
     ------
     NotFoundError
-        There is no such tag; near names are offered.
+        There is no such tag; the message offers near names.
     CorruptError
         The tag's snapshot, or one beside it, cannot be read; nothing was deleted.
     """
@@ -44,14 +42,14 @@ def delete_tag(handle: TableHandle, name: str) -> None:
     except NotFoundError:
         if _is_whole(handle, snapshot):
             raise
-        files = frozenset[str]()  # of a tag that cannot be read, nobody knows what it kept
+        files = frozenset[str]()  # an unreadable tag: nobody knows which files it kept
     handle.tags.delete(name)
     if files:
         remove_files(handle.commit_context(), files & _only_of_tag(handle, name, snapshot))
 
 
 def _is_whole(handle: TableHandle, snapshot: Snapshot) -> bool:
-    """Whether what says the snapshot's state is there."""
+    """Whether the snapshot's manifest lists exist."""
     try:
         return bool(frozenset(state_files(handle, snapshot)))
     except NotFoundError:
@@ -59,7 +57,7 @@ def _is_whole(handle: TableHandle, snapshot: Snapshot) -> bool:
 
 
 def _only_of_tag(handle: TableHandle, name: str, snapshot: Snapshot) -> frozenset[str]:
-    """Paths of the files that nothing else has."""
+    """Paths of the files that only this tag keeps."""
     fileio, paths = handle.fileio, handle.paths
     if fileio.exists(paths.snapshot(snapshot.id)):
         return frozenset()

@@ -18,20 +18,20 @@ PRUNED_FILES_SHOWN_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class ScanExplanation:
-    """A plan in words. ``str()`` and a notebook show it.
+    """A plan as text, for ``str()`` and notebooks.
 
     Parameters
     ----------
     table : str
         The table.
     snapshot : Snapshot or None
-        What is read; None for a table without snapshots.
+        The snapshot to read; None for a table without snapshots.
     plan : ScanPlan
         The plan.
     columns : tuple of str
         The columns read.
     filter_text : str
-        The filter, whole; it is shown shortened.
+        The whole filter; it is shown shortened.
     limit : int or None
         The limit.
     """
@@ -77,7 +77,7 @@ class ScanExplanation:
             lines.append(
                 (
                     "indexes unused",
-                    f"{len(plan.unused_indexes):,}, their files are read; the first, of"
+                    f"{len(plan.unused_indexes):,}, so their files are read; the first, of"
                     f" {first.file_name}: {shortened(first.reason)}",
                 )
             )

@@ -1,9 +1,9 @@
-"""What a user asks of one read, and the snapshot that it is planned for.
+"""The arguments of one read, and the snapshot that it is planned for.
 
-1. A read without a moment is of the newest snapshot, with the table's columns of today. A read of a
+1. A read without a moment reads the newest snapshot with the table's current columns. A read of a
    moment (an argument, or an option such as ``scan.snapshot-id``) has the columns of that moment.
-2. The newest snapshot may expire while it is planned. Another snapshot is the newest then, and the
-   read is planned again for that one, at most :data:`PLAN_TRIES` times.
+2. The newest snapshot may expire during planning. Then the read is planned again for the snapshot
+   that is the newest now, at most :data:`PLAN_TRIES` times.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidelake.types import DataField
 __all__ = ["ScanRequest"]
 
 PLAN_TRIES = 3
-"""Plans of a newest snapshot that expires meanwhile, before the error is the caller's."""
+"""Plans of a newest snapshot that expires meanwhile, before the caller gets the error."""
 
 S = TypeVar("S")
 Plan = Callable[[Snapshot | None, Snapshot | None], S]
@@ -40,12 +40,12 @@ class ScanRequest:
     tag: str | None = None
 
     def travels(self, handle: TableHandle) -> bool:
-        """Whether a moment is asked for, by an argument or by an option of the table."""
+        """Whether an argument or an option of the table names a moment."""
         asked = (self.snapshot_id, self.timestamp, self.tag) != (None, None, None)
         return asked or bool(option_moment(handle.options, table=handle.identifier))
 
     def snapshot(self, handle: TableHandle) -> Snapshot | None:
-        """The snapshot of the moment, by default the newest; None where there is none.
+        """The snapshot of the moment, by default the newest; None if there is none.
 
         Raises
         ------
@@ -60,13 +60,13 @@ class ScanRequest:
         )
 
     def fields(self, handle: TableHandle) -> tuple[DataField, ...]:
-        """The columns that there are to read: those of the moment, or the table's of today."""
+        """The columns that can be read: those of the moment, or the table's current ones."""
         if not self.travels(handle):
             return handle.schema.fields
         return handle.read_context(self.snapshot(handle)).schema.fields
 
     def planned(self, handle: TableHandle, plan: Plan[S]) -> S:
-        """Plan for the snapshot that is asked for.
+        """Plan for the wanted snapshot.
 
         Parameters
         ----------
@@ -74,14 +74,14 @@ class ScanRequest:
             The table.
         plan : callable
             Plans for one snapshot. Its second argument is the snapshot whose schema has the
-            columns, if a moment was asked for; else None, for the table's columns of today.
+            columns if a moment is named; else None, for the table's current columns.
 
         Raises
         ------
         NotFoundError
             There is no such snapshot or tag, or it expired while it was planned.
         InvalidInputError
-            Two moments are asked for.
+            Two moments are named.
         """
         travels = self.travels(handle)
         tries_left = 1 if travels else PLAN_TRIES

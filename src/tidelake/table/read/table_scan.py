@@ -76,7 +76,7 @@ def stream(rows: SplitRows, splits: Sequence[Split], limit: int | None) -> Itera
     Raises
     ------
     ClosedError
-        This is a forked child, and the parent began to read: both would move in one open file.
+        This is a forked child, and the parent began to read: both would share one file position.
     """
     mark, left = ProcessMark(), limit
     if left == 0:
@@ -111,7 +111,7 @@ class TableScan:
     limit : int, optional
         The most rows wanted.
     snapshot : Snapshot, optional
-        What is read.
+        The snapshot to read.
     """
 
     context: ReadContext
@@ -131,7 +131,7 @@ class TableScan:
 
     @property
     def rows(self) -> TableRows:
-        """What reads the splits."""
+        """The reader of the splits."""
         return TableRows(self.context, self.columns, self.predicate)
 
     @property
@@ -145,7 +145,8 @@ class TableScan:
         Raises
         ------
         ClosedError
-            This is a forked child, and the parent began to read: both would move in one open file.
+            This is a forked child, and the parent began to read: both would share one file
+            position.
         """
         return stream(self.rows, self.plan.splits, self.limit)
 
@@ -154,7 +155,7 @@ class TableScan:
         return pa.RecordBatchReader.from_batches(self.schema, self.batches())
 
     def table(self) -> pa.Table:
-        """All rows in memory; splits are read side by side."""
+        """All rows in memory; splits are read in parallel."""
         if self.limit is not None or len(self.plan.splits) <= 1:
             return pa.Table.from_batches(self.batches(), schema=self.schema)
         parts = self.context.env.executor.map(lambda s: list(self._read(s)), self.plan.splits)
@@ -163,7 +164,7 @@ class TableScan:
     def count(self) -> int:
         """Number of rows; metadata gives it for raw splits without a predicate on rows.
 
-        That holds with deletion vectors too, but for those of the oldest writers.
+        Deletion vectors are counted too, except those of the oldest writers.
         """
         exact = self.plan.raw_rows_exact
         total = 0
@@ -212,14 +213,14 @@ def scan_all_rows(
     *,
     columns: tuple[str, ...] | None = None,
 ) -> TableScan:
-    """Plan a read for a job that rewrites rows: level 0 too, so that none is lost.
+    """Plan a read for a job that rewrites rows: includes level 0, so that no row is lost.
 
     Parameters
     ----------
     handle : TableHandle
         The table.
     snapshot : Snapshot or None
-        What is rewritten.
+        The snapshot to rewrite.
     predicate : Predicate, optional
         Bound; all rows satisfy it.
     columns : tuple of str, optional

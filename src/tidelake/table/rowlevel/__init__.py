@@ -1,5 +1,5 @@
 """Rows deleted and updated, by predicate or by key.
 
-Primary-key tables write rows with kinds; append tables mark positions or write files again. MERGE
-of Spark uses the same parts.
+Primary-key tables write rows with kinds; append tables mark positions or rewrite files. Spark's
+MERGE uses the same parts.
 """

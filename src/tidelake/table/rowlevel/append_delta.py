@@ -1,17 +1,16 @@
-"""What one task does to rows of an append table: marks old ones, lets files go, writes new ones.
+"""The row changes of one task in an append table: marks rows, drops files, writes new rows.
 
 1. Marked rows go into the deletion vectors of their bucket
-   (:mod:`tidelake.store.deletion_vectors`); a file that goes is named, and whatever of it stays has
-   to be written again.
-2. New rows are written as any others are; nothing is compacted on the way, so that files and
+   (:mod:`tidelake.store.deletion_vectors`). A dropped file is named; the caller writes its
+   remaining rows again.
+2. New rows are written like any others. Nothing is compacted on the way, so that the files and
    vectors of a bucket change once in a commit.
-3. :meth:`RowChanges.prepare_commit` gives one message for each bucket. All of them are one commit,
-   OVERWRITE, that holds only if the table still has the files and vectors that were
-   read.
+3. :meth:`RowChanges.prepare_commit` gives one message for each bucket. They form one OVERWRITE
+   commit, which holds only if the table still has the files and vectors that were read.
 
 The caller finds the rows and makes the new ones: a delete, an update, or another change.
-Several tasks may change one table without buckets if no two mark rows of files whose vectors share
-an index file; :func:`joined_messages` puts their messages together.
+Several tasks may change one table without buckets if no two of them mark rows of files whose
+vectors share an index file; :func:`joined_messages` joins their messages.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class RowChanges:
     handle : TableHandle
         The table.
     snapshot : Snapshot
-        What the rows were found in.
+        The snapshot in which the rows were found.
     """
 
     def __init__(self, handle: TableHandle, snapshot: Snapshot) -> None:
@@ -65,7 +64,7 @@ class RowChanges:
         self._mark = ProcessMark()
 
     def mark(self, found: RowPositions) -> int:
-        """Delete found rows by their file's deletion vector; gives how many were there."""
+        """Delete found rows by their file's deletion vector; returns how many were live."""
         bucket_id = self._bucket_id(found.split)
         deletions = self._deletions.get(bucket_id)
         if deletions is None:
@@ -83,7 +82,7 @@ class RowChanges:
         return deletions.delete(found.file, found.positions)
 
     def remove(self, split: Split, file: DataFileMeta) -> None:
-        """Let a file go with all its rows. Requires: no row of it is marked."""
+        """Drop a file with all its rows. Requires: no row of it is marked."""
         self._removed.setdefault(self._bucket_id(split), []).append(file)
 
     def write(self, rows: pa.RecordBatch) -> None:
@@ -103,7 +102,7 @@ class RowChanges:
         self._writer.write(rows)
 
     def prepare_commit(self) -> list[CommitMessage]:
-        """Write everything out.
+        """Write all files.
 
         Returns
         -------
@@ -138,13 +137,13 @@ class RowChanges:
         return prepared
 
     def close(self) -> None:
-        """Let go of memory and spill files; what was prepared stays."""
+        """Release memory and spill files; prepared files stay."""
         if self._writer is not None:
             self._writer.close()
         self._handed_out.clear()
 
     def abort(self) -> None:
-        """Give the changes up and delete the new files; a forked child deletes none.
+        """Drop the changes and delete the new files; a forked child deletes none.
 
         Requires: no commit of the messages took effect or may have taken effect.
         """

@@ -1,19 +1,18 @@
 """Deletes and updates of rows of an append table, in this process.
 
-1. The newest snapshot is planned with the predicate: files that hold no row of interest are left
-   out by partition, statistics and file indexes.
-2. Of each file that is left the predicate's columns are read, nothing else; the rows that match
-   give positions (:mod:`tidelake.table.rowlevel.row_positions`).
+1. The newest snapshot is planned with the predicate: partition, statistics and file indexes leave
+   out files without matching rows.
+2. Of each remaining file only the predicate's columns are read; the rows that match give positions
+   (:mod:`tidelake.table.rowlevel.row_positions`).
 3. With ``deletion-vectors.enabled`` these rows are marked, and an update writes them with their new
-   values into new files. Without, the files that hold any are read whole and go; their other rows,
-   and the updated ones, come into new files.
-4. One commit, OVERWRITE, names all of it. If another commit changed a vector or replaced a file
-   meanwhile, that is a conflict, and all is done again on the newest snapshot. Rows that came
-   meanwhile are not looked at.
+   values into new files. Without it, the files that hold any are read whole and dropped; new files
+   take their other rows and the updated ones.
+4. One OVERWRITE commit names all of it. If another commit changed a vector or replaced a file
+   meanwhile, that is a conflict, and everything is repeated on the newest snapshot. Rows that came
+   meanwhile are not considered.
 
-Cost of a marked delete: one read of the predicate's columns, and the vectors of the buckets
-concerned. An update reads and writes the rows that match besides; a rewrite the files that hold
-them.
+Cost of a marked delete: one read of the predicate's columns, and the vectors of the affected
+buckets. An update also reads and writes the matching rows; a rewrite the files that hold them.
 
 Source of the two ways: Paimon's ``DeleteFromPaimonTableCommand`` and ``UpdatePaimonTableCommand``
 (1.3.1) for Spark.
@@ -39,7 +38,7 @@ __all__ = ["change_rows"]
 def change_rows(
     transaction: WriteTransaction, predicate: Predicate, assignments: Assignments | None = None
 ) -> WriteResult:
-    """Delete the rows that match, or give them new values.
+    """Delete the rows that match, or set their new values.
 
     Parameters
     ----------
@@ -48,7 +47,7 @@ def change_rows(
     predicate : Predicate
         Bound.
     assignments : Assignments, optional
-        New values; the rows are deleted where there are none.
+        New values; without any, the rows are deleted.
 
     Returns
     -------
@@ -60,7 +59,7 @@ def change_rows(
     InvalidInputError
         A new value does not fit its column.
     ConflictError
-        Others were faster each time; nothing was changed.
+        Others were faster in every attempt; nothing was changed.
     """
     return transaction.run(_Change(transaction, predicate, assignments))
 
@@ -74,7 +73,7 @@ class _Change:
     assignments: Assignments | None
 
     def attempt(self) -> WriteResult:
-        """Make it on the newest snapshot."""
+        """Run it on the newest snapshot."""
         handle, assignments = self.transaction.handle, self.assignments
         handle.schemas.check_same(handle.schema, table=handle.identifier)
         snapshot = handle.snapshots.latest()

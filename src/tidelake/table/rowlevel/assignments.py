@@ -1,12 +1,11 @@
 """The new values of an update: constants, and columns computed from the old rows.
 
-1. A value is a Python object or an Arrow scalar, or a function. A function is given matching rows
-   as a batch with all columns of the table and their old values, and gives an Arrow array, or a
+1. A value is a Python object or an Arrow scalar, or a function. A function receives matching rows
+   as a batch with all columns of the table and their old values, and returns an Arrow array, or a
    list, of one value per row. It is called for each batch, so it must not look beyond one row.
 2. All functions see the old values, whatever else is set, as in SQL.
-3. Values are cast and checked as those of a write are: without loss, no null in a NOT NULL column;
-   a null in a column with a default becomes the default. Columns that are not set keep what they
-   hold.
+3. Values are cast and checked like written ones: without loss, no null in a NOT NULL column; a null
+   in a column with a default becomes the default. Other columns keep their values.
 4. Primary-key columns cannot be set: a row under another key is another row. Source: Paimon's
    ``PaimonUpdateTable`` (1.3.1) for Spark.
 """
@@ -38,17 +37,17 @@ Computed: TypeAlias = Callable[[pa.RecordBatch], object]
 
 @dataclass(frozen=True, slots=True)
 class Assignments:
-    """New values of some columns; called with old rows it gives the new ones.
+    """New values of some columns; called with old rows it returns the new ones.
 
     Parameters
     ----------
     fields : tuple of DataField
         The table's columns.
     constants : mapping of str to Array [1]
-        Columns that get one value, of the columns' types.
+        Columns that get one value, in the columns' types.
     computed : mapping of str to callable
         Columns that are computed.
-    zone : str or None
+    The time zone of defaults.
         The time zone in which defaults are understood.
     table : str
         For messages.
@@ -67,7 +66,7 @@ class Assignments:
         Raises
         ------
         InvalidInputError
-            It is no dict, is empty, names what is no column or a column of the primary key, or a
+            It is not a dict, is empty, names an unknown column or one of the primary key, or a
             value does not fit its column.
         """
         check_settable(handle, values, name="values")
@@ -89,7 +88,7 @@ class Assignments:
         return frozenset(self.constants) | frozenset(self.computed)
 
     def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Give rows with their new values.
+        """Return the rows with their new values.
 
         Parameters
         ----------
@@ -104,7 +103,7 @@ class Assignments:
         Raises
         ------
         InvalidInputError
-            What a function gives does not fit its column.
+            A function's result does not fit its column.
         """
         columns = []
         for field, old in zip(self.fields, rows.columns, strict=True):
@@ -121,12 +120,12 @@ class Assignments:
 
 
 def check_settable(handle: TableHandle, values: object, *, name: str) -> None:
-    """Refuse what cannot say new values of columns, whatever the values are.
+    """Refuse anything but new values for existing columns, whatever the values are.
 
     Raises
     ------
     InvalidInputError
-        It is no dict, is empty, or names what is no column or a column of the primary key.
+        It is not a dict, is empty, or names an unknown column or one of the primary key.
     """
     check_dict(values, name, table=handle.identifier)
     assert isinstance(values, Mapping), "checked"
@@ -140,8 +139,8 @@ def check_settable(handle: TableHandle, values: object, *, name: str) -> None:
         if column in handle.schema.primary_keys:
             message = (
                 f"Column '{column}' is part of the primary key of table '{handle.identifier}', and"
-                " an update leaves keys as they are: delete the rows and write them under their"
-                " new keys."
+                " an update cannot change keys: delete the rows and write them under their new"
+                " keys."
             )
             raise InvalidInputError(
                 message, kind="update_key", table=handle.identifier, column=column
@@ -151,10 +150,10 @@ def check_settable(handle: TableHandle, values: object, *, name: str) -> None:
 def _unknown(handle: TableHandle, column: object, known: tuple[str, ...]) -> InvalidInputError:
     hint = near_names(column, known) if isinstance(column, str) else ""
     if isinstance(column, str) and "." in column and column.partition(".")[0] in known:
-        hint = f" A part of column '{column.partition('.')[0]}' is not set alone: set it whole."
+        hint = f" A field of column '{column.partition('.')[0]}' cannot be set alone: set it whole."
     message = (
-        f"An update of table '{handle.identifier}' sets {shortened(repr(column))}, which is none of"
-        f" its columns.{hint} They are: {', '.join(known)}."
+        f"An update of table '{handle.identifier}' sets {shortened(repr(column))}, which is not a"
+        f" column of it.{hint} Its columns are: {', '.join(known)}."
     )
     return InvalidInputError(message, kind="column_unknown", table=handle.identifier)
 
@@ -174,7 +173,7 @@ def _constant(value: object, field: DataField, table: str) -> pa.Array:
 
 
 def _per_row(given: object, field: DataField, count: int, table: str) -> pa.Array:
-    """What a function gave, as one value per row."""
+    """The result of a function, as one value per row."""
     if isinstance(given, pa.Scalar):
         return pa.repeat(given, count)
     length = None
@@ -183,8 +182,8 @@ def _per_row(given: object, field: DataField, count: int, table: str) -> pa.Arra
     if length != count:
         what = f"{length} values" if length is not None else f"a {type(given).__name__}"
         message = (
-            f"The function for column '{field.name}' of table '{table}' gave {what} for {count}"
-            " rows: give an Arrow array, or a list, with one value per row."
+            f"The function for column '{field.name}' of table '{table}' returned {what} for {count}"
+            " rows: return an Arrow array, or a list, with one value per row."
         )
         raise InvalidInputError(message, kind="update_length", table=table, column=field.name)
     if isinstance(given, pa.ChunkedArray):
@@ -196,6 +195,6 @@ def _per_row(given: object, field: DataField, count: int, table: str) -> pa.Arra
 
 
 def _stored(array: pa.Array, field: DataField, zone: str | None, table: str) -> pa.Array:
-    """Values cast and checked as those of a write are."""
+    """Values cast and checked like written ones."""
     rows = conform(pa.RecordBatch.from_arrays([array], [field.name]), [field], table=table)
     return filled_in(rows, default_scalars([field], zone=zone)).column(0)

@@ -4,14 +4,14 @@
    metadata, on any table.
 2. On a primary-key table, other predicates read the matching rows of the newest snapshot and write
    them back as ``-D``.
-3. Of rows that are given only the key columns count: they are written as ``-D`` rows, the other
-   columns null. Where that cannot be (a column is NOT NULL) or would not count (``sequence.field``:
-   a null, or an older value given, loses), the keys' present rows are read and written as ``-D``
-   instead; keys without a row need no delete. Where a delete counts by the sequence of a group, a
-   row without one is refused: its ``-D`` would take columns and leave the row.
-4. On an append table a row has no key to be found by: rows that match are marked where they are, or
-   their files are rewritten without them (:mod:`tidelake.table.rowlevel.append_rewrite`).
-5. Partitions that are named, or the whole table, are dropped by metadata: an overwrite by nothing.
+3. Of given rows only the key columns count: they are written as ``-D`` rows, the other columns
+   null. If that is impossible (a column is NOT NULL) or would have no effect (``sequence.field``: a
+   null or an older value loses), the keys' current rows are read and written as ``-D`` instead;
+   keys without a row need no delete. If a group's sequence decides whether a delete counts, a row
+   without that sequence is refused: its ``-D`` would remove columns and leave the row.
+4. An append table has no keys: matching rows are marked where they are, or their files are
+   rewritten without them (:mod:`tidelake.table.rowlevel.append_rewrite`).
+5. Named partitions, or the whole table, are dropped in the metadata: an overwrite with no rows.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ __all__ = [
 
 
 def is_filter(target: object) -> bool:
-    """Whether what is to be deleted is given as a predicate: text, a predicate, or tuples."""
+    """Whether the rows to delete are given as a predicate: text, a predicate, or tuples."""
     if isinstance(target, (str, Predicate)):
         return True
     if isinstance(target, tuple) and target and isinstance(target[0], str):
@@ -82,22 +82,22 @@ def delete_rows(handle: TableHandle, target: object, *, identity: CommitIdentity
 
 def _parsed(target: object) -> Predicate:
     predicate = parse_filter(target)
-    assert predicate is not None, "a filter that is given is not empty"
+    assert predicate is not None, "a given filter is not empty"
     return predicate
 
 
 def is_metadata_only(handle: TableHandle, predicate: Predicate) -> bool:
-    """Whether a bound predicate is on partition columns alone, so that no row need be looked at."""
+    """Whether a bound predicate uses partition columns only, so that no row must be read."""
     return columns_of(predicate) <= frozenset(handle.schema.partition_keys)
 
 
 def check_deletes_count(handle: TableHandle) -> None:
-    """Refuse a table in which a row of kind ``-D`` does not delete.
+    """Refuse a table in which a ``-D`` row does not delete.
 
     Raises
     ------
     InvalidInputError
-        Its merge engine, or an option of it, leaves deletes out.
+        Its merge engine, or an option of it, ignores deletes.
     UnsupportedError
         It has no primary key.
     """
@@ -122,8 +122,8 @@ def _check_deletes_remove(handle: TableHandle) -> None:
         return
     if spec.engine == FIRST_ROW:
         message = (
-            f"Table '{handle.identifier}' has the merge engine '{FIRST_ROW}', in which no row is"
-            " ever deleted. Drop whole partitions, or make the table with 'deduplicate'."
+            f"Table '{handle.identifier}' has the merge engine '{FIRST_ROW}', which never deletes a"
+            " row. Drop whole partitions, or make the table with 'deduplicate'."
         )
         raise InvalidInputError(message, kind="no_delete", table=handle.identifier)
     advice = {
@@ -133,17 +133,17 @@ def _check_deletes_remove(handle: TableHandle) -> None:
         " write rows with the kind -D",
     }[spec.engine]
     message = (
-        f"Table '{handle.identifier}' has the merge engine '{spec.engine}', in which a delete does"
-        f" not remove a row as its options are. Make it with {advice}."
+        f"Table '{handle.identifier}' has the merge engine '{spec.engine}'. With its options a"
+        f" delete does not remove a row. Make it with {advice}."
     )
     raise InvalidInputError(message, kind="no_delete", table=handle.identifier)
 
 
 def removing_columns(handle: TableHandle) -> tuple[str, ...]:
-    """Columns in one of which a row needs a value for a -D of its own values to remove it.
+    """Columns of which a row needs one value, so that a -D of its own values removes it.
 
-    Empty where any row can be removed. They are the sequences of groups that remove: one that is
-    null says nothing of its group.
+    Empty if any row can be removed. They are the sequences of groups that remove rows: a null
+    sequence decides nothing for its group.
     """
     spec = MergeSpec.of(handle.schema, handle.options)
     return tuple(name for group in spec.groups if group.removes for name in group.columns)
@@ -154,8 +154,8 @@ def not_removed(handle: TableHandle, key: Mapping[str, object]) -> InvalidInputE
     names = ", ".join(removing_columns(handle))
     message = (
         f"A delete from table '{handle.identifier}' would not remove the row of {dict(key)}: it has"
-        f" no value in {names}, and 'partial-update.remove-record-on-sequence-group' lets a delete"
-        " count by that alone. Nothing was written: give the row a value there first."
+        f" no value in {names}, but 'partial-update.remove-record-on-sequence-group' lets only"
+        " such a value delete. Nothing was written: give the row a value there first."
     )
     return InvalidInputError(message, kind="no_delete", table=handle.identifier)
 
@@ -192,12 +192,12 @@ def delete_matching(transaction: WriteTransaction, predicate: Predicate) -> Writ
 
 
 def _is_true(predicate: Predicate) -> bool:
-    """What a predicate without columns says of every row."""
+    """The value of a predicate without columns, the same for every row."""
     return bool(evaluate(predicate, pa.record_batch({"": [0]}), ())[0].as_py())
 
 
 def _rows(handle: TableHandle, predicate: Predicate | None) -> Iterator[pa.RecordBatch]:
-    """All columns of the newest snapshot's rows that match; those that wait on level 0 too."""
+    """All columns of the newest snapshot's rows that match, including rows on level 0."""
     yield from scan_all_rows(handle, handle.snapshots.latest(), predicate).batches()
 
 
@@ -244,7 +244,7 @@ def _check_keys_given(handle: TableHandle, given: Sequence[str]) -> None:
     unknown = [name for name in given if name not in keys]
     if unknown:
         shown = shortened(unknown[0])
-        wrong = f"'{shown}' is no column of the table.{near_names(unknown[0], keys)}"
+        wrong = f"'{shown}' is not a column of the table.{near_names(unknown[0], keys)}"
     elif missing:
         wrong = f"'{missing[0]}' is missing."
     else:
@@ -276,7 +276,7 @@ def _present_rows(
     names = [f.name for f in key_fields]
     wanted = pa.table(keys)
     for batch in _rows(handle, among_keys(keys, key_fields)):
-        # Arrow joins no nested columns, so only the keys and the rows' numbers go through
+        # Arrow cannot join nested columns, so only keys and row numbers are joined
         rows = pa.array(np.arange(batch.num_rows))
         numbered = pa.Table.from_batches([batch.select(names).append_column("", rows)])
         found = numbered.join(wanted, keys=names, join_type="left semi").column("")

@@ -1,14 +1,13 @@
 """Rows of a primary-key table found by their keys, many at a time.
 
-1. The keys are routed to partitions and buckets, as a write routes rows. Where the table makes its
-   buckets as they are needed, or keys may move, any bucket may hold them.
-2. A plan of these buckets alone, pruned by the keys' bounds (or, of few keys, by the keys), tells
-   which files may hold them.
-3. Each bucket's keys are sorted. Its rows come in the order of their keys, so of every batch the
-   keys between its first and its last row are looked up in it by bisection.
+1. The keys are routed to partitions and buckets, as a write routes rows. If the table makes its
+   buckets on demand, or keys may change partition, any bucket may hold them.
+2. A plan of these buckets alone, pruned by the keys' bounds (or, for few keys, by the keys), gives
+   the files that may hold them.
+3. Each bucket's keys are sorted. Its rows come in key order, so in every batch the keys between its
+   first and its last row are looked up by bisection.
 
-Of the table only the key columns and the columns that are asked for are read. Keys with a null
-match nothing, as in SQL.
+Only the key columns and the wanted columns are read. Keys with a null match nothing, as in SQL.
 
 Cost: reading these columns of the buckets that keys lie in, and a bisection per key and run of
 batches. Memory: the keys, the rows found, a batch of each run.
@@ -39,7 +38,7 @@ from tidelake.types.predicate import And, Compare, In, Predicate, bind, conjoin
 __all__ = ["KEYS_LISTED_MAX", "KeyLookup", "LookedUpRows", "is_comparable"]
 
 KEYS_LISTED_MAX = 1_000
-"""So few keys prune files by their values, more of them by their bounds."""
+"""Up to so many keys prune files by their values, more of them by their bounds."""
 _ORDINAL = "_ordinal"
 _BOUNDED = frozenset(
     {
@@ -59,10 +58,10 @@ Positions = npt.NDArray[np.intp]
 
 
 def is_comparable(data_type: DataType) -> bool:
-    """Whether two values of a type are one key exactly where SQL says that they are equal.
+    """Whether two values of a type are one key exactly if SQL calls them equal.
 
-    Not so for floating point (0.0 and -0.0), nor for CHAR and BINARY, which are filled up, nor for
-    timestamps that are cut when they are stored.
+    Not so for floating point (0.0 and -0.0), for CHAR and BINARY, which are padded, and for
+    timestamps that storage truncates.
 
     Examples
     --------
@@ -77,14 +76,14 @@ def is_comparable(data_type: DataType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LookedUpRows:
-    """What was found of some keys.
+    """The rows found for some keys.
 
     Parameters
     ----------
     positions : int array [n]
-        Of each key the position of its row among `rows`; -1 where the table has none.
+        For each key the position of its row in `rows`; -1 for a key without a row.
     rows : RecordBatch
-        The columns asked for of the rows found.
+        The wanted columns of the rows found.
     """
 
     positions: Positions
@@ -92,11 +91,11 @@ class LookedUpRows:
 
     @property
     def is_found(self) -> npt.NDArray[np.bool_]:
-        """Whether each key is there."""
+        """Whether each key has a row."""
         return self.positions >= 0
 
     def beside(self, start: int, count: int) -> list[pa.Array]:
-        """The columns asked for beside `count` keys from `start` on; null where none is found."""
+        """The wanted columns for `count` keys from `start` on; null for keys without a row."""
         positions = self.positions[start : start + count]
         if not self.rows.num_rows:  # or no columns
             return [pa.nulls(count, field.type) for field in self.rows.schema]
@@ -112,7 +111,7 @@ class KeyLookup:
     context : ReadContext
         A primary-key table; one with a fixed number of buckets is all written with that number.
     snapshot : Snapshot
-        What is looked at.
+        The snapshot to search.
     manifests : ManifestCache
         Decoded manifests.
     columns : sequence of str
@@ -221,7 +220,7 @@ class KeyLookup:
 def _bounds(
     rows: pa.RecordBatch, keys: Sequence[DataField], fields: Sequence[DataField]
 ) -> Iterator[Predicate]:
-    """What is known of the rows that keys may be those of."""
+    """The known bounds of the rows that keys may have."""
     for field in keys:
         if field.type.root not in _BOUNDED:
             continue
@@ -235,7 +234,7 @@ def _bounds(
 
 
 def _together(found: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """The rows in one batch; of no rows one with these columns."""
+    """The rows in one batch; without rows an empty one with these columns."""
     if not found or not len(schema):
         return pa.RecordBatch.from_pylist([], schema=schema)
     table = pa.Table.from_batches(found).combine_chunks()

@@ -1,11 +1,11 @@
-"""Rows of an append table by where they are: found, read, and read beside those that stay.
+"""Rows of an append table by position: finds them, reads them, and reads the rows that stay.
 
-A row of an append table has no key: its data file and its ordinal in it identify it. Rows that a
-deletion vector names are not there.
+A row of an append table has no key: its data file and its ordinal in it identify it. Rows in a
+deletion vector do not exist.
 
-1. :func:`find_rows` reads the columns of a condition, nothing else, and gives ordinals.
-2. :func:`read_found` reads these rows whole; :func:`read_without` the other live rows of the file,
-   with the found ones put at their positions where they have new values.
+1. :func:`find_rows` reads only the columns of a condition, and gives ordinals.
+2. :func:`read_found` reads these rows whole; :func:`read_without` reads the other live rows of the
+   file, with the found ones at their positions if they have new values.
 
 Memory: a batch, and eight bytes for each row found.
 """
@@ -38,11 +38,11 @@ class RowPositions:
     Parameters
     ----------
     split : Split
-        Where the file is, with its deletion vector.
+        The split of the file, with its deletion vector.
     file : DataFileMeta
         The file.
     positions : int64 array [n]
-        Rising ordinals.
+        Ascending ordinals.
     """
 
     split: Split
@@ -60,14 +60,14 @@ def find_rows(
     context : ReadContext
         An append table.
     split, file
-        The file, and where it is.
+        The file, and its split.
     predicate : Predicate
         Bound.
 
     Raises
     ------
     CorruptError
-        The file, or its deletion vector, is damaged or not what the manifest says; it is named.
+        The file or its deletion vector is damaged or does not match the manifest.
 
     Notes
     -----
@@ -130,7 +130,7 @@ def read_without(
     found : RowPositions
         The rows to leave out, or to change.
     new_values : callable, optional
-        Gives the found rows of a batch with their new values; they keep their positions.
+        Gives the found rows of a batch their new values; they keep their positions.
 
     Yields
     ------
@@ -156,7 +156,7 @@ def read_without(
 
 
 def _mask(positions: Positions, begin: int, count: int) -> npt.NDArray[np.bool_]:
-    """Which of `count` rows from ordinal `begin` on are among rising positions."""
+    """Which of `count` rows from ordinal `begin` on are among ascending positions."""
     low, high = np.searchsorted(positions, [begin, begin + count])
     mask = np.zeros(count, np.bool_)
     mask[positions[low:high] - begin] = True

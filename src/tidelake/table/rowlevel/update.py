@@ -1,24 +1,22 @@
-"""Updates rows: gives some columns of the rows that match new values, in one commit.
+"""Updates rows: sets some columns of the rows that match to new values, in one commit.
 
-An upsert of some columns is the same for rows that are found by their keys
-(:func:`upsert_columns`); rows of new keys are inserted in the same commit.
+An upsert of some columns does the same for rows found by their keys (:func:`upsert_columns`); rows
+of new keys are inserted in the same commit.
 
 1. An append table: :mod:`tidelake.table.rowlevel.append_rewrite`.
-2. A primary-key table: the rows of the newest snapshot that match are read, computed, and written
-   back whole with the kind ``+U``; the merge does the rest. Where another commit wrote to their
-   keys meanwhile, its values would be lost, so that is a conflict, and all is done again on the
-   newest snapshot.
-3. The merge engine must show a row that is written as it is. ``deduplicate`` does, and
-   ``partial-update`` for most rows; ``aggregation`` would add the new values to the old, and
-   ``first-row`` keeps the old. Source of this rule: Paimon's ``RowLevelOp`` (1.3.1) for Spark.
-4. Even so a row may lose: a ``sequence.field`` that is set to an older value, a null that
+2. A primary-key table: the matching rows of the newest snapshot are read, computed, and written
+   back whole with the kind ``+U``; the merge does the rest. If another commit wrote to their keys
+   meanwhile, its values would be lost. That is a conflict, and everything is repeated on the newest
+   snapshot.
+3. The merge engine must show a row as written. ``deduplicate`` does, and ``partial-update`` for
+   most rows; ``aggregation`` would add the new values to the old, and ``first-row`` keeps the old.
+   Source of this rule: Paimon's ``RowLevelOp`` (1.3.1) for Spark.
+4. Even so a row may lose: by a ``sequence.field`` set to an older value, a null that
    ``partial-update`` takes for "not given", a column of a sequence group whose sequence is null, a
-   column that a group aggregates. Such an update is refused: each batch of rows is merged with the
-   rows that it was made from, and must come out as it went in. Paimon lets them pass, without
-   effect.
+   column that a group aggregates. Such an update is refused: each batch of rows is merged with its
+   old rows, and must come out unchanged. Paimon accepts such updates, without effect.
 
-Of a table with the postpone bucket, rows that wait there may be newer than those that are read, so
-they have to be compacted first.
+Rows in a postpone bucket may be newer than the rows read, so they must be compacted first.
 """
 
 from __future__ import annotations
@@ -73,20 +71,20 @@ def update_rows(
 
 
 def check_updatable(handle: TableHandle) -> None:
-    """Refuse a table whose merge engine does not show what is written.
+    """Refuse a table whose merge engine does not show rows as written.
 
     Raises
     ------
     UnsupportedError
-        It is no engine that updates rows.
+        Its engine does not update rows.
     """
     engine = handle.options.get(declared.MERGE_ENGINE)
     if not handle.schema.primary_keys or engine in {DEDUPLICATE, PARTIAL_UPDATE}:
         return
     reason = (
-        "which would aggregate the new values with the old: write rows that say the difference"
+        "which would aggregate the new values with the old: write rows that hold the difference"
         if engine == AGGREGATION
-        else "which keeps the row of a key that came first: no update would show"
+        else "which keeps the first row of a key: no update would show"
     )
     message = f"Table '{handle.identifier}' has the merge engine '{engine}', {reason}."
     raise UnsupportedError(message, kind="update_engine", table=handle.identifier)
@@ -105,14 +103,14 @@ def check_none_wait(handle: TableHandle, snapshot: Snapshot) -> None:
     buckets = live_buckets(handle.read_context(), snapshot, manifests=handle.manifests)
     if any(b.bucket == POSTPONE_BUCKET for b in buckets):
         message = (
-            f"Rows wait in the postpone bucket of table '{handle.identifier}', and an update made"
-            " from older rows of their keys would hide them: compact() first."
+            f"Rows wait in the postpone bucket of table '{handle.identifier}'. An update made from"
+            " older rows of their keys would hide them: call compact() first."
         )
         raise UnsupportedError(message, kind="update_postponed", table=handle.identifier)
 
 
 class ShownRows:
-    """Sees that new rows of a primary-key table are what a merge shows of them. Picklable.
+    """Checks that a merge shows new rows of a primary-key table as written. Picklable.
 
     Parameters
     ----------
@@ -125,7 +123,7 @@ class ShownRows:
     def __init__(self, handle: TableHandle, columns: Collection[str]) -> None:
         schema = handle.schema
         spec = MergeSpec.of(schema, handle.options)
-        keys = schema.primary_keys  # rows of several partitions may come together
+        keys = schema.primary_keys  # a batch may hold rows of several partitions
         self._table = handle.identifier
         self._spec = replace(
             spec, key_columns=keys, key_types=tuple(schema.field(k).type for k in keys)
@@ -133,17 +131,17 @@ class ShownRows:
         self.may_be_lost = spec.engine == PARTIAL_UPDATE or not frozenset(
             spec.sequence_columns
         ).isdisjoint(columns)
-        """Whether there is anything to see."""
+        """Whether there is anything to check."""
 
     def check(self, before: pa.RecordBatch, after: pa.RecordBatch) -> None:
-        """Refuse rows that would be lost, in whole or in part.
+        """Refuse rows that would be lost, wholly or partly.
 
         Requires: rows of different keys; each new row at the position of the old one.
 
         Raises
         ------
         InvalidInputError
-            Some would.
+            Some rows would be lost.
         """
         if not self.may_be_lost:
             return
@@ -162,20 +160,21 @@ class ShownRows:
         ]
         key = {name: wanted.column(name)[first].as_py() for name in self._spec.key_columns}
         message = (
-            f"An update of table '{self._table}' would not show in {int(differ.sum())} rows, as of"
-            f" {key}, in the columns {', '.join(columns)}: {self._reason()} Nothing was changed."
+            f"An update of table '{self._table}' would have no effect in {int(differ.sum())} rows,"
+            f" such as {key}, in the columns {', '.join(columns)}: {self._reason()} Nothing was"
+            " changed."
         )
         raise InvalidInputError(message, kind="update_lost", table=self._table)
 
     def _reason(self) -> str:
         if self._spec.engine == PARTIAL_UPDATE:
             return (
-                "the merge engine 'partial-update' takes a null for a value that is not given,"
-                " aggregates where a column has a function, and takes a sequence group's columns"
-                " only with a sequence that is there and not older."
+                "the merge engine 'partial-update' ignores nulls, aggregates columns that have a"
+                " function, and takes a sequence group's columns only with a sequence that is"
+                " neither null nor older."
             )
         return (
-            f"their sequence ({', '.join(self._spec.sequence_columns)}) would be older than it is,"
+            f"their sequence ({', '.join(self._spec.sequence_columns)}) would be older than now,"
             " and the older row of a key loses."
         )
 
@@ -204,14 +203,14 @@ class _KeyedUpdate:
     assignments: Assignments
 
     def attempt(self) -> WriteResult:
-        """Make it on the newest snapshot."""
+        """Run it on the newest snapshot."""
         handle = self.transaction.handle
         handle.schemas.check_same(handle.schema, table=handle.identifier)
         snapshot = handle.snapshots.latest()
         if snapshot is None:
             return WriteResult()
         check_none_wait(handle, snapshot)
-        # rows that wait in level 0 are committed: an update of older ones would hide them
+        # rows on level 0 are committed: an update of older ones would hide them
         scan = scan_all_rows(handle, snapshot, self.predicate)
         shown = ShownRows(handle, self.assignments.columns)
         with self.transaction as out:
@@ -246,15 +245,15 @@ def _chosen_columns(handle: TableHandle, columns: Sequence[str]) -> tuple[DataFi
     engine = handle.options.get(declared.MERGE_ENGINE)
     if engine != DEDUPLICATE:
         message = (
-            f"Table '{table}' has the merge engine '{engine}', and columns= is for 'deduplicate',"
-            " which replaces whole rows: write all columns, with None where nothing is to come."
+            f"Table '{table}' has the merge engine '{engine}', but columns= needs 'deduplicate',"
+            " which replaces whole rows: write all columns, with None for values to keep."
         )
         raise UnsupportedError(message, kind="upsert_columns", table=table)
     names = column_names(columns, schema.field_names, table=table)
     for name in names:
         if name not in schema.field_names:
             message = (
-                f"columns= names '{shortened(name)}', which table '{table}' has not."
+                f"columns= names '{shortened(name)}', which is not a column of table '{table}'."
                 f"{near_names(name, schema.field_names)} Its columns are:"
                 f" {', '.join(schema.field_names)}."
             )
@@ -262,7 +261,7 @@ def _chosen_columns(handle: TableHandle, columns: Sequence[str]) -> tuple[DataFi
     keys = schema.primary_keys
     chosen = tuple(f for f in schema.fields if f.name in names and f.name not in keys)
     if not chosen:
-        message = f"columns= names no column of table '{table}' beside its key: name some."
+        message = f"columns= names no column of table '{table}' besides its key: name some."
         raise InvalidInputError(message, kind="bad_argument", table=table)
     return chosen
 
@@ -270,14 +269,14 @@ def _chosen_columns(handle: TableHandle, columns: Sequence[str]) -> tuple[DataFi
 def _rows_of_columns(
     handle: TableHandle, data: object, chosen: Sequence[DataField]
 ) -> pa.RecordBatch:
-    """The keys and the columns to set, as they are stored; other columns are left out."""
+    """The keys and the columns to set, as stored; other columns are left out."""
     schema, table = handle.schema, handle.identifier
     keys = list(schema.primary_keys)
     wanted = [schema.field(name) for name in keys] + list(chosen)
     names = {f.name for f in wanted}
     others = [f.name for f in schema.fields if f.name not in names]
     defaults = default_scalars(wanted, zone=handle.env.zone)
-    # a column to set is given, whether it has a default or not
+    # each column to set must be given, even if it has a default
     required = [replace(f, default_value=None) for f in wanted]
     read = [*required, *(schema.field(name) for name in others)]
     parts: list[pa.RecordBatch] = []
@@ -296,7 +295,7 @@ def _rows_of_columns(
         key = given.select(keys).slice(repeated, 1).to_pylist()[0]
         message = (
             f"The rows for table '{table}' have {shortened(str(key))} more than once, and columns="
-            " does not say which of them is the last: give each key once."
+            " does not define which of them is the last: give each key once."
         )
         raise InvalidInputError(message, kind="key_twice", table=table)
     return given
@@ -311,7 +310,7 @@ class _ColumnUpsert:
     chosen: Sequence[DataField]
 
     def attempt(self) -> WriteResult:
-        """Make it on the newest snapshot."""
+        """Run it on the newest snapshot."""
         handle, given = self.transaction.handle, self.given
         handle.schemas.check_same(handle.schema, table=handle.identifier)
         snapshot = handle.snapshots.latest()
@@ -343,7 +342,7 @@ class _ColumnUpsert:
 def _with_columns(
     found: LookedUpRows, given: pa.RecordBatch, chosen: Sequence[DataField]
 ) -> pa.RecordBatch:
-    """The rows found, with the columns that were given for their keys."""
+    """The rows found, with the given columns of their keys."""
     known = np.flatnonzero(found.is_found)
     order = np.empty(len(known), np.intp)
     order[found.positions[known]] = known
@@ -355,7 +354,7 @@ def _with_columns(
 
 
 def _new_rows(handle: TableHandle, given: pa.RecordBatch) -> pa.RecordBatch | None:
-    """Whole rows of keys that are new: other columns have their default, or are null."""
+    """Whole rows of new keys: other columns have their default, or are null."""
     schema, table = handle.schema, handle.identifier
     if not given.num_rows:
         return None
@@ -371,8 +370,8 @@ def _new_rows(handle: TableHandle, given: pa.RecordBatch) -> pa.RecordBatch | No
         else:
             key = given.select(list(schema.primary_keys)).slice(0, 1).to_pylist()[0]
             message = (
-                f"{given.num_rows} keys are new in table '{table}', as {shortened(str(key))}, and"
-                f" its column '{field.name}' is NOT NULL without a default: give it too, in"
+                f"{given.num_rows} keys are new in table '{table}', such as {shortened(str(key))},"
+                f" but its column '{field.name}' is NOT NULL without a default: give it too, in"
                 " columns= and in the rows."
             )
             raise InvalidInputError(message, kind="null_value", table=table, column=field.name)

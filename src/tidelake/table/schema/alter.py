@@ -1,17 +1,17 @@
-"""Alters a table: publishes the next schema, once, whoever else alters it at the same time.
+"""Alters a table: publishes the next schema exactly once, even with concurrent changes.
 
 1. The newest schema is read and the changes are applied to it
-   (:mod:`tidelake.table.schema.evolution`); what is not allowed is refused, and nothing is written.
-2. The outcome is put under the next number if, and only if, it is not there. Who loses reads the
-   winner's schema and applies its changes to that one: both land, or the second fails with the
-   reason. It is put into the directory that was there before the table was seen to be the one that
-   was opened: one that is dropped does not come back by it, and one created again does not get it.
-3. If the storage does not say whether it was put, the same is put again: one of the two wins, and
-   the file says whose it is. What cannot be told is an
-   :class:`~tidelake.errors.OutcomeUnknownError`: nothing was lost, and it may be there.
+   (:mod:`tidelake.table.schema.evolution`); a forbidden change is refused, and nothing is written.
+2. The new schema is put under the next number if that number is free. The loser of a race reads the
+   winner's schema and applies its changes to it: both take effect, or the second fails with the
+   reason. The put goes to the directory that existed before the table was found to be the opened
+   one: so a dropped table does not reappear, and a recreated one does not get the schema.
+3. If the storage does not confirm the put, the same put is repeated: one of the two wins, and the
+   file shows whose it is. If that stays unknown, the error is an
+   :class:`~tidelake.errors.OutcomeUnknownError`: nothing was lost, and the schema may exist.
 
-Snapshots and data files stay as they are; a writer with an older schema goes on, and its files say
-which one. Source: Paimon's ``SchemaManager.commitChanges`` (1.3.1).
+Snapshots and data files stay as they are. A writer with an older schema goes on, and its files name
+that schema. Source: Paimon's ``SchemaManager.commitChanges`` (1.3.1).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from tidelake.types.schema_change import AddColumn, DropColumn, SchemaChange
 __all__ = ["alter_table", "with_newest_schema"]
 
 TRIES_MAX = 100
-"""Schemas that others may publish while one is being made."""
+"""Schemas that others may publish while this one is made."""
 PUT_TRIES = 3
-"""Puts of one schema, if the storage fails; at most one of them takes effect."""
+"""Puts of one schema if the storage fails; at most one of them takes effect."""
 RETRY_WAIT_MS = 10
 
 
@@ -58,7 +58,7 @@ def alter_table(handle: TableHandle, changes: Sequence[SchemaChange]) -> TableHa
     Returns
     -------
     TableHandle
-        The table with the new schema, and the options of this use as they were.
+        The table with the new schema; options of this use are kept.
 
     Raises
     ------
@@ -109,21 +109,21 @@ def _altered(
         if _published(handle, place, new):
             return _with_schema(handle, opened, new)
     message = (
-        f"Table '{handle.identifier}' was altered {TRIES_MAX} times by others while it was to be"
-        " altered here: try again."
+        f"Others altered table '{handle.identifier}' {TRIES_MAX} times while this change was made:"
+        " try again."
     )
     raise ConflictError(message, kind="alter_lost", table=handle.identifier)
 
 
 def _may_do_nothing(change: SchemaChange) -> bool:
-    """Whether a change says that the table may be as it makes it already."""
+    """Whether a change allows that the table already has its result."""
     if isinstance(change, AddColumn):
         return change.if_exists == "ignore"
     return isinstance(change, DropColumn) and change.if_missing == "ignore"
 
 
 def with_newest_schema(handle: TableHandle) -> TableHandle:
-    """The table as it was altered since it was opened; options of this use stay so.
+    """The table with its newest schema; options of this use are kept.
 
     Raises
     ------
@@ -138,13 +138,13 @@ def with_newest_schema(handle: TableHandle) -> TableHandle:
 
 
 def _published(handle: TableHandle, place: OpenDirectory, new: TableSchema) -> bool:
-    """Put the schema; False where another has its number."""
+    """Put the schema; False if another schema has its number."""
     failure: StorageError | None = None
     for _ in range(PUT_TRIES):
         try:
             if handle.schemas.create(new, within=place):
                 return True
-            # taken: by ourselves, where an earlier try took effect and only its answer was lost
+            # taken, perhaps by us: an earlier try took effect and only its answer was lost
             return failure is not None and handle.schemas.load(new.id) == new
         except NotFoundError as error:
             raise dropped(handle.identifier) from error
@@ -155,9 +155,9 @@ def _published(handle: TableHandle, place: OpenDirectory, new: TableSchema) -> b
             failure = error
             handle.env.clock.sleep_ms(RETRY_WAIT_MS)
     message = (
-        f"It could not be told whether schema {new.id} of table '{handle.identifier}' was"
-        " published: open the table again, look at its columns, and alter it again if they are the"
-        " old ones."
+        f"It is unknown whether schema {new.id} of table '{handle.identifier}' was published: open"
+        " the table again, look at its columns, and alter it again if they are the old"
+        " ones."
     )
     raise OutcomeUnknownError(
         message, kind="alter_unknown", table=handle.identifier, schema=new.id
@@ -165,7 +165,7 @@ def _published(handle: TableHandle, place: OpenDirectory, new: TableSchema) -> b
 
 
 def _with_schema(handle: TableHandle, opened: TableSchema, new: TableSchema) -> TableHandle:
-    """The table with another schema; options set or unset for this use stay so."""
+    """The table with another schema; options set or unset for this use are kept."""
     given = handle.options.raw
     options = {k: v for k, v in new.options.items() if k in given or k not in opened.options}
     options |= {k: v for k, v in given.items() if opened.options.get(k) != v}

@@ -1,22 +1,22 @@
-"""The schema that changes make of another: which are allowed, and what follows from each.
+"""Applies changes to a schema: which are allowed, and what follows from each.
 
-1. Changes are carried out in their order, each on what those before it left.
-2. A new column takes the next id that was never given, and so do the fields inside it; no other id
-   changes. It is nullable, for there are rows without it.
+1. Changes apply in order, each to the result of those before it.
+2. A new column takes the next unused id, and so do the fields inside it; no other id changes. It is
+   nullable, because existing rows lack it.
 3. A renamed column is renamed in the primary key and in the options that name it.
-4. Partition columns can be neither renamed, retyped nor dropped, those of the primary key neither
-   retyped, dropped nor made nullable; the last column stays.
-5. A type may become another if values can be cast (:mod:`tidelake.types.cast`); with the option
-   ``disable-explicit-type-casting`` only if none is lost. NOT NULL is taken on only with
+4. Partition columns cannot be renamed, retyped or dropped; those of the primary key cannot be
+   retyped, dropped or made nullable; the last column stays.
+5. A type may change if values can be cast (:mod:`tidelake.types.cast`); with the option
+   ``disable-explicit-type-casting`` only if none is lost. A column becomes NOT NULL only with
    ``alter-column-null-to-not-null.disabled = false``.
-6. Once the table has a snapshot, options that say how files are laid out or merged stay.
-7. A column that the watermark names is neither renamed nor dropped.
-8. What comes out obeys :mod:`tidelake.table.schema.validation`, as a new table does.
+6. Once the table has a snapshot, options that define how files are laid out or merged are fixed.
+7. A column that the watermark names cannot be renamed or dropped.
+8. The result obeys :mod:`tidelake.table.schema.validation`, as a new table does.
 
-Source: Paimon's ``SchemaManager.generateTableSchema`` and ``SchemaValidation`` (1.3.1). Three
-things go further than there: names changed twice in one call are followed, setting an option to
-what it is already is allowed, and columns of the watermark stay, without which Flink opens no
-table. Nothing is read or written here.
+Source: Paimon's ``SchemaManager.generateTableSchema`` and ``SchemaValidation`` (1.3.1). Three rules
+go further: a name may change twice in one call, an option may be set to its current value, and
+columns of the watermark stay, because without them Flink cannot open the table. Nothing is read or
+written here.
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ def evolved_schema(
     schema : TableSchema
         The newest schema.
     changes : sequence of SchemaChange
-        What is to be changed, in order.
+        The changes, in order.
     table : str
         The table's name, for messages.
     has_snapshots : bool
-        Whether the table was written to: some options are fixed then.
+        Whether the table has snapshots: some options are fixed then.
     time_ms : int
-        Now.
+        The current time.
 
     Returns
     -------
@@ -106,11 +106,11 @@ def evolved_schema(
     Raises
     ------
     NotFoundError
-        A column is not there.
+        A column does not exist.
     AlreadyExistsError
         A name is taken.
     InvalidInputError, UnsupportedError
-        A change is not allowed; which one, and why.
+        A change is not allowed; the message names it and the reason.
     """
     check_watermark(schema.options, changes, table=table)
     draft = _Draft(schema, table, has_snapshots=has_snapshots)
@@ -134,7 +134,7 @@ def evolved_schema(
 def _check_change(change: object, table: str) -> None:
     if not isinstance(change, SchemaChange):
         message = (
-            f"{shortened(repr(change))} is no change of table '{table}': give"
+            f"{shortened(repr(change))} is not a change of table '{table}': give"
             " tidelake.AddColumn(...), tidelake.RenameColumn(...) or another of these classes."
         )
         raise InvalidInputError(message, kind="bad_argument", table=table)
@@ -173,7 +173,7 @@ def _check(old: TableSchema, new: TableSchema, table: str) -> None:
 
 
 def _unsupported(parsed: Options, schema: TableSchema, table: str) -> TidelakeError | None:
-    """Why a table with these options could not be created here; an older one may be altered."""
+    """Why a table with these options could not be created; an older one may be altered."""
     try:
         check_supported(
             parsed, table=table, has_primary_key=bool(schema.primary_keys), action="create"
@@ -187,7 +187,7 @@ def _unsupported(parsed: Options, schema: TableSchema, table: str) -> TidelakeEr
 
 @dataclass
 class _Draft:
-    """A schema while changes are applied to it."""
+    """A schema in progress."""
 
     schema: TableSchema
     table: str
@@ -205,7 +205,7 @@ class _Draft:
         self.not_null_fixed = parsed.get(declared.ALTER_COLUMN_NULL_TO_NOT_NULL_DISABLED)
 
     def apply(self, change: SchemaChange) -> None:
-        """Carry out one change."""
+        """Apply one change."""
         match change:
             case AddColumn():
                 self._add(change)
@@ -232,7 +232,7 @@ class _Draft:
     # ---- columns
 
     def _edit(self, path: tuple[str, ...], change: Callable[[DataField], DataField]) -> None:
-        """Put another column in the place of one that must be there."""
+        """Replace a column that must exist."""
 
         def edit(fields: Fields, name: str) -> Fields:
             at = self._index(fields, name, path)
@@ -255,7 +255,7 @@ class _Draft:
         if not given.nullable:
             message = (
                 f"Column '{path_text(path)}' cannot be added to table '{self.table}' as NOT NULL:"
-                " rows that are there have no value for it. Add it without NOT NULL."
+                " existing rows have no value for it. Add it without NOT NULL."
             )
             raise InvalidInputError(message, kind="not_null", table=self.table)
         new_id = self.highest_id + 1
@@ -272,7 +272,7 @@ class _Draft:
             self._set_default(UpdateColumnDefaultValue(path, change.default))
 
     def _is_there(self, path: tuple[str, ...]) -> bool:
-        """Whether a column has this name, in any case; what it lies in must be there."""
+        """Whether a column has this name, in any case; its parent must exist."""
         found = False
 
         def look(fields: Fields, name: str) -> Fields:
@@ -286,7 +286,7 @@ class _Draft:
     def _check_new_name(
         self, fields: Fields, name: str, path: tuple[str, ...], *, old: str | None = None
     ) -> None:
-        """Refuse a name that a column has, in any case; `old` is the one that is renamed."""
+        """Refuse a name that a column has, in any case; `old` is the column being renamed."""
         if any(f.id == UNNAMED_ID for f in fields):
             self._refuse_unnamed(path)
         validate_name(name, "column")
@@ -304,8 +304,8 @@ class _Draft:
 
     def _refuse_unnamed(self, path: tuple[str, ...]) -> None:
         message = (
-            f"'{path_text(path)}' of table '{self.table}' is found by its place and has no name of"
-            " its own: elements and values can change their type only."
+            f"'{path_text(path)}' of table '{self.table}' is an element or a value and has no"
+            " name: only its type can change."
         )
         raise InvalidInputError(message, kind="bad_argument", table=self.table)
 
@@ -329,7 +329,7 @@ class _Draft:
                 self._refuse_unnamed(path)
             if len(fields) == 1:
                 message = (
-                    f"Column '{path_text(path)}' of table '{self.table}' is the last one there and"
+                    f"Column '{path_text(path)}' of table '{self.table}' is its last column and"
                     " cannot be dropped: add another first, or drop the table."
                 )
                 raise InvalidInputError(message, kind="last_column", table=self.table)
@@ -338,7 +338,7 @@ class _Draft:
         self.fields = edited(self.fields, path, edit, table=self.table)
 
     def _check_no_key(self, path: tuple[str, ...], verb: str, *, also_primary: bool) -> None:
-        """Refuse to change what rows are told apart by; inside a column there is no key."""
+        """Refuse to change a key column; inside a column there is no key."""
         if len(path) > 1:
             return
         name = path[0]
@@ -377,7 +377,7 @@ class _Draft:
                 self._check_nullability(old, path, nullable=new.nullable)
             if not can_cast(old, new, explicit=self.explicit_casts):
                 raise self._no_cast(old, new, path)
-            if new.is_nested:  # the same but for ids, which are the user's guess
+            if new.is_nested:  # equal except for ids, which the user guessed
                 new = replace(old, nullable=new.nullable)
             return replace(column, type=new)
 
@@ -388,7 +388,7 @@ class _Draft:
             why = "name what is to change inside it, as in ('column', 'field')"
         elif not self.explicit_casts and can_cast(old, new, explicit=True):
             why = (
-                "values could be lost, and the option 'disable-explicit-type-casting' of the table"
+                "values could be lost, and the table's option 'disable-explicit-type-casting'"
                 " forbids that"
             )
         else:
@@ -403,8 +403,8 @@ class _Draft:
         if old.nullable and not nullable and self.not_null_fixed:
             message = (
                 f"Column '{path_text(path)}' of table '{self.table}' may hold nulls and cannot"
-                " become NOT NULL. If there are none, set the table's option"
-                " 'alter-column-null-to-not-null.disabled' to 'false' first."
+                " become NOT NULL. If it holds none, first set the table's option"
+                " 'alter-column-null-to-not-null.disabled' to 'false'."
             )
             raise InvalidInputError(message, kind="not_null", table=self.table)
 
@@ -440,7 +440,7 @@ class _Draft:
         def check(found: DataField) -> DataField:
             if text is None:
                 return found
-            default_scalar(text, found.type, zone="UTC")  # refuses what is none
+            default_scalar(text, found.type, zone="UTC")  # refuses an invalid default
             return found
 
         self._edit(path, check)
@@ -476,8 +476,8 @@ def _path(column: ColumnPath, table: str) -> tuple[str, ...]:
     path = (column,) if isinstance(column, str) else tuple(column)
     if not path or not all(isinstance(name, str) and name for name in path):
         message = (
-            f"{shortened(repr(column))} names no column of table '{table}': give its name, or a"
-            " tuple of the names on the way to it."
+            f"{shortened(repr(column))} is not a column of table '{table}': give its name, or a"
+            " tuple of the names that lead to it."
         )
         raise InvalidInputError(message, kind="bad_argument", table=table)
     return path
@@ -495,8 +495,8 @@ def _type(given: ColumnType, path: tuple[str, ...], table: str) -> DataType:
         message = f"Column '{path_text(path)}' of table '{table}': {error.message}"
         raise InvalidInputError(message, kind="bad_schema", table=table) from error
     message = (
-        f"{shortened(repr(given))} is no type for column '{path_text(path)}' of table '{table}':"
-        " give one of Arrow's, such as pyarrow.int64(), or a text such as 'DECIMAL(10, 2)' or"
+        f"{shortened(repr(given))} is not a type for column '{path_text(path)}' of table '{table}':"
+        " give an Arrow type, such as pyarrow.int64(), or a text such as 'DECIMAL(10, 2)' or"
         " 'MAP<STRING, INT>'."
     )
     raise InvalidInputError(message, kind="bad_schema", table=table)

@@ -1,9 +1,8 @@
-"""Options of merge engines, changelogs and functions, on a table or column that has others.
+"""Refuses merge, changelog and function options that have no effect on a table or column.
 
-Paimon takes them and does nothing with them: a sum that was asked for is then the newest value, an
-engine without a primary key keeps all rows, the delimiter of a column that is no ``listagg`` is
-nowhere to be seen. Here they are refused where a user gives them. A table that has them on disk is
-used as it is.
+Paimon accepts them and ignores them: a requested sum is then the newest value, an engine without a
+primary key keeps all rows, the delimiter of a column without ``listagg`` is ignored. Here they are
+refused when a user gives them. A table that already has them on disk is used as it is.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ __all__ = ["check_engine_options", "check_function_settings"]
 
 _BOTH = (AGGREGATION, PARTIAL_UPDATE)
 _COMPARING = ("lookup", "full-compaction")
-"""The changelog producers that compare what a key was with what it becomes."""
+"""The changelog producers that compare a key's row before and after."""
 _OF_KEYS: tuple[Option[Any], ...] = (
     declared.MERGE_ENGINE,
     declared.CHANGELOG_PRODUCER_ROW_DEDUPLICATE,
@@ -39,23 +38,23 @@ _ENGINES = {
 def check_engine_options(
     options: Options, *, has_primary_key: bool, table: str, before: Options | None = None
 ) -> None:
-    """Refuse options of another merge engine than the table's, or of a changelog it has not.
+    """Refuse options of a merge engine or a changelog that the table does not have.
 
     Parameters
     ----------
     options : Options
-        What a table is made with, or has when it is altered.
+        The options of a new table, or of an altered one after the change.
     has_primary_key : bool
         Whether the table has one; without it there is no merge engine.
     table : str
         Its name, for messages.
     before : Options, optional
-        Of the table that is altered: what does nothing in it may do nothing afterwards.
+        The options before the change: those without effect may stay so.
 
     Raises
     ------
     InvalidInputError
-        One is set; the engine or the changelog to take is said.
+        One is set; the message names the engine or the changelog to use.
 
     Examples
     --------
@@ -79,7 +78,7 @@ def check_engine_options(
 
 
 def _idle_options(options: Options, *, has_primary_key: bool) -> Iterator[tuple[str, str, str]]:
-    """Each option that does nothing, its value, and where that is so with what to do instead."""
+    """Each option without effect, its value, and when that is so with what to do instead."""
     engine = options.get(declared.MERGE_ENGINE)
     own = f"of '{engine}'. Set" if has_primary_key else "without a primary key. Give it one and set"
     for key, value in options.raw.items():
@@ -101,7 +100,7 @@ def _idle_options(options: Options, *, has_primary_key: bool) -> Iterator[tuple[
 
 
 def _untold(options: Options, *, by: Option[Any]) -> str:
-    """Why an option of changelogs that compare rows does nothing; empty where it does something."""
+    """Why an option of changelogs that compare rows has no effect; empty if it has one."""
     producer = options.get(declared.CHANGELOG_PRODUCER)
     deduplicate = declared.CHANGELOG_PRODUCER_ROW_DEDUPLICATE
     if producer not in _COMPARING:
@@ -124,18 +123,18 @@ def check_function_settings(
     Parameters
     ----------
     schema : TableSchema
-        A new schema. Requires: its columns and options hang together.
+        A new schema. Requires: its columns and options are consistent.
     options : Options
         Its options.
     table : str
         The table's name, for messages.
     before : TableSchema, optional
-        The schema that is altered: what does nothing in it may do nothing afterwards.
+        The schema before the change: settings without effect in it may stay so.
 
     Raises
     ------
     InvalidInputError
-        One is set; its column, that column's function and the functions that it is for are said.
+        One is set; the message names its column, the column's function and the right functions.
     """
     known: set[tuple[int, str, str]] = set()
     if before is not None:
@@ -160,7 +159,7 @@ def check_function_settings(
 
 
 def _engines_of(key: str) -> tuple[str, ...]:
-    """The engines that an option is for; none where it is for all."""
+    """The engines of an option; empty if it is for all."""
     if columns_in(key) is not None:
         setting = key.rpartition(".")[2]
         if setting == "sequence-group":

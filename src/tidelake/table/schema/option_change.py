@@ -13,10 +13,10 @@ from tidelake.options.declared.registry import BY_KEY
 
 __all__ = ["check_option_change"]
 
-# fixed for one use, where files of both kinds would meet; for all later uses they may change
+# fixed for one use, where files of both kinds would mix; later uses may all change them
 ALTERABLE = frozenset(
     {
-        declared.BUCKET.key,  # by rules of its own
+        declared.BUCKET.key,  # has its own rules
         declared.FIELDS_DEFAULT_AGGREGATE_FUNCTION.key,
         declared.SEQUENCE_FIELD.key,
         declared.SEQUENCE_FIELD_SORT_ORDER.key,
@@ -25,7 +25,7 @@ ALTERABLE = frozenset(
 
 
 def check_option_change(key: str, old: str | None, new: str | None, *, table: str) -> None:
-    """Refuse to change an option that is fixed once a table was written to.
+    """Refuse to change an option that is fixed once the table has a snapshot.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ def check_option_change(key: str, old: str | None, new: str | None, *, table: st
         return
     if not option.mutable and key not in ALTERABLE:
         message = (
-            f"Option '{key}' of table '{table}' says how its files are laid out or merged and is"
-            " fixed since the table was first written to: make a new table with it."
+            f"Option '{key}' of table '{table}' defines how files are laid out or merged and is"
+            " fixed since the first write to the table: make a new table with it."
         )
         raise UnsupportedError(message, kind="option_fixed", table=table, option=key)
     if key == declared.BUCKET.key:
@@ -65,11 +65,11 @@ def _check_buckets(old: str | None, new: str | None, table: str) -> None:
         message = f"Option 'bucket' of table '{table}' is a number, not '{new}'."
         raise InvalidInputError(message, kind="option_value", table=table, option="bucket")
     elif before == DYNAMIC:
-        why = "cannot be changed where it is -1, for files have no fixed buckets"
+        why = "cannot be changed from -1, because its files have no fixed buckets"
     elif before == POSTPONE_BUCKET:
-        why = "cannot be changed where it is -2: each partition has a number of its own"
+        why = "cannot be changed from -2: each partition has its own number"
     elif int(new) == DYNAMIC:
-        why = "cannot become -1, for files lie in fixed buckets"
+        why = "cannot become -1, because its files are in fixed buckets"
     if why:
         message = f"Option 'bucket' of table '{table}' {why}: make a new table."
         raise UnsupportedError(message, kind="option_fixed", table=table, option="bucket")

@@ -1,13 +1,13 @@
-"""The changes by which a table's schema takes in rows of other columns and types.
+"""The changes that let a table's schema hold rows of other columns and types.
 
-1. A column that the table has not is added behind the others, nullable; so is a field that a nested
-   column has not.
-2. A column whose rows are of another type keeps its own where theirs go into it without a cast
-   that may lose something. Else it gets the wider type, if its own goes into that: numbers wider
-   numbers, decimals the digits of both, dates timestamps. Lengths of texts and digits of seconds
-   stay: engines such as Spark have no shorter ones to say.
-3. With explicit casts a column also gets a type into which its values can only be cast.
-4. Whatever is left does not fit, and is left to the write, which says so.
+1. A column that the table lacks is added as the last, nullable; so is a field that a nested column
+   lacks.
+2. If rows have another type for a column, the column keeps its type as long as their values fit
+   without a lossy cast. Otherwise it gets the wider type, if its own values fit into that: numbers
+   wider numbers, decimals the digits of both, dates timestamps. Lengths of texts and digits of
+   seconds stay: engines such as Spark cannot express shorter ones.
+3. With explicit casts a column may also get a type that needs a lossy cast of its values.
+4. Anything else does not fit; the write reports it.
 
 Names are compared without regard to case. Source: Paimon's ``SchemaMergingUtils`` (1.3.1), which
 refuses rows of a narrower type.
@@ -33,17 +33,17 @@ _INSIDE = {TypeRoot.ARRAY: ("element",), TypeRoot.MAP: ("key", "value")}
 def merging_changes(
     fields: Sequence[DataField], given: Sequence[DataField], *, explicit: bool
 ) -> tuple[SchemaChange, ...]:
-    """Give what has to change for rows to fit; nothing where they do.
+    """Return the changes that make rows fit; none if they already do.
 
     Parameters
     ----------
     fields : sequence of DataField
         The table's columns.
     given : sequence of DataField
-        Those of the rows.
+        The columns of the rows.
     explicit : bool
-        Whether a column may get a type into which its values can only be cast, perhaps losing
-        something.
+        Whether a column may get a type that its values can only be cast to, perhaps with
+        loss.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def _retyped(
 
 
 def _wider(old: DataType, new: DataType, *, explicit: bool) -> DataType | None:
-    """The type that a column gets; None where it keeps its own."""
+    """The new type of a column; None if it keeps its own."""
     if old.is_nested or new.is_nested:
         return None
     if old.root is TypeRoot.DECIMAL and new.root is TypeRoot.DECIMAL:

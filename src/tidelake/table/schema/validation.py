@@ -1,12 +1,12 @@
-"""The rules that every version of a table's schema obeys: a new table's and an altered one's.
+"""The rules that every version of a table's schema obeys, new or altered.
 
-1. Columns: names valid, distinct and not reserved; types that this version covers. Two names that
-   differ only in case are not distinct: SQL finds a column whatever its case. A table that another
-   engine made with such names stays as it is.
-2. Keys: they exist, hold no column twice; the primary key holds a column that is no partition
-   column. Where it does not hold all of these, keys may move between partitions.
-3. Options that name columns (``bucket-key``, ``sequence.field``, ``fields.*``) name such as there
-   are, and the number of buckets fits the keys.
+1. Columns: names are valid, distinct and not reserved; this version covers their types. Names that
+   differ only in case are not distinct, because SQL ignores case. A table that another engine made
+   with such names stays as it is.
+2. Keys: they exist and name no column twice; the primary key holds a column that is not a partition
+   column. If it lacks a partition column, keys may change partition.
+3. Options that name columns (``bucket-key``, ``sequence.field``, ``fields.*``) name existing ones,
+   and the number of buckets fits the keys.
 
 Source: Paimon's ``SchemaValidation`` and ``Schema`` (1.3.1). Nothing is written here.
 """
@@ -77,12 +77,12 @@ def check_columns(
     table : str
         For messages.
     before : sequence of DataField
-        The columns until now: names that were alike there may stay so.
+        The columns before: names that differed only in case there may stay so.
 
     Raises
     ------
     InvalidInputError, UnsupportedError
-        A name is twice there, reserved or not valid; a key does not exist or does not fit.
+        A name is a duplicate, reserved or invalid; a key does not exist or does not fit.
     """
     by_name = {f.name: f for f in fields}
     check_twice([f.name for f in fields], table)
@@ -98,12 +98,12 @@ def check_columns(
 
 
 def check_types(fields: Sequence[DataField], *, table: str) -> None:
-    """Refuse types that are none, and those that cannot be stored.
+    """Refuse invalid types, and those that cannot be stored.
 
     Raises
     ------
     InvalidInputError, UnsupportedError
-        The column is named.
+        The message names the column.
     """
     for field in fields:
         _check_type(field.type, field.name, table)
@@ -112,19 +112,19 @@ def check_types(fields: Sequence[DataField], *, table: str) -> None:
 
 
 def check_keys_may_move(schema: TableSchema, options: Options, *, table: str) -> None:
-    """Of a table whose keys may move between partitions, refuse what that does not go with.
+    """Refuse what a table whose keys may change partition cannot have.
 
     Raises
     ------
     InvalidInputError, UnsupportedError
-        An option or a key column, which is named.
+        An option or a key column, which the message names.
     """
     if not schema.keys_may_move:
         return
     outside = next(name for name in schema.partition_keys if name not in schema.primary_keys)
     begin = (
         f"Table '{table}' is partitioned by '{outside}', which is not part of its primary key"
-        f" ({', '.join(schema.primary_keys)}), so a key may move between partitions"
+        f" ({', '.join(schema.primary_keys)}), so a key may change its partition"
     )
     bucket = options.get(declared.BUCKET)
     if bucket != -1:
@@ -137,23 +137,23 @@ def check_keys_may_move(schema: TableSchema, options: Options, *, table: str) ->
         key = declared.SEQUENCE_FIELD.key
         message = (
             f"{begin}. With option '{key}' a row could lose to one of another partition that no"
-            " merge sees, so it is refused, by Paimon too: unset it, or order columns by sequence"
-            " groups under 'merge-engine' = 'partial-update'."
+            " merge sees. Paimon refuses it too: unset it, or order columns by sequence groups"
+            " under 'merge-engine' = 'partial-update'."
         )
         raise UnsupportedError(message, kind="cross_partition", table=table, option=key)
     if options.get(declared.MERGE_ENGINE) == DEDUPLICATE and options.get(declared.IGNORE_DELETE):
         key = declared.IGNORE_DELETE.key
         message = (
-            f"{begin}. With option '{key}' the delete in the old partition would not count and"
-            " the key be in both, so it is refused: unset it, or let the option"
-            " 'ignore-update-before' leave out the rows of kind -U."
+            f"{begin}. With option '{key}' the delete in the old partition would have no effect,"
+            " and the key would be in both: unset it, or let the option 'ignore-update-before'"
+            " leave out the rows of kind -U."
         )
         raise UnsupportedError(message, kind="cross_partition", table=table, option=key)
     _check_partition_is_constant(schema, options, begin, table)
     for name in schema.primary_keys:
         if schema.field(name).type.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE):
             message = (
-                f"{begin}. Its rows are found by comparing keys, which is not covered for column"
+                f"{begin}. Its rows are found by comparing keys, which is not supported for column"
                 f" '{name}' of type {schema.field(name).type}: use a key of another type."
             )
             raise UnsupportedError(message, kind="cross_partition", table=table, column=name)
@@ -162,7 +162,7 @@ def check_keys_may_move(schema: TableSchema, options: Options, *, table: str) ->
 def _check_partition_is_constant(
     schema: TableSchema, options: Options, begin: str, table: str
 ) -> None:
-    """Refuse a function or a sequence group that would change the column of a partition."""
+    """Refuse a function or a sequence group that would change a partition column."""
     for key, value in options.raw.items():
         columns = columns_in(key)
         if columns is None or not key.endswith(MERGE_SUFFIXES):
@@ -172,8 +172,8 @@ def _check_partition_is_constant(
             if name.strip() in schema.partition_keys:
                 message = (
                     f"{begin}. Under 'merge-engine' = '{options.get(declared.MERGE_ENGINE)}' it"
-                    f" stays in the one it first came to, so option '{shortened(key)}' cannot"
-                    f" change '{name.strip()}': unset it, or leave the column out."
+                    f" stays in its first partition, so option '{shortened(key)}' cannot change"
+                    f" '{name.strip()}': unset it, or leave the column out."
                 )
                 raise InvalidInputError(message, kind="cross_partition", table=table, option=key)
 
@@ -185,7 +185,7 @@ def _check_default(field: DataField, table: str) -> None:
         default_scalar(field.default_value, field.type, zone="UTC")
     except (InvalidInputError, UnsupportedError) as error:
         raise invalid_schema(
-            f"has a default of column '{shortened(field.name)}' that cannot be:"
+            f"has an invalid default of column '{shortened(field.name)}':"
             f" {error.message.removesuffix('.')}",
             "leave it out or give a text that is a value of the type",
             table,
@@ -200,7 +200,7 @@ def _check_type(data_type: DataType, place: str, table: str) -> None:
         if not names:
             fault = "it has no fields: give it at least one"
         elif len(set(names)) != len(names) or "" in names:
-            fault = "its fields must have names, each another"
+            fault = "its fields need distinct names"
         elif (alike := names_alike(names)) is not None:
             raise _names_alike(alike, table, inside=place)
     if fault is not None:
@@ -213,19 +213,19 @@ def _check_type(data_type: DataType, place: str, table: str) -> None:
 
 
 def check_layout(schema: TableSchema, parsed: Options, *, table: str) -> None:
-    """Check what partitions, buckets and options say of the columns.
+    """Check partitions, buckets and options against the columns.
 
     Parameters
     ----------
     schema : TableSchema
-        The schema; its columns and keys were checked.
+        The schema; its columns and keys are already checked.
     parsed : Options
         Its options.
 
     Raises
     ------
     InvalidInputError, UnsupportedError
-        The column or option is named.
+        The message names the column or option.
     """
     by_name = {f.name: f for f in schema.fields}
     _check_key_types(schema, parsed, by_name, table)
@@ -246,13 +246,13 @@ def check_layout(schema: TableSchema, parsed: Options, *, table: str) -> None:
 
 
 def invalid_schema(what: str, advice: str, table: str, **context: object) -> InvalidInputError:
-    """The error for a schema that cannot be."""
+    """The error for an invalid schema."""
     message = f"Table '{table}' {what}: {advice}."
     return InvalidInputError(message, kind="bad_schema", table=table, **context)
 
 
 def check_twice(names: Sequence[str], table: str) -> None:
-    """Refuse a name that is there twice."""
+    """Refuse a duplicate name."""
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise invalid_schema(f"has column '{twice[0]}' twice", "name each column once", table)
@@ -278,7 +278,7 @@ def _names_alike(alike: tuple[str, str], table: str, *, inside: str = "") -> Inv
     first, second = (shortened(f"{inside}.{name}" if inside else name) for name in alike)
     message = (
         f"Table '{table}' cannot have both columns '{first}' and '{second}', which differ only in"
-        " case: SQL could not tell them apart. Choose another name for one of them."
+        " case: SQL could not distinguish them. Choose another name for one of them."
     )
     return InvalidInputError(message, kind="column_case", table=table, column=second)
 
@@ -287,7 +287,7 @@ def _check_column_name(name: str, table: str) -> None:
     validate_name(name, "column")
     if name in RESERVED_NAMES or name.upper().startswith(RESERVED_PREFIX):
         raise invalid_schema(
-            f"cannot have a column '{name}', a name that data files use themselves",
+            f"cannot have a column '{name}', a name that data files reserve",
             "choose another name",
             table,
             column=name,
@@ -326,7 +326,7 @@ def _check_keys(
 def _check_key_types(
     schema: TableSchema, parsed: Options, by_name: Mapping[str, DataField], table: str
 ) -> None:
-    """Refuse nested columns and variants where rows are told apart or ordered by the column."""
+    """Refuse nested columns and variants as key or order columns."""
     sequence = (parsed.get(declared.SEQUENCE_FIELD) or "").split(",")
     for what, names in (
         ("primary key", schema.primary_keys),
@@ -363,7 +363,7 @@ def _check_partition_types(schema: TableSchema, parsed: Options, table: str) -> 
 def _check_field_options(
     text_options: Mapping[str, str], by_name: Mapping[str, DataField], table: str
 ) -> None:
-    """Refuse options of columns that are not there."""
+    """Refuse options of missing columns."""
     for key, value in text_options.items():
         columns = columns_in(key)
         if columns is not None and columns not in by_name:
@@ -459,7 +459,7 @@ def _check_first_row(parsed: Options, table: str) -> None:
     if producer not in ("none", "lookup"):
         raise invalid_schema(
             f"has 'changelog-producer' = '{producer}' under 'merge-engine' = '{FIRST_ROW}'",
-            "take 'lookup', which tells each first row once",
+            "take 'lookup', which reports each first row once",
             table,
             option=declared.CHANGELOG_PRODUCER.key,
         )
@@ -477,12 +477,12 @@ def _check_producer(schema: TableSchema, parsed: Options, table: str) -> None:
 
 
 def check_marks(parsed: Options, *, table: str) -> None:
-    """Refuse a changelog that deletion vectors leave nothing to be told by.
+    """Refuse a changelog producer that deletion vectors make useless.
 
     Raises
     ------
     InvalidInputError
-        A full compaction would tell what changed, and each compaction deletes the older rows.
+        A full compaction would report changes, but each compaction deletes the older rows.
     """
     if not parsed.get(declared.DELETION_VECTORS_ENABLED):
         return
@@ -492,7 +492,7 @@ def check_marks(parsed: Options, *, table: str) -> None:
         raise invalid_schema(
             f"has 'changelog-producer' = '{producer}' with '{key}' = 'true', whose compactions do"
             " not leave the older rows to a full one",
-            "take 'lookup': with deletion vectors each write looks up what it replaces anyway",
+            "take 'lookup': with deletion vectors each write looks up the rows it replaces anyway",
             table,
             option=declared.CHANGELOG_PRODUCER.key,
         )

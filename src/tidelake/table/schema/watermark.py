@@ -1,7 +1,7 @@
-"""Where a table keeps its watermark: options under the keys that Paimon's Flink catalog uses.
+"""A table's watermark: options under the keys that Paimon's Flink catalog uses.
 
 Source: ``FlinkCatalogPropertiesUtil.serializeNewWatermarkSpec`` (1.3.1). The type of the expression
-is that of its column: what Flink works out for a time minus an interval.
+is its column's type, which Flink derives for a time minus an interval.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ WATERMARK_KEYS = (ROWTIME, EXPRESSION, DATA_TYPE)
 def check_watermark(
     options: Mapping[str, str], changes: Sequence[SchemaChange], *, table: str
 ) -> None:
-    """Refuse changes that take away a column which the watermark names.
+    """Refuse changes that remove a column which the watermark names.
 
     Raises
     ------
     InvalidInputError
-        A column of it is dropped or renamed, and the watermark is not dropped before.
+        A change drops or renames its column before the watermark is dropped.
     """
     if ROWTIME not in options:
         return
@@ -59,22 +59,22 @@ def check_watermark(
             return
         if isinstance(change, (DropColumn, RenameColumn)) and change.column in named:
             message = (
-                f"Column '{change.column}' of table '{table}' is named by its watermark: drop that"
-                f" first (ALTER TABLE {table} DROP WATERMARK)."
+                f"The watermark of table '{table}' names column '{change.column}': drop the"
+                f" watermark first (ALTER TABLE {table} DROP WATERMARK)."
             )
             raise InvalidInputError(message, kind="watermark", table=table, column=change.column)
 
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """The event time that a table declares.
+    """A table's declared event time.
 
     Parameters
     ----------
     column : str
         The column that holds it.
     delay_ms : int
-        How much later than others a row may come, ms.
+        How much later than others a row may come, in ms.
     """
 
     column: str
@@ -82,12 +82,12 @@ class EventTime:
 
 
 def event_time(options: Mapping[str, str], *, table: str) -> EventTime | None:
-    """Return what ``WATERMARK FOR ts AS ts - INTERVAL '5' SECOND`` declares; None without one.
+    """Return the event time of ``WATERMARK FOR ts AS ts - INTERVAL '5' SECOND``; None without one.
 
     Raises
     ------
     UnsupportedError
-        The expression is not the column itself, perhaps less an interval of fixed length.
+        The expression is neither the column itself nor the column less a fixed interval.
 
     Examples
     --------
@@ -101,9 +101,9 @@ def event_time(options: Mapping[str, str], *, table: str) -> EventTime | None:
     name = "" if found is None else (found["quoted"] or found["plain"] or "").replace("``", "`")
     if found is None or name != column:
         message = (
-            f"The watermark of table '{table}' is {expression}: a stream takes the column itself,"
-            f" or less a fixed time, such as `{column}` - INTERVAL '5' SECOND. Alter it, or drop it"
-            f" (ALTER TABLE {table} DROP WATERMARK)."
+            f"The watermark of table '{table}' is {expression}: a stream needs the column itself,"
+            f" or the column less a fixed time, such as `{column}` - INTERVAL '5' SECOND. Alter it,"
+            f" or drop it (ALTER TABLE {table} DROP WATERMARK)."
         )
         raise UnsupportedError(message, kind="watermark", table=table, column=column)
     delay_ms = 0

@@ -1,6 +1,6 @@
 """``$file_indexes``: which data files have which indexes, where, and how large.
 
-Columns are those of Paimon 2.1's system table of that name (1.3.1 has none). Only the heads of
+It has the columns of Paimon 2.1's system table of that name (1.3.1 has none). Only the heads of
 containers are read.
 """
 
@@ -49,7 +49,7 @@ def file_indexes_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Tab
     Raises
     ------
     CorruptError
-        An index is damaged, missing or of a later version; the data file is named.
+        An index is damaged, missing or of a later version; the message names the data file.
     """
     if snapshot is None:
         return FILE_INDEXES.empty_table()
@@ -89,11 +89,11 @@ def _rows_of(handle: TableHandle, file: DataFileMeta, directory: str) -> list[Ro
             entries = list_indexes(file.embedded_index, handle.fileio)
             size = len(file.embedded_index)
         else:
-            assert path is not None, "an index lies in the manifest or in a file"
+            assert path is not None, "an index is in the manifest or in a file"
             entries, size = list_indexes(path, handle.fileio), handle.fileio.size(path)
     except (CorruptError, NotFoundError, UnsupportedError) as error:
         message = (
-            f"The index of data file '{file.file_name}' cannot be read: {error.message} Reads do"
+            f"The index of data file '{file.file_name}' cannot be read: {error.message} Reads go on"
             " without it; a full compaction makes a new one."
         )
         raise CorruptError(message, kind="file_index", file=file.file_name) from error

@@ -1,7 +1,7 @@
 """``$files``, ``$partitions``, ``$buckets``, ``$manifests``: the files of one snapshot.
 
-Names and columns are those of Paimon (1.3.1). The entries of the manifests are columns already
-(:mod:`tidelake.metadata.manifest.entry_table`) and stay columns: files of one schema and one list
+Names and columns are those of Paimon (1.3.1). Manifest entries are columns
+(:mod:`tidelake.metadata.manifest.entry_table`) and stay columns: files with one schema and one list
 of statistics are printed together (:mod:`tidelake.table.system.java_text_columns`). Cost: O(files x
 columns) in Arrow and NumPy; in Python O(partitions + buckets).
 """
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 _LOCAL_TIME = pa.timestamp("ms")
-"""What a manifest says of a file is the wall clock of its writer, of a zone that nobody knows."""
+"""A file's time in a manifest is its writer's wall clock, in an unknown zone."""
 _TEXT = pa.string()
 _LONG = pa.int64()
 
@@ -141,8 +141,8 @@ def files_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table:
 def partitions_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table:
     """``$partitions``: one row per partition with files; ``{}`` where there are no partition keys.
 
-    With partition keys the text is that of 2.1, the directory: 1.3.1 shows ``{a, null}``, which may
-    be two partitions.
+    With partition keys the text is 2.1's, the directory: 1.3.1 shows ``{a, null}``, which may be
+    two partitions.
     """
     if snapshot is None:
         return PARTITIONS.empty_table()
@@ -161,7 +161,7 @@ def partitions_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table
 
 
 def live_partitions(handle: TableHandle, snapshot: Snapshot | None) -> list[bytes]:
-    """The partitions with files, as the manifests hold them: of one directory there may be more."""
+    """The partitions with files, as in the manifests: several may share one directory."""
     if snapshot is None:
         return []
     entries = _live(handle, snapshot)
@@ -253,7 +253,7 @@ def file_paths(handle: TableHandle, entries: EntryTable) -> pa.Array:
 
 
 def _needs_a_look(entries: EntryTable) -> NDArray[np.bool_]:
-    """Which files are perhaps outside the table, or their names perhaps none: these are few."""
+    """Which files may be outside the table or have an invalid name: these are few."""
     names = entries["file_name"]
     plain = pc.match_substring_regex(names, r"^[A-Za-z0-9_=-]+(\.[A-Za-z0-9_=-]+)*$")
     short = pc.less_equal(pc.binary_length(names), NAME_BYTES_MAX)
@@ -272,7 +272,7 @@ def _by_number(partitions: pa.Array, entries: EntryTable) -> pa.Array:
 
 
 def _totals(entries: EntryTable, starts: NDArray[np.intp]) -> Mapping[str, pa.Array]:
-    """What the files from each start to the next are together."""
+    """Totals of the files from each start to the next."""
     if not len(starts):
         return {name: pa.array([], PARTITIONS.field(name).type) for name in PARTITIONS.names[1:4]}
     return {
@@ -361,7 +361,7 @@ def _key_texts(rows: pa.Array, fields: Sequence[DataField]) -> pa.Array:
 def _bound_texts(
     rows: pa.Array, stats: Sequence[DataField], current: Sequence[DataField]
 ) -> pa.Array:
-    """The smallest or largest value of each column that the table has now, by its id."""
+    """The smallest or largest value of each current column of the table, by its id."""
     known = pc.not_equal(rows, pa.scalar(EMPTY_ROW, pa.binary()))
     texts = row_texts(rows.filter(known), [f.type for f in stats])
     by_id = {f.id: _spread(text, known) for f, text in zip(stats, texts, strict=True)}
@@ -374,7 +374,7 @@ def _count_texts(
     schema: TableSchema,
     current: Sequence[DataField],
 ) -> pa.Array:
-    """The number of nulls; of a column that came after the files all their rows are null."""
+    """The number of nulls; all rows, for a column that is newer than the files."""
     here = {f.id for f in schema.fields}
     row_counts = pa.array(entries["row_count"]).cast(_TEXT)
     by_id = {f.id: row_counts for f in current if f.id not in here}

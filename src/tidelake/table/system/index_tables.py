@@ -76,7 +76,7 @@ def table_indexes_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Ta
 
 
 def statistics_table(handle: TableHandle, snapshot: Snapshot | None) -> pa.Table:
-    """``$statistics``: the row that the last ANALYZE left; none where there was none."""
+    """``$statistics``: the row of the last ANALYZE; none without one."""
     if snapshot is None or snapshot.statistics is None:
         return STATISTICS.empty_table()
     found = read_statistics(handle.fileio, handle.paths, snapshot.statistics)

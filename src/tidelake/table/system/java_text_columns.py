@@ -1,11 +1,11 @@
-"""Rows of metadata as texts, as :mod:`tidelake.types.java_text` prints them, many at once.
+"""Rows of metadata as texts, printed as :mod:`tidelake.types.java_text` does, many at once.
 
 1. Each field of all rows is read as one column (:mod:`tidelake.codec.binary_row_column`) and
    printed by a few Arrow and NumPy calls per type.
-2. Fractions that Java prints with an exponent, and other values that only the scalar rules know,
+2. Fractions that Java prints with an exponent, and other values that only the scalar rules cover,
    are printed once for each distinct one.
-3. A row that is damaged, or has a type that is read row by row only, goes through
-   :func:`tidelake.codec.binary_row.decode_row`, which says what is wrong with it.
+3. A row that is damaged, or has a type that is only read row by row, goes through
+   :func:`tidelake.codec.binary_row.decode_row`, which reports what is wrong with it.
 
 Cost: under 1 us for a value; one by one it is 5 to 20 us.
 """
@@ -28,7 +28,7 @@ from tidelake.types.java_text import NS_PER_S, PLAIN_FROM, SCIENTIFIC_FROM, java
 __all__ = ["NULL", "concat_texts", "row_texts"]
 
 NULL = "null"
-"""What Java prints for it."""
+"""Java's text of null."""
 
 _INTEGERS = frozenset(
     {TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT}
@@ -57,7 +57,7 @@ def row_texts(rows: pa.Array, types: Sequence[DataType]) -> list[pa.Array]:
     Raises
     ------
     CorruptError
-        A row is none of these types.
+        A row does not have these types.
     UnsupportedError
         A row holds a value of a nested type.
 
@@ -96,7 +96,7 @@ def row_texts(rows: pa.Array, types: Sequence[DataType]) -> list[pa.Array]:
 
 
 def concat_texts(*parts: pa.Array | str) -> pa.Array:
-    """Put texts together row by row.
+    """Join texts row by row.
 
     Examples
     --------
@@ -107,13 +107,13 @@ def concat_texts(*parts: pa.Array | str) -> pa.Array:
 
 
 def _texts(column: FieldColumn, data_type: DataType) -> pa.Array | None:
-    """The texts of a column; None where it must be read row by row."""
+    """The texts of a column; None if it must be read row by row."""
     root, known = data_type.root, column.known
     values: Any = column.values
     if root in _TEXTS:
         try:
             printed = values.cast(pa.string())
-        except pa.ArrowInvalid:  # a text that is no UTF-8
+        except pa.ArrowInvalid:  # a text that is not UTF-8
             return None
     elif root in _INTEGERS:
         printed = pa.array(values).cast(pa.string())
@@ -160,7 +160,7 @@ def _float_texts(values: NDArray[np.float64], data_type: DataType) -> pa.Array:
     size = np.abs(values)
     plain = (size >= PLAIN_FROM) & (size < SCIENTIFIC_FROM)
     own = values.astype(np.float32) if data_type.root is TypeRoot.FLOAT else values
-    # the fewest digits that tell the value from its neighbours, as in Java
+    # the fewest digits that distinguish the value from its neighbours, as in Java
     printed = pa.array(np.where(plain, own, own.dtype.type(1)).astype("U32"), pa.string())
     if plain.all():
         return printed
@@ -172,7 +172,7 @@ def _float_texts(values: NDArray[np.float64], data_type: DataType) -> pa.Array:
 def _distinct_texts(values: NDArray[np.float64] | pa.Array, data_type: DataType) -> pa.Array:
     """Texts by the scalar rules, each distinct value once."""
     if isinstance(values, np.ndarray):
-        # by their bits: -0.0 and NaN are values of their own
+        # by their bits: -0.0 and NaN are distinct values
         bits, inverse = np.unique(values.view(np.int64), return_inverse=True)
         distinct = bits.view(np.float64).tolist()
         indices = pa.array(inverse)

@@ -40,7 +40,7 @@ __all__ = [
 
 _TIME = pa.timestamp("ms", tz="UTC")
 _LOCAL_TIME = pa.timestamp("ms")
-"""The wall clock of who made the tag, of a zone that nobody knows."""
+"""A tag's time is its writer's wall clock, in an unknown zone."""
 _TEXT = pa.string()
 _LONG = pa.int64()
 
@@ -123,7 +123,7 @@ def snapshots_table(handle: TableHandle) -> pa.Table:
         try:
             rows.append(_snapshot_row(log.load(snapshot_id)))
         except NotFoundError:
-            continue  # it expired while we looked
+            continue  # it expired meanwhile
     return pa.Table.from_pylist(rows, schema=SNAPSHOTS)
 
 
@@ -207,7 +207,7 @@ def branches_table(handle: TableHandle) -> pa.Table:
 
 
 def consumers_table(handle: TableHandle) -> pa.Table:
-    """``$consumers``: one row per reader of changes that said how far it has come."""
+    """``$consumers``: one row per reader of changes, with its recorded progress."""
     found = ConsumerLog(handle.fileio, handle.paths).next_ids()
     rows = [{"consumer_id": name, "next_snapshot_id": number} for name, number in found.items()]
     return pa.Table.from_pylist(rows, schema=CONSUMERS)

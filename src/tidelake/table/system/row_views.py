@@ -1,12 +1,12 @@
 """Views of a table's rows: ``$audit_log``, ``$binlog`` and ``$ro``.
 
 - ``$audit_log``: a column ``rowkind`` (``+I``, ``-U``, ``+U``, ``-D``), then the table's columns.
-  Its rows are those of the state, with the kind each was written with; a delete is there as long as
-  no compaction into the last level has dropped it. Its changes are those of the table.
-- ``$binlog``: the same with each column as an array: of the one value, or for an update of the
-  value before and the value after, in one row of kind ``+U``.
-- ``$ro``, read-optimised: of a primary-key table only the files of the last level, which need no
-  merge: quick, and as old as the last full compaction. Of an append table all files.
+  Its rows are those of the state, each with the kind it was written with; a delete stays until a
+  compaction into the last level drops it. Its changes are those of the table.
+- ``$binlog``: the same with each column as an array: of the one value, or for an update of the old
+  and the new value, in one row of kind ``+U``.
+- ``$ro``, read-optimised: for a primary-key table only the files of the last level, which need no
+  merge: quick, and as old as the last full compaction. For an append table all files.
 
 Source: Paimon's ``AuditLogTable``, ``BinlogTable`` and ``ReadOptimizedTable`` (1.3.1). A ``-U``
 without its ``+U`` stays a row of its own, where Java joins it with the next row.
@@ -56,7 +56,7 @@ ROW_KIND = DataField(2**31 - 5, "rowkind", parse_type("STRING"))
 
 @dataclass(frozen=True, slots=True)
 class ViewRows:
-    """How rows become rows of a view. Picklable.
+    """Converts rows to rows of a view. Picklable.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class ViewRows:
     below : Predicate, optional
         Bound; on the table's columns alone.
     above : Predicate, optional
-        Bound; all else that is asked of a row of the view.
+        Bound; all other conditions on a row of the view.
     """
 
     context: ReadContext
@@ -115,7 +115,7 @@ class ViewRows:
 
     @property
     def table_columns(self) -> tuple[str, ...]:
-        """The table's columns that are needed, those that only the filter looks at last."""
+        """The table's columns that are needed; those that only the filter uses come last."""
         looked_at = frozenset() if self.above is None else columns_of(self.above)
         names = dict.fromkeys((*self.columns, *sorted(looked_at)))
         names.pop(ROW_KIND.name, None)
@@ -155,7 +155,7 @@ class ViewRows:
             yield self._packed(left)
 
     def _packed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Put each -U together with the +U behind it."""
+        """Join each -U with the +U behind it."""
         kinds = np.asarray(rows.column(0).to_pylist(), dtype=object)
         first = np.ones(rows.num_rows, np.bool_)
         pair = (kinds[:-1] == str(RowKind.UPDATE_BEFORE)) & (kinds[1:] == str(RowKind.UPDATE_AFTER))
@@ -218,14 +218,14 @@ class ViewScan:
 
 
 class RowView(MetadataTable):
-    """One view of a table's rows; it is read anew at every call.
+    """One view of a table's rows; every call reads it again.
 
     Parameters
     ----------
     handle : TableHandle
         The table.
     name : str
-        The part of the name behind ``$``.
+        The part of the name after ``$``.
     """
 
     __slots__ = ()
@@ -261,7 +261,7 @@ class RowView(MetadataTable):
     ) -> ViewScan:
         """Plan a read; arguments as of :meth:`tidelake.Table.scan`.
 
-        ``$binlog`` is filtered by ``rowkind`` alone.
+        ``$binlog`` can be filtered by ``rowkind`` only.
         """
         handle = self.handle
         limit = row_limit(limit, table=self.identifier)
@@ -323,7 +323,7 @@ class RowView(MetadataTable):
         ----------
         start, end, filter, mode
             As of :meth:`tidelake.Table.changes_batches`; but by default each snapshot gives its own
-            changes. The filter may name ``rowkind``; that of ``$binlog`` names nothing else.
+            changes. The filter may name ``rowkind``; for ``$binlog`` it may name nothing else.
         columns : sequence of str, optional
             The view's columns wanted.
 

@@ -88,12 +88,12 @@ SHOWN_MAX = 20
 CELL_WIDTH_MAX = 40
 
 LATER_TABLES = frozenset({"file_key_ranges", "row_tracking"})
-"""System tables of Paimon that this version does not give."""
+"""System tables of Paimon that this version does not have."""
 
 OF_ONE_SNAPSHOT = frozenset(
     {"files", "file_indexes", "partitions", "buckets", "manifests", "statistics", "table_indexes"}
 )
-"""System tables that show one snapshot; the others are the same whatever moment is read."""
+"""System tables that show one snapshot; the others are the same for every moment."""
 
 TableOf = Callable[[TableHandle, Snapshot | None], pa.Table]
 
@@ -123,7 +123,7 @@ SYSTEM_TABLE_NAMES = (*SYSTEM_TABLES, AUDIT_LOG, BINLOG, READ_OPTIMIZED)
 
 
 class SystemTable(ConversionMethods, abc.ABC):
-    """A small table made of metadata; it is read anew at every call."""
+    """A small table made from metadata; every call reads it again."""
 
     __slots__ = ()
 
@@ -169,7 +169,7 @@ class SystemTable(ConversionMethods, abc.ABC):
         Raises
         ------
         NotFoundError
-            No such column, snapshot or tag; near names are offered.
+            No such column, snapshot or tag; the message offers near names.
         InvalidInputError
             The filter, the limit or the moment is wrong.
         """
@@ -196,18 +196,18 @@ class SystemTable(ConversionMethods, abc.ABC):
     ) -> None:
         if not (snapshot_id is None and timestamp is None and tag is None):
             message = (
-                f"'{self.identifier}' is not of one moment: leave snapshot_id, timestamp and tag"
-                f" out. Of one moment are {', '.join(sorted(OF_ONE_SNAPSHOT))}."
+                f"'{self.identifier}' does not show one moment: leave out snapshot_id, timestamp"
+                f" and tag. Tables of one moment are {', '.join(sorted(OF_ONE_SNAPSHOT))}."
             )
             raise InvalidInputError(message, kind="system_table", name=self.identifier)
 
     def _only_read(self, *args: object, **more: object) -> NoReturn:
-        """Refuse what only a table of rows can."""
+        """Refuse methods of a table of rows."""
         del args, more
         message = (
-            f"'{self.identifier}' is a system table, made of metadata whenever it is read: it has"
+            f"'{self.identifier}' is a system table, made from metadata at each read: it has"
             " to_arrow(), to_batches(), to_pandas(), to_polars(), to_duckdb(), head() and count()."
-            f" For all else open '{self.identifier.partition('$')[0]}'."
+            f" For anything else open '{self.identifier.partition('$')[0]}'."
         )
         raise UnsupportedError(message, kind="system_table", name=self.identifier)
 
@@ -229,13 +229,13 @@ class SystemTable(ConversionMethods, abc.ABC):
         return self.to_arrow(**scan).num_rows
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rows, for everything that speaks Arrow."""
+        """The rows, as an Arrow stream."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         try:
             table = self.to_arrow()
-        except TidelakeError as error:  # what cannot be read still shows
+        except TidelakeError as error:  # an unreadable table still shows
             return f"System table {self.identifier}: cannot be read: {error}"
         rows = "1 row" if table.num_rows == 1 else f"{table.num_rows:,} rows"
         lines = [f"System table {self.identifier}, {rows}"]
@@ -269,7 +269,7 @@ class MetadataTable(SystemTable):
     handle : TableHandle
         The table.
     name : str
-        The part of the name behind ``$``.
+        The part of the name after ``$``.
     """
 
     handle: TableHandle

@@ -1,5 +1,5 @@
 """Rows into a table: checked, routed, written to buckets, committed.
 
-It holds the commit's life: begin, add rows, commit or abort, and replays. How rows lie in a file is
-:mod:`tidelake.store`; how a commit is published :mod:`tidelake.commit`.
+It holds a commit's life: begin, add rows, commit or abort, and replays. The layout of rows in a
+file is :mod:`tidelake.store`; publishing a commit is :mod:`tidelake.commit`.
 """

@@ -1,11 +1,11 @@
-"""What is in a bucket before a write: its live files in the newest snapshot.
+"""The state of a bucket before a write: its live files in the newest snapshot.
 
-1. The snapshot is chosen and its manifests are read at the first look-up, and stay chosen: all
-   buckets of a write begin from one version.
+1. The first look-up chooses the snapshot and reads its manifests. The choice stays: all buckets of
+   a write begin from one version.
 2. Each bucket's entries are filtered out of the manifests' columns and folded by themselves, so
    that a write into one bucket does not pay for the others' files.
 3. A write into many buckets folds everything once instead (:data:`SEPARATE_LOOK_UPS_MAX`).
-4. One into very many makes objects of all files at once (:data:`FOLDED_LOOK_UPS_MAX`).
+4. A write into very many makes objects of all files at once (:data:`FOLDED_LOOK_UPS_MAX`).
 
 Cost at 20,000 files in 20 manifests: 1 ms for one bucket, 7 ms to fold all, 100 ms for all objects.
 """
@@ -30,20 +30,20 @@ from tidelake.table.write.table_writer import BucketState
 __all__ = ["BucketStates", "EmptyStates"]
 
 SEPARATE_LOOK_UPS_MAX = 4
-"""Buckets that are folded by themselves; the next look-up folds the whole table."""
+"""Buckets that are folded separately; the next look-up folds the whole table."""
 
 FOLDED_LOOK_UPS_MAX = 64
-"""Buckets that are taken out of the folded table by themselves, at a millisecond each."""
+"""Buckets that are taken from the folded table separately, at a millisecond each."""
 OBJECTS_MAX = 100_000
-"""Files of a larger table are made objects only as they are needed."""
+"""Files of a larger table become objects only on demand."""
 OBJECT_BYTES = 2_000
-"""What a file takes as an object, about."""
+"""The approximate size of a file's object."""
 
 NO_ENTRIES = EntryTable.of([])
 
 
 class BucketStates:
-    """The states of buckets in one snapshot, looked up as they are needed. For one thread.
+    """The states of buckets in one snapshot, looked up on demand. For one thread.
 
     Parameters
     ----------
@@ -91,13 +91,13 @@ class BucketStates:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The snapshot looked at; None for the empty table."""
+        """The snapshot that is read; None for the empty table."""
         if self._snapshot_id is None:
             self._read()
         return self._snapshot
 
     def bucket_rows(self, partition: bytes) -> dict[int, int]:
-        """The rows of each bucket of a partition that are no deletes, as its files count them."""
+        """The rows of each bucket of a partition that are not deletes, as its files count them."""
         if self._snapshot_id is None:
             self._read()
         live = self._live(partition, None)
@@ -112,14 +112,14 @@ class BucketStates:
         return rows
 
     def index_entries(self, partition: bytes) -> tuple[Sequence[IndexEntry], int]:
-        """The index files of a partition, and the id of the snapshot that they are of."""
+        """The index files of a partition, and the id of their snapshot."""
         if self._snapshot_id is None:
             self._read()
         assert self._snapshot_id is not None
         return [e for e in self._index if e.partition == partition], self._snapshot_id
 
     def _all_states(self) -> dict[BucketId, BucketState]:
-        """The buckets that have files; none where the table has too many to be made objects."""
+        """The buckets that have files; empty if the table is too large for objects."""
         (table,) = self._entries
         fitting = self._handle.env.memory.manifest_cache_bytes // OBJECT_BYTES
         if table.num_rows > min(OBJECTS_MAX, fitting):
@@ -128,7 +128,7 @@ class BucketStates:
         buckets: dict[BucketId, int] = {}
         for entry in table.to_entries():  # a Python loop over files, 5 us each
             if entry.bucket == POSTPONE_BUCKET:
-                continue  # its files have no part in a real bucket
+                continue  # its files do not belong to a real bucket
             bucket_id = entry.bucket_id
             files.setdefault(bucket_id, []).append(entry.file)
             buckets.setdefault(bucket_id, entry.total_buckets)
@@ -178,10 +178,10 @@ class BucketStates:
 
 
 class EmptyStates:
-    """The states of buckets for a write that does not look at what is there, as an overwrite."""
+    """The states of buckets for a write that ignores existing files, as an overwrite."""
 
     def __call__(self, partition: bytes, bucket: int) -> BucketState:
-        """No files, and no snapshot that was looked at."""
+        """No files, and no snapshot."""
         del partition, bucket
         return BucketState()
 
@@ -191,6 +191,6 @@ class EmptyStates:
         return {}
 
     def index_entries(self, partition: bytes) -> tuple[Sequence[IndexEntry], int]:
-        """No index: it begins anew."""
+        """No index: it begins empty."""
         del partition
         return (), 0

@@ -1,8 +1,8 @@
 """A compaction job that lost buckets to other commits.
 
-A job learns only when it commits which buckets it lost; these stay as the other commits left them.
-A job that lost some of its buckets has compacted the others. One that lost all of them is an error,
-and its files are deleted. A writer's own compactions are never an error: its rows are committed.
+A job learns only at its commit which buckets it lost; these stay as the other commits left them. If
+a job lost some of its buckets, it has compacted the others. If it lost all of them, it fails and
+its files are deleted. A writer's own compactions never fail: its rows are committed.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ __all__ = ["check_some_compacted", "compaction_conflict"]
 
 
 def check_some_compacted(identifier: str, committed: Committed) -> None:
-    """Refuse a commit of compactions none of which happened.
+    """Refuse a commit that lost all of its compactions.
 
     Raises
     ------
     ConflictError
-        Other commits took every bucket; no snapshot was made.
+        Other commits changed every bucket; no snapshot was made.
     """
     dropped = committed.dropped_compactions
     if dropped and not committed.snapshots:
@@ -27,16 +27,16 @@ def check_some_compacted(identifier: str, committed: Committed) -> None:
 
 
 def compaction_conflict(identifier: str, buckets_count: int, *, outcome: str) -> ConflictError:
-    """The error that says how many buckets a job lost.
+    """The error that reports how many buckets a job lost.
 
     Parameters
     ----------
     identifier : str
         The table.
     buckets_count : int
-        Buckets that other commits took.
+        Buckets that other commits changed.
     outcome : str
-        A sentence that says what the job did.
+        A sentence about the job's result.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def compaction_conflict(identifier: str, buckets_count: int, *, outcome: str) ->
     buckets = "1 bucket" if buckets_count == 1 else f"{buckets_count} buckets"
     message = (
         f"Another commit compacted or rewrote {buckets} of table '{identifier}' at the same time,"
-        f" and stays as it is. {outcome} Call compact again if there is still something to merge,"
-        " and let one job at a time compact a table."
+        f" and its result stays. {outcome} Call compact again if there is still something to merge,"
+        " and let only one job at a time compact a table."
     )
     return ConflictError(message, kind="compaction_gave_way", table=identifier)

@@ -1,16 +1,16 @@
 """Full compactions that are due: ``full-compaction.delta-commits`` = N.
 
-No row waits longer for the last level than N commits. When the N-th commit is made:
+No row waits longer for the last level than N commits. At the N-th commit:
 
-1. The state is looked up in which N - 1 commits of rows were, this one left out: what waits there,
-   in files that are not on the last level, has waited long enough. Of N = 1 that is whatever waits
-   now, and what is written.
-2. A bucket that waited then and has a file on the last level that is newer has been compacted fully
-   since. The others are due; their compaction goes with the commit.
+1. The state N - 1 commits of rows ago is looked up, without this commit. Files that were not on the
+   last level then have waited long enough. For N = 1 these are the files that wait now, and the
+   written ones.
+2. A bucket that waited then and has a newer file on the last level has been compacted fully since.
+   The others are due; their compaction goes with the commit.
 
-Nothing is kept beside the snapshots, so it does not matter who commits: writers of one table count
-together. In Java the counter lives in Flink's sink. Cost: the snapshots of N commits are read, and
-the live files of two are compared.
+No state is kept besides the snapshots, so it does not matter who commits: writers of one table
+count together. In Java the counter is in Flink's sink. Cost: reading the snapshots of N commits,
+and comparing the live files of two.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["full_compactions"]
 
 
 def full_compactions(handle: TableHandle, *, committed: bool = False) -> FullCompactions | None:
-    """The buckets that are to be compacted fully; None where nobody asks for it.
+    """The buckets to compact fully; None if the option is not set.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def full_compactions(handle: TableHandle, *, committed: bool = False) -> FullCom
     if now is not None and then is not None:
         try:
             due = _due(handle, then, now)
-        except NotFoundError:  # it expired meanwhile; the newest is the oldest that is known
+        except NotFoundError:  # it expired meanwhile; the newest is the oldest one known
             due = _due(handle, now, now)
     return FullCompactions(due, what_is_written=commits == 1 and not committed)
 
@@ -58,7 +58,7 @@ def full_compactions(handle: TableHandle, *, committed: bool = False) -> FullCom
 def _state_before(handle: TableHandle, now: Snapshot, commits: int) -> Snapshot | None:
     """The newest state that lacks the last so many commits of rows; None if that was empty.
 
-    Where it has expired it is the oldest that is kept.
+    If it has expired, the oldest that exists.
     """
     if not commits:
         return now
@@ -68,7 +68,7 @@ def _state_before(handle: TableHandle, now: Snapshot, commits: int) -> Snapshot 
         try:
             snapshot = handle.snapshots.load(number)
         except NotFoundError:
-            return snapshot  # it expired meanwhile
+            return snapshot  # the one before expired meanwhile
         if not commits:
             return snapshot
         commits -= snapshot.commit_kind is CommitKind.APPEND

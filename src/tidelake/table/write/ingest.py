@@ -1,10 +1,10 @@
-"""Makes given rows rows of the table: columns, defaults, row kinds, rows left out.
+"""Converts given rows to rows of the table: columns, defaults, row kinds, rows left out.
 
-1. Columns come into the table's order and types (:mod:`tidelake.types.conform`); nulls of columns
-   with a default get it.
+1. Columns get the table's order and types (:mod:`tidelake.types.conform`); nulls of columns with a
+   default become the default.
 2. The row kinds are checked, or taken from the column ``rowkind.field``.
-3. Rows that the options leave out go (:mod:`tidelake.table.write.row_kind_filter`): the stores get
-   no others.
+3. Rows that the options leave out are dropped (:mod:`tidelake.table.write.row_kind_filter`): the
+   stores never get them.
 
 Nothing is kept between calls.
 """
@@ -44,7 +44,7 @@ class Ingest:
     table : str
         Its name, for messages.
     fills_defaults : bool
-        Whether nulls become their columns' defaults; not in rows that were there before.
+        Whether nulls become their columns' defaults; not for existing rows.
     """
 
     def __init__(
@@ -72,30 +72,30 @@ class Ingest:
         *,
         first_row: int | None = None,
     ) -> Iterator[Ingested]:
-        """Make given rows rows of the table.
+        """Convert given rows to rows of the table.
 
         Parameters
         ----------
         given : RecordBatch or Table [n]
             The table's columns in any order, of their types or safely castable to them.
         kinds : int8 array [n], optional
-            Row kinds; by default what the column ``rowkind.field`` says, or inserts.
+            Row kinds; by default from the column ``rowkind.field``, or inserts.
         buckets : int32 array [n], optional
-            The rows' buckets, where another task chose them.
+            The rows' buckets, if another task chose them.
         first_row : int, optional
-            Which row of the caller's data the first one is, for messages.
+            The number of the first row in the caller's data, for messages.
 
         Yields
         ------
         (RecordBatch, int8 array or None, int32 array or None)
-            Rows, kinds (None where all are inserts) and buckets, in the order given; cut where the
-            copy that routing makes would be large.
+            Rows, kinds (None if all are inserts) and buckets, in the order given; cut if the copy
+            that routing makes would be large.
 
         Raises
         ------
         InvalidInputError
-            A column is missing, unknown or of another type, a key is null, or a kind is one that
-            the table cannot take.
+            A column is missing, unknown or of another type, a key is null, or the table cannot take
+            a kind.
         """
         if not isinstance(given, (pa.RecordBatch, pa.Table)):
             message = (

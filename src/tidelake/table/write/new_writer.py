@@ -1,4 +1,4 @@
-"""Opens the writer of one task or process: what is there, and how rows find their buckets."""
+"""Opens the writer of one task or process: base state and bucket assignment."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def new_writer(
     user : str
         Who will commit: part of the names of files in the postpone bucket.
     overwrite : Overwrite, optional
-        The rows replace what is there: sequence numbers begin anew, nothing is compacted with it,
-        and rows for partitions that are not replaced are refused.
+        The rows replace existing ones: sequence numbers begin again, nothing is compacted, and
+        rows for partitions that are not replaced are refused.
     base_snapshot_id : int, optional
         The snapshot to begin from, 0 for the empty table; by default the newest.
     fills_defaults : bool
-        Whether nulls become their columns' defaults; not in rows that were there before.
+        Whether nulls become their columns' defaults; not for existing rows.
 
     Raises
     ------
     NotFoundError
-        The table was dropped, and perhaps created anew, since it was opened.
+        The table was dropped, and perhaps recreated, since it was opened.
     """
     handle.schemas.check_same(handle.schema, table=handle.identifier)
     context = handle.store_context()
@@ -82,7 +82,7 @@ def new_writer(
             context, entries_of=states.index_entries, fill=fill_of(handle.options)
         )
     elif mode is BucketMode.POSTPONE:
-        states = EmptyStates()  # new files come behind those that wait there
+        states = EmptyStates()  # new files come after the waiting ones
         number = int(handle.env.rng.uniform(0, WRITER_NUMBER_MAX))
         options = postpone_options(handle.options, handle.schema, user=user, writer_number=number)
         context = replace(context, options=options)
@@ -99,9 +99,9 @@ def new_writer(
 
 
 def _without_changelog(options: Options) -> Options:
-    """Options of a writer whose rows come into no changelog, now or later.
+    """Options of a writer whose rows never reach a changelog.
 
-    Rows that a lookup has not seen would come into it, as new rows, by the first compaction.
+    The first compaction would put rows that no lookup has seen into it, as new rows.
     """
     silent = {declared.CHANGELOG_PRODUCER.key: "none"}
     if options.get(declared.CHANGELOG_PRODUCER) == LOOKUP:

@@ -1,4 +1,4 @@
-"""What an overwrite replaces: some partitions, those that rows come for, or the whole table."""
+"""What an overwrite replaces: some partitions, the partitions of its rows, or the whole table."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Overwrite:
     Parameters
     ----------
     static : Predicate, optional
-        On partition columns: these partitions are replaced, whether rows come for them or not.
+        On partition columns: these partitions are replaced, with or without new rows.
     is_dynamic : bool
-        Whether the partitions that rows come for are replaced. Without `static` and this, all are.
+        Whether to replace the partitions of the rows. Without `static` and this, all are.
     values : mapping
         Values of partition columns that the rows may leave out.
     read_snapshot : Snapshot, optional
-        The rows are those that the partitions hold in this snapshot. It is a conflict if they hold
-        others when this commits.
+        The rows are the partitions' content in this snapshot. If the content differs at the
+        commit, that is a conflict.
     """
 
     static: Predicate | None = None
@@ -45,7 +45,7 @@ class Overwrite:
 
     @classmethod
     def of_rows(cls, handle: TableHandle) -> Overwrite:
-        """What rows without a `partition=` replace, by option ``dynamic-partition-overwrite``."""
+        """The target of rows without `partition=`, by option ``dynamic-partition-overwrite``."""
         is_dynamic = bool(handle.schema.partition_keys) and bool(
             handle.options.get(declared.DYNAMIC_PARTITION_OVERWRITE)
         )
@@ -62,7 +62,7 @@ class Overwrite:
         return self.partitions is not None
 
     def with_columns(self, handle: TableHandle, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows with the partition columns that they leave out."""
+        """The rows with the partition columns that they omit."""
         for name, value in self.values.items():
             if name not in rows.schema.names:
                 data_type = handle.schema.field(name).type
@@ -74,12 +74,12 @@ class Overwrite:
 def write_target(
     handle: TableHandle, mode: str, partition: Mapping[str, object] | None
 ) -> Overwrite | None:
-    """What a write of that mode replaces; None where it adds rows.
+    """What a write of this mode replaces; None if it adds rows.
 
     Raises
     ------
     InvalidInputError
-        The mode is unknown, `partition` does not go with it, or names other columns.
+        The mode is unknown, or `partition` does not go with it or names other columns.
     """
     if mode not in {"append", "overwrite"}:
         message = (
@@ -98,9 +98,9 @@ def write_target(
 
 
 def partial_overwrite_error(table: str) -> UnsupportedError:
-    """The error of an overwrite of single partitions by rows whose keys may be in others."""
+    """The error for overwriting single partitions if keys of the rows may be in others."""
     message = (
-        f"Keys of table '{table}' may move between partitions: an overwrite of"
+        f"Keys of table '{table}' may change partition: an overwrite of"
         " single partitions would have to delete keys in the others. Delete the partitions"
         " and upsert the rows, or set 'dynamic-partition-overwrite' = 'false' and replace"
         " the whole table."
@@ -116,7 +116,7 @@ class PartitionCheck:
     handle : TableHandle
         The table.
     static : Predicate
-        On partition columns: what is overwritten.
+        On partition columns: the partitions to overwrite.
     """
 
     def __init__(self, handle: TableHandle, static: Predicate) -> None:
@@ -125,7 +125,7 @@ class PartitionCheck:
         self._fields = [handle.schema.field(name) for name in handle.schema.partition_keys]
 
     def __call__(self, partition: bytes) -> None:
-        """Look at one partition.
+        """Check one partition.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Who commits, and what a commit did."""
+"""The identity of a commit, and its result."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CommitIdentity:
-    """Who commits. A write is not done again under an identity that was committed before."""
+    """The identity of a commit. A write is not repeated under an identity already committed."""
 
     user: str
     identifier: int
     is_given: bool
-    """Whether the caller chose it, so that it may have been committed before."""
+    """Whether the caller chose it, so that it may already be committed."""
 
     @classmethod
     def of(cls, handle: TableHandle, user: str | None, identifier: int | None) -> CommitIdentity:
@@ -60,7 +60,7 @@ class CommitIdentity:
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """How many rows a write inserted, updated and deleted; None where that is not known."""
+    """How many rows a write inserted, updated and deleted; None if unknown."""
 
     inserted: int | None = 0
     updated: int | None = 0
@@ -79,7 +79,7 @@ def written_counts(handle: TableHandle, rows_count: int) -> RowCounts:
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What a write did.
+    """The result of a write.
 
     Parameters
     ----------
@@ -93,18 +93,18 @@ class WriteResult:
     bytes : int
         Size of these files.
     already_committed : bool
-        The commit identity was committed before, so no row was written. A compaction that the
-        first commit left out may have been made up for.
+        The commit identity was already committed, so no row was written. A compaction that the
+        first commit left out may have been done now.
     compactions_dropped : int
-        Compactions that lost against another writer's. The rows are safe and visible; a later
-        write compacts.
+        Compactions that lost to another writer's. The rows are safe and visible; a later write
+        compacts.
     buckets_interleaved : int
         Buckets of a primary-key table to which another writer committed during this write. The
-        rows of both are there; of two rows of one key the larger sequence number wins, not the
+        rows of both exist; of two rows of one key the larger sequence number wins, not the
         later commit.
     rows_inserted, rows_updated, rows_deleted : int or None
-        What happened to the rows; None where that is not known without reading the table. A write
-        to an append table inserts all of its rows. Updates, deletes by a condition and upserts of
+        Rows by what happened to them; None if only reading the table could answer. A write to
+        an append table inserts all of its rows. Updates, deletes by a condition and upserts of
         some columns read the old rows, so they know. A plain upsert, a delete by keys and an
         overwrite do not.
     """
@@ -130,7 +130,7 @@ class WriteResult:
         rows_count: int,
         counts: RowCounts,
     ) -> WriteResult:
-        """Say what a commit of these messages did."""
+        """Make the result of a commit of these messages."""
         sizes = [
             *(f.file_size_bytes for m in messages for f in (*m.new_files, *m.compact_after)),
             *(
@@ -163,7 +163,7 @@ class WriteResult:
 
 
 def joined(results: Sequence[WriteResult]) -> WriteResult:
-    """What several commits did together."""
+    """The joint result of several commits."""
     return WriteResult(
         snapshot_ids=tuple(i for r in results for i in r.snapshot_ids),
         rows=sum(r.rows for r in results),

@@ -1,4 +1,4 @@
-"""The kinds of the rows that a table is given: from one of its columns, checked, and left out.
+"""The kinds of given rows: taken from a column, checked, and filtered.
 
 1. With ``rowkind.field`` a text column of the table holds the kind of each row (``+I``, ``-U``,
    ``+U``, ``-D``), unless kinds are given beside the rows: a delete gives them.
@@ -28,7 +28,7 @@ _KIND_TEXTS = pa.array([str(kind) for kind in RowKind])
 
 
 class RowKindFilter:
-    """What a table says of its rows' kinds.
+    """A table's rules for the kinds of its rows.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class RowKindFilter:
         Raises
         ------
         InvalidInputError
-            A kind is none, or one that the table cannot take.
+            A kind is invalid, or the table cannot take it.
         """
         if kinds is None and self._column is not None:
             kinds = self._from_column(rows.column(self._column))
@@ -77,7 +77,7 @@ class RowKindFilter:
         return kinds
 
     def stored(self, kinds: Kinds) -> npt.NDArray[np.bool_] | None:
-        """Which rows are stored; None where all are."""
+        """Which rows are stored; None if all are."""
         out = np.zeros(len(kinds), np.bool_)
         if self._spec is not None and self._spec.ignore_delete:
             out |= (kinds & 1) != 0
@@ -90,8 +90,8 @@ class RowKindFilter:
         if numbers.null_count:
             wrong = column.filter(pc.is_null(numbers))[0].as_py()
             message = (
-                f"Column '{self._column}' of table '{self._table}' says what each row does"
-                f" ('rowkind.field') and holds {shortened(repr(wrong))}: write one of"
+                f"Column '{self._column}' of table '{self._table}' holds row kinds"
+                f" ('rowkind.field'), but has the value {shortened(repr(wrong))}: write one of"
                 f" {', '.join(map(str, RowKind))}."
             )
             raise InvalidInputError(

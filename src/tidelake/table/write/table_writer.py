@@ -1,16 +1,16 @@
 """Writes rows into a table's buckets: ingest, route, and one store writer per bucket.
 
-1. A batch is made rows of the table (:mod:`tidelake.table.write.ingest`) and routed
+1. A batch is converted to rows of the table (:mod:`tidelake.table.write.ingest`) and routed
    (:mod:`tidelake.table.bucketing.router`).
-2. The first rows of a bucket open its store writer, which is given the bucket's live files (the LSM
-   store needs them for sequence numbers and compaction).
+2. The first rows of a bucket open its store writer with the bucket's live files (the LSM store
+   needs them for sequence numbers and compaction).
 3. All writers share one memory budget, ``write-buffer-size``. When it is used up, the writers that
-   hold most give theirs up first: they spill to local disk or, where that is switched off, flush a
-   data file. A write into hundreds of buckets so stays inside the budget.
+   hold most release memory first: they spill to local disk or, without spilling, flush a data file.
+   So a write into hundreds of buckets stays within the budget.
 4. :meth:`TableWriter.prepare_commit` flushes everything, then makes the new files' names durable,
    each directory once; its messages go to a committer.
 
-Nothing is visible before the commit. After :meth:`TableWriter.abort` the files are gone.
+Nothing is visible before the commit. :meth:`TableWriter.abort` deletes the files.
 """
 
 from __future__ import annotations
@@ -50,18 +50,17 @@ BucketWriter = LsmBucketWriter | AppendBucketWriter | PostponeBucketWriter
 
 @dataclass(frozen=True, slots=True)
 class BucketState:
-    """What is in a bucket before the write.
+    """The state of a bucket before the write.
 
     Parameters
     ----------
     files : tuple of DataFileMeta
         Its live files; none for an overwrite.
     partition_buckets : int or None
-        The number of buckets that the partition's live files were written with; None where it
-        has none.
+        The number of buckets of the partition's live files; None if it has none.
     snapshot_id : int or None
-        The snapshot looked at, 0 for the empty table; the same for all buckets of a writer. None
-        for an overwrite.
+        The snapshot that was read, 0 for the empty table; the same for all buckets of a writer.
+        None for an overwrite.
     vectors : tuple of IndexFile
         The bucket's index files of deletion vectors.
     """
@@ -81,9 +80,9 @@ class FullCompactions:
     due : frozenset of (partition, bucket)
         Those whose rows have waited long enough.
     what_is_written : bool
-        Whether every bucket that rows are written to is one of them.
+        Whether every bucket that receives rows is one of them.
     where_written_only : bool
-        Whether buckets are left out that this writer has no rows of.
+        Whether to leave out buckets that receive no rows from this writer.
     """
 
     due: frozenset[BucketId]
@@ -101,15 +100,15 @@ class TableWriter:
     table : str
         Its name, for messages.
     state_of : callable
-        Gives the state of a bucket, by partition and bucket.
+        Returns the state of a bucket, by partition and bucket.
     check_partition : callable, optional
-        Called once for each new partition; raises where rows may not go there.
+        Called once for each new partition; raises if rows may not go there.
     dynamic : DynamicBuckets, optional
-        Gives the buckets where the table makes them as they are needed.
+        Assigns the buckets of a table that makes them on demand.
     cross_partition : CrossPartitionWriter, optional
-        Gives partitions and buckets where keys may move between partitions.
+        Assigns partitions and buckets if keys may change partition.
     fills_defaults : bool
-        Whether nulls become their columns' defaults; not in rows that were there before.
+        Whether nulls become their columns' defaults; not for existing rows.
     """
 
     def __init__(
@@ -153,11 +152,11 @@ class TableWriter:
         self._closed = False
         self._mark = ProcessMark()
         self.full_compactions: FullCompactions | None = None
-        """What is compacted fully when messages are prepared."""
+        """The full compactions that prepared messages include."""
         self.rows_count = 0
         """Rows taken so far."""
         self.base_snapshot_id: int | None = None
-        """The snapshot that the first bucket was opened on; None before, and for an overwrite."""
+        """The base snapshot of the first bucket; None before it is opened, and for an overwrite."""
 
     def write(
         self,
@@ -174,12 +173,12 @@ class TableWriter:
         batch : RecordBatch or Table
             The table's columns in any order, of their types or safely castable to them.
         kinds : ndarray of int8, optional
-            One kind per row; by default what the column ``rowkind.field`` says, or inserts.
+            One kind per row; by default from the column ``rowkind.field``, or inserts.
         buckets : ndarray of int32, optional
-            The rows' dynamic buckets, where another task gave them; and, where keys may move,
-            their partitions.
+            The rows' dynamic buckets, if another task assigned them; if keys may change partition,
+            the partitions too.
         first_row : int, optional
-            Which row of the caller's data the first one is, for messages.
+            The number of the first row in the caller's data, for messages.
 
         Raises
         ------
@@ -235,7 +234,7 @@ class TableWriter:
             )
             raise InvalidInputError(message, kind="buckets_changed", table=self._table)
         if self._is_altered(state):
-            # rows of these columns may be added, but what is there must not be written anew
+            # rows of these columns may be added, but existing rows must not be rewritten
             write_only = context.options.updated({declared.WRITE_ONLY.key: "true"})
             context = replace(context, options=write_only)
             self._altered.add(BucketId(partition, bucket))
@@ -261,7 +260,7 @@ class TableWriter:
         )
 
     def _is_altered(self, state: BucketState) -> bool:
-        """Whether files have a newer schema, so perhaps columns that a compaction here would drop.
+        """Whether files have a newer schema, whose columns a compaction here might drop.
 
         Another engine altered the table after it was opened here.
         """
@@ -270,10 +269,10 @@ class TableWriter:
     def compaction_parts(
         self, partition: bytes, bucket: int, *, full: bool
     ) -> tuple[tuple[DataFileMeta, ...], ...]:
-        """The files that a compaction of a bucket would take; none where it has nothing to do.
+        """The files that a compaction of a bucket would take; none if it has nothing to do.
 
         Several parts may be compacted by several writers, see :meth:`compact`. Nothing is written,
-        and nothing of the bucket is held on to.
+        and no state of the bucket is kept.
 
         Raises
         ------
@@ -302,7 +301,7 @@ class TableWriter:
         partition, bucket
             The bucket.
         full : bool
-            Whether all that can be is put together.
+            Whether to merge everything.
         names : collection of str, optional
             Only the files of these names: one of several :meth:`compaction_parts`.
 
@@ -315,7 +314,7 @@ class TableWriter:
         key = BucketId(partition, bucket)
         writer = self._writers.get(key)
         if writer is None:
-            # of a partition that waits to be rescaled the buckets are as good as any
+            # in a partition that waits for a rescale any bucket is good
             writer = self._open(partition, bucket, adds_rows=False)
             self._writers[key] = writer
         self._check_not_altered(partition, bucket)
@@ -328,7 +327,7 @@ class TableWriter:
     def _check_not_altered(self, partition: bytes, bucket: int) -> None:
         if (partition, bucket) in self._altered:
             message = (
-                f"Table '{self._table}' was altered by another writer since it was opened, and a"
+                f"Another writer altered table '{self._table}' after it was opened, and a"
                 " compaction would drop its new columns: open it again."
             )
             raise InvalidInputError(message, kind="table_altered", table=self._table)
@@ -368,7 +367,7 @@ class TableWriter:
         return changed
 
     def _prepared(self, bucket_id: BucketId) -> CommitMessage:
-        """The message of a bucket, kept at once: another bucket may fail later."""
+        """The message of a bucket, kept at once because another bucket may fail later."""
         message = self._writers[bucket_id].prepare_commit()
         self._handed_out.append(message)
         return message
@@ -388,7 +387,7 @@ class TableWriter:
                 writer.compact(full=True)
 
     def _with_index(self, dynamic: DynamicBuckets, message: CommitMessage) -> CommitMessage:
-        """The message with the bucket's index, which is given up with it."""
+        """Add the bucket's index to its message; an abort deletes both."""
         whole = dynamic.with_index(message)
         if whole.index is not None and whole.index.file is not None:
             self._handed_out.append(
@@ -397,10 +396,10 @@ class TableWriter:
         return whole
 
     def _new_names(self, message: CommitMessage) -> Iterator[str]:
-        """The directories in which a name may be new: files', and what came into being with them.
+        """The directories that may hold a new name: of files, and of directories made for them.
 
-        Where a bucket or a partition has files that were committed, its directory was made durable
-        then, whoever made it. Another writer may have made it just now and not be so far yet.
+        If a bucket or a partition has committed files, its directory was made durable then, by any
+        writer. A directory that another writer just made may not be durable yet.
         """
         paths, state = self._context.paths, self._states[message.bucket_id]
         directory = paths.bucket_dir(message.partition, message.bucket)
@@ -420,7 +419,7 @@ class TableWriter:
                 yield directory
 
     def close(self) -> None:
-        """Let go of memory and spill files; what was prepared stays, whatever is called then."""
+        """Release memory and spill files; prepared files stay, whatever is called afterwards."""
         self._let_go()
         self._handed_out.clear()
 
@@ -432,17 +431,17 @@ class TableWriter:
 
     def _let_go(self) -> None:
         self._closed = True
-        with contextlib.ExitStack() as all_of_them:  # an error of one keeps nobody from the rest
+        with contextlib.ExitStack() as all_of_them:  # an error of one does not keep the rest open
             if self._context.spill_dir is not None and self._mark.is_here:
                 all_of_them.callback(shutil.rmtree, self._context.spill_dir, ignore_errors=True)
             while self._writers:
                 all_of_them.callback(self._writers.popitem()[1].close)
 
     def abort(self) -> None:
-        """Give the write up and delete its files; nothing happens after :meth:`close`.
+        """Abort the write and delete its files; does nothing after :meth:`close`.
 
-        Nothing of it is written after this returns. A forked child deletes nothing: the files are
-        its parent's. Interrupts that arrive meanwhile are raised at the end.
+        Nothing is written after this returns. A forked child deletes nothing: the files are its
+        parent's. Interrupts that arrive meanwhile are raised at the end.
 
         Requires: no commit of its messages took effect or may have taken effect.
         """
@@ -456,7 +455,7 @@ class TableWriter:
 
 
 def delete_new_files(fileio: FileIO, paths: TablePaths, messages: Iterable[CommitMessage]) -> None:
-    """Delete the files that some messages brought. One that cannot be stays: an orphan is no harm.
+    """Delete the new files of some messages. One that cannot be deleted stays, a harmless orphan.
 
     Requires: no commit of the messages took effect or may have taken effect.
     """

@@ -1,17 +1,17 @@
-"""One commit to a table, from the checks to the result: what all writes and jobs go through.
+"""One commit to a table, from the checks to the result: the path of all writes and jobs.
 
-1. Begin: the table's options are checked, before the first byte. A commit identity that was
-   committed before is a replay: nothing is written.
+1. Begin: the table's options are checked before the first byte. A commit identity that is already
+   committed is a replay: nothing is written.
 2. Rows go to a :class:`~tidelake.table.write.table_writer.TableWriter`, or a job brings commit
    messages that its tasks wrote. If that fails the new files are deleted; nothing is visible.
 3. Commit: the committer publishes. If it refuses, the files are deleted. If the outcome is
    unknown, or the process is interrupted while publishing, they stay: they may be visible.
-4. A statement that was made from a snapshot is done again on the newest one where another commit
-   changed its rows meanwhile (:meth:`WriteTransaction.run`).
+4. If another commit changed the rows that a statement read, the statement is repeated on the newest
+   snapshot (:meth:`WriteTransaction.run`).
 
-Where compactions look keys up, one that lost against another commit is tried again, and a replay
-makes up for a compaction that the first commit did not get to. Its rows are visible without that:
-reads merge what is not compacted.
+If compactions look keys up, one that lost to another commit is tried again, and a replay does a
+compaction that the first commit did not reach. The rows are visible without that: reads merge what
+is not compacted.
 """
 
 from __future__ import annotations
@@ -62,23 +62,23 @@ __all__ = [
 ]
 
 COMPACTIONS_AGAIN_MAX = 2
-"""How often compactions that lost are tried again, before they are left to the next write."""
+"""How often lost compactions are tried again, before they are left to the next write."""
 TRIES_MAX = 10
-"""How often a statement begins anew because another commit was faster."""
+"""How often a statement is repeated because another commit was faster."""
 ASSIGNMENTS_MAX = 5
-"""The same for rows that are given buckets, and nothing else, by what the table holds."""
+"""The same for rows whose buckets alone depend on the table's content."""
 BUCKETS_CHANGED = "bucket_assignment"
-"""The conflict of rows whose buckets were chosen by an index that has changed."""
+"""The conflict of rows whose buckets came from an index that has changed."""
 
 _CHANGED = frozenset({DELETIONS_CHANGED, ROWS_CHANGED, BUCKETS_CHANGED})
 
 
 class MessageSource(Protocol):
-    """What writes files and says so in commit messages."""
+    """Writes files and describes them in commit messages."""
 
     @property
     def base_snapshot_id(self) -> int | None:
-        """The snapshot that it began from, 0 for the empty table; None where that is open."""
+        """The snapshot that it began from, 0 for the empty table; None if not fixed."""
         ...
 
     @property
@@ -87,11 +87,11 @@ class MessageSource(Protocol):
         ...
 
     def prepare_commit(self) -> Sequence[CommitMessage]:
-        """Write everything out."""
+        """Write all files."""
         ...
 
     def close(self) -> None:
-        """Let go of memory; the files stay."""
+        """Release memory; the files stay."""
         ...
 
     def abort(self) -> None:
@@ -101,9 +101,9 @@ class MessageSource(Protocol):
 
 Source = TypeVar("Source", bound=MessageSource)
 RowBatches = Iterable[tuple[pa.RecordBatch, np.ndarray | None]]
-"""Rows with their row kinds; None where all are inserts."""
+"""Rows with their row kinds; None if all are inserts."""
 Watermark = int | Callable[[], int | None] | None
-"""Event time in ms up to which rows are there, or what says it once the rows are written."""
+"""Event time in ms up to which rows are complete, or a function that returns it after the write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class TaskMessages:
         return self.messages
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resource is held."""
 
     def abort(self) -> None:
         """Delete the files."""
@@ -129,21 +129,21 @@ class TaskMessages:
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What was published."""
+    """The published snapshots."""
 
     committed: Committed
     messages: Sequence[CommitMessage]
     rows_count: int
 
     def result(self, identity: CommitIdentity, counts: RowCounts) -> WriteResult:
-        """Say so."""
+        """Make the result."""
         return WriteResult.of_commit(
             self.committed, self.messages, identity, rows_count=self.rows_count, counts=counts
         )
 
 
 class Statement(Protocol):
-    """A change that is made from what a snapshot holds."""
+    """A change made from a snapshot's content."""
 
     def attempt(self) -> WriteResult:
         """Make it on the newest snapshot and commit.
@@ -151,7 +151,7 @@ class Statement(Protocol):
         Raises
         ------
         ConflictError
-            Another commit changed what it was made from.
+            Another commit changed what it read.
         """
         ...
 
@@ -159,8 +159,8 @@ class Statement(Protocol):
 class WriteTransaction:
     """One commit. For one thread; on Spark it runs on the driver.
 
-    Used as a context manager it deletes, at the end, the files of whatever was not committed. After
-    a refused commit it is as new, so that a statement can be tried again.
+    Used as a context manager, it deletes at the end the files of anything not committed. After a
+    refused commit it is as good as new, so that a statement can be tried again.
 
     Parameters
     ----------
@@ -171,9 +171,9 @@ class WriteTransaction:
     overwrite : Overwrite, optional
         What the commit replaces; by default it adds.
     watermark : int or callable, optional
-        Of the stream whose rows these are; the snapshot's is never less than the one before.
+        Of the stream of these rows; a snapshot's watermark is never below the one before.
     is_wanted_empty : bool
-        Whether there is a snapshot even without rows.
+        Whether to make a snapshot even without rows.
 
     Raises
     ------
@@ -203,10 +203,10 @@ class WriteTransaction:
     # ---- begin
 
     def replayed(self) -> WriteResult | None:
-        """The result of a repeated commit; None where the identity was not committed before.
+        """The result of a repeated commit; None if the identity is not committed yet.
 
-        If the first commit was stopped before its compaction, that is done now where the table
-        looks keys up, so that its changelog and deletion vectors come.
+        If the first commit was stopped before its compaction and the table looks keys up, the
+        compaction is done now, so that its changelog and deletion vectors exist.
         """
         handle, identity = self.handle, self.identity
         if not identity.is_given:
@@ -223,23 +223,23 @@ class WriteTransaction:
     def run(
         self, statement: Statement, *, kinds: Collection[str] = _CHANGED, tries: int | None = None
     ) -> WriteResult:
-        """Carry a statement out, again on the newest snapshot while other commits are faster.
+        """Run a statement, and repeat it on the newest snapshot while other commits are faster.
 
         Other commits wait for one that loses again and again (:mod:`tidelake.commit.fairness`).
 
         Parameters
         ----------
         statement : Statement
-            Its attempts commit by this transaction.
+            Its attempts commit through this transaction.
         kinds : collection of str
-            The conflicts after which it is tried again.
+            The conflicts after which it is repeated.
         tries : int, optional
-            How often at most; :data:`TRIES_MAX` by default.
+            The most attempts; :data:`TRIES_MAX` by default.
 
         Raises
         ------
         ConflictError
-            Others were faster each time; nothing was changed.
+            Others were faster in every attempt; nothing was changed.
         """
         if (done := self.replayed()) is not None:
             return done
@@ -248,7 +248,7 @@ class WriteTransaction:
         )
 
     def run_assigned(self, statement: Statement, *, tries: int = ASSIGNMENTS_MAX) -> WriteResult:
-        """The same for rows that depend on others by their buckets alone."""
+        """The same for rows that depend on others only by their buckets."""
         return self.run(statement, kinds=(BUCKETS_CHANGED,), tries=tries)
 
     # ---- rows or messages
@@ -303,7 +303,7 @@ class WriteTransaction:
         return self.take(writer)
 
     def take(self, source: Source) -> Source:
-        """Let something else write the files of this commit."""
+        """Let another source write the files of this commit."""
         assert self._source is None, "one source for each commit"
         self._source = source
         return source
@@ -315,14 +315,14 @@ class WriteTransaction:
         base_snapshot_id: int | None,
         rows_count: int = 0,
     ) -> None:
-        """Take what tasks have written.
+        """Take the messages of tasks that have written their files.
 
         Parameters
         ----------
         messages : sequence of CommitMessage
             Of all tasks.
         base_snapshot_id : int or None
-            The newest snapshot before the first task began, 0 for none; None where that is open.
+            The newest snapshot before the first task began, 0 for none; None if not fixed.
         rows_count : int
             Rows that the tasks took.
         """
@@ -346,10 +346,10 @@ class WriteTransaction:
         Parameters
         ----------
         read_snapshot : Snapshot or EmptyTable, optional
-            The rows were made from what this snapshot holds: it is a conflict if others wrote to
+            The rows were made from this snapshot's content: it is a conflict if others wrote to
             their keys since.
         counts : RowCounts, optional
-            What happened to the rows; by default what is known of any write.
+            How many rows had which change; by default what any write knows.
 
         Raises
         ------
@@ -369,19 +369,19 @@ class WriteTransaction:
     def commit_compactions(
         self, *, all_or_nothing: bool = False, fails_if_all_lost: bool = True
     ) -> WriteResult:
-        """Commit what has no new rows.
+        """Commit compactions, without new rows.
 
         Parameters
         ----------
         all_or_nothing : bool
             Whether no compaction may be left out alone.
         fails_if_all_lost : bool
-            Whether it is an error if other commits took all of the buckets.
+            Whether it is an error if other commits changed all of the buckets.
 
         Raises
         ------
         ConflictError
-            Other commits took all of the buckets; nothing was changed.
+            Other commits changed all of the buckets; nothing was changed.
         """
         done = self._publish(all_or_nothing=all_or_nothing, fails_if_all_lost=fails_if_all_lost)
         return done.result(self.identity, RowCounts())
@@ -393,9 +393,9 @@ class WriteTransaction:
         all_or_nothing: bool = False,
         fails_if_all_lost: bool = False,
     ) -> _Done:
-        """Write everything out, publish, let go of the source.
+        """Write all files, publish, close the source.
 
-        The files are deleted only where none of them can be visible.
+        The files are deleted only if none of them can be visible.
         """
         handle, identity, overwrite = self.handle, self.identity, self.overwrite
         source, self._source = self._source, None
@@ -446,7 +446,7 @@ class WriteTransaction:
         return _Done(committed, messages, source.rows_count)
 
     def abort(self) -> None:
-        """Delete the files of what was not committed; a forked child deletes none."""
+        """Delete uncommitted files; a forked child deletes none."""
         source, self._source = self._source, None
         if source is not None:
             source.abort()
@@ -465,7 +465,7 @@ class WriteTransaction:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """A write of rows that are all there."""
+    """A write of rows that are all given at once."""
 
     transaction: WriteTransaction
     data: object
@@ -479,7 +479,7 @@ class _Rows:
 
 
 def _looks_up(handle: TableHandle) -> bool:
-    """Whether each commit looks up what older files have of its keys, and compacts them."""
+    """Whether each commit looks up older rows of its keys and compacts them."""
     schema, options = handle.schema, handle.options
     if not schema.primary_keys or options.get(declared.WRITE_ONLY):
         return False
@@ -489,9 +489,9 @@ def _looks_up(handle: TableHandle) -> bool:
 def _compacted_again(
     handle: TableHandle, written: WriteResult, buckets: Collection[BucketId]
 ) -> WriteResult:
-    """Compact buckets whose compaction a commit could not make, if the table looks keys up.
+    """Compact buckets whose compaction a commit lost, if the table looks keys up.
 
-    The commit's rows are visible: a failure from here on does not change what `written` says.
+    The commit's rows are visible: a failure from here on does not change `written`.
     """
     if not buckets or not _looks_up(handle):
         return written
@@ -505,7 +505,7 @@ def _compacted_again(
         except ConflictError:
             continue
         except TidelakeError:
-            break  # whatever it is, the next write meets it
+            break  # any conflict is left to the next write
         written = replace(
             joined([written, again]),
             already_committed=written.already_committed,
@@ -517,7 +517,7 @@ def _compacted_again(
 
 
 def compact_due(handle: TableHandle) -> WriteResult:
-    """Carry out the full compactions that were due with the newest commit; one commit."""
+    """Run the full compactions that were due with the newest commit; one commit."""
     due = full_compactions(handle, committed=True)
     if due is None or not due.due:
         return WriteResult()

@@ -1,4 +1,4 @@
-"""Which tables this version can write: the check that each write begins with."""
+"""The check that each write begins with: whether this version can write the table."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Rows given little by little, committed once: ``with table.writer() as out: out.write(rows)``.
+"""Rows added in several calls, committed once: ``with table.writer() as out: out.write(rows)``.
 
 1. Opening checks options and commit identity; nothing is written yet.
 2. Each ``write`` adds rows to one :class:`~tidelake.table.write.transaction.WriteTransaction`; its
    memory is bounded by ``write-buffer-size``.
-3. A clean end of the ``with`` block commits; an exception gives everything up, and nothing becomes
-   visible. So does a ``write`` that fails, even where its exception is caught inside the block.
+3. A clean end of the ``with`` block commits; an exception aborts, and nothing becomes visible. So
+   does a failed ``write``, even if its exception is caught inside the block.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["WriteSession"]
 class WriteSession:
     """One commit in the making; see :meth:`tidelake.Table.writer`. For one thread and process.
 
-    A forked child that has a copy of it cannot write or commit; whatever it does with the copy, the
-    parent's rows stay.
+    A forked child with a copy of it cannot write or commit; the parent's rows stay, whatever the
+    child does with the copy.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class WriteSession:
 
     @property
     def result(self) -> WriteResult | None:
-        """What the commit did; None before it and after an abort."""
+        """The result of the commit; None before it and after an abort."""
         return self._result
 
     def __repr__(self) -> str:
@@ -73,9 +73,9 @@ class WriteSession:
         Raises
         ------
         InvalidInputError
-            Columns, types, nulls or kinds are wrong; the whole commit is given up.
+            Columns, types, nulls or kinds are wrong; the whole commit is aborted.
         ClosedError
-            It was committed or given up before, or was opened before a fork (kind ``forked``):
+            It was committed or aborted before, or was opened before a fork (kind ``forked``):
             two processes would commit the same files.
         """
         self._check_open()
@@ -104,7 +104,7 @@ class WriteSession:
         return self._result
 
     def abort(self) -> None:
-        """Give the rows up and delete their files; nothing happens after a commit.
+        """Abort: drop the rows and delete their files; does nothing after a commit.
 
         In a forked child no file is deleted: they are the parent's.
         """
@@ -115,7 +115,7 @@ class WriteSession:
         self._mark.check(f"This writer of table '{self._table}'")
         if not self._is_open:
             message = (
-                f"This writer of table '{self._table}' was committed or given up: open"
+                f"This writer of table '{self._table}' was committed or aborted: open"
                 " a new one with writer()."
             )
             raise ClosedError(message, kind="writer", table=self._table)

@@ -21,7 +21,7 @@ def test_a_cast_that_fails_is_one_sentence_with_the_table():
     with pytest.raises(InvalidInputError) as caught, translate_table_errors("db.t"):
         raise NumberFormatException(SAID)
     assert caught.value.message == (
-        "A value in cast(k as int) k for table 'db.t' cannot be had: The value 'x' of the type"
+        "A value in cast(k as int) k for table 'db.t' cannot be computed: The value 'x' of the type"
         ' "STRING" cannot be cast to "INT" because it is malformed. Nothing was written: change the'
         " expression (try_cast gives NULL), or leave such rows out."
     )

@@ -103,7 +103,7 @@ def test_wrong_moments_are_refused(keyed):
         keyed.changes(1, 7)
     with pytest.raises(NotFoundError, match="no tag 'x'"):
         keyed.changes("x")
-    with pytest.raises(InvalidInputError, match="no moment"):
+    with pytest.raises(InvalidInputError, match="is not a moment"):
         keyed.changes(1.5)
     with pytest.raises(NotFoundError, match="'vv' does not exist"):
         keyed.changes(1, 2, columns=["vv"])

@@ -254,7 +254,9 @@ def test_a_rollback_to_what_expires_before_it_begins_changes_nothing(fileio):
     paths = table.handle.paths
     expiry = Meanwhile(fileio, "list_dir", paths.tag_dir, lambda: table.expire_snapshots(**ALL))
     reader = again(table, expiry)
-    with pytest.raises(NotFoundError, match="expired while it was to be the newest again; nothing"):
+    with pytest.raises(
+        NotFoundError, match="expired while the table was rolled back to it; nothing"
+    ):
         reader.rollback_to(2)
     kept = [s.name for s in fileio.list_dir(paths.changelog_dir)]
     newest = table.handle.snapshots.latest_id()
@@ -327,7 +329,7 @@ def test_a_snapshot_that_goes_between_reading_it_and_tagging_it_is_no_tag_s(file
     work(table, 3)
     path = table.handle.paths.tag("late")
     meanwhile = Meanwhile(fileio, "put_if_absent", path, lambda: table.expire_snapshots(**ALL))
-    with pytest.raises(NotFoundError, match=r"Snapshot 2 .* expired while tag 'late' was made"):
+    with pytest.raises(NotFoundError, match=r"Snapshot 2 .* expired while tag 'late' was created"):
         again(table, meanwhile).create_tag("late", snapshot_id=2)
     assert table.handle.tags.names() == []
     check(table)

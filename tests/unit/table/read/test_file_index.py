@@ -147,7 +147,7 @@ def test_a_damaged_or_missing_index_costs_time_and_no_row(events):
     plan = events.plan(filter="x = 1000")
     assert len(plan.unused_indexes) == 3
     assert plan.files_read == 3
-    assert "3, their files are read" in str(events.explain(filter="x = 1000"))
+    assert "3, so their files are read" in str(events.explain(filter="x = 1000"))
 
 
 @pytest.fixture

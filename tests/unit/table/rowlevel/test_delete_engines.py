@@ -32,7 +32,7 @@ REFUSED = {
         "write rows with the kind -D",
     ),
     "aggregation, ignore-delete": (AGGREGATION | IGNORE, "delete_ignored", "change nothing"),
-    "first-row": (FIRST_ROW, "no_delete", "'first-row', in which no row is ever deleted"),
+    "first-row": (FIRST_ROW, "no_delete", "'first-row', which never deletes a row"),
     "first-row, ignore-delete": (FIRST_ROW | IGNORE, "delete_ignored", "change nothing"),
 }
 DONE = {

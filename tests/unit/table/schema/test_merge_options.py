@@ -192,7 +192,7 @@ REFUSED = {
     ),
     "input under first-row": (
         engine("first-row", changelog_producer="input"),
-        "take 'lookup', which tells each first row once",
+        "take 'lookup', which reports each first row once",
     ),
     "full compactions under first-row": (
         engine("first-row", changelog_producer="full-compaction"),
@@ -525,8 +525,8 @@ def test_the_engine_of_a_table_that_was_written_to_stays(catalog, tmp_path, name
         with pytest.raises(UnsupportedError) as refusal:
             table.alter(change)
         assert str(refusal.value) == (
-            "Option 'merge-engine' of table 'db.t' says how its files are laid out or merged and is"
-            " fixed since the table was first written to: make a new table with it."
+            "Option 'merge-engine' of table 'db.t' defines how files are laid out or merged and is"
+            " fixed since the first write to the table: make a new table with it."
         )
     assert files(tmp_path) == before
 

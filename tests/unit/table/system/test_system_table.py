@@ -180,7 +180,7 @@ def test_what_a_snapshot_holds_can_be_seen_at_any_moment(catalog, table, name):
 
 @pytest.mark.parametrize("name", ["snapshots", "schemas", "options", "tags"])
 def test_what_is_of_no_moment_says_so(catalog, table, name):
-    with pytest.raises(InvalidInputError, match="not of one moment"):
+    with pytest.raises(InvalidInputError, match="does not show one moment"):
         catalog.table(f"db.t${name}").to_arrow(snapshot_id=1)
 
 

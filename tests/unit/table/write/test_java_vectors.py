@@ -109,7 +109,7 @@ def test_what_java_printed_is_read(tmp_path, name):
         return
     combines = "merge-engine=partial-update" in options or "merge-engine=aggregation" in options
     if combines and "changelog-producer" not in options:
-        with pytest.raises(UnsupportedError, match="parts of rows: they do not say"):
+        with pytest.raises(UnsupportedError, match="parts of rows: they do not show"):
             table.changes(0, mode="auto")
         return
     assert shown(table.changes(0, mode="auto")) == STREAM_HERE.get(name, stream)

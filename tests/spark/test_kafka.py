@@ -47,6 +47,8 @@ def test_a_topic_is_read_by_tl_table_and_written_into_a_table(lake, topics, decl
     assert lake.catalog.table("default.sink").to_arrow().num_rows == 2
     with pytest.raises(InvalidInputError, match="no snapshots"):
         lake.table("events", snapshot_id=1)
+    with pytest.raises(UnsupportedError, match="no system tables"):
+        lake.table("events$snapshots")
 
 
 def test_rows_inserted_are_messages_that_are_read(lake, topics, declare):

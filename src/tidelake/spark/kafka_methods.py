@@ -52,7 +52,9 @@ class KafkaMethods(StreamWriteMethods):
         session = self._sql_session()
         if session is None or not isinstance(name, str):
             return None
-        found = session.find_temporary(TableName(tuple(name.split("."))))
+        parsed = TableName(tuple(name.split(".")))
+        session.refuse_foreign_system_table(parsed)
+        found = session.find_temporary(parsed)
         if not isinstance(found, ForeignTable):
             return None
         given = {key: str(value) for key, value in (options or {}).items() if value is not None}

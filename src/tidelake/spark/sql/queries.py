@@ -210,10 +210,7 @@ class StatementQueries:
             return self._with_source(named)
         temporary = self.session.find_temporary(name)
         if isinstance(temporary, ForeignTable):
-            if StreamSettings.of(self.session.settings).is_streaming:
-                return self._streams.of_kafka(reference, temporary)
-            self._refuse_function(query, reference, "a table of Kafka")
-            return self._tables.of_kafka(reference, temporary)
+            return self._topic(temporary, query, reference)
         if isinstance(temporary, View):
             self._refuse_clauses(clause, query, reference, "A view")
             if reference.function is not None and reference.function.window is None:
@@ -230,6 +227,31 @@ class StatementQueries:
             return self._tables.of_table(reference, found, conf=conf())
         self._refuse_function(query, reference, "a system table")
         return self._tables.of_system_table(reference, found, self._base_table(reference, query))
+
+    def _topic(self, found: ForeignTable, query: Query, reference: TableReference) -> Source:
+        """Messages of Kafka, which take options, and windows where they are a stream."""
+        clause, refused = reference.clause, None
+        if clause.lookup:
+            refused = (
+                f"Table '{reference.name}' is of Kafka, which cannot be looked up at a row's time"
+                " (FOR SYSTEM_TIME AS OF): write it into a table with a primary key by a stream,"
+                " and look that one up."
+            )
+        elif clause.version is not None or clause.timestamp is not None:
+            refused = (
+                f"Table '{reference.name}' is of Kafka, which has no snapshots to travel to: say"
+                " where to begin by /*+ OPTIONS('scan.startup.mode'='timestamp', ...) */."
+            )
+        if refused is not None:
+            raise error_at(
+                query.text, reference.start, refused, kind="sql_clause", error=UnsupportedError
+            )
+        is_stream = StreamSettings.of(self.session.settings).is_streaming
+        function = reference.function
+        if function is not None and (function.window is None or not is_stream):
+            self._refuse_function(query, reference, "a table of Kafka")
+        sources = self._streams if is_stream else self._tables
+        return sources.of_kafka(reference, found)
 
     def _base_table(self, reference: TableReference, query: Query) -> Table | None:
         """Return the base table of a system table with options in the query."""

@@ -276,7 +276,25 @@ class SqlSession:
         if isinstance(temporary, PathTable):
             table = temporary.open()
             return table.system_table(system) if dollar else table
+        self.refuse_foreign_system_table(name)
         return temporary
+
+    def refuse_foreign_system_table(self, name: TableName) -> None:
+        """Refuse a system table of a table of another system.
+
+        Raises
+        ------
+        UnsupportedError
+            The name is one.
+        """
+        base, dollar, system = name.parts[-1].partition("$")
+        found = self.find_temporary(TableName((*name.parts[:-1], base), name.start))
+        if dollar and isinstance(found, ForeignTable):
+            message = (
+                f"Table '{found.definition.name}' is of connector '{found.connector}', which has no"
+                f" system tables: there is no '${system}' of it."
+            )
+            raise UnsupportedError(message, kind="system_table", table=str(name))
 
     def _refuse_view_or_foreign(self, found: Temporary, use: str) -> Table:
         if isinstance(found, View):

@@ -12,6 +12,7 @@ from tidelake.commit.expiry import snapshots
 from tidelake.commit.expiry.consumers import HeldSnapshots
 from tidelake.errors import NotFoundError
 from tidelake.fileio import FaultMode
+from tidelake.metadata.log.consumer import ConsumerLog, Lease
 from tidelake.table.stream import lease
 
 BLOCKS = 8
@@ -89,6 +90,65 @@ def test_an_expiry_that_stands_still_at_any_call_while_a_reader_comes():
     assert min(outcomes[True], outcomes[False]) > 1
 
 
+@functools.cache
+def overdue():
+    """A world with a consumer that nobody was heard of for longer than it is kept."""
+    files = leases.copy_of(given())
+    table = leases.table_on(files)
+    table.set_options({"consumer.expiration-time": "1 h"})
+    log = ConsumerLog(files, table.handle.paths)
+    files._clock.sleep_ms(-7_200_000)
+    log.record("c", leases.HELD)
+    with log.open_dir() as place:
+        log.take(Lease("c", 1, "of old", leases.HELD, 0, 1, is_closed=True), within=place)
+    return files
+
+
+def moments_of_forgetting(operation, act):
+    return at_each_call(
+        lambda: leases.copy_of(overdue()), lambda files: files, operation, act, step=3
+    )
+
+
+def check_forgetting():
+    """A reader comes at any call of an expiry that is about to forget its consumer."""
+    expected = leases.rows(leases.table_on(given()), snapshot_id=leases.HELD)
+    outcomes = collections.Counter()
+    held = []
+    for moment in moments_of_forgetting(
+        leases.expire, lambda files: held.append(leases.take(files))
+    ):
+        assert moment.error is None, moment.where
+        found = None if moment.others else held[-1]
+        leases.check_held(moment.files, found, expected, moment.where)
+        outcomes[found is not None] += 1
+    assert min(outcomes[True], outcomes[False]) > 1
+
+
+def test_a_reader_comes_while_an_expiry_forgets_its_consumer():
+    check_forgetting()
+
+
+def test_an_expiry_that_forgets_without_a_look_at_new_runs_is_caught(monkeypatch):
+    monkeypatch.setattr(
+        ConsumerLog, "forget", lambda self, state, _: self.delete(state.consumer_id)
+    )
+    with pytest.raises(leases.LeaseBroken, match="the reader was let in"):
+        check_forgetting()
+
+
+def test_a_reader_that_stands_still_while_an_expiry_forgets_its_consumer():
+    expected = leases.rows(leases.table_on(given()), snapshot_id=leases.HELD)
+    held = []
+    for moment in moments_of_forgetting(
+        lambda files: held.append(leases.take(files)), leases.expire
+    ):
+        assert moment.error is None or isinstance(moment.error, NotFoundError), moment.where
+        assert moment.others is None, moment.where
+        found = None if moment.error else held[-1]
+        leases.check_held(moment.files, found, expected, moment.where)
+
+
 def _looks_before_it_puts(handle, *, of_state):
     return None
 
@@ -117,4 +177,4 @@ def test_an_expiry_that_takes_its_hint_back_for_a_lease_is_caught(monkeypatch):
 
     monkeypatch.setattr(snapshots, "held_snapshots", held_by_consumers)
     with pytest.raises(leases.LeaseBroken, match="the reader was let in"):
-        leases.run_turns(255)  # one of the first that meets it: two expiries and a reader
+        leases.run_turns(621)  # one of the first that meets it: two expiries and a reader

@@ -35,7 +35,8 @@ def has_ended(name: str) -> bool:
     began = name.rpartition("/")[2]
     if not here or here != _here() or not rest.isdigit():
         return False
-    return _began(int(rest)) != began
+    found = _began(int(rest))
+    return _is_gone(int(rest)) if found is None else found != began
 
 
 def _here() -> str:
@@ -47,12 +48,27 @@ def _here() -> str:
         return ""
 
 
-def _began(pid: int) -> str:
-    """When a process began, in ticks since the boot; empty where there is no such process."""
+def _began(pid: int) -> str | None:
+    """When a process began, in ticks since the boot; empty of one that ended, None if unknown."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return ""
+        return None
     fields = text.rpartition(")")[2].split()
     is_zombie = fields[:1] in (["Z"], ["X"])
     return "" if is_zombie or len(fields) <= _START_FIELD else fields[_START_FIELD]
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether the kernel has no such process.
+
+    That its file could not be read says little: ``hidepid`` hides those of other users, and a
+    process may be out of file descriptors.
+    """
+    try:
+        os.kill(pid, 0)  # no signal: only the check
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):  # it is another user's, or no number of a process
+        return False
+    return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,35 @@ def test_the_same_number_begun_at_another_time_is_another_process():
     here, _, began = process_name().rpartition("/")
     assert has_ended(f"{here}/{int(began) + 1}")
     assert not has_ended(f"{here}/{began}")
+
+
+@pytest.mark.parametrize(
+    ("signalled", "ended"),
+    [(None, False), (PermissionError(1, "theirs"), False), (ProcessLookupError(3, "gone"), True)],
+    ids=["alive", "EPERM", "ESRCH"],
+)
+@pytest.mark.parametrize("unread", [PermissionError(13, "no"), OSError(24, "too many open files")])
+def test_only_the_kernel_s_word_tells_that_a_process_is_gone(monkeypatch, signalled, ended, unread):
+    name, own = process_name(), Path.read_text
+
+    def read_text(path, *args, **named):
+        if path.name == "stat":
+            raise unread
+        return own(path, *args, **named)
+
+    def kill(_pid, number):
+        assert number == 0
+        if signalled is not None:
+            raise signalled
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    monkeypatch.setattr("os.kill", kill)
+    assert has_ended(name) == ended
+
+
+def test_a_number_that_is_no_process_s_is_not_known_to_have_ended():
+    here = process_name().rpartition("/")[0].rpartition("/")[0]
+    assert not has_ended(f"{here}/{10**30}/5")
 
 
 @pytest.mark.parametrize("name", ["", "x", "boot/pid:[1]/1/5", "///"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidelake.commit.context import CommitContext
-from tidelake.metadata.log.consumer import ConsumerLog
+from tidelake.metadata.log.consumer import ConsumerLog, ConsumerState
 from tidelake.options import declared
 
 __all__ = ["HeldSnapshots", "forget_consumers", "held_snapshots"]
@@ -25,13 +25,13 @@ class HeldSnapshots:
         The oldest snapshot that one of them has still to read; None without consumers.
     by_lease : bool
         Whether a live lease keeps it.
-    forgotten : tuple of str
+    forgotten : tuple of ConsumerState
         Consumers that nobody was heard of for so long that they keep nothing.
     """
 
     next_id: int | None
     by_lease: bool
-    forgotten: tuple[str, ...]
+    forgotten: tuple[ConsumerState, ...]
 
     def end(self, end_id: int) -> int:
         """The first id that stays, of an expiry that would end at `end_id`."""
@@ -51,11 +51,11 @@ def held_snapshots(context: CommitContext) -> HeldSnapshots:
         return HeldSnapshots(None, by_lease=False, forgotten=())
     now_ms = context.env.clock.now_ms()
     retained_ms = context.options.get(declared.CONSUMER_EXPIRATION_TIME)
-    forgotten = tuple(s.consumer_id for s in states if s.is_forgotten(now_ms, retained_ms))
+    forgotten = tuple(s for s in states if s.is_forgotten(now_ms, retained_ms))
     held = [
         (number, state.is_in_use(now_ms))
         for state in states
-        if state.consumer_id not in forgotten and (number := state.held_from(now_ms)) is not None
+        if state not in forgotten and (number := state.held_from(now_ms)) is not None
     ]
     next_id = min((number for number, _ in held), default=None)
     by_lease = any(in_use for number, in_use in held if number == next_id)
@@ -65,8 +65,9 @@ def held_snapshots(context: CommitContext) -> HeldSnapshots:
 def forget_consumers(context: CommitContext, held: HeldSnapshots) -> None:
     """Remove the files of consumers that are to be forgotten.
 
-    One whose holder lives on, and was slow, has its files again when the holder goes on.
+    One that a run took meanwhile stays. One whose holder lives on, and was slow, has its files
+    again when the holder goes on.
     """
-    log = ConsumerLog(context.fileio, context.paths)
-    for consumer_id in held.forgotten:
-        log.delete(consumer_id)
+    log, now_ms = ConsumerLog(context.fileio, context.paths), context.env.clock.now_ms()
+    for state in held.forgotten:
+        log.forget(state, now_ms)

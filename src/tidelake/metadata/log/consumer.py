@@ -316,6 +316,29 @@ class ConsumerLog:
                 found[name] = replace(found.get(name, ConsumerState(name)), lease=lease)
         return dict(sorted(found.items()))
 
+    def state(self, consumer_id: str) -> ConsumerState:
+        """One consumer with its lease; of one that is not there only the id is known."""
+        listed, name = self._listed(), f"{CONSUMER_PREFIX}{consumer_id}"
+        modified_ms = next((s.modified_ms for s in listed if s.name == name), 0)
+        lease = self._newest(listed, consumer_id)
+        return ConsumerState(consumer_id, self.next_id(consumer_id), modified_ms, lease)
+
+    def forget(self, state: ConsumerState, now_ms: int) -> bool:
+        """Forget a consumer, unless a run took it since it was looked at; whether it is gone.
+
+        The next term's lease is put first: a run that comes at once either is before it, or takes
+        the term behind it, whose lease stays.
+        """
+        term = 0 if state.lease is None else state.lease.term
+        none = Lease(state.consumer_id, term, "", 0, 0, 0)
+        end = none.ended("forgotten", now_ms)
+        with self.open_dir() as place:
+            if not self.take(end, within=place):
+                return False
+            self.delete_consumer(state.consumer_id, within=place)
+            self.delete_lease(end, within=place)
+        return True
+
     def lease(self, consumer_id: str) -> Lease | None:
         """The lease of a consumer; None where there is none."""
         return self._newest(self._listed(), consumer_id)

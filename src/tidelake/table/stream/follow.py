@@ -184,12 +184,13 @@ class _Stream:
         before, consumer_id = self._lease, self._consumer_id
         is_kept = consumer_id is not None and not of_state
         name = f"stream-{self._run_id}" if consumer_id is None else consumer_id
+        by_tag = of_state and self._handle.snapshots.find(snapshot_id) is None
         self._lease = StreamLease.open(
             self._handle,
             name if is_kept or consumer_id is None else _state_consumer(consumer_id),
-            snapshot_id,
+            snapshot_id + by_tag,  # a tag holds the state, the lease the changes behind it
             run_id=self._run_id,
-            of_state=of_state,
+            of_state=of_state and not by_tag,
             retained_ms=None if is_kept else READ_RETAINED_MS,
         )
         if before is not None and before.consumer_id != self._lease.consumer_id:
@@ -199,11 +200,11 @@ class _Stream:
         """All before a snapshot was given, and more is asked for."""
         lease = self._lease
         assert lease is not None
-        if snapshot_id <= lease.next_snapshot or of_state:
+        if of_state:
             return
         if self._consumer_id is not None and lease.consumer_id != self._consumer_id:
             self._hold(snapshot_id, of_state=False)
-        else:
+        elif snapshot_id > lease.next_snapshot:
             lease.advance(snapshot_id)
 
     def _close(self) -> None:

@@ -6,7 +6,9 @@ Paimon honours too. The order of steps is the fence between a reader and an expi
 - the reader puts its lease and its consumer, then looks at EARLIEST, then reads;
 - an expiry writes EARLIEST, then lists leases and consumers, then removes.
 
-So either the expiry sees the lease, or the reader sees the new EARLIEST and is refused. Java
+So either the expiry sees the lease, or the reader sees the new EARLIEST and is refused. Who goes on
+with a consumer that holds the snapshot already does not look: EARLIEST stays ahead where an expiry
+meets a new lease and lets its snapshots be. Java
 Paimon's expiry writes EARLIEST last: a reader that begins at a snapshot which Java removes at that
 moment may still lose it, and fails with an error that says so.
 
@@ -25,8 +27,9 @@ from dataclasses import replace
 
 from tidelake.errors import ClosedError, ConflictError, InvalidInputError, NotFoundError
 from tidelake.fileio import OpenDirectory, validate_name
-from tidelake.metadata.log.consumer import ConsumerLog, Lease
+from tidelake.metadata.log.consumer import ConsumerLog, ConsumerState, Lease
 from tidelake.metadata.log.long_lived_changelog import KeptChangelogs
+from tidelake.options import declared
 from tidelake.table.handle.handle import TableHandle
 from tidelake.telemetry import ProcessMark, process_name
 
@@ -34,6 +37,8 @@ __all__ = ["LEASE_TIMEOUT_MS", "StreamLease", "held_snapshot"]
 
 LEASE_TIMEOUT_MS = 60_000
 """Silence after which a run of another machine may take over; far more than clocks differ."""
+TAKE_TRIES = 3
+"""An expiry, or who resets the consumer, may end its lease while it is taken."""
 READ_RETAINED_MS = 3_600_000
 """Silence after which the lease of a read that was killed is forgotten."""
 
@@ -112,11 +117,11 @@ class StreamLease:
                 retained_ms,
                 process_name(),
             )
-            before = log.next_id(consumer_id)
+            before_id = _held_before(handle, log.state(consumer_id), now_ms)
             lease = _taken(handle, log, asked, place, now_ms)
             log.record(consumer_id, next_snapshot, within=place)
             opened = cls(handle, lease, place)
-            opened._check_fence(before, of_state=of_state)
+            opened._check_fence(before_id, of_state=of_state)
         except BaseException:
             place.close()
             raise
@@ -225,7 +230,13 @@ class StreamLease:
         return _taken_over(self._handle, self.consumer_id)
 
     def _check_fence(self, before: int | None, *, of_state: bool) -> None:
-        """Look at EARLIEST behind the lease; where it is ahead, all is as before and refused."""
+        """Look at EARLIEST behind the lease; where it is ahead, all is as before and refused.
+
+        What the consumer held all the time since a reader of it was let in, all expiries know of.
+        """
+        is_held = before is not None and before <= self.next_snapshot
+        if is_held and self._handle.snapshots.find(self.next_snapshot) is not None:
+            return
         earliest = _earliest(self._handle, of_state=of_state)
         if earliest is None or self.next_snapshot >= earliest:
             return
@@ -282,19 +293,29 @@ def _taken(
     handle: TableHandle, log: ConsumerLog, asked: Lease, place: OpenDirectory, now_ms: int
 ) -> Lease:
     """The lease, taken or renewed."""
-    held = log.lease(asked.consumer_id)
-    if held is not None and held.run_id == asked.run_id and not held.is_closed:
-        lease = replace(asked, term=held.term)
-        log.write_lease(lease, within=place)
-        return lease
-    if held is not None and held.is_live(now_ms):
-        raise _in_use(handle, held, now_ms)
-    lease = replace(asked, term=(0 if held is None else held.term) + 1)
-    if not log.take(lease, within=place):
+    for _ in range(TAKE_TRIES):
+        held = log.lease(asked.consumer_id)
+        if held is not None and held.run_id == asked.run_id and not held.is_closed:
+            lease = replace(asked, term=held.term)
+            log.write_lease(lease, within=place)
+            return lease
+        if held is not None and held.is_live(now_ms):
+            raise _in_use(handle, held, now_ms)
+        lease = replace(asked, term=(0 if held is None else held.term) + 1)
+        if log.take(lease, within=place):
+            return lease
         rival = log.lease(asked.consumer_id)
-        if rival is None or rival.run_id != asked.run_id:  # not ours, of a call made twice
+        if rival is not None and rival.run_id == asked.run_id:
+            return lease  # ours, of a call made twice
+        if rival is None or not rival.is_end:
             raise _in_use(handle, rival or lease, now_ms)
-    return lease
+    raise _in_use(handle, lease, now_ms)
+
+
+def _held_before(handle: TableHandle, state: ConsumerState, now_ms: int) -> int | None:
+    """What a consumer holds; None of one that the next expiry forgets."""
+    retained_ms = handle.options.get(declared.CONSUMER_EXPIRATION_TIME)
+    return None if state.is_forgotten(now_ms, retained_ms) else state.next_snapshot_id
 
 
 def _earliest(handle: TableHandle, *, of_state: bool) -> int | None:

@@ -157,8 +157,10 @@ class StreamStart:
         if name is None or options.get(declared.CONSUMER_IGNORE_PROGRESS):
             return None
         consumed = ConsumerLog(handle.fileio, handle.paths).next_id(name)
-        earliest_id = self._earliest_id() if consumed is not None else None
-        if consumed is None or earliest_id is None or consumed >= earliest_id:
+        if consumed is None or handle.snapshots.is_kept(consumed):
+            return consumed  # EARLIEST may be ahead of what a lease held back from an expiry
+        earliest_id = self._earliest_id()
+        if earliest_id is None or consumed >= earliest_id:
             return consumed
         message = (
             f"Consumer '{name}' of table '{handle.identifier}' would go on at snapshot {consumed},"
@@ -192,7 +194,9 @@ class StreamStart:
         if earliest is None:
             return None
         self._check_made(wanted)
-        return Beginning(max(wanted, earliest), "delta")
+        if not handle.snapshots.is_kept(wanted):
+            wanted = max(wanted, earliest)
+        return Beginning(wanted, "delta")
 
     def _from_snapshot_full(self) -> Beginning | None:
         handle = self._handle

@@ -330,3 +330,21 @@ def test_work_of_every_kind_replays_to_the_table(fileio):
         elif kind == "-D":
             state.pop(row["k"], None)
     assert sorted(map(repr, state.values())) == rows(table)
+
+
+@pytest.mark.parametrize("consumer_id", [None, "c"])
+def test_a_tag_s_state_is_given_though_its_snapshot_expired(table, consumer_id):
+    put(table, 1)
+    table.create_tag("t")
+    put(table, 2)
+    put(table, 3)
+    table.expire_snapshots(retain_max=2, retain_min=2)
+    options = {"scan.mode": "from-snapshot-full", "scan.tag-name": "t"}
+    stream = table.stream(options=options, consumer_id=consumer_id, timeout=0)
+    first = next(stream)
+    assert table.expire_snapshots(**ALL).ids == ()  # the changes behind the tag are held
+    assert keys_of([first, *stream]) == [(1, 1), (2, 2), (3, 3)]
+    assert progress(table) == ({} if consumer_id is None else {"c": 4})
+    table.expire_snapshots(**ALL)
+    with pytest.raises(NotFoundError, match="no longer has snapshot 2"):
+        list(table.stream(options=options, timeout=0))

@@ -7,13 +7,13 @@ import sys
 from contextlib import nullcontext
 
 import pytest
-from proving.expiring import ALL, again, check, make, rows, work
+from proving.expiring import ALL, Meanwhile, again, check, make, rows, work
 
 import tidelake
 from tidelake import ClosedError, ConflictError, InvalidInputError, NotFoundError
 from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.log.consumer import END_RETAINED_MS, ConsumerLog
-from tidelake.table.stream import StreamLease, held_snapshot
+from tidelake.table.stream import StreamLease, StreamPlan, held_snapshot
 from tidelake.table.stream.consumer_reset import clear_consumers, reset_consumer
 from tidelake.table.stream.lease import LEASE_TIMEOUT_MS
 
@@ -319,3 +319,51 @@ def test_a_consumer_of_java_s_beside_the_end_of_a_lease_stays(table):
     table.handle.env.clock.sleep_ms(END_RETAINED_MS + 1)
     assert table.expire_snapshots(**ALL).ids == (1, 2, 3)
     assert log_of(table).next_ids() == {"c": 4}
+
+
+def held_behind_the_hint(table):
+    """A consumer whose lease came between an expiry's first look and its hint."""
+    came = []
+    hint = table.handle.paths.earliest_hint
+    files = Meanwhile(table.fileio, "replace", hint, lambda: came.append(open_lease(table, 2)))
+    assert again(table, files).expire_snapshots(**ALL).ids == (1,)
+    assert table.handle.snapshots.earliest_id() == table.latest_snapshot_id
+    return came[0]
+
+
+def test_a_consumer_goes_on_with_what_it_holds_though_the_hint_is_ahead(table):
+    before = rows(table, snapshot_id=2)
+    held_behind_the_hint(table).close()
+    with open_lease(table, 2, run_id="b", of_state=True):
+        assert rows(table, snapshot_id=2) == before
+        table.expire_snapshots(**ALL)
+        assert rows(again(table, table.fileio), snapshot_id=2) == before
+    with open_lease(table, 3, run_id="d") as lease:
+        assert table.expire_snapshots(**ALL).ids == (2,)
+        lease.advance(table.latest_snapshot_id)
+    assert table.expire_snapshots(**ALL).ids == tuple(range(3, table.latest_snapshot_id))
+    check(table)
+
+
+def test_what_a_consumer_does_not_hold_yet_is_refused_behind_the_hint(table):
+    held_behind_the_hint(table).close()
+    for wanted, consumer_id in ((1, "c"), (3, "d")):
+        with pytest.raises(NotFoundError, match=f"no longer has snapshot {wanted}"):
+            open_lease(table, wanted, consumer_id=consumer_id, run_id="b")
+    assert log_of(table).next_ids() == {"c": 2}
+
+
+def test_a_consumer_that_is_to_be_forgotten_is_refused_behind_the_hint(table):
+    held_behind_the_hint(table).close()
+    table.handle.env.clock.sleep_ms(86_400_000)
+    timed = table.with_options({"consumer.expiration-time": "1 h"})
+    with pytest.raises(NotFoundError, match="no longer has snapshot 2"):
+        open_lease(timed, 2, run_id="b")
+
+
+def test_a_stream_passes_over_nothing_that_is_there_behind_the_hint(table):
+    held_behind_the_hint(table).close()
+    plan = StreamPlan.of(table.handle, {"scan.snapshot-id": "2"})
+    assert plan.initial().snapshot == 2
+    own = StreamPlan.of(table.handle, {"consumer-id": "c"})
+    assert own.initial().snapshot == 2

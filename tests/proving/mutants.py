@@ -10,14 +10,10 @@ between processes is hunted by the runs in which several meet, from seed 0 on.
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 import itertools
 import random
-import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +47,8 @@ import tidelake.table.bucketing.dynamic_buckets as dynamic_buckets
 import tidelake.table.handle.handle as handle
 import tidelake.table.table as table
 import tidelake.table.write.transaction as transaction
-from proving import concurrent, directed, episode, faults, interleave
+from proving import concurrent, directed, episode, faults, interleave, stream_checks, stream_mutants
+from proving.planting import Plant, edited, passed_over, replaced
 from proving.world import Shape, draw_shape
 from tidelake.commit.expiry.consumers import HeldSnapshots
 from tidelake.commit.expiry.tags_and_branches import References
@@ -84,31 +81,11 @@ class Mutant:
     name: str
     caught_by: str
     """The first check, in the order of :func:`hunt`, that notices it."""
-    plant: Callable[[], contextlib.AbstractContextManager]
+    plant: Plant
     meets: Callable[[Shape], bool] | None = None
     """Tables on which a model run can meet it; None of one that all checks hunt."""
     is_between: bool = False
     """Whether the runs in which processes meet hunt it."""
-
-
-def _replace(owner: object, name: str, make: Callable[[Callable], Callable]) -> Callable:
-    def plant():
-        return mock.patch.object(owner, name, make(getattr(owner, name)))
-
-    return plant
-
-
-def _edited(old: str, new: str) -> Callable[[Callable], Callable]:
-    """The same function with one place of its source changed."""
-
-    def make(original):
-        source = textwrap.dedent(inspect.getsource(original))
-        assert source.count(old) == 1, f"{original.__qualname__} has not one {old!r}: plant anew"
-        names: dict[str, Callable] = {}
-        exec(source.replace(old, new), original.__globals__, names)
-        return names[original.__name__]
-
-    return make
 
 
 def _publish_by_rename(_):
@@ -129,10 +106,6 @@ def _takes_lifted_for_removed(_):
 
 def _off_by_one(original):
     return lambda positions, **named: original(np.maximum(positions - 1, 0), **named)
-
-
-def _passed_over(_):
-    return lambda *_, **__: None
 
 
 def _nothing_held(_):
@@ -378,7 +351,7 @@ _PLANTED = (
     (
         "levels where keys were looked up are not compared",
         "check_two_lookups",
-        (conflict, "_check_looked_up", _passed_over),
+        (conflict, "_check_looked_up", passed_over),
     ),
     ("no duplicate check", "check_zombie", (idempotence.DuplicateCheck, "find", _never_ours)),
     (
@@ -463,7 +436,7 @@ _PLANTED = (
     (
         "a late row has no first value",
         "check_late_rows",
-        (selection, "_first", _edited("(older & ~keeps) | ", "")),
+        (selection, "_first", edited("(older & ~keeps) | ", "")),
     ),
     ("doubles are collected", "check_late_rows", (function, "collect", _not_distinct)),
     (
@@ -494,12 +467,12 @@ _PLANTED = (
     (
         "the deletion vectors of another commit are passed over",
         "check_deletion_vectors",
-        (compaction_fit, "check_deletions", _passed_over),
+        (compaction_fit, "check_deletions", passed_over),
     ),
     (
         "an update looks at no commit since its rows were read",
         "check_two_updates",
-        (plans, "check_rows_unchanged", _passed_over),
+        (plans, "check_rows_unchanged", passed_over),
     ),
     (
         "an update compares its keys with the first commit since alone",
@@ -507,13 +480,13 @@ _PLANTED = (
         (
             key_overlap.KeyOverlap,
             "_common",
-            _edited("[]).append(replace(theirs, keys=own))", "[replace(theirs, keys=own)])"),
+            edited("[]).append(replace(theirs, keys=own))", "[replace(theirs, keys=own)])"),
         ),
     ),
     (
         "a rewrite looks at no commit since its files were read",
         "check_two_updates",
-        (plans, "check_deletions", _passed_over),
+        (plans, "check_deletions", passed_over),
     ),
     (
         "reads leave out what is not compacted",
@@ -576,31 +549,31 @@ _PLANTED_IN_ENGINES = (
     (
         "of equal sequences in a group the older stays",
         "seed 33",
-        (PartialUpdate, "_decide", _edited("rank >= before", "rank > before")),
+        (PartialUpdate, "_decide", edited("rank >= before", "rank > before")),
         lambda shape: shape.rules.late and not shape.rules.spread,
     ),
     (
         "a group passes over a newer null",
         "seed 15",
-        (column_rules._Reader, "_function", _edited("NEWEST if grouped else LAST", "LAST")),
+        (column_rules._Reader, "_function", edited("NEWEST if grouped else LAST", "LAST")),
         lambda shape: shape.engine == "partial-update" and "g" in shape.rules.columns,
     ),
     (
         "a null overwrites a value",
         "seed 21",
-        (fold_columns, "fold", _edited("in (NEWEST,", 'in ("last_non_null_value", NEWEST,')),
+        (fold_columns, "fold", edited("in (NEWEST,", 'in ("last_non_null_value", NEWEST,')),
         lambda shape: shape.engine == "partial-update" and "g" not in shape.rules.columns,
     ),
     (
         "a sum adds what is taken back",
         "seed 114",
-        (arithmetic, "_word_sums", _edited("== Action.RETRACT", "== Action.SKIP")),
+        (arithmetic, "_word_sums", edited("== Action.RETRACT", "== Action.SKIP")),
         lambda shape: _folds(shape, "sum") and shape.rules.deletes == "retract",
     ),
     (
         "what a delete removed is aggregated on",
         "seed 11",
-        (aggregation, "removing", _edited("else Action.CLEAR", "else Action.SKIP")),
+        (aggregation, "removing", edited("else Action.CLEAR", "else Action.SKIP")),
         # a lookup compacts each commit: rows before and behind a delete seldom meet there
         lambda shape: (
             shape.option("aggregation.remove-record-on-delete") == "true"
@@ -610,13 +583,13 @@ _PLANTED_IN_ENGINES = (
     (
         "the last row of a commit is taken for the first",
         "seed 4",
-        (FirstRow, "merge", _edited("segments.order[segments.first]", "segments.newest")),
+        (FirstRow, "merge", edited("segments.order[segments.first]", "segments.newest")),
         lambda shape: shape.engine == "first-row",
     ),
     (
         "the last value is taken for the first",
         "seed 85",
-        (selection, "_first", _edited("events.starts]]", "events.starts + events.lengths - 1]]")),
+        (selection, "_first", edited("events.starts]]", "events.starts + events.lengths - 1]]")),
         lambda shape: _folds(shape, "first_value"),
     ),
     (
@@ -638,21 +611,24 @@ _PLANTED_BETWEEN = (
     ),
     (
         "a commit does not look whether its table was dropped",
-        (publish.Publisher, "_check_same", _passed_over),
+        (publish.Publisher, "_check_same", passed_over),
     ),
     (
         "an old handle reads the table created anew",
-        (handle, "check_same_table", _passed_over),
+        (handle, "check_same_table", passed_over),
     ),
 )
 MUTANTS = (
-    *(Mutant(name, check, _replace(*where)) for name, check, where in _PLANTED),
     *(
-        Mutant(name, check, _replace(*where), meets)
+        Mutant(name, check, replaced(*where))
+        for name, check, where in (*_PLANTED, *stream_mutants.PLANTED)
+    ),
+    *(
+        Mutant(name, check, replaced(*where), meets)
         for name, check, where, meets in _PLANTED_IN_ENGINES
     ),
     *(
-        Mutant(name, "meetings", _replace(*where), is_between=True)
+        Mutant(name, "meetings", replaced(*where), is_between=True)
         for name, where in _PLANTED_BETWEEN
     ),
 )
@@ -684,7 +660,8 @@ def _checks_of(mutant: Mutant) -> Iterable[tuple[str, Callable[[], None]]]:
         return _model_runs(mutant.meets)
     if mutant.is_between:
         return [("meetings", _meetings)]
-    quick = [(c.__name__, c) for c in (*interleave.CHECKS, *directed.CHECKS)]
+    checks = (*interleave.CHECKS, *directed.CHECKS, *stream_checks.CHECKS)
+    quick = [(c.__name__, c) for c in checks]
     return [*quick, *_seeds(), ("faults", _some_faults)]
 
 

@@ -1,0 +1,161 @@
+"""Planted bugs of streams; see :mod:`proving.mutants`."""
+
+from __future__ import annotations
+
+import tidelake.commit.publisher as publisher
+import tidelake.table.stream.consumer_reset as consumer_reset
+import tidelake.table.stream.follow as follow
+import tidelake.table.stream.snapshot_units as snapshot_units
+from proving.planting import edited, passed_over
+from tidelake.errors import NotFoundError
+from tidelake.metadata.log.consumer import ConsumerLog
+from tidelake.spark.streamread.cursor import StreamCursor
+from tidelake.spark.streamwrite.batch_sink import BatchSink
+from tidelake.table.stream import StreamLease, StreamPlan
+from tidelake.table.stream.follower import Follower
+from tidelake.table.stream.snapshot_units import ChangeSource, SnapshotChanges
+from tidelake.table.stream.start import StreamStart
+from tidelake.table.stream.units import LoggedFiles
+
+__all__ = ["PLANTED"]
+
+
+def _goes_on_at_the_oldest(original):
+    def kept_or_lost(self, at):
+        try:
+            return original(self, at)
+        except NotFoundError:
+            return self.handle.snapshots.load(self.handle.snapshots.earliest_id())
+
+    return kept_or_lost
+
+
+def _progress_becomes_the_oldest(original):
+    def consumed(self):
+        try:
+            return original(self)
+        except NotFoundError:
+            return self._earliest_id()
+
+    return consumed
+
+
+PLANTED = (
+    # name; what catches it; where it is, and what stands there instead
+    (
+        "a stream records progress before its rows are taken",
+        "check_stream_progress",
+        (
+            follow._Stream,
+            "batches",
+            edited(
+                "yield from self._between(at, end)",
+                "self._done_before(end.snapshot, of_state=False) or "
+                "(yield from self._between(at, end))",
+            ),
+        ),
+    ),
+    (
+        "the first state of a stream begins again after a restart",
+        "check_stream_replay",
+        (
+            Follower,
+            "inside",
+            edited("return offset.index", "return offset.index if offset.phase == 'delta' else 0"),
+        ),
+    ),
+    (
+        "the changes behind a stream's first state skip a snapshot",
+        "check_stream_replay",
+        (
+            StreamPlan,
+            "_parts",
+            edited(
+                "at = behind",
+                "at = behind if at.phase == 'delta' else follower.at(snapshot.id + 2)",
+            ),
+        ),
+    ),
+    (
+        "a limit drops the last part of a stream's snapshot",
+        "check_stream_replay",
+        (
+            StreamPlan,
+            "_parts",
+            edited(
+                "follower.inside(at, units), units.count",
+                "follower.inside(at, units), units.count - (at.index > 0)",
+            ),
+        ),
+    ),
+    (
+        "a stream cuts one key's changes of a commit",
+        "check_stream_cuts",
+        (snapshot_units, "LoggedCommit", lambda _: LoggedFiles),
+    ),
+    (
+        "a stream does not compare the parts of a snapshot",
+        "check_stream_marks",
+        (Follower, "inside", edited(" or offset.mark != units.mark", "")),
+    ),
+    (
+        "a stream passes over an overwrite",
+        "check_stream_refusals",
+        (SnapshotChanges, "_of_overwrite", lambda _: lambda *_: ChangeSource.NOTHING),
+    ),
+    (
+        "a stream goes on after a rollback",
+        "check_stream_refusals",
+        (Follower, "_check_before", passed_over),
+    ),
+    (
+        "an expired stream goes on at the oldest snapshot",
+        "check_stream_refusals",
+        (Follower, "_kept_or_lost", _goes_on_at_the_oldest),
+    ),
+    (
+        "expired progress of a stream becomes the oldest snapshot",
+        "check_stream_refusals",
+        (StreamStart, "_consumed", _progress_becomes_the_oldest),
+    ),
+    (
+        "a stream does not renew its lease",
+        "check_stream_leases",
+        (StreamLease, "renew_if_due", passed_over),
+    ),
+    (
+        "a silent stream takes the lease of another for its own",
+        "check_stream_takeovers",
+        (StreamLease, "_is_own", lambda _: lambda _: True),
+    ),
+    (
+        "a silent stream is not told that its consumer was cleared",
+        "check_stream_takeovers",
+        (consumer_reset, "_end_lease", passed_over),
+    ),
+    (
+        "an expiry forgets a stream that has just come",
+        "check_stream_beside_expiry",
+        (ConsumerLog, "forget", lambda _: lambda self, state, _: self.delete(state.consumer_id)),
+    ),
+    (
+        "start options beat a stream's checkpoint",
+        "check_stream_cursor",
+        (StreamCursor, "next", edited("at = self.plan.offset(start)", "at = self.plan.initial()")),
+    ),
+    (
+        "the first batch of a stream forgets where it began",
+        "check_stream_cursor",
+        (StreamCursor, "between", edited("if began is None else", "if began else")),
+    ),
+    (
+        "the commit user of a stream is that of its run",
+        "check_stream_sink",
+        (BatchSink, "user", lambda _: property(lambda self: self.run_id)),
+    ),
+    (
+        "the watermark of a stream's table falls",
+        "check_stream_sink",
+        (publisher, "_risen_watermark", lambda _: lambda _, given: given),
+    ),
+)

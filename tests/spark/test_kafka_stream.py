@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from spark.test_kafka import COLUMNS, messages, rows
 
-from tidelake.errors import InvalidInputError, NotFoundError
+from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 
 
 @pytest.fixture
@@ -155,3 +155,83 @@ def test_a_topic_is_a_stream_of_sql_with_its_watermark(lake, topics, declare, tm
     assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 2]
     late = table.handle.snapshots.latest().watermark
     assert late == int(datetime(2026, 11, 24, 12, 1, 55, tzinfo=UTC).timestamp() * 1000)
+
+
+@pytest.fixture
+def streaming(lake, tmp_path):
+    """Streaming mode; jobs are stopped at the end."""
+    lake.sql("SET 'execution.runtime-mode' = 'streaming'")
+    lake.sql(f"SET 'execution.checkpointing.dir' = '{tmp_path / 'checkpoints'}'")
+    yield lake
+    for job in lake.jobs():
+        job.stop()
+
+
+def test_a_statement_set_sends_nothing_before_all_of_it_is_analysed(streaming, topics, declare):
+    topic = topics.make()
+    declare("out", "id BIGINT", topic)
+    with pytest.raises(NotFoundError):
+        streaming.sql(
+            "EXECUTE STATEMENT SET BEGIN INSERT INTO out VALUES (1);"
+            " INSERT INTO nowhere VALUES (2); END"
+        )
+    assert topics.read(topic) == []
+
+
+def test_jobs_of_sql_write_rows_and_changes_into_topics(streaming, topics, declare):
+    """From a topic into a topic, and from a primary-key table into one of upserts."""
+    lake, source, plain, upserts = streaming, topics.make(), topics.make(), topics.make()
+    topics.send(source, *messages(1, 2))
+    declare("events", COLUMNS, source)
+    declare("copy", "id BIGINT, name STRING", plain)
+    declare(
+        "board", "id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED", upserts,
+        **{"connector": "upsert-kafka", "key.format": "json", "scan.startup.mode": None},
+    )  # fmt: skip
+    lake.sql(
+        "CREATE TABLE state (name STRING, id BIGINT, PRIMARY KEY (id) NOT ENFORCED)"
+        " WITH ('bucket' = '1', 'changelog-producer' = 'input')"
+    )
+    for wrong, words in [
+        ("copy SELECT id, name FROM state", "messages of the format 'json' cannot take"),
+        ("copy SELECT count(*), name FROM events GROUP BY name", "'upsert-kafka'"),
+        ("copy SELECT id FROM events", "column"),
+    ]:
+        with pytest.raises((UnsupportedError, InvalidInputError), match=words):
+            lake.sql(f"INSERT INTO {wrong}")
+    lake.sql("INSERT INTO state VALUES ('a', 1), ('b', 2)")
+    found = lake.sql(
+        "EXECUTE STATEMENT SET BEGIN INSERT INTO copy (name, id) SELECT name, id + 10 FROM events;"
+        " INSERT INTO board SELECT id, upper(name) FROM state; END"
+    ).collect()
+    assert [row["job name"] for row in found] == ["copy", "board"]
+    for job in lake.jobs():
+        job.query.processAllAvailable()
+    lake.write([{"id": 2, "name": "b", "_row_kind": "-D"}], "default.state")
+    lake.job("board").query.processAllAvailable()
+    assert [m.value() for m in topics.read(plain)] == [
+        b'{"id":11,"name":"n1"}', b'{"id":12,"name":"n2"}',
+    ]  # fmt: skip
+    latest = {m.key(): m.value() for m in topics.read(upserts)}
+    assert latest == {b'{"id":1}': b'{"id":1,"name":"A"}', b'{"id":2}': None}
+
+
+def test_a_topic_is_a_stream_by_its_name_with_its_watermark(lake, spark, topics, declare, tmp_path):
+    topic = topics.make()
+    topics.send(topic, *messages(1, 2, 3))
+    declare("events", f"{COLUMNS}, WATERMARK FOR at AS at - INTERVAL '2' SECOND", topic)
+    found = lake.read_stream("events", ["name", "at"], "id > 1")
+    assert found.isStreaming
+    assert found.columns == ["name", "at"]
+    named = lake.sql("SELECT name, at FROM STREAM events WHERE id > 1")
+    assert named.isStreaming
+    assert lake.sql("SELECT name FROM events").collect()  # a batch, as before
+    lake.create_table("default.sink", "name string, at timestamp_ntz")
+    query = lake.write_stream(
+        found.union(named), "default.sink", checkpoint=tmp_path / "c", trigger="availableNow"
+    )
+    query.awaitTermination(60)
+    sink = lake.catalog.table("default.sink")
+    assert sorted(sink.to_arrow().column("name").to_pylist()) == ["n2", "n2", "n3", "n3"]
+    (found,) = lake.sql("SELECT watermark FROM sink$snapshots").collect()
+    assert found[0] == 1_795_521_598_003  # 12:00:00.003, less two seconds

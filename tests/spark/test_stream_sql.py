@@ -42,6 +42,13 @@ def started(lake, text):
     return job
 
 
+def in_batch(lake, text):
+    """Run a statement that changes rows in place."""
+    lake.sql("SET 'execution.runtime-mode' = 'batch'")
+    lake.sql(text)
+    lake.sql("SET 'execution.runtime-mode' = 'streaming'")
+
+
 def drained(*jobs):
     """Wait until jobs have read all that is there."""
     for job in jobs:
@@ -69,7 +76,7 @@ def test_an_insert_starts_a_job_that_goes_on_where_it_was(streaming):
     assert rows(lake, "SELECT * FROM b") == [(1, 12), (2, 21), (3, 31)]
     lake.sql(f"STOP JOB '{job.id}'")
     assert job.status == "CANCELED"
-    lake.sql("DELETE FROM a WHERE id = 2")
+    in_batch(lake, "DELETE FROM a WHERE id = 2")
     again = started(lake, "INSERT INTO b SELECT id, n + 1 FROM a")
     assert again.id == job.id
     drained(again)
@@ -126,13 +133,42 @@ def test_what_a_stream_cannot_do_is_refused_before_it_starts(streaming):
         ("INSERT INTO b SELECT id, sum(n) FROM a GROUP BY id", "Name _row_kind in the SELECT"),
         ("INSERT INTO q SELECT id, sum(n) FROM q GROUP BY id", "rows anew when they change"),
         ("INSERT INTO q SELECT * FROM q ORDER BY id", "cannot run as a stream: Sorting"),
+        ("DELETE FROM a WHERE id = 1", "'batch' first"),
+        ("UPDATE a SET n = 1", "'batch' first"),
+        ("MERGE INTO b USING a ON a.id = b.id WHEN NOT MATCHED THEN INSERT *", "'batch' first"),
+        ("CREATE TABLE c AS SELECT * FROM a", "then INSERT INTO it starts a job"),
     ]:
         with pytest.raises(UnsupportedError, match=message):
             lake.sql(statement)
     assert lake.jobs() == []
+    assert [row["tableName"] for row in lake.sql("SHOW TABLES").collect()] == ["a", "b", "q"]
 
 
-def test_a_statement_set_starts_all_of_its_jobs_or_none(streaming):
+def test_in_batch_mode_a_table_is_a_stream_where_the_query_says_so(lake):
+    tables(lake, "a", "d")
+    found = lake.sql(
+        "SELECT s.id, c.n FROM STREAM a /*+ OPTIONS('scan.mode' = 'latest') */ AS s"
+        " JOIN d FOR SYSTEM_TIME AS OF PROCTIME() AS c ON s.n = c.id"
+    )
+    assert found.isStreaming
+    assert found.columns == ["_row_kind", "id", "n"]
+    assert "lookup of default.d" in found._jdf.queryExecution().analyzed().toString()
+    for statement, message in [
+        ("INSERT INTO d SELECT * FROM STREAM a", r"SET 'execution\.runtime-mode' = 'streaming'"),
+        ("CREATE TABLE c AS SELECT * FROM STREAM a", "cannot take a stream"),
+        ("SELECT * FROM STREAM a VERSION AS OF 1", "at a moment cannot be read as a STREAM"),
+        ("SELECT * FROM STREAM a$snapshots", "cannot be read as a STREAM"),
+        (
+            "MERGE INTO d USING (SELECT * FROM STREAM a) s ON s.id = d.id"
+            " WHEN NOT MATCHED THEN INSERT *",
+            "MERGE cannot take a stream",
+        ),
+    ]:
+        with pytest.raises(TidelakeError, match=message):
+            lake.sql(statement)
+
+
+def test_a_statement_set_starts_all_of_its_jobs_or_none(streaming, tmp_path):
     lake = streaming
     tables(lake, "a", "b", "c")
     lake.sql("INSERT INTO a VALUES (1, 10), (2, 20)")
@@ -142,13 +178,22 @@ def test_a_statement_set_starts_all_of_its_jobs_or_none(streaming):
             " INSERT INTO nowhere SELECT * FROM a; END"
         )
     assert lake.jobs() == []
+    checkpoints = tmp_path / "checkpoints"
+    checkpoints.mkdir()
+    (checkpoints / "default.c").write_text("no directory")
+    with pytest.raises((TidelakeError, OSError)):
+        lake.sql(
+            "EXECUTE STATEMENT SET BEGIN INSERT INTO b SELECT * FROM a WHERE n < 15;"
+            " INSERT INTO c SELECT * FROM a WHERE n > 15; END"
+        )
+    assert [(job.name, job.status) for job in lake.jobs()] == [("default.b", "CANCELED")]
     lake.sql("SET 'pipeline.name' = 'both'")
     found = lake.sql(
         "EXECUTE STATEMENT SET BEGIN INSERT INTO b SELECT * FROM a WHERE n < 15;"
         " INSERT INTO c SELECT * FROM a WHERE n > 15; END"
     ).collect()
     assert [row["job name"] for row in found] == ["both.default.b", "both.default.c"]
-    drained(*lake.jobs())
+    drained(*(job for job in lake.jobs() if job.name.startswith("both")))
     assert rows(lake, "SELECT * FROM b") == [(1, 10)]
     assert rows(lake, "SELECT * FROM c") == [(2, 20)]
 
@@ -176,7 +221,7 @@ def test_changes_count_as_the_query_says(streaming):
         " FROM a GROUP BY 1",
     )
     drained(job)
-    lake.sql("DELETE FROM a WHERE id = 1")
+    in_batch(lake, "DELETE FROM a WHERE id = 1")
     drained(job)
     assert rows(lake, "SELECT * FROM s") == [(0, 20)]
 

@@ -20,10 +20,12 @@ from tidelake.spark.kafka.declared_table import kafka_table
 from tidelake.spark.kafka.messages_write import write_messages
 from tidelake.spark.kafka.slices_frame import batch_frame
 from tidelake.spark.kafka.stream_sink import start_messages
-from tidelake.spark.kafka.stream_source import kafka_stream
+from tidelake.spark.sql.declared_stream import declared_stream
+from tidelake.spark.stream_read_methods import StreamReadMethods
 from tidelake.spark.stream_write_methods import StreamWriteMethods
 from tidelake.spark.streamwrite.start import Trigger
 from tidelake.sql.execution.session import ForeignTable, SqlSession
+from tidelake.sql.syntax.ast import CreateTable
 from tidelake.sql.syntax.name import TableName
 from tidelake.table.handle.arguments import known_columns
 from tidelake.table.write.result import WriteResult
@@ -31,7 +33,7 @@ from tidelake.table.write.result import WriteResult
 __all__ = ["KafkaMethods"]
 
 
-class KafkaMethods(StreamWriteMethods):
+class KafkaMethods(StreamReadMethods, StreamWriteMethods):
     """Finds, reads and writes tables that ``WITH ('connector' = 'kafka')`` declared."""
 
     catalog: Catalog
@@ -49,16 +51,18 @@ class KafkaMethods(StreamWriteMethods):
         self, name: object, options: Mapping[str, object] | None = None
     ) -> KafkaTable | None:
         """The table of Kafka of a name, if one was declared."""
+        found = self._declaration(name)
+        return None if found is None else kafka_table(found, _texts(options))
+
+    def _declaration(self, name: object) -> CreateTable | None:
+        """The declaration of a table of another system."""
         session = self._sql_session()
         if session is None or not isinstance(name, str):
             return None
         parsed = TableName(tuple(name.split(".")))
         session.refuse_foreign_system_table(parsed)
         found = session.find_temporary(parsed)
-        if not isinstance(found, ForeignTable):
-            return None
-        given = {key: str(value) for key, value in (options or {}).items() if value is not None}
-        return kafka_table(found.definition, given)
+        return found.definition if isinstance(found, ForeignTable) else None
 
     def _kafka_rows(
         self,
@@ -74,19 +78,11 @@ class KafkaMethods(StreamWriteMethods):
                 " options={'scan.startup.mode': ...}."
             )
             raise InvalidInputError(message, kind="no_time_travel", table=table.name)
-        own = [f.name for f in table.fields]
-        kinds = [KIND] if table.has_changes else []
-        wanted = kinds + own
-        if columns is not None:
-            asked = known_columns(columns, [KIND, *own], table=table.name)
-            wanted = [*(k for k in kinds if k not in asked), *asked]
+        every = [*([KIND] if table.has_changes else []), *(f.name for f in table.fields)]
         if filter is None:
-            return batch_frame(self.spark, self.catalog, table, wanted)
-        if not isinstance(filter, str):
-            message = f"A filter of table '{table.name}' of Kafka is text, or a later where()."
-            raise InvalidInputError(message, kind="bad_filter", table=table.name)
-        every = batch_frame(self.spark, self.catalog, table, [*kinds, *own])
-        return every.where(filter).select(*(F.col(quoted(name)) for name in wanted))
+            return batch_frame(self.spark, self.catalog, table, _wanted(table, columns))
+        rows = batch_frame(self.spark, self.catalog, table, every)
+        return _selected(rows, table, columns, filter)
 
     def _write_kafka(self, table: KafkaTable, frame: object, mode: str) -> WriteResult:
         """Write rows as messages, at least once; the result has their number and no snapshot."""
@@ -112,22 +108,36 @@ class KafkaMethods(StreamWriteMethods):
         Returns
         -------
         DataFrame
-            A streaming one; changes have the column ``_row_kind`` in front. Offsets are kept in the
-            query's checkpoint, and never committed to Kafka.
+            A streaming one; changes have the column ``_row_kind`` in front. The watermark of the
+            declaration is applied. Offsets are kept in the query's checkpoint, and never committed
+            to Kafka.
 
         Raises
         ------
         NotFoundError
             No table of that name was declared.
         """
-        found = self._kafka_table(name, options)
+        found = self._read_declared(name, None, None, options)
         if found is None:
             message = (
                 f"No table '{name}' of Kafka is declared in this session: tl.sql(\"CREATE TABLE"
                 f" {name} (...) WITH ('connector' = 'kafka', ...)\")."
             )
             raise NotFoundError(message, kind="table_not_found", table=name)
-        return kafka_stream(self.spark, self.catalog, found)
+        return found
+
+    def _read_declared(
+        self,
+        name: str,
+        columns: Sequence[str] | None,
+        filter: object,
+        options: Mapping[str, object] | None,
+    ) -> DataFrame | None:
+        found = self._declaration(name)
+        if found is None:
+            return None
+        rows = declared_stream(self.spark, self.catalog, found, _texts(options))
+        return _selected(rows, kafka_table(found, _texts(options)), columns, filter)
 
     def _write_declared(
         self, frame: DataFrame, name: str, given: Mapping[str, Any]
@@ -178,3 +188,29 @@ class KafkaMethods(StreamWriteMethods):
         return start_messages(
             frame, found, checkpoint, trigger=trigger, mode=mode, query_name=query_name
         )
+
+
+def _texts(options: Mapping[str, object] | None) -> dict[str, str]:
+    return {key: str(value) for key, value in (options or {}).items() if value is not None}
+
+
+def _wanted(table: KafkaTable, columns: Sequence[str] | None) -> list[str]:
+    """The columns of a read; changes have their kinds in front."""
+    own = [f.name for f in table.fields]
+    kinds = [KIND] if table.has_changes else []
+    if columns is None:
+        return kinds + own
+    asked = known_columns(columns, [KIND, *own], table=table.name)
+    return [*(k for k in kinds if k not in asked), *asked]
+
+
+def _selected(
+    rows: DataFrame, table: KafkaTable, columns: Sequence[str] | None, filter: object
+) -> DataFrame:
+    """The rows and columns that were asked for, of all."""
+    if filter is not None:
+        if not isinstance(filter, str):
+            message = f"A filter of table '{table.name}' of Kafka is text, or a later where()."
+            raise InvalidInputError(message, kind="bad_filter", table=table.name)
+        rows = rows.where(filter)
+    return rows.select(*(F.col(quoted(name)) for name in _wanted(table, columns)))

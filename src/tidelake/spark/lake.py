@@ -36,7 +36,6 @@ from tidelake.spark.rowlevel.delete_update import delete_on_spark, update_on_spa
 from tidelake.spark.sessions.cancellation import interruptible
 from tidelake.spark.sessions.session import is_stopped, prepare
 from tidelake.spark.source.data_source import TidelakeSource
-from tidelake.spark.stream_read_methods import StreamReadMethods
 from tidelake.spark.streamread.opening import open_source, source_schema
 from tidelake.spark.write.compaction import compact_on_spark
 from tidelake.spark.write.schema_merging import merges_schema, with_all_columns, with_merged_schema
@@ -122,7 +121,7 @@ def attach(
     return Lake(spark, opened, catalog_name=catalog)
 
 
-class Lake(JobMethods, StreamReadMethods, KafkaMethods):
+class Lake(JobMethods, KafkaMethods):
     """A warehouse on a Spark session; made by :func:`attach`.
 
     A setting ``spark.tidelake.<option>`` of the session is an option of every table that is read

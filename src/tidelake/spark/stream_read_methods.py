@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +23,16 @@ class StreamReadMethods:
         """The session that reads and writes run on."""
         raise NotImplementedError
 
+    @abc.abstractmethod
+    def _read_declared(
+        self,
+        name: str,
+        columns: Sequence[str] | None,
+        filter: object,
+        options: Mapping[str, object] | None,
+    ) -> DataFrame | None:
+        """The stream where the table is one of another system; None for one of ours."""
+
     def read_stream(
         self,
         name: str,
@@ -35,7 +46,8 @@ class StreamReadMethods:
         Parameters
         ----------
         name : str
-            ``"database.table"``.
+            ``"database.table"``; or a table of Kafka that was declared in this session, as of
+            :meth:`read_kafka_stream`.
         columns : sequence of str, optional
             The columns wanted; all by default. A later ``select`` does the same: Spark reads only
             the columns that the query needs.
@@ -72,6 +84,9 @@ class StreamReadMethods:
         ...     "checkpointLocation", "/tmp/checkpoint"
         ... ).start()  # doctest: +SKIP
         """
+        declared = self._read_declared(name, columns, filter, options)
+        if declared is not None:
+            return declared
         return stream_frame(
             self.spark, self.catalog, name, columns=columns, filter=filter, options=options
         )

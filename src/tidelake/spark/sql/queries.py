@@ -144,14 +144,33 @@ class StatementQueries:
         # once: each table of a join would fetch all settings of Spark
         conf = cache(lambda: settings(self.spark))
         references = [r for r in parsed.references if r.start != HEAD_POSITION]
-        sources = {r: self._source(r, query, depth, conf) for r in references}
+        every = StreamSettings.of(self.session.settings).is_streaming
+        # a lookup beside a stream is one whatever the mode: a batch would read it once
+        beside = every or any(r.clause.stream is not None for r in references)
+        sources = {
+            r: self._source(
+                r,
+                query,
+                depth,
+                conf,
+                is_stream=every or r.clause.stream is not None or bool(beside and r.clause.lookup),
+            )
+            for r in references
+        }
         found = {r: s for r, s in sources.items() if s is not None}
         check_lookups(query, {r: s.columns for r, s in found.items()})
         return found
 
     def merge_source(self, source: Query, names: frozenset[str] | None) -> DataFrame:
         """Return the rows of a merge's source; for a plain table only these columns."""
-        return self.frame(source, head=SOURCE_HEAD, names=names)
+        rows = self.frame(source, head=SOURCE_HEAD, names=names)
+        if rows.isStreaming:
+            message = (
+                "MERGE cannot take a stream: INSERT INTO a table with a primary key starts a job"
+                " that upserts, or tl.merge in foreachBatch takes each batch."
+            )
+            raise UnsupportedError(message, kind="sql_streaming")
+        return rows
 
     @contextmanager
     def with_scope(self) -> Iterator[Callable[[NamedQuery], None]]:
@@ -200,8 +219,10 @@ class StatementQueries:
         query: Query,
         depth: int,
         conf: Callable[[], Mapping[str, str]],
+        *,
+        is_stream: bool,
     ) -> Source | None:
-        """Resolve a reference; None for Spark's own tables."""
+        """Resolve a reference, as a stream or not; None for Spark's own tables."""
         name, clause = reference.name, reference.clause
         named = self._with.named.get(name.parts[0].casefold()) if len(name.parts) == 1 else None
         if named is not None:
@@ -210,7 +231,7 @@ class StatementQueries:
             return self._with_source(named)
         temporary = self.session.find_temporary(name)
         if isinstance(temporary, ForeignTable):
-            return self._topic(temporary, query, reference)
+            return self._topic(temporary, query, reference, is_stream=is_stream)
         if isinstance(temporary, View):
             self._refuse_clauses(clause, query, reference, "A view")
             if reference.function is not None and reference.function.window is None:
@@ -220,15 +241,19 @@ class StatementQueries:
         if found is None:
             return None
         if isinstance(found, Table):
-            if StreamSettings.of(self.session.settings).is_streaming:
+            if is_stream:
                 stream = self._streams.of_table(reference, found, conf=conf())
                 if stream is not None:
                     return stream
+                self._refuse_stream(query, reference, "A table at a moment")
             return self._tables.of_table(reference, found, conf=conf())
+        self._refuse_stream(query, reference, "A system table")
         self._refuse_function(query, reference, "a system table")
         return self._tables.of_system_table(reference, found, self._base_table(reference, query))
 
-    def _topic(self, found: ForeignTable, query: Query, reference: TableReference) -> Source:
+    def _topic(
+        self, found: ForeignTable, query: Query, reference: TableReference, *, is_stream: bool
+    ) -> Source:
         """Messages of Kafka, which take options, and windows where they are a stream."""
         clause, refused = reference.clause, None
         if clause.lookup:
@@ -246,7 +271,6 @@ class StatementQueries:
             raise error_at(
                 query.text, reference.start, refused, kind="sql_clause", error=UnsupportedError
             )
-        is_stream = StreamSettings.of(self.session.settings).is_streaming
         function = reference.function
         if function is not None and (function.window is None or not is_stream):
             self._refuse_function(query, reference, "a table of Kafka")
@@ -275,8 +299,16 @@ class StatementQueries:
             raise error_at(
                 query.text, reference.start, message, kind="sql_clause", error=UnsupportedError
             )
+        self._refuse_stream(query, reference, what)
         if clause.options or clause.version is not None or clause.timestamp is not None:
             message = f"{what} takes no options and no time travel: write them on its table."
+            raise error_at(
+                query.text, reference.start, message, kind="sql_clause", error=UnsupportedError
+            )
+
+    def _refuse_stream(self, query: Query, reference: TableReference, what: str) -> None:
+        if reference.clause.stream is not None:
+            message = f"{what} cannot be read as a STREAM: name a table."
             raise error_at(
                 query.text, reference.start, message, kind="sql_clause", error=UnsupportedError
             )

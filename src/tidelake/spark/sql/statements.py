@@ -168,6 +168,7 @@ class Statements:
         if isinstance(statement, WithQueries):
             return self._with(statement, args, text)
         if isinstance(statement, Delete | Merge | Update):
+            self.streams.check_mode(statement)
             if isinstance(statement, Delete):
                 self.writes.delete(statement, text)
             elif isinstance(statement, Update):

@@ -19,12 +19,11 @@ from pyspark.sql.utils import is_remote
 from tidelake.catalog import Catalog
 from tidelake.errors import UnsupportedError
 from tidelake.options import declared
-from tidelake.spark.catalog.gateway import Gateway
 from tidelake.spark.catalog.streams.provider import offer_streams
 from tidelake.spark.expression.windows import SESSION
 from tidelake.spark.kafka.declared_table import kafka_table
-from tidelake.spark.kafka.stream_source import kafka_stream
 from tidelake.spark.read.table_frame import in_session, table_frame
+from tidelake.spark.sql.declared_stream import declared_stream
 from tidelake.spark.sql.table_sources import (
     INCREMENTAL,
     INCREMENTAL_TIMES,
@@ -32,7 +31,6 @@ from tidelake.spark.sql.table_sources import (
     in_windows,
     selected,
 )
-from tidelake.spark.streamread.event_time import with_event_time
 from tidelake.spark.streamread.lookup import lookup_frame
 from tidelake.spark.streamread.opening import open_source, source_schema, stream_frame
 from tidelake.sql.execution.session import ForeignTable, PathTable, SqlSession
@@ -40,7 +38,6 @@ from tidelake.sql.query.metadata_columns import metadata_column_exclusions
 from tidelake.sql.query.query import ParsedQuery, TableReference
 from tidelake.sql.query.row_kinds import ROW_KIND, KeptKinds, kept_kinds
 from tidelake.sql.query.session_windows import session_replacements
-from tidelake.sql.syntax.watermark import watermark_options
 from tidelake.table import Table
 from tidelake.table.schema.watermark import event_time
 
@@ -103,8 +100,9 @@ class StreamSources:
         name = str(reference.name)
         if is_remote():
             message = (
-                "Through Spark Connect statements run as batches: read the stream with"
-                " spark.readStream.format('tidelake'), and write it with tl.write_stream."
+                "Through Spark Connect no statement reads streams: keep the mode 'batch', read the"
+                " stream with spark.readStream.format('tidelake'), and write it with"
+                " tl.write_stream."
             )
             raise UnsupportedError(message, kind="spark_connect", table=name)
         options: dict[str, object] = dict(clause.options)
@@ -126,18 +124,12 @@ class StreamSources:
 
     def of_kafka(self, reference: TableReference, found: ForeignTable) -> Source:
         """The stream of a topic, with the watermark that its table declares."""
-        definition = found.definition
-        table = kafka_table(definition, reference.clause.options)
-        declared_time = (
-            None
-            if definition.watermark is None
-            else event_time(watermark_options(definition.watermark), table=table.name)
-        )
+        table = kafka_table(found.definition, reference.clause.options)
 
         def frame(columns: list[str], _: object) -> DataFrame:
-            read = kafka_stream(self.spark, self.session.catalog, table)
-            if declared_time is not None:
-                read = with_event_time(Gateway(self.spark), read, declared_time)
+            read = declared_stream(
+                self.spark, self.session.catalog, found.definition, reference.clause.options
+            )
             own = [c for c in columns if c in read.columns]
             return in_windows(of_rows(read, own), reference, table.name)
 

@@ -4,28 +4,35 @@
    the table as in a batch (:mod:`tidelake.spark.sql.writes`).
 2. The job's name is ``pipeline.name``, or the table's; its checkpoint is the folder of that name in
    ``execution.checkpointing.dir``. The same statement started again goes on where it was.
-3. Of a statement set all queries are analysed before the first starts; if one does not start, those
-   that did are stopped. Each has a checkpoint of its own.
+3. Of a statement set all queries are analysed before the first starts, and batches are written when
+   all jobs run. If one does not start, or a batch fails, the jobs that did start are stopped. Each
+   has a checkpoint of its own.
+4. A target of Kafka gets messages (:mod:`tidelake.spark.kafka.stream_sink`), at least once.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
+from pyspark.sql.streaming import StreamingQuery
 
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors
 from tidelake.spark.jobs import Job, JobRegistry
 from tidelake.spark.jobs.output_mode import output_mode
+from tidelake.spark.kafka.messages_write import check_rows
+from tidelake.spark.kafka.stream_sink import start_messages
 from tidelake.spark.sql.queries import Args
-from tidelake.spark.sql.writes import InsertRows, StatementWrites
+from tidelake.spark.sql.writes import InsertRows, MessageRows, StatementWrites
 from tidelake.spark.streamwrite.start import StreamTarget, start_stream
-from tidelake.sql.execution.session import ForeignTable, SqlSession
+from tidelake.sql.execution.session import SqlSession
 from tidelake.sql.execution.stream_settings import (
     CHECKPOINT_DIR,
     PIPELINE_NAME,
@@ -33,7 +40,7 @@ from tidelake.sql.execution.stream_settings import (
     StreamSettings,
 )
 from tidelake.sql.query.row_kinds import ROW_KIND
-from tidelake.sql.syntax.ast import Insert, StatementSet
+from tidelake.sql.syntax.ast import Delete, Insert, Merge, StatementSet, Update
 
 __all__ = ["StatementStreams"]
 
@@ -59,8 +66,8 @@ class _Start:
     """A job that is ready to start."""
 
     name: str
-    rows: InsertRows
-    mode: str
+    target: str
+    begin: Callable[[], StreamingQuery]
 
 
 class StatementStreams:
@@ -109,33 +116,47 @@ class StatementStreams:
         settings = self.settings
         inserts = statement.inserts if isinstance(statement, StatementSet) else (statement,)
         ready: list[_Start] = []
-        batches: list[tuple[Insert, InsertRows]] = []
+        batches: list[tuple[Insert, InsertRows | MessageRows]] = []
         for insert in inserts:
             with translate_analysis_errors(insert.query):
-                if isinstance(self.session.find_temporary(insert.name), ForeignTable):
-                    self._writes.insert(insert, args)
-                    continue
                 rows = self._writes.insert_rows(insert, args)
                 if rows.frame.isStreaming:
                     taken = {start.name for start in ready}
-                    ready.append(self._ready(insert, rows, settings, taken, len(inserts)))
+                    ready.append(self._ready(rows, settings, taken, len(inserts)))
                 else:
                     batches.append((insert, rows))
-        for insert, rows in batches:
-            with translate_analysis_errors(insert.query):
-                self._writes.write(rows)
-        if not ready:
-            return None
         started: list[Job] = []
         try:
             for start in ready:
-                job = self._start(start, settings)
+                job = self.jobs.start(start.begin, name=start.name, target=start.target)
                 started.append(job)  # at once, to be stopped if the next one fails
+            for insert, rows in batches:
+                with translate_analysis_errors(insert.query):
+                    self._writes.write(rows)
         except BaseException:
             for job in started:
                 job.stop()
             raise
+        if not started:
+            return None
         return self.spark.createDataFrame([(job.id, job.name) for job in started], JOB_COLUMNS)
+
+    def check_mode(self, statement: Delete | Merge | Update) -> None:
+        """Refuse what changes rows in place, which no stream can do, in streaming mode.
+
+        Raises
+        ------
+        UnsupportedError
+            The session is in streaming mode.
+        """
+        if self.settings.is_streaming:
+            word = type(statement).__name__.upper()
+            message = (
+                f"{word} of table '{statement.name}' runs as a batch: SET '{RUNTIME_MODE}' ="
+                " 'batch' first. Deletes and updates of a stream are those of the table that it"
+                " reads."
+            )
+            raise UnsupportedError(message, kind="sql_streaming", table=str(statement.name))
 
     def show(self) -> DataFrame:
         """Answer SHOW JOBS."""
@@ -160,20 +181,20 @@ class StatementStreams:
 
     def _ready(
         self,
-        statement: Insert,
-        rows: InsertRows,
+        rows: InsertRows | MessageRows,
         settings: StreamSettings,
         taken: set[str],
         count: int,
     ) -> _Start:
-        table = rows.handle.identifier
+        """Check a job as far as that can be done without starting it."""
+        table = rows.target
         if not settings.is_streaming:
             message = (
                 f"The query for table '{table}' is a stream: SET '{RUNTIME_MODE}' = 'streaming'"
                 " first, so that INSERT starts a job."
             )
             raise InvalidInputError(message, kind="sql_streaming", table=table)
-        if statement.overwrite:
+        if isinstance(rows, InsertRows) and rows.overwrite:
             message = (
                 f"INSERT OVERWRITE of table '{table}' cannot take a stream: it would replace the"
                 " table with each batch. Write INSERT INTO, or SET 'execution.runtime-mode' ="
@@ -188,23 +209,10 @@ class StatementStreams:
             raise InvalidInputError(message, kind="no_checkpoint", table=table)
         name = self._name(settings, table, taken, count)
         mode = output_mode(rows.frame)
-        keys = rows.handle.schema.primary_keys
-        if mode == "update" and not keys:
-            message = (
-                f"The query for table '{table}' gives rows anew when they change, which a table"
-                " without a primary key cannot take. Group by a window over a watermark, so that"
-                " each row comes once, or write to a table with a primary key."
-            )
-            raise UnsupportedError(message, kind="sql_streaming", table=table)
-        if ROW_KIND in rows.frame.columns and not keys:
-            message = (
-                f"The query for table '{table}' gives changes of a table with a primary key, which"
-                f" a table without one cannot take. Say which rows: WHERE {ROW_KIND} IN ('+I',"
-                f" '+U'), in a query that names the columns without {ROW_KIND}."
-            )
-            raise UnsupportedError(message, kind="sql_row_kinds", table=table)
+        _check_changes(rows, mode)
         self.jobs.check_name(name)
-        return _Start(name, rows, mode)
+        folder = _folder(settings.checkpoint_dir, name)
+        return _Start(name, table, _beginning(rows, folder, name, mode, settings.interval_ms))
 
     def _name(self, settings: StreamSettings, table: str, taken: set[str], count: int) -> str:
         """The name of a job, which is its checkpoint's folder."""
@@ -224,22 +232,56 @@ class StatementStreams:
             number += 1
         return numbered
 
-    def _start(self, start: _Start, settings: StreamSettings) -> Job:
-        handle = start.rows.handle
-        interval = settings.interval_ms
-        assert settings.checkpoint_dir is not None
-        target = StreamTarget(
-            handle,
-            _folder(settings.checkpoint_dir, start.name),
-            mode=start.mode,
-            trigger=None if interval is None else f"{interval} milliseconds",
-            query_name=start.name,
+
+def _beginning(
+    rows: InsertRows | MessageRows, folder: str, name: str, mode: str, interval_ms: int | None
+) -> Callable[[], StreamingQuery]:
+    """Return what starts the query of a job."""
+    trigger = None if interval_ms is None else f"{interval_ms} milliseconds"
+    if isinstance(rows, MessageRows):
+        return partial(
+            start_messages,
+            rows.frame,
+            rows.table,
+            folder,
+            trigger=trigger,
+            mode=mode,
+            query_name=name,
         )
-        return self.jobs.start(
-            lambda: start_stream(start.rows.frame, target),
-            name=start.name,
-            target=handle.identifier,
+    target = StreamTarget(rows.handle, folder, mode=mode, trigger=trigger, query_name=name)
+    return partial(start_stream, rows.frame, target)
+
+
+def _check_changes(rows: InsertRows | MessageRows, mode: str) -> None:
+    """Refuse changes where the target cannot take them.
+
+    Raises
+    ------
+    UnsupportedError
+        It cannot; the message says what to write.
+    """
+    table = rows.target
+    if isinstance(rows, MessageRows):
+        check_rows(rows.table, rows.frame.drop(ROW_KIND))
+        takes_new, takes_kinds = rows.table.is_upsert, rows.table.has_changes
+        what = f"messages of the format '{rows.table.value.format_name}'"
+        remedy = "declare it with 'connector' = 'upsert-kafka'"
+    else:
+        takes_new = takes_kinds = bool(rows.handle.schema.primary_keys)
+        what, remedy = "a table without one", "write to a table with a primary key"
+    if mode == "update" and not takes_new:
+        message = (
+            f"The query for table '{table}' gives rows anew when they change, which needs a primary"
+            f" key: {remedy}. Or group by a window over a watermark, so that each row comes once."
         )
+        raise UnsupportedError(message, kind="sql_streaming", table=table)
+    if ROW_KIND in rows.frame.columns and not takes_kinds:
+        message = (
+            f"The query for table '{table}' gives changes of a table with a primary key, which"
+            f" {what} cannot take. Say which rows: WHERE {ROW_KIND} IN ('+I', '+U'), in a query"
+            f" that names the columns without {ROW_KIND}; or {remedy}."
+        )
+        raise UnsupportedError(message, kind="sql_row_kinds", table=table)
 
 
 def _folder(directory: str, name: str) -> str:

@@ -17,6 +17,7 @@ from tidelake.errors import (
     UnsupportedError,
     near_names,
 )
+from tidelake.kafka import KafkaTable
 from tidelake.options import declared
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors
 from tidelake.spark.errors.value_errors import translate_column_errors, values_of
@@ -46,7 +47,7 @@ from tidelake.table.write.result import CommitIdentity
 from tidelake.types import DataField
 from tidelake.types.predicate import bind
 
-__all__ = ["InsertRows", "StatementWrites"]
+__all__ = ["InsertRows", "MessageRows", "StatementWrites"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,32 @@ class InsertRows:
     overwrite: bool
     partition: Mapping[str, object] | None
 
+    @property
+    def target(self) -> str:
+        """The table's name."""
+        return self.handle.identifier
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRows:
+    """The rows of an INSERT into a table of Kafka.
+
+    Parameters
+    ----------
+    table : KafkaTable
+        The table, with the options of the statement.
+    frame : DataFrame
+        All its written columns; of a stream of changes also ``_row_kind``.
+    """
+
+    table: KafkaTable
+    frame: DataFrame
+
+    @property
+    def target(self) -> str:
+        """The table's name."""
+        return self.table.name
+
 
 class StatementWrites:
     """Writes of one session.
@@ -89,19 +116,17 @@ class StatementWrites:
         self.session = session
         self._queries = queries
 
-    def insert(self, statement: Insert, args: Args) -> None:
-        """Carry out INSERT of a batch."""
-        temporary = self.session.find_temporary(statement.name)
-        if isinstance(temporary, ForeignTable):
-            self._insert_messages(statement, temporary, args)
-            return
-        self.write(self.insert_rows(statement, args))
-
-    def insert_rows(self, statement: Insert, args: Args) -> InsertRows:
-        """Return the rows of an INSERT with the columns and types of its table.
+    def insert_rows(self, statement: Insert, args: Args) -> InsertRows | MessageRows:
+        """Return the rows of an INSERT with the columns and types of its table; nothing runs.
 
         Kinds of changes, in a column ``_row_kind``, go along whatever the columns are.
         """
+        temporary = self.session.find_temporary(statement.name)
+        if isinstance(temporary, ForeignTable):
+            return self._message_rows(statement, temporary, args)
+        return self._table_rows(statement, args)
+
+    def _table_rows(self, statement: Insert, args: Args) -> InsertRows:
         name = str(statement.name)
         table = self.session.data_table(statement.name, use="written")
         written = in_session(self.spark, table, dict(statement.options)).handle
@@ -111,8 +136,7 @@ class StatementWrites:
             statement, written.schema.fields, table=name, zone=written.env.zone
         )
         rows = self._queries.frame(statement.query, args)
-        kinds = ROW_KIND if rows.isStreaming and ROW_KIND in rows.columns else None
-        plain = rows if kinds is None else rows.drop(kinds)
+        kinds, plain = _kinds_of(rows)
         columns = list(statement.columns)
         if statement.by_name:
             columns = list(plain.columns)
@@ -131,8 +155,11 @@ class StatementWrites:
             partition = dict(fixed)
         return InsertRows(written, rows, statement.overwrite, partition)
 
-    def write(self, rows: InsertRows) -> None:
-        """Write the rows of a batch in one commit."""
+    def write(self, rows: InsertRows | MessageRows) -> None:
+        """Write the rows of a batch in one commit, or as messages."""
+        if isinstance(rows, MessageRows):
+            write_messages(rows.table, rows.frame)
+            return
         write_frame(
             rows.handle,
             rows.frame,
@@ -142,8 +169,7 @@ class StatementWrites:
             tasks=None,
         )
 
-    def _insert_messages(self, statement: Insert, found: ForeignTable, args: Args) -> None:
-        """Carry out INSERT into a table of Kafka."""
+    def _message_rows(self, statement: Insert, found: ForeignTable, args: Args) -> MessageRows:
         name = str(statement.name)
         table = kafka_table(found.definition, dict(statement.options))
         if statement.overwrite or statement.partition or statement.dynamic:
@@ -152,16 +178,12 @@ class StatementWrites:
         fields = table.written_fields
         statement = with_defaults(statement, fields, table=name, zone=self.session.catalog.env.zone)
         rows = self._queries.frame(statement.query, args)
-        if rows.isStreaming:
-            message = (
-                f"Table '{name}' is of Kafka, into which no job writes yet: write the stream with"
-                f" foreachBatch, in which tl.write(batch, '{name}') writes each batch."
-            )
-            raise UnsupportedError(message, kind="sql_streaming", table=name)
-        columns = tuple(rows.columns) if statement.by_name else statement.columns
+        kinds, plain = _kinds_of(rows)
+        columns = tuple(plain.columns) if statement.by_name else statement.columns
         targets = insert_targets(replace(statement, columns=columns), fields, table=name)
-        rows = self._filled(assigned(rows, targets, table=name), fields, {}, name)
-        write_messages(table, rows)
+        rows = assigned(rows, targets, table=name, kept=kinds)
+        rows = self._filled(rows, fields, {}, name, kept=kinds)
+        return MessageRows(table, rows)
 
     def _check_partition(self, statement: Insert, table: Table) -> None:
         keys = table.partition_keys
@@ -327,6 +349,12 @@ class StatementWrites:
             )
             raise UnsupportedError(message, kind="sql_connector", connector=connector)
         rows = self._queries.frame(query, args)
+        if rows.isStreaming:
+            message = (
+                f"CREATE TABLE '{statement.name}' ... AS cannot take a stream: CREATE TABLE without"
+                " AS, then INSERT INTO it starts a job; or SET 'execution.runtime-mode' = 'batch'."
+            )
+            raise UnsupportedError(message, kind="sql_streaming", table=str(statement.name))
         twice = [c for c in rows.columns if rows.columns.count(c) > 1]
         if twice:
             message = f"The query has two columns '{twice[0]}': rename one with AS."
@@ -358,6 +386,13 @@ class StatementWrites:
             discard(catalog, staged)
             raise
         put_in_place(catalog, staged)
+
+
+def _kinds_of(rows: DataFrame) -> tuple[str | None, DataFrame]:
+    """The column of the kinds of a stream of changes, and its rows without it."""
+    if not rows.isStreaming or ROW_KIND not in rows.columns:
+        return None, rows
+    return ROW_KIND, rows.drop(ROW_KIND)
 
 
 def _fill(table: Table, rows: DataFrame) -> None:

@@ -107,7 +107,7 @@ def kernel_answer(
     if query.explain or len(found) != 1:
         return None
     reference, table = found[0]
-    if table is None or reference.function is not None:
+    if table is None or reference.function is not None or reference.clause.stream is not None:
         return None
     if not reference.clause.options.keys().isdisjoint(_INCREMENTAL):
         return None

@@ -234,6 +234,8 @@ def parse_query(query: Query, *, head: str = "") -> ParsedQuery:
     for before, clause in clauses.items():
         if before not in table_ends:
             message = "Options and VERSION or TIMESTAMP AS OF need a table name before them."
+            if clause.stream is not None:
+                message = "STREAM needs the name of a table, not of a query that WITH names."
             raise error_at(text, _start_of_clause(clause, taken), message)
     return ParsedQuery(query, tree, tuple(sorted(references, key=lambda r: r.start)), tokens)
 
@@ -249,6 +251,8 @@ def _end_of_name(node: exp.Table) -> int:
 
 
 def _start_of_clause(clause: Clause, taken: Sequence[tuple[int, int]]) -> int:
+    if clause.stream is not None:
+        return clause.stream
     return next(start for start, end in taken if end == clause.end)
 
 
@@ -362,6 +366,8 @@ def _reference(
     end = parts[-1].meta["end"] + 1
     clause = clauses.get(end, Clause(end))
     name = TableName(tuple(p.name for p in parts), start)
+    if clause.stream is not None:
+        start = clause.stream
     return TableReference(
         name, start, clause.end, given or name.parts[-1], bool(given), node, clause
     )

@@ -3,6 +3,7 @@
 - ``t WITH ('key' = 'value')``, and so the hint ``t /*+ OPTIONS('key' = 'value') */``
 - ``t VERSION AS OF 3``, ``t TIMESTAMP AS OF '2026-11-22 10:00:00'``, with ``FOR`` or
   ``FOR SYSTEM_VERSION``, ``FOR SYSTEM_TIME`` before
+- ``FROM STREAM t``: the table as a stream, whatever the mode of the session
 - ``t FOR SYSTEM_TIME AS OF PROCTIME()``: a lookup, the table as it is when it is looked at
 - ``TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), INTERVAL '10' MINUTES))``, HOP, CUMULATE and SESSION
 - ``paimon_incremental_query('t', 3, 7)``, ``paimon_incremental_between_timestamp``
@@ -29,12 +30,22 @@ INCREMENTAL_TIMES = "paimon_incremental_between_timestamp"
 INCREMENTAL_TAG = "paimon_incremental_to_auto_tag"
 _HEADS = frozenset(
     {
-        "WITH", "FOR", "VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME", "TABLE",
+        "STREAM", "WITH", "FOR", "VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME", "TABLE",
         INCREMENTAL.upper(), INCREMENTAL_TIMES.upper(), INCREMENTAL_TAG.upper(),
     }
 )  # fmt: skip
 """First keywords of clauses and functions."""
 SECONDS_MAX = 10**11
+_AFTER_TABLES = frozenset(
+    {
+        "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "WINDOW", "QUALIFY", "CLUSTER",
+        "SORT", "DISTRIBUTE", "UNION", "EXCEPT", "MINUS", "INTERSECT", "LATERAL", "JOIN", "INNER",
+        "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "ON", "USING", "AS",
+        "TABLESAMPLE", "PIVOT", "UNPIVOT", "FOR", "VERSION", "SYSTEM_VERSION", "TIMESTAMP",
+        "SYSTEM_TIME", "WITH",
+    }
+)  # fmt: skip
+"""What may follow a table of the name stream."""
 _UNITS = {
     "MILLISECOND": 1,
     "SECOND": 1000,
@@ -61,6 +72,8 @@ class Clause:
         A time: text, or milliseconds since the epoch.
     lookup : tuple of str
         The time of a lookup as written: ``("o", "proc_time")``, ``("PROCTIME",)``; else empty.
+    stream : int, optional
+        Offset of the word STREAM before the name.
     """
 
     end: int
@@ -68,6 +81,7 @@ class Clause:
     version: str | int | None = None
     timestamp: str | int | None = None
     lookup: tuple[str, ...] = ()
+    stream: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +177,11 @@ def find_table_clauses(
         if token.upper not in _HEADS:  # VALUES may have many tokens
             cursor.index += 1
             continue
+        if _is_stream(cursor):
+            end, found, spans = _stream(cursor)
+            clauses[end] = found
+            taken += spans
+            continue
         function = _function(cursor)
         if function is not None:
             functions.append(function)
@@ -175,6 +194,33 @@ def find_table_clauses(
         else:
             cursor.index += 1
     return clauses, functions, taken
+
+
+def _is_stream(cursor: Cursor) -> bool:
+    """Check if the word STREAM stands before a table, and is not the name of one."""
+    token, index = cursor.token, cursor.index
+    if token is None or token.upper != "STREAM" or token.is_quoted or not index:
+        return False
+    following = cursor.tokens[index + 1 : index + 2]
+    return (
+        cursor.tokens[index - 1].upper in {"FROM", "JOIN"}
+        and bool(following)
+        and following[0].is_name
+        and (following[0].is_quoted or following[0].upper not in _AFTER_TABLES)
+    )
+
+
+def _stream(cursor: Cursor) -> tuple[int, Clause, list[tuple[int, int]]]:
+    """Read ``STREAM t`` and what follows: the end of the name, the clause, what is taken away."""
+    start = cursor.position
+    cursor.index += 1
+    spans = [(start, cursor.position)]
+    cursor.table_name()
+    before, after = cursor.end, cursor.position
+    clause = _clause(cursor)
+    if clause is not None:
+        spans.append((after, clause.end))
+    return before, replace(clause or Clause(before), stream=start), spans
 
 
 def _clause(cursor: Cursor) -> Clause | None:

@@ -394,3 +394,28 @@ def test_what_is_missing_is_said_without_names_of_the_parser(text):
 def test_values_without_a_table_are_not_parsed():
     assert read("VALUES (1, 'SELECT'), (2 +, ]").references == ()  # Spark says what is wrong
     assert names("VALUES ((SELECT max(a) FROM t))") == [("t", "t")]
+
+
+@pytest.mark.parametrize(
+    ("text", "streams"),
+    [
+        ("SELECT id FROM STREAM a.t /*+ OPTIONS('x'='y') */ o JOIN STREAM q ON o.k = q.k", "to, q"),
+        ("SELECT id FROM stream `where` WHERE 1 = 1", "where"),
+        ("SELECT stream FROM stream WHERE stream.id > 1", ""),
+        ("SELECT * FROM stream AS s JOIN stream ON true", ""),
+        ("SELECT * FROM `stream` s, t stream", ""),
+    ],
+)
+def test_the_word_stream_before_a_table_is_no_name(text, streams):
+    parsed = parse_query(Query(text, 0, len(text)))
+    found = [r for r in parsed.references if r.clause.stream is not None]
+    assert ", ".join(r.name.parts[-1] + ("o" if r.alias == "o" else "") for r in found) == streams
+    shown = parsed.rewrite(dict.fromkeys(parsed.references, "{x}"))
+    assert "{x}" in shown
+    assert "STREAM {x}" not in shown.upper().replace("{X}", "{x}")
+
+
+def test_a_query_that_with_names_is_no_stream():
+    text = "WITH c AS (SELECT 1) SELECT * FROM STREAM c"
+    with pytest.raises(InvalidInputError, match="not of a query that WITH names"):
+        parse_query(Query(text, 0, len(text)))

@@ -1,0 +1,49 @@
+"""A declared table of Kafka as a stream, with the watermark that its declaration gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidelake.catalog import Catalog
+from tidelake.spark.catalog.gateway import Gateway
+from tidelake.spark.kafka.declared_table import kafka_table
+from tidelake.spark.kafka.stream_source import kafka_stream
+from tidelake.spark.streamread.event_time import with_event_time
+from tidelake.sql.syntax.ast import CreateTable
+from tidelake.sql.syntax.watermark import watermark_options
+from tidelake.table.schema.watermark import event_time
+
+__all__ = ["declared_stream"]
+
+
+def declared_stream(
+    spark: SparkSession, catalog: Catalog, definition: CreateTable, options: Mapping[str, str]
+) -> DataFrame:
+    """Read a topic as a stream.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic one.
+    catalog : Catalog
+        Has the dead-letter table.
+    definition : CreateTable
+        The declaration.
+    options : mapping of str to str
+        Options of this use, over the declared ones.
+
+    Raises
+    ------
+    UnsupportedError
+        Through Spark Connect, or the watermark is no column less a fixed time.
+    InvalidInputError
+        The declaration or an option is wrong.
+    """
+    table = kafka_table(definition, options)
+    read = kafka_stream(spark, catalog, table)
+    if definition.watermark is None:
+        return read
+    declares = event_time(watermark_options(definition.watermark), table=table.name)
+    return read if declares is None else with_event_time(Gateway(spark), read, declares)

@@ -295,8 +295,38 @@ def test_a_restart_needs_no_snapshot_of_a_batch_that_is_committed(lake, queue, r
     frame = lake.read_stream("db.q")
     run(frame, "c")
     queue.write(rows_of(100, 1))
-    queue.expire_snapshots(retain_max=1, retain_min=1)
+    lake.sql("CALL sys.clear_consumers(table => 'db.q')")
+    assert queue.expire_snapshots(retain_max=1, retain_min=1).ids == (1, 2, 3)
     assert [row[0] for row in run(frame, "c")[0]] == [100]
+
+
+def test_what_a_stopped_stream_reads_next_outlives_expiry(lake, queue, run, tmp_path):
+    frame = lake.read_stream("db.q", options={**FROM_ONE, "read.stream.maxFilesPerTrigger": 1})
+    assert len(run(frame, "c")) == 3
+    metadata = json.loads((tmp_path / "c" / "metadata").read_text())
+    name = f"source-{metadata['id']}-0"
+    consumers = queue.system_table("consumers").to_arrow().to_pylist()
+    assert consumers == [{"consumer_id": name, "next_snapshot_id": 3}]
+    for number in range(3):
+        queue.write(rows_of(100 + number, 1))
+    assert queue.expire_snapshots(retain_max=1, retain_min=1).ids == (1, 2)
+    assert [[row[0] for row in batch] for batch in run(frame, "c")] == [[100], [101], [102]]
+    assert queue.expire_snapshots(retain_max=1, retain_min=1).ids == (3, 4, 5)
+    leases = list(Path(queue.handle.paths.consumer_dir).glob("lease-*"))
+    assert len(leases) == 1  # of the last run alone
+
+
+def test_a_query_without_a_checkpoint_of_its_own_holds_nothing_after_it(lake, queue):
+    found = []
+    query = (
+        lake.read_stream("db.q", options={"consumer-id": "board"})
+        .writeStream.foreachBatch(lambda batch, _: found.extend(batch.collect()))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination(60)
+    assert len(found) == 30
+    assert list(Path(queue.handle.paths.consumer_dir).iterdir()) == []
 
 
 def test_an_expired_offset_is_refused_with_the_range(lake, queue, run):
@@ -304,6 +334,7 @@ def test_an_expired_offset_is_refused_with_the_range(lake, queue, run):
     run(frame, "c")
     for number in range(4):
         queue.write(rows_of(100 + number, 1))
+    lake.sql("CALL sys.clear_consumers(table => 'db.q')")
     queue.expire_snapshots(retain_max=1, retain_min=1)
     with pytest.raises(StreamingQueryException, match=r"expired; snapshots 7 to 7") as error:
         run(frame, "c")

@@ -15,6 +15,7 @@ import json
 from dataclasses import replace
 
 from tidelake.spark.streamread.alignment import AlignmentGroups, AlignmentRule
+from tidelake.spark.streamread.hold import SourceHold
 from tidelake.table.stream import StreamOffset, StreamPlan
 
 __all__ = ["StreamCursor"]
@@ -33,10 +34,13 @@ class StreamCursor:
     ----------
     plan : StreamPlan
         The table, with the options of the stream.
+    hold : SourceHold, optional
+        Keeps what comes next from expiry.
     """
 
-    def __init__(self, plan: StreamPlan) -> None:
+    def __init__(self, plan: StreamPlan, hold: SourceHold | None = None) -> None:
         self.plan = plan
+        self._hold = hold
         self.number = next(_NUMBERS)
         self._rule = AlignmentRule.of(plan.handle.options, table=plan.table)
         self._is_fixed = False
@@ -59,14 +63,26 @@ class StreamCursor:
             return start
         if start is not None:
             at = self.plan.offset(start)
+            self.hold_from(at)
             end = self._step(at)
             return start if end == at else end.to_json()
         if self._began is None:
             self._began = self.plan.initial()
         if self._began is None:
             return None
+        self.hold_from(self._began)
         document = json.loads(self._step(self._began).to_json())
         return json.dumps({**document, BEGAN: json.loads(self._began.to_json())})
+
+    def hold_from(self, at: StreamOffset) -> None:
+        """Keep from expiry what comes behind an offset, which is about to be read."""
+        if self._hold is not None:
+            self._hold.begin(at)
+
+    def done_before(self, end: str) -> None:
+        """What is behind an offset was read, and is not needed again."""
+        if self._hold is not None:
+            self._hold.done_before(self.plan.offset(end))
 
     def latest(self) -> str | None:
         """Behind the newest snapshot."""
@@ -87,6 +103,8 @@ class StreamCursor:
 
     def close(self) -> None:
         """The query ends."""
+        if self._hold is not None:
+            self._hold.close()
         if self._rule is not None:
             _GROUPS.leave(self._rule, self.number)
 

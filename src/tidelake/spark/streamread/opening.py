@@ -94,7 +94,8 @@ def open_source(call: StreamCall) -> StreamSource:
     schema_id = int(call.options.get(SCHEMA, table.table_schema.id))
     request = StreamRequest.of(table, schema_id, names)
     query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-    return StreamSource(Gateway(spark), request, query_id=query_id)
+    folder = None if call.how is None else str(call.how)
+    return StreamSource(Gateway(spark), request, query_id=query_id, folder=folder)
 
 
 def source_schema(call: StreamCall) -> JavaObject:

@@ -19,7 +19,9 @@ from tidelake.spark.catalog.streams.source import MicroBatchSource
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.changes_frame import changes_frame
+from tidelake.spark.sessions.query_life import QueryLife
 from tidelake.spark.streamread.cursor import StreamCursor
+from tidelake.spark.streamread.hold import HoldName, SourceHold
 from tidelake.spark.streamread.request import Kinds, StreamRequest, delete_error, keeps_order
 from tidelake.spark.streamread.stream_end import StreamEnd
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
@@ -50,18 +52,33 @@ class StreamSource(MicroBatchSource):
         What is read.
     query_id : str, optional
         The query, where it is known.
+    folder : str, optional
+        The source's folder in the checkpoint.
     """
 
-    def __init__(self, gateway: Gateway, request: StreamRequest, *, query_id: str | None) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        request: StreamRequest,
+        *,
+        query_id: str | None,
+        folder: str | None,
+    ) -> None:
         super().__init__(gateway, gateway.schema(stream_schema(request)), named="Tidelake")
         self._plan = request.plan
-        self._own = StreamCursor(request.plan)
+        name = HoldName.of(query_id, folder, otherwise=request.plan.handle.env.ids.uuid())
+        life = QueryLife(gateway.spark, None)  # the query may be another session's; it says stop()
+        self._own = StreamCursor(request.plan, SourceHold(request.plan, name, life.has_ended))
         self._kinds = request.kinds
         self._end = StreamEnd(gateway, query_id)
 
     def toString(self) -> str:
         """How progress shows it."""
         return f"tidelake[{self._plan.table}]"
+
+    def commit(self, offset: JavaObject) -> None:
+        """What is behind the offset is not needed again."""
+        self._own.done_before(str(offset.json()))
 
     def _cursor(self) -> StreamCursor:
         return self._own
@@ -99,6 +116,7 @@ class StreamSource(MicroBatchSource):
     ) -> DataFrame:
         """The rows of a batch: the columns that Spark needs, perhaps more rows than it does."""
         plan = self._plan
+        self._own.hold_from(first)
         wanted = [name for name in columns if name != ROW_KIND_COLUMN]
         wanted = wanted or [plan.fields[0].name]
         kinds_matter = self._kinds in {Kinds.UPSERTS, Kinds.CHECKED}

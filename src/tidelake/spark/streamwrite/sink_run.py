@@ -17,13 +17,11 @@ from __future__ import annotations
 import contextlib
 import threading
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidelake.commit.idempotence import last_commit
 from tidelake.errors import ConflictError, TidelakeError
-from tidelake.spark.sessions.session import is_stopped
+from tidelake.spark.sessions.query_life import QueryLife
 from tidelake.spark.streamwrite.checkpoint import Checkpoint
 from tidelake.spark.streamwrite.stream_compactor import StreamCompactor
 from tidelake.table.handle.handle import TableHandle
@@ -149,7 +147,8 @@ class SinkRun:
 
     def _watch(self) -> None:
         looks = 0
-        while self._is_running() and not self._ended.wait(LOOK_S):
+        life = QueryLife(self._spark, self._query_id)
+        while not (life.has_ended() or self._ended.wait(LOOK_S)):
             looks += 1
             if looks % LOOKS_PER_RENEWAL == 0:
                 self._renew()
@@ -164,17 +163,6 @@ class SinkRun:
                 self._lease.advance(_next_id(self._handle))
             else:
                 self._lease.renew()
-
-    def _is_running(self) -> bool:
-        if self._spark is None:
-            return True
-        if is_stopped(self._spark):
-            return False
-        try:
-            query = self._spark._jsparkSession.streams().get(self._query_id)
-            return query is not None and bool(query.isActive())
-        except (PySparkException, Py4JError, OSError):
-            return False  # the session is being stopped
 
 
 def _opened(handle: TableHandle, query_id: str, run_id: str) -> StreamLease:

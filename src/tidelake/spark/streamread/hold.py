@@ -1,0 +1,225 @@
+"""What a source of a query still needs is kept from expiry: a lease for each source.
+
+1. The lease goes by the query's id and the source's number in the checkpoint, which all runs of
+   the query share, or by ``consumer-id`` (:mod:`tidelake.table.stream.lease`). It is taken before
+   the first snapshot is looked into, from the offset that the checkpoint says.
+2. It moves when Spark says that a batch is done (``commit``, one batch late), never before. So a
+   batch that comes again after a crash is there, and a consumer says what was really read.
+3. While the query runs a thread keeps the lease alive: a batch may take for longer than a lease
+   may be silent. The thread ends with the query, or with Spark.
+4. A query that stops leaves its consumer, which holds what comes next for
+   :data:`SOURCE_RETAINED_MS`; ``consumer.expiration-time`` says so for a ``consumer-id``. A query
+   with a temporary checkpoint cannot go on, and leaves nothing.
+
+A consumer that says "next is N" means the changes of N, and not its rows. So a ``consumer-id`` has
+no progress until the first full state was read whole; the query's own name holds it meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from tidelake.errors import ConflictError, NotFoundError, TidelakeError
+from tidelake.options import declared
+from tidelake.table.handle.handle import TableHandle
+from tidelake.table.stream import StreamLease, StreamOffset, StreamPlan
+
+__all__ = ["HoldName", "SourceHold"]
+
+SOURCE_RETAINED_MS = 7 * 24 * 3_600_000
+"""How long what a stopped query reads next is held."""
+LOOK_S = 5.0
+"""How often the thread looks whether the query runs; a lease may be silent for a minute."""
+_TEMPORARY = "temporary-"
+"""How Spark calls a checkpoint that it makes itself, and removes with the query."""
+_HOLDS: dict[str, SourceHold] = {}
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class HoldName:
+    """Under what name a source holds its snapshots.
+
+    Parameters
+    ----------
+    key : str
+        The source: the query's id, and the source's number in it.
+    is_lasting : bool
+        Whether the next run of the query goes on from here.
+    """
+
+    key: str
+    is_lasting: bool
+
+    @classmethod
+    def of(cls, query_id: str | None, folder: str | None, *, otherwise: str) -> HoldName:
+        """The name of a source.
+
+        Parameters
+        ----------
+        query_id : str or None
+            The query's id in its checkpoint, where it is known.
+        folder : str or None
+            The source's folder in the checkpoint, ``<checkpoint>/sources/<number>``.
+        otherwise : str
+            A name that nothing else has.
+
+        Examples
+        --------
+        >>> HoldName.of("6f1c", "file:/c/sources/1", otherwise="x")
+        HoldName(key='6f1c-1', is_lasting=True)
+        """
+        if query_id is None or not folder:
+            return cls(otherwise, is_lasting=False)
+        path = PurePosixPath(unquote(urlsplit(folder).path))
+        checkpoint = path.parent.parent
+        is_temporary = checkpoint.name.startswith(_TEMPORARY) and checkpoint.is_relative_to(
+            tempfile.gettempdir()
+        )
+        return cls(f"{query_id}-{path.name}", is_lasting=not is_temporary)
+
+
+class SourceHold:
+    """Holds what one source of a running query still reads. Threads may share it.
+
+    Parameters
+    ----------
+    plan : StreamPlan
+        The table, with the options of the stream.
+    name : HoldName
+        The source's name.
+    has_ended : callable
+        Whether Spark is gone, so that nobody calls :meth:`close`; asked now and then from a thread.
+    """
+
+    def __init__(self, plan: StreamPlan, name: HoldName, has_ended: Callable[[], bool]) -> None:
+        self._plan = plan
+        self._name = name
+        self._has_ended = has_ended
+        self._consumer_id = plan.handle.options.get(declared.CONSUMER_ID)
+        self._run_id = plan.handle.env.ids.uuid()
+        self._lease: StreamLease | None = None
+        self._guard = threading.Lock()  # a lease is for one thread at a time
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, at: StreamOffset) -> None:
+        """Hold what comes from an offset on: it is about to be read.
+
+        Parameters
+        ----------
+        at : StreamOffset
+            Of the first call it is where the query goes on; later ones keep what is held.
+
+        Raises
+        ------
+        ConflictError
+            Another run that is live reads with this checkpoint, or this consumer.
+        NotFoundError
+            The snapshot has expired; the range that is there is named.
+        """
+        with self._guard:
+            if self._lease is not None:
+                self._lease.renew_if_due()
+                return
+            self._end_before()
+            self._lease = self._opened(at)
+        self._thread = threading.Thread(
+            target=self._watch, name=f"tidelake-source-{self._name.key}", daemon=True
+        )
+        self._thread.start()
+
+    def done_before(self, end: StreamOffset) -> None:
+        """All before an offset was read, and comes never again.
+
+        Raises
+        ------
+        ConflictError
+            Another run took over while this one was silent.
+        """
+        with self._guard:
+            lease = self._lease
+            if lease is None or end.phase == "full":
+                return
+            if self._consumer_id is not None and lease.consumer_id != self._consumer_id:
+                self._lease = self._opened(end)
+                lease.close(forget=True)
+            elif end.snapshot > lease.next_snapshot:
+                lease.advance(end.snapshot)
+
+    def close(self) -> None:
+        """The query ends; more than once is fine."""
+        self._ended.set()
+        with self._guard:
+            if self._lease is not None:
+                is_own = self._lease.consumer_id == self._consumer_id
+                # of a lease that cannot be closed the time is over some day
+                with contextlib.suppress(TidelakeError):
+                    self._lease.close(forget=not (is_own or self._name.is_lasting))
+        with _LOCK:
+            if _HOLDS.get(self._name.key) is self:
+                del _HOLDS[self._name.key]
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until the thread has ended; False if it has not by then."""
+        if self._thread is None:
+            return True
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _end_before(self) -> None:
+        """In one process Spark runs a query once: a run that begins ends the one before."""
+        with _LOCK:
+            before = _HOLDS.get(self._name.key)
+            _HOLDS[self._name.key] = self
+        if before is not None:
+            before.close()
+
+    def _opened(self, at: StreamOffset) -> StreamLease:
+        handle, first, of_state = self._plan.handle, at.snapshot, at.phase == "full"
+        name = f"source-{self._name.key}"
+        if self._consumer_id is not None and not of_state:
+            name = self._consumer_id
+        if of_state and handle.snapshots.find(first) is None:
+            first, of_state = first + 1, False  # a tag keeps the state
+        try:
+            return StreamLease.open(
+                handle,
+                name,
+                first,
+                run_id=self._run_id,
+                of_state=of_state,
+                retained_ms=None if name == self._consumer_id else SOURCE_RETAINED_MS,
+            )
+        except NotFoundError:
+            self._plan.next(at)  # says what a checkpoint can do about it
+            raise
+        except ConflictError as error:
+            if name == self._consumer_id:
+                raise
+            raise _runs_already(handle, self._name.key) from error
+
+    def _watch(self) -> None:
+        while not self._ended.wait(LOOK_S):
+            if self._has_ended():
+                self.close()
+                return
+            # the next batch says what is wrong
+            with self._guard, contextlib.suppress(TidelakeError):
+                if self._lease is not None and not self._ended.is_set():
+                    self._lease.renew_if_due()
+
+
+def _runs_already(handle: TableHandle, key: str) -> ConflictError:
+    message = (
+        f"A stream of table '{handle.identifier}' with this checkpoint ({key}) runs already, or one"
+        " with a copy of the checkpoint: stop that one, or give this stream a checkpoint of its"
+        " own. If it was killed on another machine, try again in a minute."
+    )
+    return ConflictError(message, kind="stream_runs_already", table=handle.identifier)

@@ -545,6 +545,50 @@ def test_a_stream_ends_before_the_snapshot_whose_watermark_is_beyond_the_bound(
     assert sorted(row.id for row in found) == [1, 2]
 
 
+def test_a_query_ends_when_all_of_its_bounded_streams_have(spark, lake, clicks, tmp_path):
+    _, write = clicks
+    for seconds in (1, 2, 3):
+        write(seconds)
+    later = lake.catalog.create_table("db.later", {"id": "INT"})
+    WriteTransaction(later.handle, watermark=1000).write([{"id": 10}])
+    soon = lake.read_stream("db.w", options={**FROM_ONE, "scan.bounded.watermark": 2000})
+    late = lake.read_stream("db.later", options={**FROM_ONE, "scan.bounded.watermark": 4000})
+    found = {"both": [], "endless": []}
+
+    def start(name, frame):
+        writer = frame.writeStream.foreachBatch(
+            lambda batch, _: found[name].extend(batch.collect())
+        ).trigger(processingTime="50 milliseconds")
+        return writer.option("checkpointLocation", str(tmp_path / name)).start()
+
+    def until(name, ids):
+        for _ in range(600):
+            if sorted(row.id for row in found[name]) == ids:
+                return
+            time.sleep(0.05)
+        pytest.fail(str(found[name]))
+
+    both = soon.select("id").union(late)
+    endless = both.union(
+        spark.readStream.format("rate").load().selectExpr("-1 AS id").where("id > 0")
+    )
+    queries = [start("both", both), start("endless", endless)]
+    for name in found:
+        until(name, [1, 2, 10])
+    for ids in ([1, 2, 10, 11], [1, 2, 10, 11, 12]):
+        WriteTransaction(later.handle, watermark=ids[-1] * 100).write([{"id": ids[-1]}])
+        until("both", ids)
+        until("endless", ids)
+    assert queries[0].isActive
+    WriteTransaction(later.handle, watermark=5000).write([{"id": 99}])
+    assert queries[0].awaitTermination(30), "it ends by itself"
+    time.sleep(0.5)
+    assert queries[1].isActive, "the rate goes on for ever"
+    queries[1].stop()
+    for name in found:
+        until(name, [1, 2, 10, 11, 12])
+
+
 def test_a_stream_waits_for_others_of_its_group(lake, clicks, queue, tmp_path):
     _, write = clicks
     lake.catalog.create_table("db.slow", {"id": "INT"})

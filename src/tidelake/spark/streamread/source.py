@@ -70,7 +70,7 @@ class StreamSource(MicroBatchSource):
         life = QueryLife(gateway.spark, None)  # the query may be another session's; it says stop()
         self._own = StreamCursor(request.plan, SourceHold(request.plan, name, life.has_ended))
         self._kinds = request.kinds
-        self._end = StreamEnd(gateway, query_id)
+        self._end = StreamEnd(gateway, query_id, self._own.number)
 
     def toString(self) -> str:
         """How progress shows it."""
@@ -79,6 +79,11 @@ class StreamSource(MicroBatchSource):
     def commit(self, offset: JavaObject) -> None:
         """What is behind the offset is not needed again."""
         self._own.done_before(str(offset.json()))
+
+    def stop(self) -> None:
+        """The query ends."""
+        super().stop()
+        self._end.close()
 
     def _cursor(self) -> StreamCursor:
         return self._own

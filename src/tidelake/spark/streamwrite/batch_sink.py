@@ -31,7 +31,7 @@ from tidelake.spark.errors.value_errors import translate_table_errors
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.sessions.session import parallelism
-from tidelake.spark.streamwrite.checkpoint import Checkpoint
+from tidelake.spark.streamwrite.checkpoint import Checkpoint, SinkMark, check_mark
 from tidelake.spark.streamwrite.local_rows import LikelySize, rows_up_to
 from tidelake.spark.streamwrite.query_watermark import watermark_of
 from tidelake.spark.streamwrite.sink_run import SinkRun
@@ -65,10 +65,8 @@ class BatchSink:
         The table, with the options of this use.
     checkpoint : Checkpoint
         The query's.
-    mode : str
-        The output mode.
-    schema_id : int
-        The table's schema when the query first began.
+    mark : SinkMark
+        What the checkpoint is to say of the query.
     run_id : str
         Names this run of the query.
     tasks : int, optional
@@ -79,8 +77,7 @@ class BatchSink:
 
     handle: TableHandle
     checkpoint: Checkpoint
-    mode: str
-    schema_id: int
+    mark: SinkMark
     run_id: str
     tasks: int | None = None
     spark: SparkSession | None = None
@@ -110,6 +107,7 @@ class BatchSink:
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Write a batch; the result says so where it was written before."""
         if self.run is None:
+            self.mark = check_mark(self.checkpoint, self.mark, in_batch=True)
             self.run = SinkRun(
                 self.handle,
                 self.checkpoint,
@@ -121,7 +119,8 @@ class BatchSink:
             )
         name = self.handle.identifier
         handle = with_newest_schema(self.handle)
-        if self.mode == COMPLETE:
+        is_whole = self.mark.mode == COMPLETE
+        if is_whole:
             handle = handle.with_options(handle.options.updated(_WHOLE_TABLE))
         identity = CommitIdentity.of(handle, self.user, batch_id)
         done = WriteTransaction(handle, identity).replayed()
@@ -132,14 +131,12 @@ class BatchSink:
             handle = with_merged_schema(handle, frame.schema)
             frame = with_all_columns(handle, frame)
         else:
-            frame = with_columns_since(handle, frame, schema_id=self.schema_id)
+            frame = with_columns_since(handle, frame, schema_id=self.mark.schema_id)
         check_columns(handle, frame)
         transaction = WriteTransaction(
             handle,
             identity,
-            overwrite=write_target(
-                handle, "overwrite" if self.mode == COMPLETE else "append", None
-            ),
+            overwrite=write_target(handle, "overwrite" if is_whole else "append", None),
             watermark=lambda: self._watermark(batch_id),
             is_wanted_empty=handle.options.get(declared.COMMIT_FORCE_CREATE_SNAPSHOT),
         )

@@ -11,6 +11,7 @@ The folder is a path that this process sees, as a warehouse is.
 from __future__ import annotations
 
 import json
+import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
@@ -179,16 +180,22 @@ class Checkpoint:
         text = self._read(MARK_FILE)
         return None if text is None else SinkMark.from_json(text, path=str(self.path / MARK_FILE))
 
-    def put_mark(self, mark: SinkMark) -> None:
-        """Say what the query writes to; a reader sees the old text or the new one."""
+    def put_mark(self, mark: SinkMark) -> bool:
+        """Say what the query writes to, whole or not at all; False where it was said before."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            new = self.path / f".{MARK_FILE}.new"
-            new.write_text(mark.to_json(), encoding="utf-8")
-            new.replace(self.path / MARK_FILE)
+            with tempfile.NamedTemporaryFile(
+                "w", encoding="utf-8", dir=self.path, prefix=f".{MARK_FILE}."
+            ) as new:
+                new.write(mark.to_json())
+                new.flush()
+                (self.path / MARK_FILE).hardlink_to(new.name)
+        except FileExistsError:
+            return False
         except OSError as error:
             message = f"The checkpoint {self.path} cannot be written: {error}."
             raise StorageError(message, path=str(self.path)) from error
+        return True
 
     def _read(self, name: str) -> str | None:
         try:
@@ -201,7 +208,10 @@ class Checkpoint:
 
 
 def check_mark(checkpoint: Checkpoint, mark: SinkMark, *, in_batch: bool = False) -> SinkMark:
-    """See that a checkpoint is this query's, and make it so where no batch has begun.
+    """See that a checkpoint is this query's, and in its first batch make it so.
+
+    A start says nothing: it may be a second one, which Spark refuses, beside a query whose first
+    batch has not begun. Of two that are in a first batch the one that says so first goes on.
 
     Parameters
     ----------
@@ -210,23 +220,25 @@ def check_mark(checkpoint: Checkpoint, mark: SinkMark, *, in_batch: bool = False
     mark : SinkMark
         What the query is about to write to.
     in_batch : bool
-        Whether a batch of the query has begun already that may be its first.
+        Whether this is said in a batch of the query, before anything is written.
 
     Returns
     -------
     SinkMark
-        What stands in the checkpoint.
+        What stands in the checkpoint, or is to stand there.
 
     Raises
     ------
     InvalidInputError
         It is that of another query: of another table, output mode or source.
     """
-    found = checkpoint.mark()
-    is_new = in_batch and found is None and not checkpoint.has_done_batches
-    if is_new or not checkpoint.has_batches:
-        checkpoint.put_mark(mark)
+    if not checkpoint.has_batches:
         return mark
+    found = checkpoint.mark()
+    if found is None and not checkpoint.has_done_batches:
+        if not in_batch or checkpoint.put_mark(mark):
+            return mark
+        found = checkpoint.mark()
     table, where = mark.table, f"The checkpoint {checkpoint.path}"
     own = "Give this stream a checkpoint of its own"
     if found is None:

@@ -91,7 +91,8 @@ class SinkRun:
         self._lease = _opened(handle, query_id, run_id)
         with _LOCK:
             _RUNS[query_id] = self
-        self.compactor = StreamCompactor.join(spark or batch_spark, handle)
+        self._compactor_spark = spark or batch_spark
+        self.compactor = StreamCompactor.join(self._compactor_spark, handle)
         self._thread = threading.Thread(
             target=self._watch, name=f"tidelake-sink-{query_id}", daemon=True
         )
@@ -152,7 +153,18 @@ class SinkRun:
             looks += 1
             if looks % LOOKS_PER_RENEWAL == 0:
                 self._renew()
+                self._replace_dead_compactor()
         self.end()
+
+    def _replace_dead_compactor(self) -> None:
+        dead = self.compactor
+        with self._guard:
+            if dead is None or dead.is_alive or self._ended.is_set():
+                return
+            dead.leave()
+            self.compactor = None
+            with contextlib.suppress(TidelakeError):  # the table was dropped
+                self.compactor = StreamCompactor.join(self._compactor_spark, self._handle)
 
     def _renew(self) -> None:
         """Keep the lease; an idle stream holds no snapshot."""

@@ -92,8 +92,7 @@ def start_stream(frame: DataFrame, target: StreamTarget) -> StreamingQuery:
     sink = BatchSink(
         handle,
         checkpoint,
-        target.mode,
-        mark.schema_id,
+        mark,
         handle.env.ids.uuid(),
         tasks=target.tasks,
         spark=None if is_remote() else spark,

@@ -7,7 +7,8 @@ waits for them. On a single core the thread does the work itself.
 
 **One table has one compactor** in a process, whatever streams write to it; it ends with the last of
 them, after the round that it is in. Two processes may compact one table: who commits second loses
-that round, and nothing else. A round that fails is logged; the next one plans anew.
+that round, and nothing else. A round that fails is logged; the next one plans anew. Should the
+thread die all the same, the next look of a stream's run replaces it.
 """
 
 from __future__ import annotations
@@ -85,11 +86,16 @@ class StreamCompactor:
         with _LOCK:
             key = _key(handle)
             found = _ALL.get(key)
-            if found is None:
+            if found is None or not found.is_alive:
                 found = _ALL[key] = cls(spark, handle, key)
                 found._thread.start()
             found._streams_count += 1
         return found
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread.is_alive()
 
     def leave(self) -> None:
         """One stream less; after the last one the thread ends with its round."""
@@ -107,16 +113,18 @@ class StreamCompactor:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        try:
-            if not is_remote():
-                self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
-            while not is_stopped(self._spark):
+        is_in_pool = is_remote()
+        while not is_stopped(self._spark):
+            try:
+                if not is_in_pool:
+                    self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
+                    is_in_pool = True
                 self._round()
-                if self._is_left.wait(ROUND_S):
-                    return
-        except (PySparkException, Py4JError, OSError):
-            if not self._is_left.is_set() and not is_stopped(self._spark):
-                _LOG.exception("compaction of table '%s' ended", self._handle.identifier)
+            except (PySparkException, Py4JError, OSError) as error:
+                if not self._is_left.is_set() and not is_stopped(self._spark):
+                    self._warn(error)
+            if self._is_left.wait(ROUND_S):
+                return
 
     def _round(self) -> None:
         try:
@@ -135,11 +143,14 @@ class StreamCompactor:
         except NotFoundError:
             self._coordinator = AppendCoordinator()  # what it looked at expired, or was dropped
         except TidelakeError as error:
-            _LOG.warning(
-                "a compaction of table '%s' failed, and is planned anew: %s",
-                self._handle.identifier,
-                error,
-            )
+            self._warn(error)
+
+    def _warn(self, error: Exception) -> None:
+        _LOG.warning(
+            "a compaction of table '%s' failed, and is planned anew: %s",
+            self._handle.identifier,
+            error,
+        )
 
 
 def _key(handle: TableHandle) -> Hashable:

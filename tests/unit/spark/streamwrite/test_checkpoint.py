@@ -64,8 +64,9 @@ def test_no_watermark_is_none(checkpoint):
 
 
 def test_a_mark_is_kept(checkpoint):
-    assert check_mark(checkpoint, MARK) == MARK
-    begin(checkpoint)
+    assert check_mark(checkpoint, MARK, in_batch=True) == MARK
+    begin(checkpoint, done=0)
+    assert check_mark(checkpoint, MARK, in_batch=True) == MARK
     altered = replace(MARK, schema_id=4)
     assert check_mark(checkpoint, altered) == MARK
     assert [p.name for p in checkpoint.path.glob("*sink*")] == [MARK_FILE]
@@ -75,6 +76,39 @@ def test_before_a_batch_began_a_checkpoint_may_become_another_s(checkpoint):
     check_mark(checkpoint, MARK)
     other = replace(MARK, table="db.u")
     assert check_mark(checkpoint, other) == other
+
+
+def test_a_second_start_takes_nothing_from_a_query_whose_first_batch_has_not_begun(checkpoint):
+    check_mark(checkpoint, MARK)
+    other = replace(MARK, table="db.u")
+    check_mark(checkpoint, other)  # it is refused by Spark later
+    begin(checkpoint, batches=1, done=0)
+    assert check_mark(checkpoint, MARK, in_batch=True) == MARK
+    with pytest.raises(InvalidInputError, match="into table 'db"):
+        check_mark(checkpoint, other)
+
+
+def test_of_two_in_their_first_batch_one_goes_on(checkpoint, monkeypatch):
+    other = replace(MARK, table="db.u")
+    begin(checkpoint, batches=1, done=0)
+    looks = [None]
+
+    def mark(self, look=Checkpoint.mark):
+        if not looks:
+            return look(self)
+        self.put_mark(other)  # right behind the look
+        return looks.pop()
+
+    monkeypatch.setattr(Checkpoint, "mark", mark)
+    with pytest.raises(InvalidInputError, match=r"into table 'db\.u'"):
+        check_mark(checkpoint, MARK, in_batch=True)
+    assert [path.name for path in checkpoint.path.glob(".tidelake*")] == []
+
+
+def test_a_run_that_died_in_its_first_batch_may_begin_again(checkpoint):
+    begin(checkpoint, batches=1, done=0)
+    assert check_mark(checkpoint, MARK) == MARK
+    assert checkpoint.mark() is None
 
 
 @pytest.mark.parametrize(
@@ -87,7 +121,7 @@ def test_before_a_batch_began_a_checkpoint_may_become_another_s(checkpoint):
     ],
 )
 def test_the_checkpoint_of_another_query_is_refused(checkpoint, change, words):
-    check_mark(checkpoint, MARK)
+    checkpoint.put_mark(MARK)
     begin(checkpoint)
     with pytest.raises(InvalidInputError, match=words) as refused:
         check_mark(checkpoint, replace(MARK, **change))
@@ -116,7 +150,7 @@ def test_after_its_first_batch_it_may_not(checkpoint):
 
 
 def test_sources_that_are_not_known_are_not_compared(checkpoint):
-    check_mark(checkpoint, MARK)
+    checkpoint.put_mark(MARK)
     begin(checkpoint)
     assert check_mark(checkpoint, replace(MARK, sources=())) == MARK
 

@@ -130,7 +130,7 @@ def open_sink(call: StreamCall) -> TableSink:
     checkpoint = Checkpoint.of(_checkpoint(spark, call), table=name)
     mark = check_mark(checkpoint, sink_mark(handle, mode))
     checkpoint.remove_torn_start()
-    sink = BatchSink(handle, checkpoint, mode, mark.schema_id, handle.env.ids.uuid(), spark=spark)
+    sink = BatchSink(handle, checkpoint, mark, handle.env.ids.uuid(), spark=spark)
     return TableSink(Gateway(spark), sink)
 
 

@@ -438,10 +438,10 @@ def test_what_stops_a_stream_is_said_in_our_words(lake, stream, checkpoint, opti
 def run_format(stream, checkpoint, tmp_path):
     """Runs a stream by the data source's name."""
 
-    def started(mode="append", frame=None, **options):
+    def started(mode="append", frame=None, folder=checkpoint, **options):
         frame = stream.frame() if frame is None else frame
         writer = frame.writeStream.format("tidelake").outputMode(mode)
-        writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+        writer = writer.option("checkpointLocation", str(folder)).trigger(availableNow=True)
         place = str(tmp_path / "lake" / "default.db" / "t")
         query = writer.options(**options).option("path", place).start()
         with contextlib.suppress(StreamingQueryException):
@@ -454,7 +454,9 @@ def run_format(stream, checkpoint, tmp_path):
 @pytest.mark.parametrize(
     "definition", [KEYED.replace("'2'", "'1'"), APPEND], ids=["keyed", "append"]
 )
-def test_the_data_source_writes_a_batch_once(lake, stream, run_format, checkpoint, definition):
+def test_the_data_source_writes_a_batch_once(
+    lake, stream, run_format, checkpoint, definition, tmp_path
+):
     lake.sql(definition)
     for number in range(6):
         stream.feed([number, 10], [number, number])
@@ -471,8 +473,14 @@ def test_the_data_source_writes_a_batch_once(lake, stream, run_format, checkpoin
     assert sorted(p.name for p in Path(folder).rglob("data-*")) == files
     if "PRIMARY" in definition:
         assert known == [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (10, 5)]
-    else:
-        assert len(known) == 12
+        return
+    assert len(known) == 12
+    copy = shutil.copytree(checkpoint, tmp_path / "copy")
+    stream.feed([9], [9])
+    assert "copy of the checkpoint" in str(run_format(folder=copy).exception())
+    assert snapshots(lake) == before
+    assert run_format().exception() is None
+    assert rows(lake) == sorted([*known, (9, 9)])
 
 
 def test_the_data_source_refuses_tables_whose_rows_must_be_clustered(lake, stream, run_format):

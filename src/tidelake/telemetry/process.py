@@ -16,8 +16,8 @@ _START_FIELD = 19
 """Of ``/proc/<pid>/stat``, counted behind the name in brackets: ``starttime``."""
 
 
-def process_name() -> str:
-    """The name of this process; empty where the system does not tell.
+def process_name(pid: int | None = None) -> str:
+    """The name of a process, by default of this one; empty where the system does not tell.
 
     Examples
     --------
@@ -25,8 +25,9 @@ def process_name() -> str:
     False
     """
     here = _here()
-    began = _began(os.getpid())
-    return f"{here}/{os.getpid()}/{began}" if here and began else ""
+    pid = os.getpid() if pid is None else pid
+    began = _began(pid)
+    return f"{here}/{pid}/{began}" if here and began else ""
 
 
 def has_ended(name: str) -> bool:

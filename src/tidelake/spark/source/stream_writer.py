@@ -7,7 +7,9 @@ merges after each batch. Others are refused.
 
 A batch is committed once, as by :mod:`tidelake.spark.streamwrite.batch_sink`: the commit's user is
 the id of the checkpoint's query. If a batch is repeated, its tasks write again, and those files are
-deleted. The watermark is the one from before the batch, because the query is not visible here.
+deleted. A second live query with a copy of the checkpoint is refused
+(:mod:`tidelake.spark.streamwrite.batch_claim`). The watermark is the one from before the batch,
+because the query is not visible here.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from tidelake.metadata import commit_message
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.options import declared
 from tidelake.options.bucket_mode import BucketMode
+from tidelake.spark.streamwrite.batch_claim import claim_batch
 from tidelake.spark.streamwrite.batch_sink import COMPLETE
 from tidelake.spark.streamwrite.checkpoint import Checkpoint, check_mark
 from tidelake.spark.streamwrite.start import sink_mark
@@ -98,14 +101,17 @@ class TidelakeStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  
             message = f"The checkpoint {checkpoint.path} was removed under the running stream."
             raise InvalidInputError(message, kind="no_checkpoint", table=handle.identifier)
         made = _read(messages)
+        identity = CommitIdentity.of(handle, user, batchId)
         transaction = WriteTransaction(
             handle,
-            CommitIdentity.of(handle, user, batchId),
+            identity,
             overwrite=self._overwrite,
             watermark=checkpoint.watermark_before(batchId),
             is_wanted_empty=handle.options.get(declared.COMMIT_FORCE_CREATE_SNAPSHOT),
         )
-        if transaction.replayed() is not None:
+        done = transaction.replayed()
+        claim_batch(handle, checkpoint, user, is_committed=done is not None)
+        if done is not None:
             delete_new_files(handle.fileio, handle.paths, made)
             return
         with transaction as out:

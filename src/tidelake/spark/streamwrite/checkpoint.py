@@ -22,6 +22,7 @@ from tidelake.errors import CorruptError, InvalidInputError, StorageError, Unsup
 __all__ = ["Checkpoint", "SinkMark", "check_mark"]
 
 MARK_FILE = "tidelake-sink.json"
+RUN_FILE = "tidelake-run.json"
 VERSION = 1
 
 
@@ -196,6 +197,26 @@ class Checkpoint:
             message = f"The checkpoint {self.path} cannot be written: {error}."
             raise StorageError(message, path=str(self.path)) from error
         return True
+
+    def run_term(self) -> int:
+        """The term of the run that goes on in this very folder; 0 of a new one, or a copied one."""
+        text = self._read(RUN_FILE)
+        try:
+            found = {} if text is None else json.loads(text)
+            return int(found["term"]) if found.get("folder") == str(self.path) else 0
+        except (ValueError, KeyError, TypeError, AttributeError):  # a crash tore it
+            return 0
+
+    def put_run_term(self, term: int) -> None:
+        """Say the term of the run that goes on in this folder."""
+        text = json.dumps({"v": VERSION, "folder": str(self.path), "term": term})
+        try:
+            new = self.path / f".{RUN_FILE}.new"
+            new.write_text(text, encoding="utf-8")
+            new.replace(self.path / RUN_FILE)
+        except OSError as error:
+            message = f"The checkpoint {self.path} cannot be written: {error}."
+            raise StorageError(message, path=str(self.path)) from error
 
     def _read(self, name: str) -> str | None:
         try:

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from tidelake.commit.idempotence import last_commit
 from tidelake.errors import ConflictError, TidelakeError
 from tidelake.spark.sessions.query_life import QueryLife
+from tidelake.spark.streamwrite.batch_claim import RETAINED_MS, runs_already, sink_consumer
 from tidelake.spark.streamwrite.checkpoint import Checkpoint
 from tidelake.spark.streamwrite.stream_compactor import StreamCompactor
 from tidelake.table.handle.handle import TableHandle
@@ -35,8 +36,6 @@ LOOKS_PER_RENEWAL = 15
 OPEN_TRIES_MAX = 6
 OPEN_WAIT_MS = 500
 """A run that was just stopped in another process lets go of its lease within a second."""
-RETAINED_MS = 7 * 24 * 3_600_000
-"""Time after which the consumer of a query that died is forgotten."""
 _RUNS: dict[str, SinkRun] = {}
 _LOCK = threading.Lock()
 
@@ -184,18 +183,11 @@ def _opened(handle: TableHandle, query_id: str, run_id: str) -> StreamLease:
         start = _next_id(handle) if newest is None else newest.id
         try:
             return StreamLease.open(
-                handle, f"sink-{query_id}", start, run_id=run_id, retained_ms=RETAINED_MS
+                handle, sink_consumer(query_id), start, run_id=run_id, retained_ms=RETAINED_MS
             )
         except ConflictError as error:
             if not left:
-                message = (
-                    f"A stream into table '{handle.identifier}' with this checkpoint, of query"
-                    f" {query_id}, runs already, or one with a copy of the checkpoint: stop that"
-                    " one, or give this stream a checkpoint of its own."
-                )
-                raise ConflictError(
-                    message, kind="stream_runs_already", table=handle.identifier
-                ) from error
+                raise runs_already(handle, query_id) from error
             handle.env.clock.sleep_ms(OPEN_WAIT_MS)
     raise AssertionError
 

@@ -1,0 +1,109 @@
+"""A batch that a process of its own commits belongs to the run of a query that began first.
+
+Spark commits each batch of a Python data source in a new Python process, so nobody is there between
+two batches to keep a lease alive. So each commit claims its batch:
+
+1. The lease is that of :mod:`tidelake.spark.streamwrite.sink_run`: it goes by the query's id, and
+   names as its process the JVM of the query. While it is live a run in another folder, with a copy
+   of the checkpoint, is refused.
+2. The folder of the checkpoint says which term of the lease its run has, and which folder that was.
+   So a run knows its lease again in the next process, and a copy is no such run.
+3. A copy may take over a run that was silent for :data:`SILENCE_MS`. The first run sees a later
+   term than its own with its next batch, and is refused before it commits.
+
+The consumer holds the snapshots since the newest commit, as a sink's does: Spark may ask for that
+batch again.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from tidelake.commit.idempotence import last_commit
+from tidelake.errors import ConflictError
+from tidelake.metadata.log.consumer import ConsumerLog, Lease
+from tidelake.spark.streamwrite.checkpoint import Checkpoint
+from tidelake.table.handle.handle import TableHandle
+from tidelake.telemetry import process_name
+
+__all__ = ["RETAINED_MS", "claim_batch", "runs_already", "sink_consumer"]
+
+RETAINED_MS = 7 * 24 * 3_600_000
+"""Time after which the consumer of a query that died is forgotten."""
+SILENCE_MS = 600_000
+"""Silence after which a copy may take over: batches of such a query may be minutes apart."""
+
+
+def sink_consumer(query_id: str) -> str:
+    """The consumer by which a query that writes to a table holds its newest commit."""
+    return f"sink-{query_id}"
+
+
+def claim_batch(
+    handle: TableHandle, checkpoint: Checkpoint, query_id: str, *, is_committed: bool
+) -> None:
+    """See that a batch is this run's, and hold what says that it was committed.
+
+    Parameters
+    ----------
+    handle : TableHandle
+        The table.
+    checkpoint : Checkpoint
+        The query's.
+    query_id : str
+        The query.
+    is_committed : bool
+        Whether the batch was committed before: then that commit stays held.
+
+    Raises
+    ------
+    ConflictError
+        A run of the query in another folder is live, or took over.
+    """
+    log, name = ConsumerLog(handle.fileio, handle.paths), sink_consumer(query_id)
+    with log.open_dir() as place:
+        handle.schemas.check_same(handle.schema, table=handle.identifier)
+        held, own_term = log.lease(name), checkpoint.run_term()
+        now_ms = handle.env.clock.now_ms()
+        first = (handle.snapshots.latest_id() or 0) + 1
+        if is_committed:
+            newest = last_commit(handle.snapshots, query_id, handle.env.executor)
+            first = first if newest is None else newest.id
+        term = 0 if held is None else held.term
+        lease = Lease(
+            name,
+            term,
+            str(checkpoint.path),
+            first,
+            now_ms,
+            SILENCE_MS,
+            RETAINED_MS,
+            process_name(os.getppid()),
+        )
+        if held is None or own_term != term:
+            if held is not None and (held.is_live(now_ms) or _is_followed(held, own_term)):
+                raise runs_already(handle, query_id)
+            lease = replace(lease, term=max(term, own_term) + 1)
+            if not log.take(lease, within=place):
+                raise runs_already(handle, query_id)
+            checkpoint.put_run_term(lease.term)
+        else:
+            log.write_lease(lease, within=place)
+        log.record(name, first, within=place)
+
+
+def _is_followed(held: Lease, own_term: int) -> bool:
+    """Whether a run in another folder came after this one; ``write_stream`` has no folder."""
+    return 0 < own_term < held.term and Path(held.run_id).is_absolute()
+
+
+def runs_already(handle: TableHandle, query_id: str) -> ConflictError:
+    """The error of a second live run of a query."""
+    message = (
+        f"A stream into table '{handle.identifier}' with this checkpoint, of query"
+        f" {query_id}, runs already, or one with a copy of the checkpoint: stop that"
+        " one, or give this stream a checkpoint of its own."
+    )
+    return ConflictError(message, kind="stream_runs_already", table=handle.identifier)

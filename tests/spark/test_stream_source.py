@@ -469,6 +469,10 @@ def test_unsupported_spark_is_named(spark, lake, queue, monkeypatch):
         lake.read_stream("db.q")
     with pytest.raises(UnsupportedOperationException, match="use Spark 4"):
         spark.readStream.table("tidelake.db.q")
+    monkeypatch.undo()
+    monkeypatch.setattr(provider, "SPARK_MINOR", "4.4")
+    with pytest.raises(UnsupportedError, match=r"for Spark 4\.4, and this is Spark 4\.3\."):
+        lake.read_stream("db.q")
 
 
 # ---- event time

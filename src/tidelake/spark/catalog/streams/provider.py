@@ -12,7 +12,8 @@ such a name. So:
    attached, and hands on to what opens sources and sinks.
 
 Only the driver needs the class. Private names of Spark 4.3 are
-used; a version that lacks one of them is refused with that name (:func:`provider_class`).
+used; another minor version is refused by name, and so is a patch that lacks one of them
+(:func:`provider_class`).
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ _NEEDED = (
     "org.apache.spark.sql.connector.catalog.V2TableWithV1Fallback",
     _BESIDE,
 )
+SPARK_MINOR = "4.3"
+"""The version of which private names are known; its later patches keep them."""
 WAREHOUSE, TABLE, SCHEMA = "tidelake.warehouse", "tidelake.table", "tidelake.schema"
 """Options of a source: the warehouse's directory, the table, and the schema that was seen."""
 
@@ -246,8 +249,9 @@ def provider_class(gateway: Gateway) -> str:
     Raises
     ------
     UnsupportedError
-        This version of Spark does not have what a stream needs.
+        This is another minor version of Spark, or does not have what a stream needs.
     """
+    _check_minor(gateway.spark.version)
     ensure_callback_server_started(gateway.spark.sparkContext._gateway)
     let_refusals_through(gateway.spark)
     find = gateway.java("java.lang.Class").forName
@@ -271,6 +275,16 @@ def provider_class(gateway: Gateway) -> str:
         if field.get(None) is None:
             field.set(None, StreamOpener(gateway))
     return PROVIDER_CLASS
+
+
+def _check_minor(version: str) -> None:
+    """Refuse a version whose private names are other ones, though all of these were there."""
+    if version.split(".")[:2] != SPARK_MINOR.split("."):
+        message = (
+            f"Streams of Tidelake are for Spark {SPARK_MINOR}, and this is Spark {version}: use"
+            f" Spark {SPARK_MINOR}, or read the table in batches (tl.table, tl.changes)."
+        )
+        raise UnsupportedError(message, kind="spark_version")
 
 
 def ready_class(spark: SparkSession) -> None:

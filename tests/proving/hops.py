@@ -51,7 +51,9 @@ def traced(work: Callable[[], object], is_data: Callable[[object], bool]) -> Cal
     stacks = threading.local()
 
     def is_rows(value: object) -> bool:
-        if isinstance(value, (pa.RecordBatch, pa.Table, pa.RecordBatchReader)) or is_data(value):
+        if isinstance(value, (pa.RecordBatch, pa.Table)):
+            return value.num_rows > 0 or is_data(value)  # an empty one carries types alone
+        if isinstance(value, pa.RecordBatchReader) or is_data(value):
             return True
         if isinstance(value, (tuple, list)):
             return any(map(is_rows, value[:3]))

@@ -142,15 +142,29 @@ def _check_changelog(fileio, location: str, snapshot, by_name, *, read_data: boo
         for entry in entries:
             file = entry["_FILE"]
             name = file["_FILE_NAME"]
+            rows += file["_ROW_COUNT"]
+            if name.startswith("compacted-changelog-"):
+                _check_part(by_name, name, file["_FILE_SIZE"])
+                continue
             found = by_name.get(name, [])
             if len(found) != 1 or found[0][1] != file["_FILE_SIZE"]:
                 raise FsckError(f"snapshot {snapshot['id']}: changelog file {name} is missing")
-            rows += file["_ROW_COUNT"]
             if read_data:
                 _check_data_file(fileio, found[0][0], file, changelog=True)
     if rows != (snapshot["changelogRecordCount"] or 0):
         said = snapshot["changelogRecordCount"]
         raise FsckError(f"snapshot {snapshot['id']}: changelogRecordCount {said} != {rows}")
+
+
+def _check_part(by_name, name: str, size: int) -> None:
+    """A part of a file of several buckets lies within that file."""
+    stem, _, suffix = name.rpartition(".")
+    uuid, _, numbers = stem.partition("$")
+    bucket, first, *rest = map(int, numbers.split("-"))
+    offset, length = rest or (0, first)
+    found = by_name.get(f"{uuid}${bucket}-{first}.{suffix}", [])
+    if len(found) != 1 or length != size or offset + length > found[0][1]:
+        raise FsckError(f"changelog {name} does not lie within a file")
 
 
 def _check_index(fileio, location: str, name: str, live, by_name) -> None:

@@ -3,12 +3,14 @@
 A table's files may be of several formats: of each level its own, or of the option's value at the
 time. So each file is read by what its name ends with (``data-<uuid>-3.orc``,
 ``data-<uuid>-3.zst.parquet``), and nothing above this module asks what format a file has.
+A changelog file may be a part of another file (:mod:`tidelake.format.compacted`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -16,6 +18,7 @@ from tidelake.errors import UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.format.avro.reader import read_avro
 from tidelake.format.avro.writer import AvroFileWriter
+from tidelake.format.compacted import open_slice, slice_of
 from tidelake.format.file_reader import (
     BATCH_BYTES_MAX,
     BATCH_ROWS,
@@ -52,8 +55,10 @@ def format_of(file_name: str) -> str:
     --------
     >>> format_of("data-1.zst.parquet")
     'parquet'
+    >>> format_of("compacted-changelog-6f2c$0-1000.cc-parquet")
+    'parquet'
     """
-    return file_name.rpartition(".")[2].lower()
+    return file_name.rpartition(".")[2].lower().removeprefix("cc-")
 
 
 def read_batches(  # noqa: PLR0913 - all that is known of one file
@@ -148,7 +153,7 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
     )
     with ExitStack() as stack:
         with reading(path):
-            batches = _reader_of(path)(stack, fileio, request)
+            batches = _reader_of(path)(stack, _Parts(fileio), request)
         while True:
             with reading(path):
                 batch = next(batches, None)
@@ -162,6 +167,18 @@ def read_batches(  # noqa: PLR0913 - all that is known of one file
                 batch = batch.select([f.name for f in fields])
             if batch.num_rows:
                 yield batch
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Storage whose paths may stand for parts of files."""
+
+    fileio: FileIO
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Open the file, or the part of one."""
+        part = slice_of(path)
+        return self.fileio.open_input(path) if part is None else open_slice(self.fileio, part)
 
 
 def _never_null(fields: Sequence[DataField], file_fields: Sequence[DataField]) -> list[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.fileio import FileIO
 from tidelake.format.read_error import corrupt
 from tidelake.types import DataField
 from tidelake.types.nested import leaf_arrays
@@ -20,6 +20,7 @@ __all__ = [
     "BATCH_BYTES_MAX",
     "BATCH_ROWS",
     "FileReader",
+    "InputFiles",
     "Positions",
     "ReadRequest",
     "check_row_count",
@@ -77,7 +78,15 @@ class ReadRequest:
     orc_zone_moves: bool = True
 
 
-FileReader = Callable[[ExitStack, FileIO, ReadRequest], Iterator[pa.RecordBatch]]
+class InputFiles(Protocol):
+    """What a reader needs of a storage."""
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Open a file for random access."""
+        ...
+
+
+FileReader = Callable[[ExitStack, InputFiles, ReadRequest], Iterator[pa.RecordBatch]]
 """Gives the columns of a request with their Arrow types, in the file's order.
 
 What the stack holds stays open until the last batch is taken. The caller turns Arrow's errors into
@@ -85,7 +94,7 @@ ours (:mod:`tidelake.format.read_error`).
 """
 
 
-def open_sized(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> pa.NativeFile:
+def open_sized(stack: ExitStack, fileio: InputFiles, request: ReadRequest) -> pa.NativeFile:
     """Open a file whose size must be the manifest's before anything of it is parsed.
 
     Raises

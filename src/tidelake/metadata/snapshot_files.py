@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from tidelake.fileio import FileIO
+from tidelake.format.compacted import slice_of
 from tidelake.metadata.index.index_manifest import index_entries
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
@@ -80,11 +81,16 @@ def _listed_files(table: StoredTable, manifests: Sequence[ManifestFile]) -> Iter
 
 
 def data_files(table: StoredTable, entries: EntryTable) -> Iterator[str]:
-    """Paths of entries' data files, and of the files beside them."""
+    """Paths of entries' data files, and of the files beside them.
+
+    Of a changelog that is a part of a file, the path of that file.
+    """
     owners = zip(entries["partition_id"].tolist(), entries["bucket"].tolist(), strict=True)
     for (partition_id, bucket), file in zip(owners, entries.files(), strict=True):
         partition = entries.partitions[partition_id]
-        yield table.paths.data_file(partition, bucket, file)
+        path = table.paths.data_file(partition, bucket, file)
+        part = slice_of(path)
+        yield path if part is None else part.path
         for extra in file.extra_files:
             yield table.paths.data_file(partition, bucket, extra)
 

@@ -28,11 +28,16 @@ import pyarrow as pa
 from tidelake.codec.avro_block import DECOMPRESS, CompressionError, UnreadableAvroError
 from tidelake.codec.avro_container import Source, records_of, take_blocks, take_header
 from tidelake.errors import UnsupportedError
-from tidelake.fileio import FileIO
 from tidelake.format.avro.file_schema import has_same_shape, plain_schema, resolved_schema
 from tidelake.format.avro.schema import slot_schema
 from tidelake.format.avro.values import column_of
-from tidelake.format.file_reader import ReadRequest, null_batches, open_sized, without_rows
+from tidelake.format.file_reader import (
+    InputFiles,
+    ReadRequest,
+    null_batches,
+    open_sized,
+    without_rows,
+)
 from tidelake.format.read_error import corrupt
 from tidelake.format.schema_mapped_columns import OwnColumns, check_no_variant
 from tidelake.types import DataField
@@ -61,7 +66,9 @@ _UNREADABLE = (
 """What broken bytes raise beside Arrow's own errors and ``ValueError``, which the caller takes."""
 
 
-def read_avro(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> Iterator[pa.RecordBatch]:
+def read_avro(
+    stack: ExitStack, fileio: InputFiles, request: ReadRequest
+) -> Iterator[pa.RecordBatch]:
     """Read an Avro file; see :data:`tidelake.format.file_reader.FileReader`."""
     path = request.path
     file = open_sized(stack, fileio, request)

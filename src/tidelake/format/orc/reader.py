@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import orc
 
-from tidelake.fileio import FileIO
 from tidelake.format.file_reader import (
+    InputFiles,
     ReadRequest,
     check_row_count,
     check_texts,
@@ -50,7 +50,9 @@ AHEAD_ROWS = 4_096
 COLUMNS_COUNT_MAX = 20_000
 
 
-def read_orc(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> Iterator[pa.RecordBatch]:
+def read_orc(
+    stack: ExitStack, fileio: InputFiles, request: ReadRequest
+) -> Iterator[pa.RecordBatch]:
     """Read an ORC file; see :data:`tidelake.format.file_reader.FileReader`."""
     path = request.path
     source = open_sized(stack, fileio, request)

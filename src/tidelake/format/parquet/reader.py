@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidelake.fileio import FileIO
 from tidelake.format.field_id_mapping import Source, cast_column, map_columns
 from tidelake.format.file_reader import (
     BATCH_BYTES_MAX,
+    InputFiles,
     Positions,
     ReadRequest,
     check_row_count,
@@ -57,7 +57,7 @@ much they are without it."""
 
 
 def read_parquet(
-    stack: ExitStack, fileio: FileIO, request: ReadRequest
+    stack: ExitStack, fileio: InputFiles, request: ReadRequest
 ) -> Iterator[pa.RecordBatch]:
     """Read a Parquet file; see :data:`tidelake.format.file_reader.FileReader`."""
     path = request.path
@@ -85,7 +85,9 @@ def _among_groups(
     return np.concatenate(parts)
 
 
-def _open(stack: ExitStack, fileio: FileIO, request: ReadRequest) -> tuple[pq.ParquetFile, bool]:
+def _open(
+    stack: ExitStack, fileio: InputFiles, request: ReadRequest
+) -> tuple[pq.ParquetFile, bool]:
     """Open and check a file; and whether its pages have checksums."""
     path = request.path
     source = open_sized(stack, fileio, request)
@@ -125,7 +127,7 @@ def _parquet_file(
 
 def _source_batches(
     stack: ExitStack,
-    fileio: FileIO,
+    fileio: InputFiles,
     request: ReadRequest,
     file: pq.ParquetFile,
     sources: Sequence[Source],

@@ -90,8 +90,9 @@ SPILL_COMPRESSION_ZSTD_LEVEL: Final = integer(
 PRECOMMIT_COMPACT: Final = boolean(
     "precommit-compact",
     False,
-    "Whether a stream brings the rows of a partition of an append table without buckets together "
-    "before they are written: a batch leaves a few larger files, and costs a shuffle.",
+    "Whether a commit leaves few files. The changelog files of a partition's buckets become one "
+    "file, which Flink and Tidelake read and Java Paimon on Spark does not. A stream into an "
+    "append table without buckets brings the rows of a partition together, which costs a shuffle.",
     fallback_keys=("changelog.precommit-compact",),
 )
 SINK_LOCAL_ROWS: Final = integer(

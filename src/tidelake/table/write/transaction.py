@@ -39,6 +39,7 @@ from tidelake.table.conversion.inputs import is_replayable, record_batches, with
 from tidelake.table.handle.handle import TableHandle
 from tidelake.table.write.compaction_conflict import check_some_compacted
 from tidelake.table.write.delta_commits_trigger import full_compactions
+from tidelake.table.write.gathered_changelogs import GatheredChangelogs
 from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.overwrite import Overwrite, partial_overwrite_error
 from tidelake.table.write.result import (
@@ -401,10 +402,11 @@ class WriteTransaction:
         source, self._source = self._source, None
         assert source is not None, "rows or messages were added"
         may_be_visible = False
+        changelogs = GatheredChangelogs(handle)
         try:
             if isinstance(source, TableWriter) and source.rows_count and overwrite is None:
                 source.full_compactions = full_compactions(handle)
-            messages = source.prepare_commit()
+            messages = changelogs.gather(source.prepare_commit())
             committer = handle.committer()
             watermark = self.watermark() if callable(self.watermark) else self.watermark
             self.buckets_count = len({message.bucket_id for message in messages})
@@ -441,8 +443,10 @@ class WriteTransaction:
             # an interrupt may have come while publishing, so its files stay
             if may_be_visible:
                 source.close()
+                changelogs.close()
             else:
                 source.abort()
+                changelogs.abort()
         return _Done(committed, messages, source.rows_count)
 
     def abort(self) -> None:

@@ -1,0 +1,10 @@
+"""Changelog files of several buckets in one file: their names, and reading a part of such a file.
+
+Flink's writers put the small changelog files of a commit together (``precommit-compact``), and so
+do ours. How rows are encoded, and which files a commit puts together, may not enter.
+"""
+
+from tidelake.format.compacted.names import FileSlice, part_name, slice_of, whole_name
+from tidelake.format.compacted.slice_input import open_slice
+
+__all__ = ["FileSlice", "open_slice", "part_name", "slice_of", "whole_name"]

@@ -1,0 +1,70 @@
+"""A part of a file, opened as if it were the whole file."""
+
+from __future__ import annotations
+
+import io
+
+import pyarrow as pa
+
+from tidelake.fileio import FileIO
+from tidelake.format.compacted.names import FileSlice
+from tidelake.format.read_error import corrupt
+
+__all__ = ["open_slice"]
+
+
+def open_slice(fileio: FileIO, part: FileSlice) -> pa.NativeFile:
+    """Open the part for random access; the file is closed with it.
+
+    Raises
+    ------
+    NotFoundError
+        The file is missing.
+    CorruptError
+        The file ends before the part does.
+    """
+    source = fileio.open_input(part.path)
+    end, size = part.offset_bytes + part.length_bytes, source.size()
+    if end > size:
+        source.close()
+        raise corrupt(part.path, f"it is {size} bytes long and a part of it ends at byte {end}")
+    return pa.PythonFile(_Slice(source, part), mode="r")
+
+
+class _Slice(io.RawIOBase):
+    """What pyarrow asks of a Python file."""
+
+    def __init__(self, source: pa.NativeFile, part: FileSlice) -> None:
+        self._source = source
+        self._part = part
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def size(self) -> int:
+        return self._part.length_bytes
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._part.length_bytes}
+        self._at = base[whence] + offset
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(0, self._part.length_bytes - self._at)
+        wanted = left if size is None or size < 0 else min(size, left)
+        self._source.seek(self._part.offset_bytes + self._at)
+        data = bytes(self._source.read(wanted))
+        self._at += len(data)
+        return data
+
+    def close(self) -> None:
+        if not self.closed:
+            self._source.close()
+        super().close()

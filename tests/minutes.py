@@ -1,8 +1,9 @@
 """Where a test run spends its time: minutes and CPU minutes by folder, printed at its end.
 
-1. Each process that runs tests measures, for every test, the CPU time of itself and of all
-   processes below it (a JVM, Python workers, racing writers), from ``/proc``.
-2. The figure travels in the test's report to the process that prints, of all workers alike.
+1. Each process that runs tests measures the CPU time of itself and of all processes below it (a
+   JVM, Python workers, racing writers), from ``/proc``, where one folder ends and the next begins:
+   a JVM has a hundred threads, and to ask for each of them at each test takes half of the run.
+2. The figures travel to the process that prints, of all workers alike.
 3. Runs that share a file (``TIDELAKE_MINUTES``, as the calls of ``make test`` do) add to what the
    ones before them left there, so that the last table is that of all.
 
@@ -80,26 +81,37 @@ class Minutes:
         self.by_folder: dict[str, list[float]] = collections.defaultdict(lambda: [0, 0.0, 0.0])
         self.by_worker: dict[str, float] = collections.defaultdict(float)
         self._began = time.monotonic()
+        self._folder: str | None = None
+        self._cpu_before = 0.0
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item):
-        before = cpu_seconds()
-        item.stash[_BEFORE] = before
-        return (yield)
+    def pytest_runtest_setup(self, item):
+        self._enter(folder_of(item.nodeid))
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item, call):
-        report = yield
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session):
+        self._enter(None)
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output[KEY] = {name: sums[2] for name, sums in self.by_folder.items()}
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node):
+        for folder, seconds in getattr(node, "workeroutput", {}).get(KEY, {}).items():
+            self.by_folder[folder][2] += seconds
+
+    def _enter(self, folder):
+        """Begin a folder; what was used since the last one began is that one's."""
+        if folder == self._folder:
+            return
         now = cpu_seconds()
-        report.user_properties.append((KEY, max(0.0, now - item.stash.get(_BEFORE, now))))
-        item.stash[_BEFORE] = now
-        return report
+        if self._folder is not None:
+            self.by_folder[self._folder][2] += max(0.0, now - self._cpu_before)
+        self._folder, self._cpu_before = folder, now
 
     def pytest_runtest_logreport(self, report):
         sums = self.by_folder[folder_of(report.nodeid)]
         sums[0] += report.when == "call"
         sums[1] += report.duration
-        sums[2] += dict(report.user_properties).get(KEY, 0.0)
         worker = getattr(report, "node", None)
         self.by_worker[worker.gateway.id if worker else "main"] += report.duration
 
@@ -117,9 +129,6 @@ class Minutes:
             terminalreporter.write_line(line)
         busy = ", ".join(f"{name} {s / 60:.1f}" for name, s in sorted(self.by_worker.items()))
         terminalreporter.write_line(f"this call: {wall / 60:.1f} minutes; in tests: {busy}")
-
-
-_BEFORE = pytest.StashKey[float]()
 
 
 def merged(file: Path, kept: dict) -> dict:

@@ -6,9 +6,11 @@ import time
 
 import pytest
 from confluent_kafka import KafkaException
+from unit.kafka.conftest import columns
 
 from tidelake.errors import ConflictError, NotFoundError
 from tidelake.kafka.client import Client
+from tidelake.kafka.slice_reader import all_blocks
 from tidelake.spark.kafka.stream_cursor import between
 
 GOES_ON = {"scan.fail-on-data-loss": "false"}
@@ -151,3 +153,27 @@ def test_a_partition_that_comes_while_a_stream_runs_is_read_from_its_beginning(t
     topics.send(topic, message(2), message(3), partition=1)
     end = told(lambda: _other(own.next(at), at))
     assert slices(at, end) == [(topic, 0, 2)]
+
+
+def test_aborted_messages_are_neither_read_nor_counted_as_lost(topics, cursor, table_on):
+    topic = topics.make()
+    topics.send(topic, message(1))
+    own = cursor(topic)
+    at = own.next(None)
+    producer = topics.producer(**{"transactional.id": topic})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    for n in (2, 3):
+        producer.produce(topic, message(n))
+    producer.flush(20)
+    assert own.next(at) == at  # nothing is there before the transaction ends
+    producer.abort_transaction(20)
+    end = told(lambda: _other(own.next(at), at))
+    first, last = between(at, end)
+    parts = first.slices_to(last)
+    assert [(s.first, s.end) for s in parts] == [(1, 4)]  # two messages and a mark
+    assert list(all_blocks(table_on(topic, columns(id="BIGINT")), parts)) == []
+    assert own.next(end) == end
+    assert own.behind(end) == 0
+    topics.send(topic, message(4))
+    assert slices(end, told(lambda: _other(own.next(end), end))) == [(topic, 4, 5)]

@@ -27,6 +27,7 @@ import pipeline  # noqa: E402
 import planning  # noqa: E402
 import scale  # noqa: E402
 import sql  # noqa: E402
+import streams_kafka  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
@@ -44,6 +45,7 @@ QUESTIONS = {
     "merging": merging.lines,
     "merging-others": merging.other_lines,
     "sql": sql.lines,
+    "streams-kafka": streams_kafka.lines,
 }
 PACKAGES = ("tidelake", "pyarrow", "numpy", "pyspark", "fastavro")
 

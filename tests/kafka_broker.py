@@ -27,15 +27,16 @@ FETCH_SECONDS_MAX, START_SECONDS_MAX, USERS_SECONDS_MAX = 600, 90, 900
 LARGEST_MESSAGE = 100_000
 """Bytes of the largest message that the broker takes, so that a test can go beyond."""
 
-_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+_BROKER = f"org.apache.kafka:kafka_2.13:{VERSION}"
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>tidelake.tests</groupId><artifactId>kafka</artifactId><version>1</version>
-  <dependencies><dependency>
-    <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
-    <version>{VERSION}</version>
-  </dependency></dependencies>
+  <dependencies>{}</dependencies>
 </project>
 """
+_DEPENDENCY = (
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+)
 _SETTINGS = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
@@ -158,16 +159,32 @@ def _tool(name: str) -> str:
     return found
 
 
-def jars() -> list[Path]:
-    """The broker's jars, fetched by Maven on first use."""
-    JARS.parent.mkdir(parents=True, exist_ok=True)
-    with (JARS.parent / ".lock").open("w") as lock:
+def jars(place: Path = JARS, artifact: str = _BROKER) -> list[Path]:
+    """The jars of an artifact and of all it needs, fetched by Maven on first use.
+
+    Parameters
+    ----------
+    place : Path
+        Where they are kept.
+    artifact : str
+        Its group, name and version, with colons between; else the broker.
+
+    Raises
+    ------
+    AbsentError
+        Maven is missing.
+    RuntimeError
+        It could not fetch them.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with (place.parent / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not JARS.is_dir():
-            fresh = JARS.with_suffix(".new")
+        if not place.is_dir():
+            fresh = place.with_name(f"{place.name}.new")
             shutil.rmtree(fresh, ignore_errors=True)
             fresh.mkdir()
-            (fresh / "pom.xml").write_text(_POM)
+            dependency = _DEPENDENCY.format(*artifact.split(":"))
+            (fresh / "pom.xml").write_text(_POM.format(dependency))
             command = [
                 _tool("mvn"), "-q", "-B", "-f", str(fresh / "pom.xml"),
                 "dependency:copy-dependencies", f"-DoutputDirectory={fresh}",
@@ -182,10 +199,10 @@ def jars() -> list[Path]:
             )
             if done.returncode:
                 # a test that skips because a download failed would prove nothing
-                message = f"Maven could not fetch Kafka {VERSION}: {done.stdout[-600:]}"
+                message = f"Maven could not fetch {artifact}: {done.stdout[-600:]}"
                 raise RuntimeError(message)
-            fresh.rename(JARS)
-    return sorted(JARS.glob("*.jar"))
+            fresh.rename(place)
+    return sorted(place.glob("*.jar"))
 
 
 def _started(place: Path) -> tuple[subprocess.Popen[bytes], int]:

@@ -25,6 +25,7 @@ NEEDS_SPARK = {
     "docs/spark.md",
     "docs/sql.md",
     "docs/streams.md",
+    "docs/watermarks.md",
 }  # tests/spark runs it
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DIALOGUE = re.compile(r"^```pycon\n(.*?)^```", re.MULTILINE | re.DOTALL)

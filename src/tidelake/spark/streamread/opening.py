@@ -33,7 +33,7 @@ from tidelake.spark.streamread.source import StreamSource, stream_schema
 from tidelake.table import Table
 from tidelake.table.conversion.inputs import ROW_KIND_COLUMN
 from tidelake.table.handle.arguments import known_columns
-from tidelake.table.schema.watermark import event_time
+from tidelake.table.schema.watermark import check_event_time, event_time
 from tidelake.types.predicate import bind, parse_filter
 
 __all__ = ["open_source", "source_schema", "stream_frame"]
@@ -75,6 +75,8 @@ def stream_frame(
     frame = reader.options(**texts).load()
     declares = event_time(table.table_schema.options, table=table.identifier)
     if declares is not None and (columns is None or declares.column in columns):
+        timed = table.table_schema.field(declares.column)
+        check_event_time(timed.type, column=timed.name, table=table.identifier)
         frame = with_event_time(gateway, frame, declares)
     if filter is not None:
         frame = frame.where(_condition(table, filter))

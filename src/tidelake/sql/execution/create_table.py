@@ -11,6 +11,7 @@ from tidelake.sql.execution.session import CONNECTOR, OWN_CONNECTORS, SqlSession
 from tidelake.sql.syntax.ast import CreateTable
 from tidelake.sql.syntax.watermark import watermark_options
 from tidelake.table import Table
+from tidelake.table.schema.watermark import check_event_time
 
 __all__ = ["create_empty", "create_staged"]
 
@@ -22,8 +23,9 @@ def create_empty(statement: CreateTable, session: SqlSession) -> Table | None:
     options = dict(statement.options)
     connector = options.get(CONNECTOR)
     if statement.is_temporary or (connector is not None and connector not in OWN_CONNECTORS):
-        if statement.watermark is not None and connector in OWN_CONNECTORS:
-            options.update(_watermark_options(statement))
+        watermark = {} if statement.watermark is None else _watermark_options(statement)
+        if connector in OWN_CONNECTORS:  # others keep the clause
+            options.update(watermark)
         session.create_temporary(statement, options=options)
         return None
     catalog, identifier, arguments = _create_arguments(statement, session)
@@ -83,5 +85,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _watermark_options(statement: CreateTable) -> dict[str, str]:
     assert statement.watermark is not None
-    types = {f.name: f.type for f in statement.fields}
-    return watermark_options(statement.watermark, types[statement.watermark.column])
+    column = statement.watermark.column
+    (data_type,) = (f.type for f in statement.fields if f.name == column)
+    check_event_time(data_type, column=column, table=str(statement.name))
+    return watermark_options(statement.watermark, data_type)

@@ -62,7 +62,7 @@ from tidelake.sql.syntax.ast import (
     Use,
 )
 from tidelake.sql.syntax.name import TableName
-from tidelake.table.schema.watermark import DATA_TYPE, ROWTIME
+from tidelake.table.schema.watermark import DATA_TYPE, ROWTIME, check_event_time
 from tidelake.types.schema_change import SchemaChange, SetOption
 
 __all__ = ["JOBS_SCHEMA", "NOTHING", "execute", "is_known_setting", "needs_spark"]
@@ -196,6 +196,7 @@ def _alter_table(statement: AlterTable, session: SqlSession) -> None:
         changes.append(change)
         if isinstance(change, SetOption) and change.key == ROWTIME:
             field = table.table_schema.field(str(change.value))
+            check_event_time(field.type, column=field.name, table=str(statement.name))
             changes.append(SetOption(DATA_TYPE, str(field.type.as_nullable())))
     table.alter(*changes)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.types import DataType, TypeRoot
 from tidelake.types.schema_change import DropColumn, RemoveOption, RenameColumn, SchemaChange
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "ROWTIME",
     "WATERMARK_KEYS",
     "EventTime",
+    "check_event_time",
     "check_watermark",
     "event_time",
 ]
@@ -63,6 +65,23 @@ def check_watermark(
                 f" watermark first (ALTER TABLE {table} DROP WATERMARK)."
             )
             raise InvalidInputError(message, kind="watermark", table=table, column=change.column)
+
+
+def check_event_time(data_type: DataType, *, column: str, table: str) -> None:
+    """Refuse a watermark on a column that holds no time.
+
+    Raises
+    ------
+    InvalidInputError
+        Its type is another than TIMESTAMP and TIMESTAMP_LTZ.
+    """
+    if data_type.root not in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):
+        message = (
+            f"Column '{column}' of table '{table}' has type {data_type}, but a watermark needs"
+            " TIMESTAMP or TIMESTAMP_LTZ: name a column of that type, or cast it before it is"
+            " written."
+        )
+        raise InvalidInputError(message, kind="watermark_type", table=table, column=column)
 
 
 @dataclass(frozen=True, slots=True)

@@ -521,6 +521,21 @@ def test_a_watermark_keeps_its_columns(session, run):
     assert [row["col_name"] for row in run("SHOW COLUMNS IN t")] == ["a", "l"]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE w (a INT, b STRING, WATERMARK FOR b AS b)",
+        "CREATE TEMPORARY TABLE w (b STRING, WATERMARK FOR b AS b) WITH ('connector' = 'kafka')",
+        "ALTER TABLE t ADD WATERMARK FOR b AS b - INTERVAL '5' SECOND",
+    ],
+)
+def test_a_watermark_needs_a_column_of_a_time(run, statement):
+    run("CREATE TABLE t (b STRING)")
+    with pytest.raises(InvalidInputError, match="has type STRING, but a watermark") as raised:
+        run(statement)
+    assert raised.value.kind == "watermark_type"
+
+
 def test_columns_are_added_and_dropped_where_they_are_missing_and_there(session, run):
     run("CREATE TABLE c (id INT, n INT DEFAULT 3, place ROW<city STRING>)")
     schema = session.catalog.table("default.c").table_schema

@@ -75,7 +75,7 @@ def test_a_kind_that_the_engine_cannot_take_is_refused(spark, lake):
     lake.create_table("db.p", frame, primary_keys=["k"], options=options)
     lake.write(frame, "db.p")
     deletes = spark.createDataFrame([(1, 2, "-D")], "k int, a int, _row_kind string")
-    with pytest.raises(InvalidInputError, match="cannot take rows back"):
+    with pytest.raises(InvalidInputError, match="cannot retract rows"):
         lake.write(deletes, "db.p")
     assert [tuple(r) for r in lake.table("db.p").collect()] == [(1, 2)]
 

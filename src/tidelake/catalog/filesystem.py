@@ -120,7 +120,7 @@ def _memory(given: object) -> Memory:
 
 def _warehouse_path(warehouse: object) -> str:
     if not isinstance(warehouse, (str, Path)):
-        message = f"Warehouse {shortened(repr(warehouse))} is no path: give a local directory."
+        message = f"Warehouse {shortened(repr(warehouse))} is not a path: give a local directory."
         raise InvalidInputError(message, kind="warehouse")
     text = str(warehouse)
     if text.startswith("file:"):
@@ -320,7 +320,7 @@ class Catalog:
         if self.fileio.list_dir(f"{path}/snapshot"):
             message = (
                 f"{path} has files of table '{identifier}', whose drop was interrupted: finish it"
-                f" by drop_table('{identifier}') first."
+                f" with drop_table('{identifier}') first."
             )
             raise AlreadyExistsError(message, kind="table_remains", table=identifier)
         new_schema = self.first_schema(
@@ -500,7 +500,7 @@ class Catalog:
     def _taken(self, database: str, name: str) -> AlreadyExistsError:
         """Make the error for a new name that is taken."""
         message = (
-            f"Table '{database}.{name}' exists, or files of it are left: choose another name, or"
+            f"Table '{database}.{name}' exists, or some of its files do: choose another name, or"
             " drop it first."
         )
         return AlreadyExistsError(message, kind="table_exists", table=f"{database}.{name}")
@@ -664,7 +664,7 @@ def _split(identifier: str) -> tuple[str, str]:
         simple = isinstance(identifier, str) and identifier.isidentifier()
         simple = simple and len(identifier) <= NAME_REPEATED_MAX
         such = f", such as 'default.{identifier}', SQL's default database" if simple else ""
-        message = f"{shown} is no table name: write it as 'database.table'{such}."
+        message = f"{shown} is not a table name: write it as 'database.table'{such}."
         raise InvalidInputError(message, kind="bad_identifier", table=identifier)
     database, _, name = identifier.partition(".")
     return validate_name(database, "database"), validate_name(name, "table")

@@ -72,7 +72,7 @@ def table_at(
     if schema is None:
         if not definition.auto_create:
             message = (
-                f"There is no table at {location}: give the path of a table, or create it by the"
+                f"There is no table at {location}: give the path of a table, or create it with the"
                 " option 'auto-create' = 'true'."
             )
             raise NotFoundError(message, kind="table_not_found", table=name, path=location)

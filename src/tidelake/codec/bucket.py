@@ -122,8 +122,8 @@ def buckets_of(
             values = np.where(valid, values, 0)  # Java reads the slot of a null, which is zero
         return (values % buckets_count).astype(np.int32)
     message = (
-        f"'bucket-function.type' = '{function}' is not covered by this version; 'default', 'mod'"
-        " and 'hive' are."
+        f"'bucket-function.type' = '{function}' is not covered by this version: use 'default',"
+        " 'mod' or 'hive'."
     )
     raise UnsupportedError(message, kind="bucket_function")
 

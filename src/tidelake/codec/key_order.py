@@ -173,7 +173,7 @@ def _size_bytes(data_type: DataType, width: int) -> int:
         size = np.dtype(INTEGER_DTYPES[data_type.root]).itemsize
     else:
         message = (
-            f"A column of type {data_type} has no order, so it can be no key; use another column."
+            f"A column of type {data_type} has no order, so it cannot be a key; use another column."
         )
         raise UnsupportedError(message, kind="key_type")
     return size + int(data_type.nullable)

@@ -280,8 +280,8 @@ def check_messages(messages: Sequence[CommitMessage], *, table: str) -> None:
                 identity = (name, message.partition, message.bucket, file.level, file.file_name)
                 if identity in seen:
                     text = (
-                        f"Commit to table '{table}': file '{file.file_name}' comes twice. Give each"
-                        " task's message once."
+                        f"Commit to table '{table}': file '{file.file_name}' occurs twice. Give"
+                        " each task's message once."
                     )
                     raise InvalidInputError(text, kind="message_twice", table=table)
                 seen.add(identity)

@@ -418,9 +418,9 @@ class Publisher:
         if is_elsewhere:
             message = (
                 f"Table '{self._table}' was renamed or dropped while a commit to it was being"
-                " published. If it was renamed, the commit may be in it; in the table that has this"
-                " name now it is not. Nothing was deleted. Open the table by its new name and look"
-                " at its newest snapshots."
+                " published. If it was renamed, the commit may be in it; it is not in the table"
+                " that has this name now. Nothing was deleted. Open the table by its new name and"
+                " look at its newest snapshots."
             )
             raise OutcomeUnknownError(message, table=self._table) from error
 
@@ -455,7 +455,7 @@ class Publisher:
     def _unknown(self, cause: TidelakeError) -> OutcomeUnknownError:
         message = (
             f"The storage failed while a commit to table '{self._table}' was being published, and"
-            f" whether it is visible could not be found out ({cause}). Nothing was deleted. Look at"
+            f" it is unknown whether the commit is visible ({cause}). Nothing was deleted. Look at"
             " the newest snapshots, or write again with the same commit user and identifier."
         )
         return OutcomeUnknownError(message, table=self._table)

@@ -247,7 +247,7 @@ def file_missing(path: str) -> NotFoundError:
 def file_too_large(path: str, found: int, bytes_max: int) -> CorruptError:
     """Make the error for a file that is larger than any of its kind."""
     message = (
-        f"File {path} has {found} bytes, and what is read there has {bytes_max} at most: it is"
+        f"File {path} has {found} bytes, but such a file has at most {bytes_max}: it is"
         " damaged or another file. Restore it from a backup."
     )
     return CorruptError(message, kind="file_too_large", path=path)
@@ -261,7 +261,7 @@ def dir_missing(path: str) -> NotFoundError:
 
 def name_taken(path: str) -> AlreadyExistsError:
     """Make the error for a file that must not be there yet."""
-    message = f"File {path} is there already and is never written over: take another name."
+    message = f"File {path} exists and is never overwritten: use another name."
     return AlreadyExistsError(message, kind="file_exists", path=path)
 
 

@@ -299,9 +299,9 @@ class LocalFileIO:
         except OSError as error:
             if error.errno == errno.EXDEV:
                 message = (
-                    f"{source} and {target} are on two file systems, and no directory moves from"
-                    " one to the other at once: copy the table (CREATE TABLE ... AS SELECT) and"
-                    " drop the old one."
+                    f"{source} and {target} are on two file systems, and a directory cannot move"
+                    " from one to the other atomically: copy the table (CREATE TABLE ... AS SELECT)"
+                    " and drop the old one."
                 )
                 raise UnsupportedError(message, kind="no_atomic_move", path=source) from error
             refused = error.errno in _REFUSALS or error.errno == errno.EBUSY

@@ -61,7 +61,9 @@ def validate_name(name: str, what: str) -> str:
     problem = _problem(name, what)
     if problem is None:
         return name
-    message = f"{shortened(repr(name))} is no valid {what} name: it {problem}. Choose another name."
+    message = (
+        f"{shortened(repr(name))} is not a valid {what} name: it {problem}. Choose another name."
+    )
     raise InvalidInputError(message, kind="bad_name", name=name, what=what)
 
 
@@ -95,5 +97,5 @@ def _reserved_problem(name: str, what: str) -> str | None:
     if what in _FREE_OF_DOLLARS and "$" in name:
         return "contains '$', which separates a table and its system table"
     if what == "branch" and (name == "main" or name.isdecimal()):
-        return "is 'main' or a number, which have a meaning of their own"
+        return "is 'main' or a number, which have a special meaning"
     return None

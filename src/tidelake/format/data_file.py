@@ -237,7 +237,7 @@ def _reader_of(path: str) -> FileReader:
     reader = _READERS.get(format_of(path))
     if reader is None:
         message = (
-            f"Data file {path} is of a format that this version does not read; it reads"
+            f"Data file {path} has a format that this version cannot read; it reads"
             f" {', '.join(sorted(_READERS))}. Read the table with Java Paimon."
         )
         raise UnsupportedError(message, kind="file_format", path=path)

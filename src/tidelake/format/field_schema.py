@@ -147,7 +147,7 @@ def check_timestamps(fields: Sequence[DataField], *, what: str) -> None:
         message = (
             f"{what} would mix timestamps finer than microseconds ({_listed(fine)}) with coarser"
             f" ones ({_listed(coarse)}), which this version cannot write as Paimon does: make all"
-            " of them finer, pa.timestamp('ns'), or none, pa.timestamp('us')."
+            " of them finer, pa.timestamp('ns'), or all coarser, pa.timestamp('us')."
         )
         raise UnsupportedError(message, kind="timestamp_precision", column=fine[0].name)
 

@@ -105,7 +105,7 @@ def open_sized(stack: ExitStack, fileio: InputFiles, request: ReadRequest) -> pa
     source = stack.enter_context(fileio.open_input(request.path))
     size, expected = source.size(), request.file_size_bytes
     if expected is not None and size != expected:
-        reason = f"it is {size} bytes long where the manifest says {expected}"
+        reason = f"it has {size} bytes, but the manifest says {expected}"
         raise corrupt(request.path, reason)
     return source
 
@@ -157,7 +157,7 @@ def check_row_count(request: ReadRequest, found: int) -> None:
         The numbers differ.
     """
     if request.row_count is not None and found != request.row_count:
-        reason = f"its footer says {found} rows where the manifest says {request.row_count}"
+        reason = f"its footer says {found} rows, but the manifest says {request.row_count}"
         raise corrupt(request.path, reason)
 
 

@@ -166,8 +166,8 @@ class FormatOptions:
         codec = codecs.get(self.compression.lower())
         if codec is None:
             message = (
-                f"Compression '{shortened(self.compression)}' is not written into"
-                f" {self.file_format} files by this version: set 'file.compression' to one of"
+                f"This version cannot write compression '{shortened(self.compression)}' into"
+                f" {self.file_format} files: set 'file.compression' to one of"
                 f" {', '.join(sorted(codecs))}."
             )
             raise UnsupportedError(message, kind="file_compression", option="file.compression")
@@ -231,7 +231,7 @@ def format_options(options: Options, *, level: int = 0, changelog: bool = False)
     file_format = _file_format(options, level=level, changelog=changelog)
     if file_format not in CODECS:
         message = (
-            f"Data files of format '{shortened(file_format)}' are not written by this version: set"
+            f"This version cannot write data files of format '{shortened(file_format)}': set"
             f" 'file.format' to one of {', '.join(sorted(CODECS))}."
         )
         raise UnsupportedError(message, kind="file_format", option="file.format")

@@ -63,7 +63,7 @@ def corrupt(path: str, reason: str) -> CorruptError:
     """Make the error for a data file that is not what it should be."""
     short = reason if len(reason) <= MESSAGE_LENGTH_MAX else reason[:MESSAGE_LENGTH_MAX] + "..."
     message = (
-        f"Data file {path} is damaged or not what the table says of it: {short.rstrip('. ')}."
+        f"Data file {path} is damaged or does not match the table: {short.rstrip('. ')}."
         " Restore it from a backup, or read a snapshot without it."
     )
     return CorruptError(message, kind="data_file", path=path)

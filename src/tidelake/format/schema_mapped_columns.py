@@ -39,8 +39,8 @@ def check_no_variant(fields: Sequence[DataField], *, file_format: str) -> None:
     for field in fields:
         if _holds_variant(field.type):
             message = (
-                f"Column '{field.name}' of type {field.type} is neither read from nor written to"
-                f" {file_format} files, which have no place for VARIANT, in Java neither: set"
+                f"Column '{field.name}' of type {field.type} cannot be read from or written to"
+                f" {file_format} files, which cannot hold VARIANT, in Java neither: set"
                 " 'file.format' to 'parquet'."
             )
             raise UnsupportedError(message, kind="column_type", column=field.name)

@@ -109,8 +109,8 @@ class Retyping:
                 ) from error
             if cast.null_count and not field.type.nullable:
                 message = (
-                    f"Column '{field.name}' is NOT NULL and has no value in some rows of file"
-                    f" {self.path}, which is older: make the column nullable again, or rewrite"
+                    f"Column '{field.name}' is NOT NULL, but some rows of the older file"
+                    f" {self.path} have no value in it: make the column nullable again, or rewrite"
                     " these rows."
                 )
                 raise InvalidInputError(

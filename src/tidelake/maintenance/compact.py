@@ -107,7 +107,7 @@ def _idle_partitions(
         idle_ms = parse_value(declared.TAG_DEFAULT_TIME_RETAINED, idle)
     except ValueError as error:
         raise call.invalid(
-            "partition_idle_time", f"'{idle}' is no duration such as '1 h'."
+            "partition_idle_time", f"'{idle}' is not a duration such as '1 h'."
         ) from error
     assert isinstance(idle_ms, int)
     handle = table.handle

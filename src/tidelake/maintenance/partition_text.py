@@ -29,7 +29,7 @@ def partitions_of(table: Table, text: str) -> list[dict[str, object]]:
             if name not in table.partition_keys:
                 keys = ", ".join(table.partition_keys) or "none"
                 message = (
-                    f"'{shortened(name)}' is no partition column of table '{table.identifier}',"
+                    f"'{shortened(name)}' is not a partition column of table '{table.identifier}',"
                     f" which has {keys}.{near_names(name, table.partition_keys)}"
                 )
                 raise InvalidInputError(message, kind="bad_partition", table=table.identifier)

@@ -1,11 +1,11 @@
-"""What a table's options say of how each column is merged (partial-update, aggregation).
+"""The merge rules of each column by a table's options (partial-update, aggregation).
 
-1. ``fields.<g1,g2>.sequence-group = a,b``: the columns a and b, and g1 and g2 themselves, are
-   updated together, by rows whose (g1, g2) is not below what was seen.
+1. ``fields.<g1,g2>.sequence-group = a,b``: the columns a and b, and g1 and g2 themselves, change
+   together, by rows whose (g1, g2) is not below the largest so far.
 2. ``fields.<column>.aggregate-function``, or ``fields.default-aggregate-function``: the function of
-   a column. Under partial-update it needs a sequence group, but for ``last_non_null_value``.
-3. Without either: the last value that is not null; in a sequence group the newest value, null too;
-   a column of ``sequence.field`` under aggregation: the newest value.
+   a column. Under partial-update it needs a sequence group, except for ``last_non_null_value``.
+3. Without either: the last value that is not null. In a sequence group: the newest value, even
+   null. For a column of ``sequence.field`` under aggregation: the newest value.
 
 Source: Paimon's ``AggregateMergeFunction``, ``PartialUpdateMergeFunction`` and
 ``SchemaValidation`` (1.3.1).
@@ -50,7 +50,7 @@ class SequenceGroup:
     members : tuple of str
         The other columns of the group.
     removes : bool
-        A -D whose sequence is not below what was seen removes the whole row.
+        Whether a -D removes the whole row if its sequence is not below the largest so far.
     """
 
     columns: tuple[str, ...]
@@ -90,12 +90,12 @@ def column_rules(schema: TableSchema, options: Options, *, partial: bool) -> Col
     options : Options
         Its options.
     partial : bool
-        The engine is partial-update, or else aggregation.
+        Whether the engine is partial-update; otherwise it is aggregation.
 
     Raises
     ------
     InvalidInputError
-        The options do not fit the columns, or each other; what to do is said.
+        The options do not fit the columns or each other; the message says what to do.
     UnsupportedError
         A function that this version does not cover.
     """
@@ -112,7 +112,7 @@ class _Reader:
     def rules(self) -> ColumnRules:
         groups = self._groups() if self._is_partial else ()
         self._check_removal(groups)
-        # all rows of a merge are of one partition, whether or not its columns are part of the key
+        # all rows of a merge are in one partition, whether or not its columns are in the key
         constant = (*self._schema.primary_keys, *self._schema.partition_keys)
         others = [f for f in self._schema.fields if f.name not in constant]
         return ColumnRules(tuple(self._function(f, groups) for f in others), groups)
@@ -138,14 +138,14 @@ class _Reader:
             return ColumnFunction(field.name, LAST_VALUE, field.type, ignore_retract=ignores)
         grouped = any(field.name in group.members for group in groups)
         name = own or default
-        if name is None and self._is_partial:  # without a function no setting of it counts
+        if name is None and self._is_partial:  # settings need a function
             return ColumnFunction(field.name, NEWEST if grouped else LAST_NON_NULL, field.type)
         if name is None:
             ignores = self._ignores_retract(field)
             return ColumnFunction(field.name, LAST_NON_NULL, field.type, ignore_retract=ignores)
         if self._is_partial and not grouped and name != LAST_NON_NULL:
             raise self._invalid(
-                f"column '{field.name}' is aggregated by '{name}' but is in no sequence group",
+                f"column '{field.name}' is aggregated by '{name}' but is not in a sequence group",
                 "add it to one with 'fields.<sequence>.sequence-group', or unset"
                 f" '{key if own else FIELDS_DEFAULT_AGGREGATE_FUNCTION.key}'",
             )
@@ -230,7 +230,7 @@ class _Reader:
             if not any(name in group.columns for group in groups):
                 option = PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP.key
                 raise self._invalid(
-                    f"'{option}' names '{shortened(name)}', which is the sequence of no group",
+                    f"'{option}' names '{shortened(name)}', which is not the sequence of a group",
                     "name columns before '.sequence-group'",
                 )
         return tuple(groups)
@@ -238,7 +238,7 @@ class _Reader:
     def _check_column(self, name: str, key: str) -> None:
         if name not in self._fields:
             raise self._invalid(
-                f"option '{key}' names the column '{shortened(name)}', which is not there"
+                f"option '{key}' names the column '{shortened(name)}', which does not exist"
                 f"{near_names(name, self._fields).rstrip('.')}",
                 f"use one of {', '.join(self._fields)}",
             )
@@ -269,7 +269,7 @@ class _Reader:
 
 
 def listed(text: str | None) -> tuple[str, ...]:
-    """Give the names in a text, which commas part.
+    """Split a text of names at commas.
 
     Examples
     --------

@@ -1,15 +1,14 @@
-"""Settings of a column's function that can have no effect on it.
+"""Finds settings of a column's function that can have no effect.
 
 A setting belongs to some functions: ``list-agg-delimiter`` to ``listagg``, ``nested-key`` to
-``nested_update``. Paimon looks at those of the column's own function and at no other.
+``nested_update``. Paimon reads only those of the column's own function.
 
 1. The function of a column is found as in :mod:`tidelake.merge.column_rules`: none for the primary
    key and for the sequence of a group; ``last_value`` for a ``sequence.field``; else its own, or
    the default.
-2. A setting is idle where that function is none of those that it is for. ``ignore-retract`` is for
-   every function that rows are ever taken back from: not outside of the sequence groups of
-   partial-update.
-3. A flag that is ``false`` asks for nothing, and is not idle.
+2. A setting is idle if it is for other functions. ``ignore-retract`` is for every function that may
+   retract rows: under partial-update only inside sequence groups.
+3. A flag that is ``false`` changes nothing, and is not idle.
 
 Source: Paimon's field aggregator factories, ``AggregateMergeFunction`` and
 ``PartialUpdateMergeFunction`` (1.3.1).
@@ -55,11 +54,11 @@ class IdleSetting:
     setting : str
         The setting, without ``fields.<column>.``.
     value : str
-        What it is set to.
+        Its value.
     merged_how : str
         How the column is merged, for a message: follows "column 'x' ".
     is_for : str
-        The functions or columns that the setting is for, for a message.
+        The functions or columns of the setting, for a message.
     takes_function : bool
         Whether another function would make it work.
     """
@@ -83,15 +82,15 @@ def idle_settings(schema: TableSchema, options: Options) -> tuple[IdleSetting, .
     Parameters
     ----------
     schema : TableSchema
-        A table's schema. Of one that does not hang together the answer means nothing, and is not
-        an error.
+        A table's schema. For an inconsistent one the result has no meaning, but it is not an
+        error.
     options : Options
         Its options.
 
     Returns
     -------
     tuple of IdleSetting
-        None for other merge engines than aggregation and partial-update.
+        Empty for other merge engines than aggregation and partial-update.
     """
     engine = options.get(MERGE_ENGINE)
     if not schema.primary_keys or engine not in (AGGREGATION, PARTIAL_UPDATE):
@@ -116,8 +115,8 @@ def _idle(
         return IdleSetting(column, setting, value, how, is_for, takes_function)
 
     if column in schema.primary_keys:
-        return idle("is of the primary key, which no function merges", is_for or "other columns")
-    if setting == _FUNCTION:  # one that does not fit is refused where the rules are read
+        return idle("is in the primary key, which no function merges", is_for or "other columns")
+    if setting == _FUNCTION:  # the rules refuse one that does not fit
         return None
     is_partial = options.get(MERGE_ENGINE) == PARTIAL_UPDATE
     groups = _groups(options.raw) if is_partial else {}

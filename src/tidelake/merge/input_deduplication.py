@@ -1,8 +1,8 @@
-"""The rows of one write that count, where a key is looked at before its rows have numbers.
+"""The rows of one write that count, for keys that are looked up before their rows have numbers.
 
-A key that may move between partitions is looked for before its rows are routed, so that its writer,
-which numbers and merges rows, is not known yet. Its rows are in the order that they came in, which
-is the only one such a table has: ``sequence.field`` is refused there. Cost: a group-by of the keys.
+A key that may change partition is looked up before its rows are routed, so its writer, which
+numbers and merges rows, is not known yet. Its rows are in order of arrival, the only order of such
+a table: ``sequence.field`` is refused there. Cost: a group-by of the keys.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _ROW = "_tidelake_row"
 
 
 def deduplicate_input(table: pa.Table, keys: Sequence[str], *, engine: str) -> pa.RecordBatch:
-    """The rows of a write that the engine looks at, in their order.
+    """The rows of a write that the engine uses, in their order.
 
-    Of ``deduplicate`` the last of each key, of ``first-row`` the first, else all.
+    For ``deduplicate`` the last of each key, for ``first-row`` the first, else all.
 
     Parameters
     ----------

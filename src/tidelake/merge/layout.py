@@ -1,13 +1,13 @@
-"""The rows of keys that have several, laid out so that all keys are folded at once.
+"""Lays out the rows of keys with several rows, so that all keys are folded at once.
 
-A merge function of Paimon is a loop: rows of one key arrive from the oldest to the newest, and each
+A Paimon merge function is a loop: rows of one key arrive from the oldest to the newest, and each
 changes an accumulator. The same loop over all keys at once has one step per *rank*: first the
 oldest row of every key, then the second of every key that has one, and so on. Keys are ordered by
-their number of rows, most first, so that the keys of a step are a prefix and no step looks at keys
-that are done.
+their number of rows, most first, so that the keys of a step are a prefix and no step visits
+finished keys.
 
-What a row does to an accumulator is its :class:`Action`; the engines say it, per column. Functions
-whose result does not depend on the steps (a maximum, the last value) look at whole segments
+The effect of a row on an accumulator is its :class:`Action`; the engines choose it, per column.
+Functions whose result does not depend on the steps (a maximum, the last value) use whole segments
 instead (:meth:`Layout.events`).
 
 Source: ``docs/format/merge.md``; Paimon's ``ReducerMergeFunctionWrapper`` (1.3.1) for keys with one
@@ -35,25 +35,25 @@ Actions = npt.NDArray[np.int8]
 Positions = npt.NDArray[np.int64]
 
 FLAT_ROWS_MAX = 32
-"""Rows of a key up to which a step per rank costs less than numpy's ``reduceat``: a quarter of it
+"""Up to so many rows of a key a step per rank costs less than numpy's ``reduceat``: a quarter of it
 for the two to five rows that keys have between compactions."""
 
 
 class Action(enum.IntEnum):
-    """What a row does to the accumulator of a column."""
+    """The effect of a row on the accumulator of a column."""
 
     SKIP = 0
     """Nothing."""
     ADD = 1
-    """It is aggregated as the newer value."""
+    """Aggregate it as the newer value."""
     OLDER = 2
-    """It is aggregated as the older value: its sequence is below what the accumulator has seen."""
+    """Aggregate it as the older value: its sequence is below the accumulator's."""
     RETRACT = 3
-    """It is taken back."""
+    """Retract it."""
     SET = 4
-    """The key's row was removed; the column begins with this value again (NOT NULL columns)."""
+    """The key's row was removed; the column restarts with this value (NOT NULL columns)."""
     CLEAR = 5
-    """The key's row was removed; the column begins with null again."""
+    """The key's row was removed; the column restarts with null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class Events:
     Parameters
     ----------
     at : int64 array [e]
-        Places in the layout, rising.
+        Positions in the layout, ascending.
     starts : int64 array [k]
-        Along `at`, where each segment starts that has an event.
+        Along `at`, where each segment with an event starts.
     segments : int64 array [k]
         Which segments these are.
     """
@@ -84,16 +84,16 @@ class Events:
 class Ranked:
     """A layout's rows rank after rank: all oldest rows, then all second ones, and so on.
 
-    What a column has at :attr:`rows` is folded by operations on neighbours in memory, without
-    positions: the way of columns to which every row adds.
+    Columns to which every row adds are folded at :attr:`rows` by operations on neighbours in
+    memory, without positions.
 
     Parameters
     ----------
     rows : int64 array [n]
         Row positions.
     slices : tuple of slice
-        Along them, the ranks. A rank has the first so many segments, as many or fewer than the one
-        before it.
+        Along them, the ranks. Each rank has the first segments, no more than the rank before
+        it.
     """
 
     rows: Positions
@@ -114,14 +114,14 @@ class Ranked:
         return sums
 
     def newest(self, mask: npt.NDArray[np.bool_], values: Positions) -> Positions:
-        """Give what the newest row of a mask has, of each segment [s]; -1 where it has none.
+        """Give the value of each segment's newest row in a mask [s]; -1 without such a row.
 
         Parameters
         ----------
         mask : bool array [n]
             Rank after rank.
         values : int64 array [n]
-            Rank after rank: what the rows have.
+            Rank after rank: the rows' values.
         """
         oldest, *newer = self.slices
         found = np.where(mask[oldest], values[oldest], -1)
@@ -138,8 +138,8 @@ class Ranked:
         sequences : int64 array [n]
             Rank after rank.
         nothing : int64
-            The sequence of rows that are passed over, below all others. Where a segment has no
-            other row the result is -1.
+            The sequence of ignored rows, below all others. For a segment without other rows the
+            result is -1.
         """
         oldest, *newer = self.slices
         highest = sequences[oldest].copy()
@@ -147,7 +147,7 @@ class Ranked:
         for rank in newer:
             own, before = sequences[rank], highest[: rank.stop - rank.start]
             takes = (own >= before) & (own != nothing)
-            # every second row takes or so: numpy's copyto would guess its way through the mask
+            # about every second row takes part: numpy's copyto would mispredict its branches
             np.putmask(before, takes, own)
             np.putmask(found[: len(own)], takes, self.rows[rank])
         return found
@@ -196,13 +196,13 @@ class Ranked:
 class Layout:
     """Rows of keys with several rows; the keys with the most rows first.
 
-    What follows from the parameters is made when it is first asked for: most merges have rows that
-    add and keys with few rows, and look at these rank after rank only.
+    Derived arrays are made on first use: most merges have rows that add and keys with few rows,
+    and use only ranks.
 
     Parameters
     ----------
     order : int64 array
-        Row positions in merge order, those of other keys too.
+        Row positions in merge order, including those of other keys.
     begins : int64 array [s]
         Along `order`, where each segment starts.
     lengths : int64 array [s]
@@ -242,7 +242,7 @@ class Layout:
     def by_rank(self) -> Ranked | None:
         """The rows rank after rank.
 
-        None where keys have so many that a step per rank is not the cheapest way through.
+        None if keys have so many rows that a step per rank is not the cheapest way.
         """
         if len(self.lengths) == 0 or int(self.lengths[0]) > FLAT_ROWS_MAX:
             return None
@@ -253,7 +253,7 @@ class Layout:
 
     @cached_property
     def rank_positions(self) -> Positions:
-        """Places in the layout, rank after rank [n]."""
+        """Positions in the layout, rank after rank [n]."""
         return self._along_ranks(self.starts)
 
     def _along_ranks(self, starts: Positions) -> Positions:
@@ -262,16 +262,16 @@ class Layout:
 
     @property
     def segment(self) -> Positions:
-        """The segment of each place [n]."""
+        """The segment of each position [n]."""
         return np.repeat(np.arange(len(self.starts), dtype=np.int64), self.lengths)
 
     @property
     def last(self) -> Positions:
-        """The place of each segment's newest row [s]."""
+        """The position of each segment's newest row [s]."""
         return self.starts + self.lengths - 1
 
     def if_all_add(self, actions: Actions) -> Ranked | None:
-        """Give the rows rank after rank, where there are few ranks and every row adds."""
+        """Give the rows rank after rank, if there are few ranks and every row adds."""
         is_so = actions is self.added or bool((actions == Action.ADD).all())
         return self.by_rank if is_so else None
 
@@ -283,7 +283,7 @@ class Layout:
         active : int
             So many segments, the first ones, have a row of this rank.
         at : int64 array [active]
-            The places of these rows.
+            The positions of these rows.
         """
         if self.by_rank is not None:
             for rank in self.by_rank.slices:
@@ -303,7 +303,7 @@ class Layout:
         return Events(at, np.cumsum(own) - own, segments)
 
     def last_of(self, mask: npt.NDArray[np.bool_]) -> Positions:
-        """Give the last place of a mask in each segment [s]; -1 where it has none."""
+        """Give the last position of a mask in each segment [s]; -1 if it has none."""
         if self.by_rank is not None:
             return self.by_rank.newest(mask[self.rank_positions], self.rank_positions)
         last = np.maximum.accumulate(np.where(mask, np.arange(len(mask), dtype=np.int64), -1))
@@ -323,7 +323,7 @@ class Layout:
         return until
 
     def since_reset(self, actions: Actions) -> npt.NDArray[np.bool_]:
-        """Whether a row counts: no later row of its key removes what was before [n]."""
+        """Whether a row counts: no later row of its key removes the earlier ones [n]."""
         resets = (actions == Action.SET) | (actions == Action.CLEAR)
         if not resets.any():
             return np.ones(len(actions), np.bool_)
@@ -345,7 +345,7 @@ def layout_of(segments: Segments) -> Layout:
     keys = np.flatnonzero(lengths > 1)
     own = lengths.take(keys)
     longest = int(own.max(initial=0))
-    fewer = (longest - own).astype(np.min_scalar_type(longest))  # numpy counts small ones to sort
+    fewer = (longest - own).astype(np.min_scalar_type(longest))  # numpy counting-sorts small ones
     falling = np.argsort(fewer, kind="stable")
     keys = keys.take(falling)
     return Layout(segments.order, segments.starts.take(keys), own.take(falling), keys)

@@ -1,16 +1,16 @@
-"""Rows of several sorted runs put in merge order: grouped by key, oldest first inside a key.
+"""Puts rows of several sorted runs in merge order: grouped by key, oldest first inside a key.
 
 Algorithm:
 
-1. Drop the byte columns of the keys that are the same in every row: they never decide an order.
-   What is left nearly always fits 8 bytes, and integers sort several times faster than strings.
+1. Drop the byte columns of the keys that are the same in every row: they never decide an order. The
+   rest nearly always fits 8 bytes, and integers sort several times faster than strings.
 2. Sort stably. The rows come run by run, each run sorted, so the sort (timsort) is a K-way merge;
    ties keep the order of the runs, oldest first. A flush sorts unsorted rows instead: there key and
    position are packed into one integer where they fit, and that is sorted.
 3. Where two keys differ a **segment** starts. Inside a segment rows must rise by (user sequence
-   fields, sequence number, retract before add). Neighbours are compared, for rows of segments with
-   more than one row only, and only the segments found out of order are sorted again: a sort of all
-   rows by all of these costs 20 times as much.
+   fields, sequence number, retract before add). Neighbours are compared, only in segments with more
+   than one row, and only the segments out of order are sorted again: sorting all rows by all of
+   these costs 20 times as much.
 
 Source of the order: Paimon's ``SortMergeReaderWithLoserTree`` and ``UserDefinedSeqComparator``
 (1.3.1). Cost O(n log K) for K runs.
@@ -90,11 +90,11 @@ class Segments:
 
     @cached_property
     def may_retract(self) -> bool:
-        """Whether any row retracts; also one that :meth:`lowest_level_only` left out."""
+        """Whether any row retracts, including one that :meth:`lowest_level_only` left out."""
         return bool((self.kinds & 1).any())
 
     def lowest_level_only(self, levels: npt.NDArray[np.int64]) -> Segments:
-        """Leave out rows that a lower level holds already, merged; rows of level 0 all stay.
+        """Leave out rows already merged into a lower level; rows of level 0 all stay.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class Segments:
         return self if stays.all() else self._of(stays)
 
     def _of(self, stays: npt.NDArray[np.bool_]) -> Segments:
-        """Some of the rows, along `order`; of each key one at least."""
+        """Some of the rows, along `order`; at least one of each key."""
         segment = np.cumsum(self.first)[stays]
         first = np.ones(len(segment), np.bool_)
         np.not_equal(segment[1:], segment[:-1], out=first[1:])
@@ -143,7 +143,7 @@ class Segments:
 
 
 def compact_keys(keys: Keys) -> Keys:
-    """Drop constant byte columns; up to 8 that are left become one unsigned integer.
+    """Drop constant byte columns; up to 8 remaining ones become one unsigned integer.
 
     Examples
     --------
@@ -168,8 +168,8 @@ def compact_keys(keys: Keys) -> Keys:
 def _varying_columns(table: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     """Columns in which the rows differ.
 
-    A column is constant where the OR of its bytes equals their AND. Both are taken over blocks of
-    rows as 8-byte words: a reduction over the short rows themselves costs ten times as much.
+    A column is constant if the OR of its bytes equals their AND. Both are taken over blocks of
+    rows as 8-byte words: a reduction over the short rows costs ten times as much.
     """
     count, width = table.shape
     blocks = count // BLOCK_ROWS
@@ -197,8 +197,8 @@ def flush_order(keys: Keys) -> npt.NDArray[np.int64]:
     """Give the stable order of keys in any order, as a write buffer holds them.
 
     One array of 64-bit numbers is sorted: each is as much of a key's head as leaves room for the
-    row's position. Rows whose heads are equal and whose keys fall are sorted again; where they
-    are many, all rows are sorted by their whole keys instead, which costs 3 to 7 times as much.
+    row's position. Rows with equal heads and falling keys are sorted again. If they are many, all
+    rows are sorted by their whole keys instead, which costs 3 to 7 times as much.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def flush_order(keys: Keys) -> npt.NDArray[np.int64]:
 
 
 def _heads(keys: Keys) -> tuple[npt.NDArray[np.uint64], bool]:
-    """Numbers that never fall where the keys rise; and whether they tell all keys apart."""
+    """Numbers that never fall where the keys rise; and whether they distinguish all keys."""
     if keys.dtype.kind == "S":
         width = keys.dtype.itemsize
         head = np.zeros((len(keys), WORD_BYTES), np.uint8)
@@ -239,9 +239,9 @@ def _heads(keys: Keys) -> tuple[npt.NDArray[np.uint64], bool]:
 
 
 def _drop_constant_bits(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Push each byte's varying bits together: digits, say, differ in 4 bits of 8.
+    """Pack each byte's varying bits together: digits, for example, differ in 4 bits of 8.
 
-    Bits that are equal in all words never decide an order, so it stays.
+    Bits that are equal in all words never decide an order, so it stays the same.
     """
     differing = int(np.bitwise_or.reduce(words)) ^ int(np.bitwise_and.reduce(words))
     pushed = np.zeros(len(words), np.uint64)
@@ -298,8 +298,8 @@ def segments_of(
     sort : callable
         :func:`merge_order` or :func:`flush_order`.
     rank_of : callable, optional
-        User sequence and sequence number of some rows; None where it is known that the position
-        alone orders the rows of a key.
+        User sequence and sequence number of some rows; None if the position alone orders the
+        rows of a key.
 
     Returns
     -------
@@ -330,7 +330,7 @@ def _repair(
     if len(places) == 0:
         return
     rows = order[places]
-    ranks = [*rank_of(rows), (kinds[rows] & 1) == 0]  # equal so far: retract, then add
+    ranks = [*rank_of(rows), (kinds[rows] & 1) == 0]  # equal so far: retract before add
     starts = first[places]
     falls = _falls(ranks) & ~starts[1:]
     if not falls.any():

@@ -25,7 +25,7 @@ __all__ = ["rank_column", "rank_rows"]
 
 
 def rank_rows(rows: pa.Table, spec: MergeSpec, *, sequence_column: str) -> RankOf:
-    """Give the function that ranks some of `rows`: user sequence fields, then sequence number.
+    """Return the function that ranks some of `rows`: user sequence fields, then sequence number.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def rank_column(
     data_type : DataType
         Its type.
     descending : bool
-        Smaller values rank higher.
+        Whether smaller values rank higher.
 
     Examples
     --------

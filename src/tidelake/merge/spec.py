@@ -1,4 +1,4 @@
-"""What decides which row of a key wins: key, user sequence, engine and its options, as one value.
+"""The rules that choose a key's row: key, user sequence, engine and its options, as one value.
 
 Source: Paimon 1.3.1 ``CoreOptions`` and ``UserDefinedSeqComparator``; the rules are in
 ``docs/format/merge.md``. A spec names columns of the batches it is used on, so one spec serves
@@ -38,7 +38,7 @@ ENGINES = frozenset({DEDUPLICATE, PARTIAL_UPDATE, AGGREGATION, FIRST_ROW})
 
 @dataclass(frozen=True, slots=True)
 class MergeSpec:
-    """How rows of one key become one row. Picklable.
+    """How rows of one key are merged. Picklable.
 
     Parameters
     ----------
@@ -51,23 +51,23 @@ class MergeSpec:
     sequence_types : tuple of DataType
         Their types.
     sequence_descending : bool
-        The smaller user sequence wins (null still loses against every value).
+        Whether the smaller user sequence wins (null still loses against every value).
     engine : str
         The merge engine: ``"deduplicate"``, ``"partial-update"``, ``"aggregation"`` or
         ``"first-row"``.
     ignore_delete : bool
-        Rows that retract (-U, -D) take no part in a merge.
+        Whether rows that retract (-U, -D) are left out of a merge.
     remove_on_delete : bool
-        A -D removes the row of its key (partial-update, aggregation).
+        Whether a -D removes the row of its key (partial-update, aggregation).
     functions : tuple of ColumnFunction
-        How the other columns become one value (partial-update, aggregation).
+        How the other columns are merged (partial-update, aggregation).
     groups : tuple of SequenceGroup
-        Columns that are updated together, by sequences of their own (partial-update).
+        Columns that change together, by their own sequences (partial-update).
     not_null : frozenset of str
-        Columns that hold no null.
+        NOT NULL columns.
     by_lookup : bool
-        Compactions of the table look keys up in higher levels and merge what they find, while it
-        stays there too: of the rows of a key from level 1 on only that of the lowest level counts.
+        Whether compactions look keys up in higher levels and merge the rows found, which also
+        stay there. So of a key's rows from level 1 on only that of the lowest level counts.
 
     Raises
     ------
@@ -119,10 +119,10 @@ class MergeSpec:
         Raises
         ------
         InvalidInputError, UnsupportedError
-            The table's merge engine is not covered, or the options that say how columns are merged
-            do not fit the columns or each other.
+            The table's merge engine is not covered, or the column options do not fit the columns or
+            each other.
         NotFoundError
-            ``sequence.field`` names a column that is not there.
+            ``sequence.field`` names a missing column.
         """
         engine = options.get(MERGE_ENGINE)
         removes = {
@@ -153,24 +153,24 @@ class MergeSpec:
 
     @property
     def looks_at_levels(self) -> bool:
-        """Whether it decides between rows of a key on which level they lie."""
+        """Whether the level of a key's rows decides between them."""
         return self.by_lookup or self.engine == FIRST_ROW
 
     @property
     def combines(self) -> bool:
-        """Whether a merged row may hold values of several rows, and not all of one."""
+        """Whether a merged row may combine the values of several rows."""
         return self.engine in (PARTIAL_UPDATE, AGGREGATION)
 
     @property
     def deletes_need_all(self) -> bool:
         """Whether rows that retract must meet all older rows of their keys in one merge.
 
-        One merged row cannot say both that older values are gone, or are to be taken from, and what
-        came after. Under partial-update rows that only retract make one that retracts: its sum is
-        what they left of nothing, and would be taken back in its turn. Under ``sequence.field`` the
-        merged row is ordered by what retractions left in those columns, null under aggregation: it
-        would no longer be newer than the older rows. Those columns have a function too, so sums
-        alone do not spare it.
+        One merged row cannot express both the removal or retraction of older values and the later
+        ones. Under partial-update, rows that only retract merge into one that retracts: its sum is
+        what they left of nothing, and it would be retracted in turn. Under ``sequence.field`` the
+        merged row is ordered by the values that retractions left in those columns, null under
+        aggregation: it would no longer be newer than the older rows. Those columns have a function
+        too, so sums alone are no exception.
         """
         if not self.combines:
             return False
@@ -186,12 +186,12 @@ class MergeSpec:
         )
 
     def with_needed(self, columns: Iterable[str]) -> tuple[str, ...]:
-        """Give columns, and before them those that their merge takes.
+        """Return the columns, preceded by those that their merge needs.
 
         Parameters
         ----------
         columns : iterable of str
-            The columns wanted of a merge.
+            The columns wanted from a merge.
 
         Examples
         --------

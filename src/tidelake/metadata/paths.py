@@ -252,8 +252,8 @@ def _plain_name(name: str) -> str:
         or len(name.encode(errors="surrogatepass")) > NAME_BYTES_MAX
     ):
         message = (
-            f"The metadata names a file {name[:NAME_BYTES_MAX]!r}, which is no plain file name: the"
-            " metadata is damaged. Restore it from a backup."
+            f"The metadata names a file {name[:NAME_BYTES_MAX]!r}, which is not a plain file name:"
+            " the metadata is damaged. Restore it from a backup."
         )
         raise CorruptError(message, kind="file_name", file=name[:NAME_BYTES_MAX])
     return name

@@ -35,7 +35,7 @@ def write_unique(fileio: FileIO, path: str, data: bytes) -> None:
 def resized(path: str, found: int, expected: int) -> CorruptError:
     """The error of a file that has not the size that other metadata says."""
     message = (
-        f"File {path} has {found} bytes and should have {expected}: it was cut short or replaced."
-        " Restore it from a backup."
+        f"File {path} has {found} bytes but should have {expected}: it was truncated or"
+        " replaced. Restore it from a backup."
     )
     return CorruptError(message, kind="file_size", path=path)

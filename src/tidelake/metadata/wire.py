@@ -74,13 +74,13 @@ class Wire:
             They were written by a version with another layout.
         """
         if len(data) < _FRAME_BYTES or data[:4] != self._head[:4]:
-            raise self._broken("it does not begin as one")
+            raise self._broken("it has a wrong beginning")
         if zlib.crc32(data[:-4]) != struct.unpack("<I", data[-4:])[0]:
             raise self._broken("its checksum differs")
         if data[4] != self._head[4]:
             message = (
-                f"The {self._what} has layout {data[4]} and this version reads {self._head[4]}: use"
-                " the same version of tidelake on driver and executors."
+                f"The {self._what} has layout {data[4]}, but this version reads {self._head[4]}:"
+                " use the same version of tidelake on driver and executors."
             )
             raise UnsupportedError(message, kind="wire_version")
         try:

@@ -87,8 +87,8 @@ def _check_texts(mapping: Mapping[str, object], table: str, *, own_properties: b
     for key, value in mapping.items():
         if not isinstance(value, str):
             message = (
-                f"Table {table}: option '{key}' has the value {shortened(repr(value))}; values are"
-                f" texts, write '{key}': '{shortened(option_text(value))}'."
+                f"Table {table}: option '{key}' has the value {shortened(repr(value))}, but values"
+                f" are texts: write '{key}': '{shortened(option_text(value))}'."
             )
             raise InvalidInputError(message, kind="option_value", option=key, table=table)
         texts[key] = value
@@ -187,8 +187,7 @@ def _check_key(key: str, table: str, *, own_properties: bool = False) -> None:
     )
     if own_properties:
         message += (
-            " A property of your own needs a name that looks like no option's, such as"
-            f" 'my.{shortened(key)}'."
+            f" Your own property needs a name unlike any option's, such as 'my.{shortened(key)}'."
         )
     raise InvalidInputError(message, kind="unknown_option", option=key, table=table)
 
@@ -208,7 +207,7 @@ def _check_aggregate(key: str, value: str, table: str) -> None:
     )
     if names_one and value not in AGGREGATE_FUNCTIONS:
         message = (
-            f"Table {table}: option '{shortened(key)}' is '{shortened(value)}', which is no"
+            f"Table {table}: option '{shortened(key)}' is '{shortened(value)}', which is not an"
             f" aggregate function.{near_names(value, AGGREGATE_FUNCTIONS)} Use one of"
             f" {', '.join(AGGREGATE_FUNCTIONS)}."
         )
@@ -254,7 +253,7 @@ def check_one_use(mapping: Mapping[str, object], current: Options, *, table: str
 
 def _fixed(key: str, table: str) -> InvalidInputError:
     message = (
-        f"Option '{key}' of table '{table}' says how its files are laid out or merged and cannot be"
+        f"Option '{key}' of table '{table}' defines how files are laid out or merged and cannot be"
         " set for one use: make a new table with it."
     )
     return InvalidInputError(message, kind="option_fixed", option=key, table=table)
@@ -278,8 +277,8 @@ def table_defaults(mapping: Mapping[str, object]) -> dict[str, str]:
         if not str(key).startswith(TABLE_DEFAULT):
             message = (
                 f"Unknown catalog option '{shortened(str(key))}': a catalog takes"
-                f" '{TABLE_DEFAULT}<option>', which new tables get unless they are made with"
-                " another value."
+                f" '{TABLE_DEFAULT}<option>', a default for new tables that do not set the option"
+                " themselves."
             )
             raise InvalidInputError(message, kind="unknown_option", option=str(key))
         defaults[str(key).removeprefix(TABLE_DEFAULT)] = value
@@ -326,7 +325,7 @@ def session_options(conf: Mapping[str, str], *, prefix: str, table: str) -> dict
             for_all[name] = value
         elif not (name.count(".") >= DOTS_OF_A_TABLE and is_option(behind_a_table)):
             message = (
-                f"Setting '{shortened(key)}' of the session names no option of tables."
+                f"Setting '{shortened(key)}' of the session does not name a table option."
                 f"{near_names(name, BY_KEY)} Write '{prefix}<option>', or"
                 f" '{prefix}<database>.<table>.<option>' for one table."
             )
@@ -436,12 +435,12 @@ def check_write_mode(options: Options, *, table: str, has_primary_key: bool) -> 
     if mode == "append-only" and has_primary_key:
         message = (
             f"Table {table}: option 'write-mode' is 'append-only', which only adds rows, but the"
-            " table has a primary key, by which rows replace others: leave out one of the two."
+            " table has a primary key, which replaces rows: leave out one of the two."
         )
     elif mode == "change-log" and not has_primary_key:
         message = (
             f"Table {table}: option 'write-mode' is 'change-log', which merges rows by their"
-            " primary key, but the table has none: give it a PRIMARY KEY, or say 'append-only'."
+            " primary key, but the table has none: give it a PRIMARY KEY, or use 'append-only'."
         )
     else:
         return
@@ -452,8 +451,8 @@ def _check_buckets(options: Options, *, table: str, has_primary_key: bool, actio
     buckets = options.get(layout.BUCKET)
     if buckets == POSTPONE_BUCKETS and not has_primary_key:
         message = (
-            f"Table {table}: option 'bucket' is '-2', the postpone bucket, which only a table with"
-            " a primary key has; leave it at '-1', or give a number and 'bucket-key'."
+            f"Table {table}: option 'bucket' is '-2', the postpone bucket, which needs a primary"
+            " key: leave it at '-1', or give a number and 'bucket-key'."
         )
         raise InvalidInputError(message, kind="option_value", option="bucket", table=table)
     if buckets == 0:
@@ -512,7 +511,7 @@ def check_retained(what: str, least: int, most: int, *, table: str) -> None:
         raise InvalidInputError(message, kind="retention", option=lower, table=table)
     if most < least:
         message = (
-            f"Table {table}: at most {most} {what}s would be kept, and at least {least}: set both"
+            f"Table {table}: at most {most} {what}s would be kept, but at least {least}: set both"
             f" '{lower}' and '{upper}', the first not above the second."
         )
         raise InvalidInputError(message, kind="retention", option=upper, table=table)

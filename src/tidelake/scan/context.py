@@ -69,7 +69,7 @@ class ReadContext(TableState):
         if schema is None:
             message = (
                 f"Data file '{file_name}' of table {self.paths.location} was written with schema"
-                f" {schema_id}, and the table has only {sorted(self.schemas)}. Restore"
+                f" {schema_id}, but the table has only {sorted(self.schemas)}. Restore"
                 f" {self.paths.schema(schema_id)}."
             )
             raise CorruptError(message, kind="schema_missing", file=file_name)

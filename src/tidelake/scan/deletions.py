@@ -45,8 +45,8 @@ def live_deletions(
     found = manifests.get(f"{context.paths.manifest(snapshot.index_manifest)}/deletions", load)
     if found and not context.options.get(declared.DELETION_VECTORS_ENABLED):
         message = (
-            f"Snapshot {snapshot.id} of {context.paths.location} has deletion vectors, and the"
-            " table's option 'deletion-vectors.enabled' is not 'true': its deleted rows would come"
+            f"Snapshot {snapshot.id} of {context.paths.location} has deletion vectors, but the"
+            " table's option 'deletion-vectors.enabled' is not 'true': deleted rows would come"
             " back. Set the option."
         )
         raise UnsupportedError(message, kind="deletion_vectors_off", path=context.paths.location)

@@ -31,8 +31,8 @@ def names_expiry(table: TableState, snapshot_id: int) -> Iterator[None]:
             raise
         message = (
             f"Snapshot {snapshot_id} of table {table.paths.location} expired while it was read:"
-            f" {error.context.get('path', 'a file')} is gone. Read again, from a newer snapshot or"
-            " a tag; 'snapshot.time-retained' says how long a snapshot stays after the next one."
+            f" {error.context.get('path', 'a file')} was deleted. Read a newer snapshot or a tag;"
+            " 'snapshot.time-retained' sets how long a snapshot stays after the next one."
         )
         raise NotFoundError(message, kind=SNAPSHOT_EXPIRED, snapshot=snapshot_id) from error
 

@@ -110,9 +110,9 @@ def check_located(splits: Sequence[Split], columns: Sequence[str], *, table: str
     if of_files and merging:
         message = (
             f"{' and '.join(of_files)} of table '{table}' cannot be read: in {merging} of"
-            f" {len(splits)} splits rows of several files are merged, and a merged row lies in no"
-            f" file. Compact the table fully first (CALL sys.compact(table => '{table}')), or ask"
-            f" for {PARTITION} and {BUCKET} alone."
+            f" {len(splits)} splits rows of several files are merged, and a merged row is in no"
+            f" single file. Compact the table fully first (CALL sys.compact(table => '{table}')),"
+            f" or read only {PARTITION} and {BUCKET}."
         )
         raise UnsupportedError(message, kind="metadata_column", table=table, column=of_files[0])
 

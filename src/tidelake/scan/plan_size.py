@@ -30,8 +30,8 @@ def check_plan_fits(context: ReadContext, manifests: Sequence[ManifestFile]) -> 
         return
     needed = int(entries * ENTRY_BYTES / PLAN_SHARE)
     message = (
-        f"Planning table {context.paths.location} takes in {entries:,} entries of manifests, which"
-        f" needs memory of {needed >> 20:,} mb, and it is {total_bytes >> 20:,} mb: give more, or"
+        f"A plan of table {context.paths.location} reads {entries:,} manifest entries, which needs"
+        f" {needed >> 20:,} mb of memory, but there are {total_bytes >> 20:,} mb: give more, or"
         " filter by partition columns, so that fewer manifests are read."
     )
     raise InvalidInputError(message, kind="memory", table=context.paths.location)

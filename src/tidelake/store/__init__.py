@@ -1,7 +1,7 @@
 """The files of one bucket: rows in, sorted and compacted data files out.
 
-Primary-key buckets are ``lsm``, append buckets ``append``; the two are independent. Nothing here
-publishes or knows other buckets.
+Primary-key buckets are ``lsm``, append buckets ``append``; the two are independent. This room
+publishes nothing and knows no other buckets.
 """
 
 from tidelake.store.append import AppendBucketWriter

@@ -1,8 +1,8 @@
-"""Which writers give up their memory when all of them together hold too much.
+"""Chooses the writers that release memory when all together hold too much.
 
-The budget is Paimon's ``write-buffer-size``. A router adds up what its writers hold and, when the
-sum passes the budget, lets the ones this value names spill or flush. The largest go first: fewest
-writers are disturbed, and their runs on disk are the longest.
+The budget is Paimon's ``write-buffer-size``. A router adds up what its writers hold. When the sum
+exceeds the budget, the writers named here spill or flush. The largest go first: this disturbs the
+fewest writers and makes the longest runs on disk.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["MemoryBudget", "Orderable"]
 
 
 class Orderable(Protocol):
-    """A key that decides between writers that hold the same."""
+    """A key that decides between writers that hold equally much."""
 
     def __lt__(self, other: Any, /) -> bool: ...
 
@@ -46,7 +46,7 @@ class MemoryBudget:
     limit_bytes: int
 
     def victims(self, held_bytes: Mapping[K, int]) -> tuple[K, ...]:
-        """Name the writers that must give up what they hold, largest first.
+        """Name the writers that must release their memory, largest first.
 
         Parameters
         ----------
@@ -56,7 +56,7 @@ class MemoryBudget:
         Returns
         -------
         tuple
-            None where the budget is kept; else as many as bring the sum down to half of it.
+            Empty if the budget is kept; else as many as bring the sum down to half of it.
         """
         held = sum(held_bytes.values())
         if held <= self.limit_bytes:

@@ -1,4 +1,4 @@
-"""What every writer of a table's buckets is given."""
+"""The context of every writer of a table's buckets."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ class StoreContext(TableState):
     Parameters
     ----------
     spill_dir : str or None
-        A local directory for rows that do not fit the memory budget, made at the first use; None
-        where there is none, then full buffers become data files.
+        A local directory for rows beyond the memory budget, created at first use. Without it
+        (None) full buffers become data files.
     """
 
     spill_dir: str | None = None
 
     def spill_files(self) -> SpillFiles:
-        """Where a merge puts rows aside, under names of its own."""
+        """The files for a merge's spilled rows, under unique names."""
         directory = self.spill_dir or self.env.spill_directory()
         name = f"merge-{self.env.ids.uuid()}"
         return SpillFiles(directory, name=name, options=self.options, memory=self.env.memory)
 
     def file_fields(self, file: DataFileMeta) -> tuple[DataField, ...]:
-        """The columns that a file to be rewritten was written with.
+        """The columns that a file to rewrite was written with.
 
-        One that lacks any is damaged; what the schema of an older file lacks was added later and is
-        null. That schema is read from storage, once for each such file. The files of some formats
-        hold no field ids: their columns are found by the names that it gives them.
+        A file that lacks one of them is damaged; columns that an older file's schema lacks were
+        added later and are null. That schema is read from storage, once for each such file. Files
+        of some formats hold no field ids: their columns are found by that schema's names.
         """
         if file.schema_id == self.schema.id:
             return self.schema.fields

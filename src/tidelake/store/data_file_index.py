@@ -1,8 +1,8 @@
-"""The indexes of one data file being written: built with its rows, kept where the options say.
+"""The indexes of one data file being written: built with its rows, stored by the options.
 
-Indexes of at most ``file-index.in-manifest-threshold`` bytes go into the manifest, larger ones into
-a file beside the data file, ``<data file>.index``, which the data file's entry names and which goes
-with it. It is whole before the data file is.
+Indexes of at most ``file-index.in-manifest-threshold`` bytes go into the manifest. Larger ones go
+into ``<data file>.index`` beside the data file; the data file's entry names it, and it is deleted
+with the data file. It is complete before the data file is.
 
 Source: Paimon's ``DataFileIndexWriter`` (1.3.1).
 """
@@ -22,14 +22,14 @@ __all__ = ["DataFileIndex", "IndexParts"]
 
 
 class IndexParts(TypedDict):
-    """The fields of a data file's entry that tell of its indexes."""
+    """The fields of a data file's entry about its indexes."""
 
     extra_files: tuple[str, ...]
     embedded_index: bytes | None
 
 
 class DataFileIndex:
-    """Builds nothing where the table has no file indexes.
+    """The index builder; without file indexes in the table it builds nothing.
 
     Parameters
     ----------
@@ -52,12 +52,12 @@ class DataFileIndex:
         return 0 if self._writer is None else self._writer.buffered_bytes
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Take in rows, as the data file does."""
+        """Add rows, as the data file does."""
         if self._writer is not None:
             self._writer.add(rows)
 
     def finish(self) -> IndexParts:
-        """Build the indexes; a file of them is whole when this returns."""
+        """Build the indexes; an index file is complete when this returns."""
         if self._writer is None:
             return IndexParts(extra_files=(), embedded_index=None)
         container = self._writer.finish()

@@ -1,10 +1,10 @@
-"""The deletion vectors of one bucket: looked up, added to, and written as new index files.
+"""The deletion vectors of one bucket: reads them, adds to them, and writes new index files.
 
-1. What the bucket's vectors are the index manifest says; each is read when it is asked for.
-2. Rows are deleted by marking their positions; a file that is gone takes its vector along.
-3. :meth:`BucketDeletions.write` writes new index files for what has changed. Vectors that share an
-   index file with a changed one are written again, as the bytes that they are. The commit gets the
-   names of the files that are replaced, so that it sees if somebody else replaced them meanwhile.
+1. The index manifest names the bucket's vectors; each is read on demand.
+2. Rows are deleted by marking their positions; a removed file takes its vector along.
+3. :meth:`BucketDeletions.write` writes new index files for the changes. Vectors that share an index
+   file with a changed one are written again, with unchanged bytes. The commit gets the names of the
+   replaced files, so that it notices if another commit replaced them meanwhile.
 
 A bucket has one index file. Without buckets a partition has several, each with the vectors of some
 data files, of about ``deletion-vector.index-file.target-size``.
@@ -107,12 +107,12 @@ class BucketDeletions:
         return tuple(self._files)
 
     def positions(self, file: DataFileMeta) -> Positions:
-        """The rows of a data file that are deleted, with those marked since.
+        """The deleted rows of a data file, including those marked since.
 
         Returns
         -------
         int64 array [n]
-            Rising ordinals; none where the file has no vector.
+            Ascending ordinals; empty if the file has no vector.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class BucketDeletions:
         return read_deletions(self._context.fileio, where, file_name=name, row_count=file.row_count)
 
     def count(self, file: DataFileMeta) -> int:
-        """How many rows of a data file are deleted; mostly the metadata tells."""
+        """How many rows of a data file are deleted, usually from the metadata."""
         marked = self._marked.get(file.file_name)
         if marked is not None and marked.cardinality is not None:
             return marked.cardinality
@@ -145,12 +145,12 @@ class BucketDeletions:
         return self.delete_all([(file, positions)])
 
     def delete_all(self, marks: Iterable[tuple[DataFileMeta, Positions]]) -> int:
-        """Mark rows of data files as deleted: all of them, or none where it fails.
+        """Mark rows of data files as deleted: all of them, or none if it fails.
 
         Parameters
         ----------
         marks : iterable of (DataFileMeta, int64 array [n])
-            Live files of the bucket, and ordinals of rows, in any order; a file may come again.
+            Live files of the bucket, and ordinals of rows, in any order; a file may occur again.
 
         Returns
         -------
@@ -160,7 +160,7 @@ class BucketDeletions:
         Raises
         ------
         InvalidInputError
-            A position is beyond what a vector of 32 bits holds.
+            A position exceeds a vector of 32 bits.
         CorruptError, UnsupportedError, NotFoundError
             As :meth:`positions`.
         """
@@ -189,20 +189,19 @@ class BucketDeletions:
         return count
 
     def drop(self, names: Iterable[str]) -> None:
-        """Let go of the vectors of data files that the commit removes."""
+        """Drop the vectors of data files that the commit removes."""
         for name in names:
             self._marked.pop(name, None)
             if name in self._ranges:
                 self._dropped.add(name)
 
     def write(self) -> DeletionChange | None:
-        """Write what has changed since the last call.
+        """Write the changes since the last call.
 
         Returns
         -------
         DeletionChange or None
-            For the commit message, to which the files belong from now on; None where nothing has
-            changed.
+            For the commit message, which owns the files from now on; None if nothing has changed.
 
         Raises
         ------
@@ -232,7 +231,7 @@ class BucketDeletions:
         return DeletionChange(tuple(file.file_name for file in replaced), added)
 
     def discard(self) -> None:
-        """Delete the files that a failed :meth:`write` left; one that cannot be stays.
+        """Delete the files of a failed :meth:`write`; one that cannot be deleted stays.
 
         A forked child leaves them to its parent.
         """

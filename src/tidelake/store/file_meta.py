@@ -1,8 +1,8 @@
-"""Statistics of a closed data file in the form of the manifests.
+"""Statistics of a closed data file as manifests store them.
 
-With ``metadata.stats-dense-store`` they cover the table's columns that have any; where all have,
-the list of columns is left out (``_VALUE_STATS_COLS`` null). Without it they cover all columns, and
-those that have none are unknown (null).
+With ``metadata.stats-dense-store`` they cover the table's columns that have statistics; if all
+have, the list of columns is left out (``_VALUE_STATS_COLS`` null). Without it they cover all
+columns, and columns without statistics are unknown (null).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SEQUENCE_NUMBER_MAX = 2**63 - 1
 
 
 def check_sequence_numbers(context: StoreContext, first: int, count: int, where: str) -> None:
-    """Refuse rows for which a bucket has no sequence numbers left; nothing of them is written yet.
+    """Refuse rows for which a bucket has no sequence numbers left; none of them is written yet.
 
     Parameters
     ----------
@@ -36,15 +36,15 @@ def check_sequence_numbers(context: StoreContext, first: int, count: int, where:
     Raises
     ------
     UnsupportedError
-        The last number would not fit 64 bits. No table comes so far by its rows: another writer
-        gave such a number. What is there can be read and compacted.
+        The last number would exceed 64 bits. No table gets there by its rows: another writer
+        wrote such a number. The table can still be read and compacted.
     """
     if first + count - 1 > SEQUENCE_NUMBER_MAX:
         message = (
             f"Table '{context.options.table}': a file in {where} has the sequence number"
-            f" {first - 1}, so {count} more rows would have numbers beyond {SEQUENCE_NUMBER_MAX}."
+            f" {first - 1}, so {count} more rows would need numbers above {SEQUENCE_NUMBER_MAX}."
             " Nothing was written. The table can be read: write its rows again with"
-            " mode='overwrite', which begins to count at 0."
+            " mode='overwrite', which counts from 0 again."
         )
         raise UnsupportedError(message, kind="sequence_number", table=context.options.table)
 
@@ -97,6 +97,6 @@ def value_stats(
 
 
 def creation_time_ms(context: StoreContext) -> int:
-    """Give the local wall clock as if it were UTC, which is what Paimon stores."""
+    """Return the local wall clock as if it were UTC: Paimon stores this."""
     clock = context.env.clock
     return clock.now_ms() + clock.local_offset_ms()

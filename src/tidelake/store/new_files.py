@@ -1,9 +1,9 @@
-"""The data files that one writer makes: their names, and what its next commit message says of them.
+"""The data files of one writer: their names, and the writer's next commit message.
 
-Names are ``<prefix><uuid>-<i>.<format>`` with one uuid per writer, so no two writers ever meet;
-data files and changelog files differ by their prefix and are counted together.
-A file that a commit message names belongs to the commit from then on: it may be visible, and the
-writer never deletes it. Any other file is known to the writer alone.
+Names are ``<prefix><uuid>-<i>.<format>`` with one uuid per writer, so names of two writers never
+clash; data files and changelog files differ by their prefix and are counted together.
+A file in a commit message belongs to the commit: it may be visible, and the writer never deletes
+it. Only the writer knows any other file.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class NewFiles:
         self._compact_changelog: list[DataFileMeta] = []
 
     def next_file(self, *, level: int = 0, changelog: bool = False) -> tuple[str, str]:
-        """Give the name and the path of the next file, for a level; it counts as made."""
+        """Return the name and the path of the next file, for a level; it counts as made."""
         suffix = file_suffix(self._context.options, level=level, changelog=changelog)
         prefix = self._changelog_prefix if changelog else self._prefix
         name = f"{prefix}{self.writer_id}-{self._count}{suffix}"
@@ -66,7 +66,7 @@ class NewFiles:
         return name, path
 
     def add(self, files: Iterable[DataFileMeta]) -> None:
-        """Note files of new rows for the next message."""
+        """Record files of new rows for the next message."""
         self._new.extend(files)
 
     @property
@@ -75,7 +75,7 @@ class NewFiles:
         return bool(self._new)
 
     def add_changelog(self, files: Iterable[DataFileMeta]) -> None:
-        """Note files of the changes that new rows are."""
+        """Record changelog files of new rows."""
         self._changelog.extend(files)
 
     def compact(
@@ -84,10 +84,10 @@ class NewFiles:
         after: Sequence[DataFileMeta],
         changelog: Iterable[DataFileMeta] = (),
     ) -> None:
-        """Note for the next message that files were replaced by others, and what changed by it."""
+        """Record for the next message replaced and new files, and the changes."""
         self._compact_changelog.extend(changelog)
         for file in before:
-            # what this writer compacted before and nobody has seen is not worth a mention
+            # files that this writer made, compacted and never returned are not mentioned
             if file in self._after:
                 self._after.remove(file)
             else:
@@ -95,7 +95,7 @@ class NewFiles:
         self._after.extend(after)
 
     def hand_out(self, *, total_buckets: int) -> CommitMessage:
-        """Give the message of what was noted since the last one; its files are known now."""
+        """Return the message of all records since the last one; its files are known now."""
         message = CommitMessage(
             self._partition,
             self._bucket,
@@ -117,8 +117,8 @@ class NewFiles:
     def delete_unknown(self) -> None:
         """Delete the files that no commit message names.
 
-        One that the storage does not let go of stays as an orphan: it is in nobody's way, and a
-        commit that has succeeded must not fail for it. A forked child leaves them to its parent.
+        A file that cannot be deleted stays as a harmless orphan: a commit that has succeeded must
+        not fail for it. A forked child leaves the files to its parent.
         """
         for path in self._unknown.values() if self._mark.is_here else ():
             with suppress(StorageError):

@@ -13,15 +13,15 @@ from tidelake.telemetry import check_wanted
 __all__ = ["WRITE_ROWS", "OneFile", "RollingWriter"]
 
 WRITE_ROWS = 65_536
-"""Rows between two looks at the file's size."""
+"""Rows between two checks of the file's size."""
 
 
 class OneFile(Protocol):
-    """One data file being written, with what its metadata will say."""
+    """One data file being written, with its later metadata."""
 
     @property
     def bytes_written_estimate(self) -> int:
-        """What the file would be long if it were closed now, about."""
+        """The approximate length of the file if it were closed now."""
         ...
 
     @property
@@ -38,7 +38,7 @@ class OneFile(Protocol):
         ...
 
     def abort(self) -> None:
-        """Give the file up."""
+        """Delete the unfinished file."""
         ...
 
 
@@ -48,7 +48,7 @@ class RollingWriter:
     Parameters
     ----------
     open_file : callable
-        Opens the next file; takes how many rows the files before it hold.
+        Opens the next file; takes the number of rows in the files before it.
     target_size_bytes : int
         Size at which a file is closed.
     """
@@ -78,14 +78,14 @@ class RollingWriter:
                 self._close_file()
 
     def close(self) -> tuple[DataFileMeta, ...]:
-        """Finish the open file; the files made since the last call, in order of their rows."""
+        """Finish the open file; returns the files since the last call, in order of their rows."""
         if self._file is not None:
             self._close_file()
         done, self._done = tuple(self._done), []
         return done
 
     def abort(self) -> None:
-        """Give the open file up."""
+        """Delete the unfinished file."""
         if self._file is not None:
             self._file.abort()
             self._file = None

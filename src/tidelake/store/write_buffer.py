@@ -1,4 +1,4 @@
-"""Rows that a writer holds in memory, in arrival order, and how much they take."""
+"""Rows that a writer holds in memory, in arrival order, and their size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["RowBuffer"]
 PINNED_RATIO = 64
 OWNED_RATIO = 1.25
 BATCH_BYTES = 2 << 10
-"""What a batch takes beside its rows; of batches of a few rows it is most of the memory."""
+"""A batch's bytes besides its rows; most of the memory of batches of a few rows."""
 PINNED_BYTES_MIN = 1 << 20
 
 
@@ -22,8 +22,8 @@ class RowBuffer:
     Parameters
     ----------
     owns_rows : bool
-        Whether every slice of something larger is copied. A buffer then holds what it says and not
-        what others let go of long ago, at the price of the copy; needed where memory is limited.
+        Whether to copy every slice of something larger. A buffer then holds exactly its size, and
+        keeps nothing alive that others have released; needed if memory is limited.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class RowBuffer:
         return tuple(self._batches)
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Take rows; a tiny slice of large buffers is copied, or it would keep all of them."""
+        """Take rows; a tiny slice of large buffers is copied, so that they can be released."""
         if batch.num_rows == 0:
             return
         held_bytes = batch.get_total_buffer_size()
@@ -55,13 +55,13 @@ class RowBuffer:
         self._hold(batch)
 
     def replace(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Hold these rows and no others; slices of one table of them all stay what they are."""
+        """Hold only these rows; slices of one table that are all kept are not copied."""
         self.clear()
         for batch in batches:
             self._hold(batch)
 
     def clear(self) -> None:
-        """Let all rows go."""
+        """Release all rows."""
         self._batches.clear()
         self.size_bytes = self.row_count = 0
 

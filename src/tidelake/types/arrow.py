@@ -256,8 +256,8 @@ def _from_arrow_type(arrow_type: pa.DataType, column: str) -> DataType:
         return nested
     if pa.types.is_null(arrow_type):
         message = (
-            f"Column '{column}' has Arrow's null type, which says nothing of its values."
-            " Cast it to the type that it should have."
+            f"Column '{column}' has Arrow's null type, which does not define its values."
+            " Cast it to the wanted type."
         )
         raise InvalidInputError(message, kind="column_type", column=column)
     message = (

@@ -308,7 +308,7 @@ def _check_variant_version(metadata: pa.Array, field: DataField, origin: _RowOri
         at = pc.index(pc.fill_null(known, True), False).as_py()
         message = (
             f"Column '{field.name}' of table '{origin.table}' is {field.type}, but {bad_count} rows"
-            f" hold no variant of version 1 (the first is {origin.row(at)}): make them with"
+            f" do not hold a variant of version 1 (the first is {origin.row(at)}): make them with"
             " tidelake.variants()."
         )
         raise InvalidInputError(message, kind="value_range", table=origin.table, column=field.name)
@@ -332,7 +332,7 @@ def _check_columns(
     extra = [n for n in names if n not in wanted]
     if extra:
         message = (
-            f"The data has the column '{shortened(extra[0])}', which table '{table}' has not."
+            f"The data has the column '{shortened(extra[0])}', which is not in table '{table}'."
             f"{near_names(extra[0], wanted)} The table's columns are: {', '.join(wanted)}."
         )
         raise InvalidInputError(message, kind="column_unknown", table=table, column=extra[0])

@@ -48,7 +48,7 @@ def check_and_drop(document: Mapping[str, Any]) -> dict[str, Any]:
     """
     bare = {key: value for key, value in document.items() if key != KEY}
     if KEY in document and document[KEY] != _checksum(bare):
-        message = f"its checksum differs (remove '{KEY}' if the file was edited on purpose)"
+        message = f"its checksum differs (remove '{KEY}' if you edited the file on purpose)"
         raise ValueError(message)
     return bare
 

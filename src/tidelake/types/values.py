@@ -454,4 +454,4 @@ def _check_zone(value: object, data_type: DataType, *, has_zone: bool, wants_zon
     if wants_zone and not has_zone:
         raise _wrong(value, data_type, "has no time zone (add 'Z', '+01:00' or a tzinfo)")
     if has_zone and not wants_zone:
-        raise _wrong(value, data_type, "has a time zone, which the column has not")
+        raise _wrong(value, data_type, "has a time zone, but the column has none")

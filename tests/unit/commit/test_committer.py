@@ -453,7 +453,7 @@ def test_a_base_without_a_record_count_is_counted():
 # -- refusals
 def test_a_message_given_twice_is_refused_before_anything_is_written():
     world = World()
-    with pytest.raises(InvalidInputError, match="'a' comes twice"):
+    with pytest.raises(InvalidInputError, match="'a' occurs twice"):
         world.committer().commit([message("a"), message("a")], user="u")
     assert world.manifest_files() == set()
 

@@ -48,7 +48,7 @@ WITH_SLASH = ["climbing", "absolute", "slash", "backslash"]
     ],
 )
 def test_a_hostile_name_is_refused(name, what):
-    with pytest.raises(InvalidInputError, match=f"no valid {what} name") as caught:
+    with pytest.raises(InvalidInputError, match=f"not a valid {what} name") as caught:
         validate_name(name, what)
     assert caught.value.kind == "bad_name"
 

@@ -277,7 +277,7 @@ def test_a_record_that_comes_twice_is_named_the_second_time():
         (array("TIMESTAMP(9)"), "finer than microseconds"),
         (row((1, "x", "TIME(6)")), "finer than milliseconds"),
         (row((1, "x y", "INT")), "the name 'x y' inside it"),
-        ({"type": "MULTISET", "element": "INT"}, "multiset of other values than text"),
+        ({"type": "MULTISET", "element": "INT"}, "multiset of values other than text"),
         (array(row()), "without fields"),
     ],
 )

@@ -196,7 +196,7 @@ def test_a_damaged_file_is_an_error_that_names_it_and_never_rows_too_many(file_f
         bad.write_once(path_of(file_format), whole[:cut])
         with pytest.raises(CorruptError, match=path_of(file_format)):
             read(bad, fields, file_format, file_fields=fields, row_count=500)
-        with pytest.raises(CorruptError, match="bytes long where the manifest says"):
+        with pytest.raises(CorruptError, match="bytes, but the manifest says"):
             read(bad, fields, file_format, file_size_bytes=footer.size_bytes)
 
 
@@ -233,7 +233,7 @@ def test_a_text_that_is_no_utf8_is_damage(file_format, form):
 def test_a_file_with_another_number_of_rows_than_the_manifest_says_is_damaged(file_format):
     fields = [field(0, "k", "INT")]
     files, _ = written(batch_of(fields, [[1, 2, 3]]), fields, file_format)
-    with pytest.raises(CorruptError, match="3 rows where the manifest says 4"):
+    with pytest.raises(CorruptError, match="3 rows, but the manifest says 4"):
         read(files, fields, file_format, row_count=4)
     with pytest.raises(CorruptError, match="column 'gone' is missing"):
         read(files, [field(1, "gone", "INT")], file_format, file_fields=[field(1, "gone", "INT")])
@@ -265,7 +265,7 @@ def test_what_a_format_cannot_hold_is_refused():
         field(0, "a", {"type": "ARRAY", "element": "VARIANT"}),
     )
     for file_format, variant in itertools.product(FORMATS, variants):
-        with pytest.raises(UnsupportedError, match=r"'a' of type .* no place for VARIANT"):
+        with pytest.raises(UnsupportedError, match=r"'a' of type .* cannot hold VARIANT"):
             written(batch_of([variant], [[]]), [variant], file_format)
     for bad in (field(0, "a b", "INT"), field(0, "a", "TIMESTAMP(9)")):
         with pytest.raises(UnsupportedError, match="cannot be written into Avro"):
@@ -281,7 +281,7 @@ def test_what_a_format_cannot_hold_is_refused():
     ):
         with pytest.raises(UnsupportedError, match=r"is not written|are not written"):
             format_options(Options.parse(options))
-    with pytest.raises(UnsupportedError, match="a format that this version does not read"):
+    with pytest.raises(UnsupportedError, match="a format that this version cannot read"):
         list(read_batches(MemoryFileIO(), "/t/data-1.csv", [fine]))
 
 

@@ -337,7 +337,7 @@ def test_what_is_not_covered_says_what_else_to_do(catalog, table, name, named, s
         ("compact", {"buckets": "x"}, "numbers with commas"),
         ("compact", {"options": "a"}, "is invalid for options"),
         ("compact", {"options": "a=1,a=2"}, "is invalid for options"),
-        ("compact", {"partition_idle_time": "long"}, "no duration"),
+        ("compact", {"partition_idle_time": "long"}, "not a duration"),
         ("compact", {"where": "k = 1"}, "k"),
         ("drop_partition", {"partitions": "dya=2024-01-01"}, "Did you mean 'day'"),
         ("drop_partition", {"partitions": "day"}, "is invalid for partitions"),

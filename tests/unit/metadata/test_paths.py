@@ -114,9 +114,9 @@ def test_paths_follow_the_table_s_options():
 )
 def test_a_name_that_is_none_is_damage(name):
     for path in (PATHS.manifest, PATHS.tag, lambda n: PATHS.data_file(EMPTY_ROW, 0, n)):
-        with pytest.raises(CorruptError, match="no plain file name"):
+        with pytest.raises(CorruptError, match="not a plain file name"):
             path(name)
-    with pytest.raises(CorruptError, match="no plain file name"):
+    with pytest.raises(CorruptError, match="not a plain file name"):
         PATHS.data_file(EMPTY_ROW, 0, data_file(name))
 
 

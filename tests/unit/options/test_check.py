@@ -204,7 +204,7 @@ def test_no_buckets_at_all_are_refused(has_primary_key):
 
 def test_the_postpone_bucket_needs_a_primary_key():
     supported({"bucket": "-2"}, has_primary_key=True, action="write")
-    with pytest.raises(InvalidInputError, match="only a table with a primary key"):
+    with pytest.raises(InvalidInputError, match="needs a primary key"):
         supported({"bucket": "-2"}, has_primary_key=False, action="create")
 
 

@@ -203,7 +203,7 @@ def test_a_column_shows_its_name():
 
 @pytest.mark.parametrize("warehouse", [None, 5, b"/tmp/w"])
 def test_a_warehouse_is_a_path(warehouse):
-    with pytest.raises(InvalidInputError, match="is no path"):
+    with pytest.raises(InvalidInputError, match="is not a path"):
         tidelake.open(warehouse)
 
 

@@ -79,7 +79,7 @@ def test_a_renamed_tag_is_the_same_under_another_name(catalog):
         table.rename_tag("b", "c")
     with pytest.raises(NotFoundError, match="has no tag 'a'"):
         table.rename_tag("a", "x")
-    with pytest.raises(InvalidInputError, match="reads as a snapshot's id"):
+    with pytest.raises(InvalidInputError, match="looks like a snapshot id"):
         table.rename_tag("b", "7")
     assert tags(table) == {"b": 1, "c": 2}
 
@@ -210,7 +210,7 @@ def test_a_table_created_anew_is_not_rolled_back_by_an_old_handle(catalog):
     table = made(catalog, 3)
     catalog.drop_table("db.t")
     made(catalog, 4)
-    with pytest.raises(NotFoundError, match="created anew"):
+    with pytest.raises(NotFoundError, match="recreated"):
         table.rollback_to(1)
     assert keys(catalog.table("db.t")) == [1, 2, 3, 4]
 

@@ -99,7 +99,7 @@ def check_history_continues(
         return
     message = (
         f"Table '{context.table}' was rolled back while this commit was made on snapshot"
-        f" {began_id or base.id}: its newest is {base.id} now, and older rows could win"
+        f" {began_id or base.id}: its newest is now {base.id}, and older rows could win"
         " over these. Nothing was committed. Write again."
     )
     raise ConflictError(message, kind="rolled_back", table=context.table)
@@ -252,13 +252,13 @@ def check_rows_unchanged(
     base_id = 0 if base is None else base.id
     since_id = 0 if since is None else since.id
     if base_id < since_id or base_id - since_id > READ_SNAPSHOTS_MAX:
-        raise _rows_changed(context, "its snapshots are others")
+        raise _rows_changed(context, "its snapshots have changed")
     try:
         now = base if base_id == since_id else context.log.load(since_id) if since_id else None
     except NotFoundError:
         raise _rows_changed(context, f"snapshot {since_id} has expired") from None
     if now != since:  # the table was rolled back meanwhile
-        raise _rows_changed(context, "its snapshots are others")
+        raise _rows_changed(context, "its snapshots have changed")
     why = keys.written_to(range(since_id + 1, base_id + 1))
     if why is not None:
         raise _rows_changed(context, why)
@@ -267,7 +267,7 @@ def check_rows_unchanged(
 def _rows_changed(context: CommitContext, why: str) -> ConflictError:
     message = (
         f"Rows of table '{context.table}' were made from older ones that another commit may have"
-        f" changed: {why}. Nothing was committed, so nothing is lost; do it again."
+        f" changed: {why}. Nothing was committed, so nothing is lost; run it again."
     )
     return ConflictError(message, kind=ROWS_CHANGED, table=context.table)
 
@@ -300,7 +300,7 @@ def check_keys_unmoved(
     base_id = 0 if base is None else base.id
     read_id = min(read_ids, default=base_id)
     if max(read_ids, default=base_id) > base_id:
-        why = "the snapshots that its keys were looked for in are no more"
+        why = "the snapshots in which it looked for its keys do not exist any more"
         raise assignment_conflict(context.table, why)
     if base_id - read_id > READ_SNAPSHOTS_MAX:
         why = f"more than {READ_SNAPSHOTS_MAX} snapshots came since it looked for its keys"
@@ -308,7 +308,7 @@ def check_keys_unmoved(
     since = range(read_id + 1, base_id + 1)
     if context.options.get(declared.MERGE_ENGINE) == FIRST_ROW and _overwritten(context, since):
         # rows of keys that were there are in no file of ours
-        raise assignment_conflict(context.table, "rows that came before its own were overwritten")
+        raise assignment_conflict(context.table, "rows that it depends on were overwritten")
     written = KeyOverlap(context, new_files, across=True).written_to(since)
     if written is not None:
         why = f"{written} and may have moved its keys to another partition"

@@ -106,7 +106,7 @@ def vector_names(entries: Sequence[IndexEntry], partition: bytes, bucket: int) -
 def _conflict(table: str, deletions: BucketDeletions, why: str) -> ConflictError:
     message = (
         f"A commit to bucket {deletions.bucket} of table '{table}' read data files and deletion"
-        f" vectors that another commit has changed: {why}. Nothing of it was committed; do it"
+        f" vectors that another commit has changed: {why}. Nothing was committed; run it"
         " again."
     )
     return ConflictError(

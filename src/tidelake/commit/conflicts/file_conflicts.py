@@ -70,8 +70,8 @@ def check_bucket_counts(
             if ours != total:
                 message = (
                     f"A partition of table '{table}' was rewritten with {total} buckets while rows"
-                    f" for {ours} were being written: nothing was committed. Open the table anew"
-                    " and write again."
+                    f" for {ours} were being written: nothing was committed. Open the table again"
+                    " and repeat the write."
                 )
                 raise ConflictError(message, kind="buckets_changed", table=table)
 
@@ -154,7 +154,7 @@ def check_compaction(
     staying = {entry.identity for entry in rest}
     for entry in compaction.added_entries():
         if entry.identity in staying:
-            raise _conflict(compaction, table, f"file '{entry.file.file_name}' is there already")
+            raise _conflict(compaction, table, f"file '{entry.file.file_name}' exists already")
     if any(entry.total_buckets != compaction.total_buckets for entry in live):
         raise _conflict(compaction, table, "the partition has another number of buckets now")
     if key_types and compaction.bucket >= 0:  # rows that have no bucket yet hide no others
@@ -199,7 +199,7 @@ def _check_looked_up(
     deletion vectors count too, since rows may have been deleted meanwhile.
     """
     if any(digest != levels_digest(rest, vectors) for digest in compaction.lookup_digests):
-        raise _conflict(compaction, table, "it looked keys up in other files than there are now")
+        raise _conflict(compaction, table, "it looked keys up in files that have changed")
 
 
 def _check_unread(

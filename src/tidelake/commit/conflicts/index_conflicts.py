@@ -63,7 +63,7 @@ class HashIndexChanges:
             if bucket_id in self._changes:
                 text = (
                     f"Commit to table '{table}': two writers filled dynamic bucket"
-                    f" {bucket_id.bucket}, each with an index of its own. Give all rows of a bucket"
+                    f" {bucket_id.bucket}, each with its own index. Give all rows of a bucket"
                     " to one writer."
                 )
                 raise InvalidInputError(text, kind="message_twice", table=table)
@@ -157,7 +157,7 @@ class HashIndexChanges:
             for other, hashes in theirs.items():
                 if other != bucket_id and np.isin(added, hashes).any():
                     why = (
-                        f"a key that it puts into bucket {bucket_id.bucket} came into bucket"
+                        f"a key that it puts into bucket {bucket_id.bucket} is now in bucket"
                         f" {other.bucket}"
                     )
                     raise assignment_conflict(self._table, why)

@@ -143,6 +143,6 @@ def rewritten_conflict(table: str) -> ConflictError:
     """The error of an overwrite whose partitions were changed since its rows were read."""
     message = (
         f"Table '{table}' was changed in the partitions that were being rewritten:"
-        " nothing was committed, so nothing is lost. Do it again."
+        " nothing was committed, so nothing is lost. Run it again."
     )
     return ConflictError(message, kind="rewritten_changed", table=table)

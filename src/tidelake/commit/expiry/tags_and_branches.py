@@ -64,7 +64,7 @@ class References:
             if self._look():
                 return before != (self._tags, self._of_branches)
         message = (
-            f"Tags or branches of table '{self._context.table}' change while they are looked at:"
+            f"Tags or branches of table '{self._context.table}' keep changing while they are read:"
             " try again."
         )
         raise StorageError(message, kind="tags_change", table=self._context.table)

@@ -88,7 +88,9 @@ def read_avro(
     except _UNREADABLE as error:
         raise corrupt(path, str(error) or type(error).__name__) from error
     if codec not in DECOMPRESS:
-        message = f"File {path} is compressed by '{codec}'; {', '.join(DECOMPRESS)} are read."
+        message = (
+            f"File {path} is compressed with '{codec}'; this version reads {', '.join(DECOMPRESS)}."
+        )
         raise UnsupportedError(message, kind="avro_codec", path=path)
     blocks = take_blocks(
         source,
@@ -154,7 +156,7 @@ def _counted(
         found += block[0]
         yield block
     if request.row_count is not None and found != request.row_count:
-        reason = f"it holds {found} rows where the manifest says {request.row_count}"
+        reason = f"it holds {found} rows, but the manifest says {request.row_count}"
         raise corrupt(request.path, reason)
 
 
@@ -162,4 +164,4 @@ def _check_type(found: Any, own: DataField, path: str) -> None:
     """A column must be in the file what Paimon makes of its type."""
     expected = slot_schema(own.type, own.name)
     if not has_same_shape(found, expected):
-        raise corrupt(path, f"its column '{own.name}' is {found}, where {own.type} is {expected}")
+        raise corrupt(path, f"its column '{own.name}' is {found}, but {own.type} is {expected}")

@@ -85,7 +85,7 @@ def check_avro(fields: Sequence[DataField]) -> None:
 def _check_name(name: str, column: DataField) -> None:
     if not _NAME.fullmatch(name):
         what = "its name" if name == column.name else f"the name '{name}' inside it"
-        raise _cannot(column, f"{what} is none that Avro allows (letters, digits and _)")
+        raise _cannot(column, f"{what} is not allowed in Avro (letters, digits and _)")
 
 
 def _check_type(data_type: DataType, column: DataField) -> None:
@@ -97,7 +97,7 @@ def _check_type(data_type: DataType, column: DataField) -> None:
         if precision > _MILLIS_PRECISION_MAX:
             raise _cannot(column, f"{data_type} is finer than milliseconds")
     elif data_type.root is TypeRoot.MULTISET and not is_text(data_type.children[0]):
-        raise _cannot(column, f"{data_type} is a multiset of other values than text")
+        raise _cannot(column, f"{data_type} is a multiset of values other than text")
     if not data_type.is_nested:
         return
     children = child_types(data_type)

@@ -84,7 +84,7 @@ def bsi_rows(data: bytes, row_count: int) -> NumberedRows:
     source = ByteSource(data)
     version, rows = source.integer(1), source.integer()
     if version != _VERSION or rows != row_count:
-        message = f"it is a bsi index of version {version} and {rows} rows, not {row_count}"
+        message = f"it is a bsi index of version {version} with {rows} rows, not {row_count}"
         raise damaged(message)
     numbers, valid = np.zeros(row_count, np.int64), np.zeros(row_count, np.bool_)
     for sign in (1, -1):

@@ -135,11 +135,11 @@ class BitmapReader:
         source = ByteSource(data)
         self._version = source.integer(1)
         if self._version not in (_PLAIN, _BLOCKED):
-            message = f"its bitmaps are of version {self._version}"
+            message = f"its bitmaps have version {self._version}"
             raise damaged(message)
         rows, values = source.integer(), source.count()
         if rows != row_count:
-            message = f"it is of {rows} rows and its file has {row_count}"
+            message = f"it covers {rows} rows, but its file has {row_count}"
             raise damaged(message)
         self._null: tuple[int, int] | None = None
         if source.truth():
@@ -220,7 +220,7 @@ class BitmapReader:
             start = self._body_at + offset
             positions, end = decode(self._data, start, rows=self._row_count)
             if length >= 0 and end != start + length:
-                message = f"a bitmap is {end - start} bytes long and says {length}"
+                message = f"a bitmap has {end - start} bytes but claims {length}"
                 raise damaged(message)
         if len(positions) and positions[-1] >= self._row_count:
             message = f"it names row {positions[-1]} of {self._row_count}"

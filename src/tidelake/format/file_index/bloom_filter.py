@@ -60,7 +60,7 @@ def bloom_shape(items: int, fpp: float) -> tuple[int, int]:
     if not 0 <= bits < _BITS_MAX:
         message = (
             f"A bloom filter for {items} items with a share of {fpp} false answers would need"
-            f" {bits} bits; the most are {_BITS_MAX}. Give fewer items or a larger fpp."
+            f" {bits} bits, more than {_BITS_MAX}. Give fewer items or a larger fpp."
         )
         raise InvalidInputError(message, kind="option_value")
     bits += 8 - bits % 8

@@ -17,7 +17,7 @@ class ByteSource:
     def take(self, size: int) -> bytes:
         """The next bytes."""
         if not 0 <= size <= len(self.data) - self.at or self.at < 0:
-            message = f"it needs {size} bytes at {self.at} and has {len(self.data)}"
+            message = f"it needs {size} bytes at {self.at} but has {len(self.data)}"
             raise damaged(message)
         self.at += size
         return self.data[self.at - size : self.at]
@@ -30,7 +30,7 @@ class ByteSource:
         """The next number, of items that must still fit behind it."""
         number = self.integer()
         if not 0 <= number * item_size <= len(self.data) - self.at:
-            message = f"it says to hold {number} items, more than its bytes can"
+            message = f"it claims {number} items, more than its bytes can hold"
             raise damaged(message)
         return number
 
@@ -38,7 +38,7 @@ class ByteSource:
         """The next byte, as 0 or 1."""
         byte = self.take(1)[0]
         if byte > 1:
-            message = f"it has {byte} where 0 or 1 must be"
+            message = f"it has {byte} instead of 0 or 1"
             raise damaged(message)
         return byte == 1
 

@@ -130,13 +130,13 @@ def head_size(data: bytes) -> int:
         raise _damaged(message)
     magic, version, size = _FIXED.unpack_from(data)
     if magic != _MAGIC:
-        message = "it does not begin as a file index does"
+        message = "it does not begin like a file index"
         raise _damaged(message)
     if version != _VERSION:
         text = f"A file index has version {version}; this version of Tidelake reads {_VERSION}."
         raise UnsupportedError(text, kind="file_index_version")
     if not FIXED_SIZE + 8 <= size <= HEAD_SIZE_MAX:
-        message = f"its head says to be {size} bytes long"
+        message = f"its head claims {size} bytes"
         raise _damaged(message)
     return int(size)
 
@@ -165,13 +165,13 @@ def parse_head(head: bytes) -> tuple[IndexEntry, ...]:
     entries: list[IndexEntry] = []
     columns = source.integer()
     if not 0 <= columns <= _COLUMNS_MAX:
-        message = f"it says to be of {columns} columns"
+        message = f"it claims {columns} columns"
         raise _damaged(message)
     for _ in range(columns):
         column = source.text()
         kinds = source.integer()
         if not 0 <= kinds <= _COLUMNS_MAX:
-            message = f"it says that column '{column}' has {kinds} indexes"
+            message = f"it claims {kinds} indexes for column '{column}'"
             raise _damaged(message)
         entries.extend(
             IndexEntry(column, source.text(), source.integer(), source.integer())
@@ -179,7 +179,7 @@ def parse_head(head: bytes) -> tuple[IndexEntry, ...]:
         )
     for entry in entries:
         if entry.start != _NO_BYTES and (entry.start < len(head) or entry.length < 0):
-            message = f"the {entry.kind} index of column '{entry.column}' has no place"
+            message = f"the {entry.kind} index of column '{entry.column}' has no position"
             raise _damaged(message)
     redundant = source.take(source.integer())
     if not has_crcs or len(redundant) != 4 * len(entries) + _TRAILER_SIZE:
@@ -218,7 +218,7 @@ class _Head:
             units = data.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
             return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
         except UnicodeError as error:
-            message = "a name in it is no text"
+            message = "a name in it is not text"
             raise _damaged(message) from error
 
 

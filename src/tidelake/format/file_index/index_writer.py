@@ -75,8 +75,8 @@ def _check_form(setting: FileIndexSetting, by_name: dict[str, DataField]) -> Key
     if form is None or not _COVERS[setting.kind](form):
         message = (
             f"Table {setting.table}: option '{key}' names the column '{setting.column}' of type"
-            f" {field.type.as_nullable()}, of which Paimon has no {setting.kind} index. Take the"
-            " column out of the option."
+            f" {field.type.as_nullable()}, for which Paimon has no {setting.kind} index. Remove the"
+            " column from the option."
         )
         raise UnsupportedError(message, kind="column_type", column=setting.column, option=key)
     return form

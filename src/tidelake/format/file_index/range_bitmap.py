@@ -163,7 +163,7 @@ class RangeBitmapReader:
         self._key(source)
         length = source.count()
         if source.at != head_end:
-            message = "the head of its range bitmap is of another length"
+            message = "the head of its range bitmap has another length"
             raise damaged(message)
         self._read_dictionary(ByteSource(data[: source.at + length], source.at))
         self._rows = _code_rows(ByteSource(data, source.at + length), row_count, self._count)
@@ -209,7 +209,7 @@ class RangeBitmapReader:
         for offset in offsets:
             chunk = ByteSource(source.data, chunks_at + offset)
             if chunk.integer(1) != _VERSION:
-                message = "a chunk of its range bitmap is of a later version"
+                message = "a chunk of its range bitmap has a later version"
                 raise damaged(message)
             self._first_keys.append(self._key(chunk))
             self._first_codes.append(chunk.integer())
@@ -243,11 +243,11 @@ class RangeBitmapReader:
         source = ByteSource(self._data[: self._values_end], self._values_at + place)
         if not self._form.is_bytes:
             if one != count * self._form.width or other != self._form.width:
-                message = "a chunk of its range bitmap is of another length"
+                message = "a chunk of its range bitmap has another length"
                 raise damaged(message)
             return self._form.from_disk(source.take(one), count)
         if one != 4 * count:
-            message = "a chunk of its range bitmap is of another length"
+            message = "a chunk of its range bitmap has another length"
             raise damaged(message)
         source.take(one)
         texts = ByteSource(source.take(other))
@@ -285,6 +285,6 @@ def _code_rows(source: ByteSource, row_count: int, values: int) -> NumberedRows:
 def _decode_bitmap(mask: Mask, data: bytes, at: int, length: int) -> None:
     positions, end = decode(data, at, rows=len(mask))
     if end != at + length:
-        message = f"a slice of its range bitmap is {end - at} bytes long and says {length}"
+        message = f"a slice of its range bitmap has {end - at} bytes but claims {length}"
         raise damaged(message)
     mask[positions] = True

@@ -76,7 +76,7 @@ def check_type(found: pa.DataType, own: DataField, *, path: str) -> None:
     """
     (expected,) = orc_arrow_schema((own,))
     if not _has_same_shape(found, expected.type):
-        reason = f"its column '{own.name}' is {found}, where {own.type} is {expected.type}"
+        reason = f"its column '{own.name}' is {found}, but {own.type} is {expected.type}"
         raise corrupt(path, reason)
 
 

@@ -157,9 +157,9 @@ class OrcStripes:
             if "timestamp" not in str(error):
                 raise
             message = (
-                f"Column '{field.name}' of file {path} holds, inside of {field.type}, a timestamp"
-                " outside the years 1677 to 2262, which is read from no nested column of an ORC"
-                " file by this version: read the other columns."
+                f"Column '{field.name}' of file {path} holds, inside {field.type}, a timestamp"
+                " outside the years 1677 to 2262. This version cannot read it from a nested column"
+                " of an ORC file: read the other columns."
             )
             raise UnsupportedError(
                 message, kind="value_range", path=path, column=field.name
@@ -267,7 +267,7 @@ def _check_old(values: pa.Array, field: DataField, zone: str, path: str) -> None
     if lowest is not None and lowest < OLDEST_S * ticks:
         message = (
             f"Column '{field.name}' of file {path} holds a time before 1920, written in the time"
-            f" zone {zone}: Java and others know different offsets for that time. Read the"
+            f" zone {zone}: Java and other readers use different offsets for that time. Read the"
             " other columns, or write the table again with Java in the zone UTC."
         )
         raise UnsupportedError(message, kind="time_zone", path=path, column=field.name)

@@ -260,7 +260,7 @@ def _lz4_count(chunk: bytes, place: int, count: int) -> tuple[int, int]:
 def _message(data: bytes | int, path: str) -> dict[int, list[_Value]]:
     """The fields of a protobuf message: numbers and bytes by the field's number."""
     if isinstance(data, int):
-        raise corrupt(path, "a part of its footer is a number")
+        raise corrupt(path, "a number stands for a part of its footer")
     fields: dict[int, list[_Value]] = {}
     place = 0
     while place < len(data):
@@ -277,7 +277,7 @@ def _message(data: bytes | int, path: str) -> dict[int, list[_Value]]:
             case 5:
                 value, place = data[place : place + 4], place + 4
             case _:
-                raise corrupt(path, "a part of its footer is no protobuf")
+                raise corrupt(path, "a part of its footer is not protobuf")
         if place > len(data):
             raise corrupt(path, "a part of its footer is cut short")
         fields.setdefault(tag >> 3, []).append(value)

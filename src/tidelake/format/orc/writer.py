@@ -192,8 +192,8 @@ def _check_old_times(field: DataField, column: pa.Array | pa.ChunkedArray, path:
     if pc.any(is_misread).as_py():
         message = (
             f"Column '{field.name}' for file {path} holds times before 1970 with parts of a"
-            " millisecond, or inside the last second before 1970, which no ORC file that Java"
-            " reads right can hold: round them to seconds, or set 'file.format' to 'parquet'."
+            " millisecond, or inside the last second before 1970. Java cannot read them from an ORC"
+            " file: round them to seconds, or set 'file.format' to 'parquet'."
         )
         raise UnsupportedError(message, kind="value_range", path=path, column=field.name)
 

@@ -138,7 +138,7 @@ def read_footer(source: pa.NativeFile, *, path: str, asks_chunks: bool) -> Foote
     size = source.size()
     tail = source.read_at(min(size, TAIL_BYTES), max(0, size - TAIL_BYTES))
     if tail[-4:] != _MAGIC or size < _END_BYTES + len(_MAGIC):
-        raise corrupt(path, "it does not end as a Parquet file does, or is encrypted")
+        raise corrupt(path, "it does not end like a Parquet file, or is encrypted")
     end_bytes = int.from_bytes(tail[-_END_BYTES:-4], "little") + _END_BYTES
     if end_bytes + len(_MAGIC) > size:
         raise corrupt(path, f"its footer would be {end_bytes - _END_BYTES} bytes long")
@@ -159,7 +159,7 @@ def _is_sealed(end: bytes, size: int, path: str) -> bool:
     found = marks[-1]  # the keys stand behind all that a column could hold
     blank = end[: found.start(1)] + _CRC_BLANK + end[found.end(1) :]
     if zlib.crc32(blank) != int(found[1], 16):
-        raise corrupt(path, "its footer is not what the checksum in it says")
+        raise corrupt(path, "its footer does not match its checksum")
     return True
 
 
@@ -189,7 +189,7 @@ def check_chunks(footer: bytes, *, path: str) -> None:
     for group in inner_structs(top, 4):
         chunks = inner_structs(group, 1)
         if len(chunks) != len(types):
-            raise corrupt(path, f"a row group has {len(chunks)} columns of {len(types)}")
+            raise corrupt(path, f"a row group has {len(chunks)} columns instead of {len(types)}")
         for kind, chunk in zip(types, chunks, strict=True):
             column = inner_struct(chunk, 3)
             if column is None or value_of(chunk, 8) is not None:
@@ -215,4 +215,4 @@ def _check_bounds(column: Struct, kind: bytes, path: str) -> None:
             ends = next(at for at, byte in enumerate(value) if byte < 0x80)  # the length's
             length = len(value) - ends - 1
             if length != width:
-                raise corrupt(path, f"a bound of {length} bytes stands for values of {width}")
+                raise corrupt(path, f"a bound has {length} bytes, but the values have {width}")

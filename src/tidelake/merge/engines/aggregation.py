@@ -3,10 +3,10 @@
 Rules, from Paimon's ``AggregateMergeFunction`` (1.3.1):
 
 - rows that add (+I, +U) are aggregated, rows that take back (-U, -D) are retracted;
-- with ``aggregation.remove-record-on-delete`` a -D removes what was before; the columns that hold
-  no null take its values;
-- the merged row is an insert, or a delete where the newest row removed it. A retraction alone
-  never removes the row: the sum of 5 and -5 is 0.
+- with ``aggregation.remove-record-on-delete`` a -D removes the earlier values; NOT NULL columns
+  take the values of the -D;
+- the merged row is an insert, or a delete if the newest row removed it. A retraction alone never
+  removes the row: the sum of 5 and -5 is 0.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Aggregation:
     Parameters
     ----------
     functions : tuple of ColumnFunction
-        One per column that is no key.
+        One per column outside the key.
     remove_on_delete : bool
-        A -D removes the row of its key.
+        Whether a -D removes the row of its key.
     not_null : frozenset of str
         Columns that hold no null.
     """

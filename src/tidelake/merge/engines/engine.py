@@ -1,13 +1,13 @@
-"""The seam between ordering rows and deciding what a key's row is.
+"""The interface between ordering rows and choosing a key's row.
 
-An engine sees the rows of a group of whole keys in merge order (:class:`Segments`) and says what
-each key's row is (:class:`Merged`). It knows neither runs nor batches nor files, and the streaming
-loop knows no engine: a new engine is one more class here and one more name in
+An engine receives the rows of a group of whole keys in merge order (:class:`Segments`) and returns
+each key's row (:class:`Merged`). It knows no runs, batches or files, and the streaming loop knows
+no engine. A new engine needs a class here and a name in
 :func:`~tidelake.merge.engines.engine_of.engine_of`.
 
-A key with exactly one row in the whole merge bypasses the engine's arithmetic in Paimon
-(``ReducerMergeFunctionWrapper``): the row comes out as it is. The streaming loop relies on that
-when it hands on a stretch of one run untouched; an engine must return lone rows unchanged.
+In Paimon (``ReducerMergeFunctionWrapper``) a key with exactly one row in the whole merge bypasses
+the engine: the row stays as it is. The streaming loop relies on that when it passes a stretch of
+one run on unchanged, so an engine must return lone rows unchanged.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class MergeEngine(Protocol):
         Parameters
         ----------
         rows : pyarrow.Table
-            The rows that `segments` speaks of, by position; chunked as they came.
+            The rows that `segments` refers to by position; in their original chunks.
         segments : Segments
             Their merge order.
         """
@@ -71,11 +71,11 @@ class MergeEngine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Deduplicate:
-    """The newest row of a key wins, whatever its kind; a key whose newest row retracts is gone.
+    """The newest row of a key wins, whatever its kind; if it retracts, the key is deleted.
 
-    Source: Paimon's ``DeduplicateMergeFunction`` (1.3.1). With `ignore_delete` retractions take no
-    part: the newest row that adds wins, and a key of several retractions and nothing else has no
-    row.
+    Source: Paimon's ``DeduplicateMergeFunction`` (1.3.1). With `ignore_delete` retractions are
+    ignored: the newest row that adds wins, and a key of several retractions and nothing else has
+    no row.
 
     Examples
     --------

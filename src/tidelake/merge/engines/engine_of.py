@@ -1,4 +1,4 @@
-"""From a table's rules to the engine that carries them out."""
+"""Chooses the engine for a table's rules."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ __all__ = ["FirstRow"]
 
 @dataclass(frozen=True, slots=True)
 class FirstRow:
-    """The oldest row of a key wins; rows that retract take no part.
+    """The oldest row of a key wins; rows that retract are ignored.
 
-    A table of this engine takes no retractions, or ignores them
-    (:func:`tidelake.merge.check_retractions`); some may lie in old files. A key with nothing but
-    retractions has no row, unless it is a single one, which stays as it is.
+    A table of this engine refuses retractions or ignores them
+    (:func:`tidelake.merge.check_retractions`), but old files may hold some. A key with only
+    retractions has no row, unless it has a single one, which stays as it is.
 
     Source: Paimon's ``FirstRowMergeFunction`` (1.3.1).
 

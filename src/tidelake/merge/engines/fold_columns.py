@@ -1,8 +1,7 @@
-"""The columns of a merge whose engine decides column by column.
+"""The columns of a merge whose engine merges column by column.
 
-A key with one row keeps it: its values are taken by position, like those of functions that choose a
-row. Columns whose functions choose the same rows share the positions; what a function computed is
-put in between.
+A key with one row keeps it: its values are taken by position, as for functions that choose a row.
+Columns whose functions choose the same rows share the positions. Computed values are inserted.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Positions = npt.NDArray[np.int64]
 
 
 def no_picks(_: ColumnFunction) -> None:
-    """Tell of no column which rows it chooses."""
+    """Know for no column which rows it chooses."""
 
 
 def fold_columns(
@@ -35,7 +34,7 @@ def fold_columns(
     *,
     picks_of: Callable[[ColumnFunction], Positions | None] = no_picks,
 ) -> dict[str, pa.Array]:
-    """Compute the columns that are there.
+    """Compute the columns.
 
     Parameters
     ----------
@@ -48,11 +47,11 @@ def fold_columns(
     functions : iterable of ColumnFunction
         One per column.
     actions_of : callable
-        What each row of the layout does to the column; the same array for columns to which the
-        rows do the same.
+        The action of each row of the layout on the column; one shared array for columns with the
+        same actions.
     picks_of : callable
-        The rows that a column's keys choose [s], negative for null, where that is known without its
-        function; None else. The same array for columns that choose the same rows.
+        The rows that a column's keys choose [s], negative for null, if known without its
+        function; else None. One shared array for columns that choose the same rows.
 
     Returns
     -------
@@ -87,16 +86,16 @@ def fold_columns(
 
 
 def removing(actions: Actions, removes: npt.NDArray[np.bool_], *, not_null: bool) -> Actions:
-    """Let rows that remove the key's row begin the column again.
+    """Let rows that remove the key's row restart the column.
 
     Parameters
     ----------
     actions : int8 array [n]
-        What the rows do otherwise.
+        The other actions of the rows.
     removes : bool array [n]
-        Which rows remove what was before; empty where none does.
+        Which rows remove the earlier ones; empty if none does.
     not_null : bool
-        The column holds no null: it takes the removing row's value.
+        Whether the column is NOT NULL: then it takes the removing row's value.
     """
     if not removes.any():
         return actions

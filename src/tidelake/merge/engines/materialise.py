@@ -1,8 +1,8 @@
 """The merged rows as a batch: one gather per column.
 
-A column's chunks are concatenated before the gather: with groups of a few batches the copy stays in
-the cache, and Arrow's gather from one array costs half of one from chunks for strings and a fifth
-for decimals (measured, pyarrow 26).
+A column's chunks are concatenated before the gather. With groups of a few batches the copy stays in
+the cache, and Arrow's gather from one array costs half as much as from chunks for strings, and a
+fifth for decimals (measured, pyarrow 26).
 """
 
 from __future__ import annotations

@@ -4,14 +4,14 @@ Rules, from Paimon's ``PartialUpdateMergeFunction`` (1.3.1):
 
 - Without sequence groups a row sets the columns in which it has a value. Rows that retract (-U, -D)
   are an error, unless ``ignore-delete`` leaves them out, or
-  ``partial-update.remove-record-on-delete`` lets a -D remove the row (a -U does nothing then).
-- The columns of a **sequence group** change together: if a row's sequence (null smallest) is not
-  below the one seen last, its sequence and members are taken over, null too, or aggregated where a
-  member has a function; if it is below, functions get it as an older value and other members stay.
-  A row whose sequence is all null leaves the group alone. A row that retracts sets members to null,
-  or is retracted from their functions; of a group named by
-  ``partial-update.remove-record-on-sequence-group`` a -D removes the row.
-- The merged row is a delete where the newest row removed it, or no row ever added; else an insert.
+  ``partial-update.remove-record-on-delete`` lets a -D remove the row (then a -U has no effect).
+- The columns of a **sequence group** change together. If a row's sequence (null smallest) is not
+  below the largest so far, its sequence and members are taken, even nulls, or aggregated if a
+  member has a function. If it is below, functions get it as an older value and other members stay.
+  A row whose sequence is all null does not change the group. A row that retracts sets members to
+  null, or is retracted from their functions; if ``partial-update.remove-record-on-sequence-group``
+  names the group, a -D removes the row.
+- The merged row is a delete if the newest row removed it or no row ever added; else an insert.
 """
 
 from __future__ import annotations
@@ -46,20 +46,18 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """What the rows of a layout do.
+    """The effects of a layout's rows.
 
     Parameters
     ----------
     groups : tuple of SequenceGroup
-        Those whose columns are read.
+        Those with columns that are read.
     newer : tuple of bool array [n]
-        Per group: the row's sequence is not below what was seen.
-    empty : tuple of bool array [n]
-        Per group: the row's sequence is all null.
+        Per group: whether the row's sequence is not below the largest so far.
     removes : bool array [n]
-        The row removes what was before.
+        Whether the row removes the earlier ones.
     adds : bool array [n]
-        The row adds; the others retract.
+        Whether the row adds; the others retract.
     """
 
     groups: tuple[SequenceGroup, ...]
@@ -69,7 +67,7 @@ class _Decided:
     adds: Mask
 
     def part(self, function: ColumnFunction) -> tuple[object, ...]:
-        """Columns with equal parts change alike: a group, and what the column is in it."""
+        """Columns with equal parts change alike: a group, and the column's role in it."""
         for number, group in enumerate(self.groups):
             if function.column in group.columns_and_members:
                 is_newest = function.name == NEWEST
@@ -77,9 +75,9 @@ class _Decided:
         return ()
 
     def acts_as_sequence(self, function: ColumnFunction, group: SequenceGroup) -> bool:
-        """Whether rows do to a column what they do to the sequence of its group.
+        """Whether rows act on a column as on the sequence of its group.
 
-        Members do as the sequence where they have no function and no row retracts.
+        Members do so if they have no function and no row retracts.
         """
         alike = function.name == NEWEST and bool(self.adds.all())
         return alike or function.column in group.columns
@@ -92,7 +90,7 @@ class PartialUpdate:
     Parameters
     ----------
     functions : tuple of ColumnFunction
-        One per column that is no key.
+        One per column outside the key.
     groups : tuple of SequenceGroup
         Columns that are updated together.
     ignore_delete : bool
@@ -115,7 +113,7 @@ class PartialUpdate:
         Raises
         ------
         InvalidInputError
-            A row retracts, and nothing says what that means.
+            A row retracts, but the options define no effect of it.
         """
         winners = segments.newest
         kinds = segments.kinds.take(winners)
@@ -137,7 +135,7 @@ class PartialUpdate:
         if retracts:
             deleted |= ~np.logical_or.reduceat(adds, layout.starts)
         kinds[layout.keys] = np.where(deleted, np.int8(RowKind.DELETE), np.int8(RowKind.INSERT))
-        if self.ignore_delete:  # the sequence number is that of the last row that counts
+        if self.ignore_delete:  # the sequence number is the last counting row's
             last = layout.last_of(adds)
             winners[layout.keys] = layout.rows[np.where(last < 0, layout.last, last)]
 
@@ -156,7 +154,7 @@ class PartialUpdate:
         return Merged(winners, kinds, columns)
 
     def _only_chooses(self) -> bool:
-        """Whether groups have no functions: all their columns have the values of one row."""
+        """Whether groups have no functions: all their columns take the values of one row."""
         return all(
             function.name == NEWEST
             for function in self.functions
@@ -171,9 +169,9 @@ class PartialUpdate:
         layout: Layout,
         ranked: Ranked,
     ) -> dict[str, pa.Array]:
-        """Compute the columns where every row adds and each group chooses one row.
+        """Compute the columns if every row adds and each group chooses one row.
 
-        What the other way gives too; without the actions of each row, which nothing asks for here.
+        Gives the same as the other way, but skips the actions of each row, which are not needed.
         """
         picks: dict[str, npt.NDArray[np.int64]] = {}
         for group in self.groups:
@@ -200,7 +198,7 @@ class PartialUpdate:
             added = np.where(newer, np.int8(Action.ADD), np.int8(Action.OLDER))
             taken = np.full(len(adds), Action.RETRACT, np.int8)
             self._check_first(function, layout, adds)
-            if function.name == NEWEST:  # what is older has nothing to take back
+            if function.name == NEWEST:  # an older row never replaces it
                 taken = np.where(newer, taken, np.int8(Action.SKIP))
             return np.where(empty, np.int8(Action.SKIP), np.where(adds, added, taken))
         return np.where(adds, np.int8(Action.ADD), np.int8(Action.SKIP))
@@ -239,9 +237,9 @@ class PartialUpdate:
     def _ranks(
         self, rows: pa.Table, positions: npt.NDArray[np.int64], group: SequenceGroup
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Number the rows' sequences in their order; and what is left of each if its row removes.
+        """Number the rows' sequences in order; and those that remain if its row removes.
 
-        What is left are the columns that hold no null, whichever group removes the row.
+        The NOT NULL columns remain, whichever group removes the row.
         """
         stays = [name in self.not_null for name in group.columns]
         sources = [joined(rows.column(name).chunks) for name in group.columns]
@@ -262,7 +260,7 @@ class PartialUpdate:
         return both[:count], both[count:]
 
     def _check_first(self, function: ColumnFunction, layout: Layout, adds: Mask) -> None:
-        """Refuse a first row that Paimon takes as a value and takes back at once."""
+        """Refuse a first row that Paimon takes as a value and retracts at once."""
         if function.column in self.not_null and not adds[layout.starts].all():
             raise _retract_not_null(function.column)
 
@@ -275,7 +273,7 @@ class PartialUpdate:
 def _plain_numbers(
     sources: Sequence[pa.Array], group: SequenceGroup, positions: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64] | None:
-    """What :func:`_order_numbers` gives where the sequence is one number, none negative."""
+    """The result of :func:`_order_numbers` for a sequence of one number, none negative."""
     if len(sources) > 1 or not has_numbers(group.types[0]):
         return None
     numbers, known = numbers_at(sources[0], group.types[0], positions)
@@ -310,18 +308,18 @@ def _order_numbers(columns: Sequence[pa.Array], group: SequenceGroup) -> npt.NDA
 
 def _retract_not_null(column: str) -> InvalidInputError:
     message = (
-        f"Column '{column}' is NOT NULL and in a sequence group, from which a row that retracts"
-        " (-U, -D) would take it: make the column nullable, or write no such rows."
+        f"Column '{column}' is NOT NULL and in a sequence group. A row that retracts (-U, -D)"
+        " would set it to null: make the column nullable, or write no such rows."
     )
     return InvalidInputError(message, kind="retract_not_null", column=column)
 
 
 def no_delete() -> InvalidInputError:
-    """The error of a row that retracts where nothing says what that means."""
+    """The error of a row that retracts if the options define no effect of it."""
     message = (
-        "The merge engine 'partial-update' cannot take rows back (-U, -D) as this table's options"
-        " are. Set 'ignore-delete' = 'true' to leave them out;"
+        "With its options this table's merge engine 'partial-update' cannot retract rows (-U, -D)."
+        " Set 'ignore-delete' = 'true' to leave them out;"
         " 'partial-update.remove-record-on-delete' = 'true' to let a -D remove the row; or"
-        " 'fields.<sequence>.sequence-group' to take back the columns of a group."
+        " 'fields.<sequence>.sequence-group' to retract the columns of a group."
     )
     return InvalidInputError(message, kind="no_delete")

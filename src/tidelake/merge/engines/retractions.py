@@ -1,7 +1,7 @@
-"""Whether a table's engine can take rows that retract (-U, -D), before any of them is written.
+"""Checks before a write that a table's engine can take rows that retract (-U, -D).
 
-Paimon notices at the merge, which may be long after the write: a file then holds rows that nobody
-can read. Here a write is refused as a whole.
+Paimon notices it only in the merge, perhaps long after the write: a file then holds rows that
+nobody can read. Here the whole write is refused.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check_retractions(
     Parameters
     ----------
     spec : MergeSpec
-        How the table merges.
+        The table's merge rules.
     rows : RecordBatch or Table [n]
         The table's columns.
     kinds : int8 array [n]
@@ -46,7 +46,7 @@ def check_retractions(
     Raises
     ------
     InvalidInputError
-        The option that would say what such a row means is named.
+        The message names the option that would define the effect of such a row.
     """
     if spec.ignore_delete:
         return
@@ -59,9 +59,9 @@ def check_retractions(
         raise _at(table, no_delete())
     if spec.engine == FIRST_ROW:
         message = (
-            "merge engine 'first-row' keeps the first row of a key and cannot take one back. Leave"
-            " such rows out (kinds -U and -D), or set 'ignore-delete' = 'true' to have them left"
-            " out."
+            "merge engine 'first-row' keeps the first row of a key and cannot retract one. Leave"
+            " such rows (kinds -U and -D) out, or set 'ignore-delete' = 'true' to leave them out"
+            " automatically."
         )
         raise _at(table, InvalidInputError(message, kind="no_retraction", option=IGNORE_DELETE.key))
     functions = [f for f in spec.functions if not f.retracts]
@@ -81,8 +81,8 @@ def _check_groups(
 ) -> None:
     """Refuse rows that retract from functions of groups that cannot take them.
 
-    A row without a sequence leaves its group alone. A -D with the sequence of a group that lets it
-    remove the row may pass: whether it comes too late for that, only the merge knows.
+    A row without a sequence does not change its group. A -D with the sequence of a group that
+    lets it remove the row may pass: only the merge knows whether it is too late for that.
     """
     retracts = (kinds & 1) != 0
     for group in spec.groups:
@@ -102,7 +102,7 @@ def _has_sequence(rows: pa.RecordBatch | pa.Table, group: SequenceGroup) -> npt.
 
 
 def deletes_remove(spec: MergeSpec) -> bool:
-    """Whether a row -D with a key's present values removes the key's row."""
+    """Whether a -D row with a key's current values removes the key's row."""
     if spec.ignore_delete:
         return False
     if spec.engine == FIRST_ROW:

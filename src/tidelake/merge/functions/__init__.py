@@ -1,7 +1,7 @@
-"""Aggregate functions: what a column's values of one key become, all keys at once.
+"""Aggregate functions: merge a column's values of each key, all keys at once.
 
-Names and results are those of Paimon's field aggregators. Which rows count is decided in
-:mod:`tidelake.merge.engines`.
+Names and results are those of Paimon's field aggregators. :mod:`tidelake.merge.engines` decides
+which rows count.
 """
 
 from tidelake.merge.functions.function import (

@@ -1,10 +1,10 @@
 """Sums and products.
 
-1. Integers and decimals are added exactly, in 32-bit limbs, and a result that does not fit the
-   column is an error. Java Paimon 1.3.1 lets integers wrap around and decimals become null; 2.x
-   raises, as is done here.
-2. Floats are added in the order of the rows, from left to right, because another order gives other
-   last bits. One vector step per rank; keys with very many rows one after the other.
+1. Integers and decimals are added exactly, in 32-bit limbs; a result that does not fit the column
+   is an error. Java Paimon 1.3.1 lets integers wrap around and decimals become null; 2.x raises an
+   error, as here.
+2. Floats are added in row order, because another order changes the last bits. One vector step per
+   rank; keys with very many rows are added one by one.
 3. Products go rank by rank too; a step that does not fit is an error.
 
 A retraction subtracts or divides. Source: Paimon's ``FieldSumAgg``, ``FieldProductAgg``.
@@ -37,7 +37,7 @@ LIMB_MASK = (1 << LIMB_BITS) - 1
 DECIMAL_LIMBS = 4
 DECIMAL_DIGITS_MAX = 80  # of a product of two, before it is rounded
 SHORT_SEGMENTS_MIN = 16
-"""Below so many segments of a rank each is folded by itself."""
+"""Below so many segments in a rank, each is folded separately."""
 
 Overflow = Callable[[], InvalidInputError]
 """Makes the error of a result that does not fit the column."""
@@ -60,7 +60,7 @@ def total(
     layout : Layout
         The rows.
     actions : int8 array [n]
-        What each does; a retraction subtracts.
+        The action of each; a retraction subtracts.
     column : pyarrow.Array
         The whole column, by row position.
     data_type : DataType
@@ -98,9 +98,9 @@ def total(
 
 
 def _words(column: pa.Array, data_type: DataType, count: int) -> npt.NDArray[np.int64] | None:
-    """The values as 64-bit integers, where so many of them can be added up in 64 bits.
+    """The values as 64-bit integers, if so many of them can be added in 64 bits.
 
-    Undefined under a null, and small there as well. Requires: an integer, or a narrow decimal.
+    Undefined under a null, and small there too. Requires: an integer, or a narrow decimal.
     """
     if data_type.root in INTEGERS:
         words = fixed_values(column, INTEGERS[data_type.root])
@@ -112,7 +112,7 @@ def _words(column: pa.Array, data_type: DataType, count: int) -> npt.NDArray[np.
 
 
 def _fit_word(words: npt.NDArray[np.signedinteger[Any]], count: int) -> bool:
-    """Whether so many of these numbers can be added up in 64 bits."""
+    """Whether so many of these numbers can be added in 64 bits."""
     largest = max(abs(int(words.min())), abs(int(words.max())))
     return largest * count < 1 << WORD_BITS
 
@@ -135,7 +135,7 @@ def _word_sums(
 def _sums_by_rank(
     ranked: Ranked, column: pa.Array, data_type: DataType, overflow: Overflow
 ) -> pa.Array | None:
-    """The sums where every row adds; None for integers that may not fit 64 bits on the way."""
+    """The sums if every row adds; None for integers that may exceed 64 bits midway."""
     numbers, valid = numbers_at(column, data_type, ranked.rows)
     if data_type.root in FLOAT_DTYPES:
         floats, known = _float_sums(ranked, numbers, valid)
@@ -151,7 +151,7 @@ def _sums_by_rank(
 def _float_sums(
     ranked: Ranked, terms: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    """The sums and which keys have one; a key's first value begins its sum: 0.0 and -0.0 are 0.0.
+    """The sums and which keys have one. A key's first value begins its sum: 0.0 and -0.0 are 0.0.
 
     Parameters
     ----------
@@ -280,8 +280,8 @@ def product(
 ) -> pa.Array:
     """Multiply the values of each key; null where it has none.
 
-    A retraction divides, integers towards zero as Java's ``/`` does; where there is nothing yet to
-    divide it does nothing. Decimals are rounded half up to the column's scale at each step. The
+    A retraction divides; integers towards zero, like Java's ``/``. If there is nothing to divide
+    yet, it has no effect. Decimals are rounded half up to the column's scale at each step. The
     arguments are those of :func:`total`.
 
     Raises
@@ -348,7 +348,7 @@ def _integer_step(bounds: np.iinfo[Any], overflow: Overflow) -> Step:
         divisor = np.where(factor == 0, 1, factor)
         quotient = np.abs(before) // np.abs(divisor) * np.sign(before) * np.sign(divisor)
         times = before * factor
-        # a wrapped product does not divide back; the smallest integer times -1 hides from that
+        # dividing by a wrapped product fails the check; the smallest integer times -1 does not
         wrapped = (factor != 0) & (times // divisor != before)
         wrapped |= (factor == -1) & (before == np.iinfo(np.int64).min)
         after = np.where(divides, quotient, times)

@@ -23,7 +23,7 @@ def bitmap_union(layout: Layout, actions: Actions, column: pa.Array, *, name: st
     layout : Layout
         The rows.
     actions : int8 array [n]
-        What each does.
+        The action of each.
     column : pyarrow.BinaryArray
         The whole column, by row position.
     name : str
@@ -32,7 +32,7 @@ def bitmap_union(layout: Layout, actions: Actions, column: pa.Array, *, name: st
     Raises
     ------
     InvalidInputError
-        A value is no bitmap.
+        A value is not a bitmap.
     """
     valid = column.is_valid().to_numpy(zero_copy_only=False)[layout.rows]
     used = np.isin(actions, (Action.ADD, Action.OLDER, Action.SET)) & valid
@@ -52,7 +52,7 @@ def _united(bitmaps: list[bytes], name: str) -> bytes:
         return union(bitmaps)
     except CorruptError as error:
         message = (
-            f"Column '{name}' is aggregated by 'rbm32', and a value is no roaring bitmap:"
+            f"Column '{name}' is aggregated by 'rbm32', but a value is not a roaring bitmap:"
             f" {error.message} Write bitmaps in the portable format of RoaringBitmap."
         )
         raise InvalidInputError(message, kind="aggregate_value", column=name) from error

@@ -1,11 +1,11 @@
 """Functions on arrays and maps: ``collect``, ``merge_map``, ``nested_update``.
 
-The elements of all rows stand in one flat column, and what is decided is which of them stay, by
-their numbers (:mod:`tidelake.codec.row_codes`): rows that are only added, all keys at once; rows
-that are taken back, or that come with an older sequence, key by key as Paimon's loops do.
+The elements of all rows are in one flat column. The functions decide by number which of them stay
+(:mod:`tidelake.codec.row_codes`): for rows that only add, all keys at once; for rows that retract,
+or have an older sequence, key by key like Paimon's loops.
 
-Java keeps such elements in hash tables, so the order of its results has no meaning wherever it
-drops doubles; here elements keep the order in which they came.
+Java keeps such elements in hash tables, so the order of its results is arbitrary when it drops
+duplicates; here elements keep their order of arrival.
 
 Source: Paimon's ``FieldCollectAgg``, ``FieldMergeMapAgg``, ``FieldNestedUpdateAgg`` (1.3.1).
 """
@@ -27,7 +27,7 @@ __all__ = ["collect", "merge_map", "nested_update"]
 
 Numbers = npt.NDArray[np.int64]
 Kept = list[int] | None
-"""Places of the elements in an accumulator; None for null."""
+"""Positions of the elements in an accumulator; None for null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class _Elements:
     events : Events
         The rows.
     actions : int8 array [e]
-        What each does.
+        The action of each.
     ends : int64 array [e + 1]
         Where each row's elements begin among all.
     children : tuple of pyarrow.Array
@@ -70,16 +70,16 @@ def _elements(layout: Layout, actions: Actions, column: pa.Array) -> _Elements:
 def collect(
     layout: Layout, actions: Actions, column: pa.Array, *, distinct: bool, prepends: bool
 ) -> pa.Array:
-    """Put the arrays of each key together; null where it has none.
+    """Join the arrays of each key; null if it has none.
 
-    A retraction takes out each of its elements once.
+    A retraction removes each of its elements once.
 
     Parameters
     ----------
     layout : Layout
         The rows.
     actions : int8 array [n]
-        What each does.
+        The action of each.
     column : pyarrow.ListArray
         The whole column, by row position.
     distinct : bool
@@ -121,9 +121,9 @@ def collect(
 
 
 def merge_map(layout: Layout, actions: Actions, column: pa.Array) -> pa.Array:
-    """Merge the maps of each key, the newer value wins; null where it has none.
+    """Merge the maps of each key; the newer value wins; null if it has none.
 
-    A retraction takes out its keys. The arguments are those of :func:`collect`.
+    A retraction removes its keys. The arguments are those of :func:`collect`.
     """
     elements = _elements(layout, actions, column)
     codes = column_codes(elements.children[0])
@@ -154,15 +154,15 @@ def nested_update(
     nested_key: Sequence[str],
     count_limit: int | None,
 ) -> pa.Array:
-    """Merge the arrays of rows of each key; null where it has none.
+    """Merge the arrays of rows of each key; null if it has none.
 
     Parameters
     ----------
     nested_key : sequence of str
-        Fields of the rows that tell them apart, the newer row wins; with none all rows stay, and a
-        retraction takes out those that are equal.
+        Fields that identify a row, the newer row wins. Without them all rows stay, and a
+        retraction removes equal rows.
     count_limit : int, optional
-        An array that has so many rows takes no more.
+        An array with so many rows takes no more.
     """
     elements = _elements(layout, actions, column)
     rows = elements.children[0]
@@ -211,13 +211,13 @@ def nested_update(
 
 
 def _first_of_each(segment: Numbers, codes: Numbers) -> Numbers:
-    """Places of the first element of each number in each segment, rising."""
+    """Positions of the first element of each number in each segment, ascending."""
     order = np.lexsort((codes, segment))  # stable: equal ones keep their order
     return np.sort(order[_begins(segment[order], codes[order])])
 
 
 def _last_of_each(segment: Numbers, codes: Numbers) -> Numbers:
-    """Places of the last element of each number in each segment, where the first one stood."""
+    """Positions of the last element of each number in each segment, in the first one's order."""
     order = np.lexsort((codes, segment))
     begins = _begins(segment[order], codes[order])
     ends = np.roll(begins, -1)  # where the next begins; the last one before the first
@@ -276,7 +276,7 @@ def _fold(
     add_older: Change,
     retract: Change,
 ) -> pa.Array:
-    """Fold key by key, on places of elements."""
+    """Fold key by key, on positions of elements."""
     changes = {
         Action.ADD: add,
         Action.SET: add,

@@ -1,6 +1,6 @@
-"""One column's function with its settings, and how it is applied to all keys at once.
+"""One column's function with its settings, applied to all keys at once.
 
-A function that chooses a row gives row positions, every other one values: positions need no look
+A function that chooses a row returns row positions, every other one values: positions need no look
 at the values and serve every type.
 """
 
@@ -36,7 +36,7 @@ Folded: TypeAlias = "npt.NDArray[np.int64] | pa.Array"
 
 @dataclass(frozen=True, slots=True)
 class ColumnFunction:
-    """How the values of a column become one. Picklable.
+    """How the values of a column are merged. Picklable.
 
     Parameters
     ----------
@@ -47,15 +47,15 @@ class ColumnFunction:
     data_type : DataType
         The column's type.
     ignore_retract : bool
-        Rows that retract leave the column as it is.
+        Whether rows that retract leave the column as it is.
     delimiter : str
         Of ``listagg``.
     distinct : bool
         Of ``collect`` and ``listagg``.
     nested_key : tuple of str
-        Of ``nested_update``: the fields that tell its rows apart.
+        Of ``nested_update``: the fields that identify its rows.
     count_limit : int, optional
-        Of ``nested_update``: rows after which an array takes no more.
+        Of ``nested_update``: the most rows of an array.
     table : str
         The table's name, for messages.
     """
@@ -77,7 +77,7 @@ class ColumnFunction:
 
     @property
     def forgets_retractions(self) -> bool:
-        """Whether a row that is taken back must meet the older rows in the same merge."""
+        """Whether a retracted row must meet the older rows in the same merge."""
         return not self.ignore_retract and forgets_retractions(self.name)
 
 
@@ -91,7 +91,7 @@ def fold(function: ColumnFunction, layout: Layout, actions: Actions, column: pa.
     layout : Layout
         Rows of keys with several.
     actions : int8 array [n]
-        What each row does to this column.
+        The action of each row on this column.
     column : pyarrow.Array
         The whole column, by row position.
 
@@ -103,7 +103,7 @@ def fold(function: ColumnFunction, layout: Layout, actions: Actions, column: pa.
     Raises
     ------
     InvalidInputError
-        A row is retracted and the function cannot, or a result does not fit the column.
+        A row is retracted but the function cannot, or a result does not fit the column.
     """
     if actions is not layout.added and (actions == Action.RETRACT).any():
         if function.ignore_retract:
@@ -111,7 +111,7 @@ def fold(function: ColumnFunction, layout: Layout, actions: Actions, column: pa.
         elif not function.retracts:
             raise no_retraction(function)
     name = function.name
-    if name == "primary-key":  # whatever the newest row has, also one that retracts
+    if name == "primary-key":  # the newest row's value, even if it retracts
         actions = np.where(actions == Action.RETRACT, np.int8(Action.ADD), actions)
     if name in (NEWEST, "last_value", "primary-key"):
         return selection.last_value(layout, actions)
@@ -146,7 +146,7 @@ def _values(
                 distinct=function.distinct,
             )
         case "collect":
-            # a wrapper that ignores retractions knows nothing of collect's own order in Java
+            # Java's wrapper that ignores retractions bypasses collect's own order
             return collect(
                 layout,
                 actions,
@@ -171,22 +171,22 @@ def _values(
 
 
 def no_retraction(function: ColumnFunction) -> InvalidInputError:
-    """The error of a delete or -U that a function cannot take."""
+    """The error of a -D or -U row that a function cannot retract."""
     message = (
-        f"Column '{function.column}' is aggregated by '{function.name}', which cannot take a row"
-        f" back (-U, -D): set 'fields.{function.column}.ignore-retract' = 'true' to leave the"
-        " column as it is then, or write no such rows."
+        f"Column '{function.column}' is aggregated by '{function.name}', which cannot retract rows"
+        f" (-U, -D): set 'fields.{function.column}.ignore-retract' = 'true' to keep the column"
+        " unchanged then, or write no such rows."
     )
     return InvalidInputError(message, kind="no_retraction", column=function.column)
 
 
 def _overflow(function: ColumnFunction) -> InvalidInputError:
     start = f"Table '{function.table}': the" if function.table else "The"
-    # a product must fit after each of its rows: one that comes later takes nothing back
+    # a product must fit after each row: a later row cannot correct it
     back = ", or write a row that brings it back" if function.name == "sum" else ""
     message = (
         f"{start} {function.name} of column '{function.column}' does not fit"
-        f" {function.data_type}: widen the column's type{back}. Rows that are not written yet can"
+        f" {function.data_type}: widen the column's type{back}. Rows not written yet can"
         " have other values."
     )
     return InvalidInputError(message, kind=OVERFLOW, table=function.table, column=function.column)

@@ -1,7 +1,7 @@
 """``listagg``: the texts of a key, joined.
 
 1. Texts are joined in the order of the rows; a row with an older sequence goes in front.
-2. With ``distinct`` a part that is there already is left out, and so are blank ones.
+2. With ``distinct`` repeated and blank parts are left out.
 
 Source: Paimon's ``FieldListaggAgg``: 1.3.1 for 1 (it knows no ``distinct``), 2.x for 2.
 """
@@ -27,7 +27,7 @@ def joined_text(
     layout : Layout
         The rows.
     actions : int8 array [n]
-        What each does.
+        The action of each.
     column : pyarrow.Array of string
         The whole column, by row position.
     delimiter : str
@@ -51,7 +51,7 @@ def joined_text(
 
 
 def in_order_of_age(events: Events, actions: Actions) -> np.ndarray:
-    """Give the places of the events, in each segment those that arrived late first, in reverse."""
+    """Give the positions of the events; in each segment late ones first, in reverse."""
     late = actions[events.at] == Action.OLDER
     if not late.any():
         return events.at
@@ -61,7 +61,7 @@ def in_order_of_age(events: Events, actions: Actions) -> np.ndarray:
 
 
 def _distinct(texts: list[str], delimiter: str) -> str | None:
-    """Fold as 2.x does: the first text stays as it is, of others the parts that are new."""
+    """Fold as 2.x does: the first text stays as it is; later texts add their new parts."""
     kept: list[str] = []
     seen: set[str] = set()
     for text in texts:

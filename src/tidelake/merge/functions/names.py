@@ -1,4 +1,4 @@
-"""The functions by name: which types they take, and whether they can take a row back.
+"""The functions by name: their types, and whether they can retract rows.
 
 Source: the factories of Paimon's field aggregators (1.3.1).
 """
@@ -10,8 +10,8 @@ from tidelake.types import DataType, TypeRoot
 __all__ = ["NEWEST", "check_function", "forgets_retractions", "takes_retractions"]
 
 NEWEST = "newest"
-"""A column of a sequence group without a function: the newest value, null too. No name of Paimon's:
-``last_value``, given as a function, is retracted also by rows with an older sequence."""
+"""A column of a sequence group without a function: the newest value, even null. Not a Paimon name:
+``last_value``, given as a function, also retracts rows with an older sequence."""
 
 _NUMERIC = frozenset(
     {
@@ -66,14 +66,14 @@ _FORGET_RETRACTIONS = frozenset(
     {"product", "last_non_null_value", "collect", "merge_map", "nested_update"}
 )
 _NOT_COVERED = {
-    "rbm64": "its bytes are a form of RoaringBitmap's own",
+    "rbm64": "its bytes have RoaringBitmap's own format",
     "theta_sketch": "sketches are not covered",
     "hll_sketch": "sketches are not covered",
 }
 
 
 def takes_retractions(name: str) -> bool:
-    """Whether a function can take a row back.
+    """Whether a function can retract a row.
 
     Examples
     --------
@@ -84,9 +84,9 @@ def takes_retractions(name: str) -> bool:
 
 
 def forgets_retractions(name: str) -> bool:
-    """Whether a row that is taken back before an older one is met is forgotten.
+    """Whether a retraction is lost if it comes before the older row.
 
-    The sum of nothing less 5 is -5, which the older row then meets; the product of nothing by 5 is
+    The sum of nothing less 5 is -5, which the older row then meets; nothing divided by 5 stays
     nothing.
 
     Examples
@@ -100,7 +100,7 @@ def forgets_retractions(name: str) -> bool:
 def check_function(
     name: str, data_type: DataType, *, nested_key: tuple[str, ...] = ()
 ) -> str | None:
-    """Say what is wrong with a function on a column, None where nothing is.
+    """Describe what is wrong with a function on a column; None if it fits.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Functions that choose one of the rows: their result is a position, mostly, whatever the type.
 
 Source: Paimon's ``FieldLastValueAgg``, ``FieldLastNonNullValueAgg``, ``FieldFirstValueAgg``,
-``FieldFirstNonNullValueAgg``, ``FieldMaxAgg``, ``FieldMinAgg`` (1.3.1). Cost O(n), but for rows
-that come with an older sequence, or after a removal, where the accumulator's state counts: there
-one vector step per rank. A maximum of numbers is computed as such, without a position.
+``FieldFirstNonNullValueAgg``, ``FieldMaxAgg``, ``FieldMinAgg`` (1.3.1). Cost O(n). Rows with an
+older sequence, or after a removal, need the accumulator's state: one vector step per rank. A
+maximum of numbers is computed directly, without a position.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def last_value(layout: Layout, actions: Actions) -> Picks:
     layout : Layout
         The rows.
     actions : int8 array [n]
-        What each does.
+        The action of each.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def last_non_null_value(layout: Layout, actions: Actions, valid: Mask | None) ->
     Parameters
     ----------
     valid : bool array, optional
-        By row position: whether the row has a value. None where all have.
+        By row position: whether the row has a value. None if all have.
     """
     ranked = layout.if_all_add(actions)
     if ranked is not None:
@@ -96,7 +96,7 @@ def _of_layout(layout: Layout, valid: Mask | None) -> Mask:
 
 
 def _at_last(layout: Layout, actions: Actions, event: Mask) -> Picks:
-    """The row of each segment's last event, where that sets a value."""
+    """The row of each segment's last event, if that sets a value."""
     last = layout.last_of(event)
     own = actions[last]
     sets = (last >= 0) & ((own == Action.ADD) | (own == Action.SET))
@@ -116,9 +116,10 @@ def first_non_null_value(layout: Layout, actions: Actions, valid: Mask | None) -
 def _first(layout: Layout, actions: Actions, counts: Mask, *, keeps_null: bool) -> Picks:
     """Choose the first row that counts.
 
-    The Java functions remember that they have begun, also over a removed row: what comes after one
-    finds the first value taken. And they aggregate an older row by swapping the two sides, so that
-    it replaces what was there; only what had not begun yet is kept (`keeps_null`: also if null).
+    The Java functions remember that they have begun, even over a removed row: later rows find
+    the first value taken. They aggregate an older row by swapping the two sides, so that it
+    replaces the current value. Only a column that has not begun is kept (`keeps_null`: even
+    if null).
     """
     picks = np.full(len(layout.starts), NONE, np.int64)
     if not np.isin(actions, (Action.OLDER, Action.SET, Action.CLEAR)).any():
@@ -158,7 +159,7 @@ def extreme(
     Returns
     -------
     int64 array [s] or pyarrow.Array [s]
-        Row positions; of numbers the values themselves.
+        Row positions; for numbers the values themselves.
     """
     ranked = layout.by_rank
     counts = _counted(layout, actions)
@@ -194,7 +195,7 @@ def extreme(
 
 
 def _counted(layout: Layout, actions: Actions) -> Mask | None:
-    """Which rows add, and no later row removes them [n]; None where all do."""
+    """Which rows add and are not removed by a later row [n]; None if all do."""
     if layout.if_all_add(actions) is not None:
         return None
     used = (actions == Action.ADD) | (actions == Action.OLDER) | (actions == Action.SET)
@@ -222,7 +223,7 @@ def _extreme_of_ranks(
         takes |= ~begun[:active]
         takes &= known[rank]
         begun[:active] |= known[rank]
-        # every second row takes or so: numpy's copyto would guess its way through the mask
+        # about every second row takes part: numpy's copyto would mispredict its branches
         np.putmask(best[:active], takes, codes[rank])
         np.putmask(picks[:active], takes, ranked.rows[rank])
     picks[~begun] = NONE

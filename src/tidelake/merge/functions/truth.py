@@ -1,4 +1,4 @@
-"""``bool_and`` and ``bool_or``: over the values that are there.
+"""``bool_and`` and ``bool_or``: over the values that are not null.
 
 Source: Paimon's ``FieldBoolAndAgg`` and ``FieldBoolOrAgg`` (1.3.1).
 """
@@ -22,11 +22,11 @@ def truth(layout: Layout, actions: Actions, column: pa.Array, *, needs_all: bool
     layout : Layout
         The rows.
     actions : int8 array [n]
-        What each does.
+        The action of each.
     column : pyarrow.Array of bool
         The whole column, by row position.
     needs_all : bool
-        All must be true, or else one.
+        Whether all must be true; otherwise one.
     """
     valid = valid_rows(column)
     ranked = layout.if_all_add(actions)

@@ -1,5 +1,5 @@
-"""Sorted runs: read side by side in bounded memory, grouped by key, handed to an engine.
+"""Sorted runs: read in parallel in bounded memory, grouped by key, passed to an engine.
 
-It also spills what does not fit and finds sections of runs that overlap. What a key's row becomes
+It also spills rows beyond memory and finds sections of runs that overlap. The merged row of a key
 is decided in :mod:`tidelake.merge.engines`, not here.
 """

@@ -1,26 +1,26 @@
-"""Sorted runs merged within a share of memory, however many they are.
+"""Merges any number of sorted runs within a share of memory.
 
-1. A run holds, while it is open, the pages of its file and a batch of rows. The batch is as large
-   as the runs that are open together leave it; the pages are what the file's writer made them.
-2. Where the pages of all runs do not fit (:attr:`~tidelake.telemetry.Memory.merge_pages_bytes`),
-   neighbours in age are merged beforehand into one run on local disk, which holds two small
-   batches. Those with the fewest bytes are taken, and no more than it needs. Deletes stay in it:
-   an older run may hold the key. The order of age is kept, so the result is that of one merge; only
-   with ``ignore-delete`` a key that nothing but retracts may keep a retraction that hides nothing.
-   Under first-row runs above level 0 stay apart, for their rows stand whatever level 0 holds.
-3. Under an engine that combines rows no run is merged beforehand: a row that removes its key's row
-   and is followed by another one leaves no trace in the two of them merged. Where a changelog is
-   made only new runs are, so that old rows stay apart.
-4. Runs that must stay apart and do not fit all the same are **unpacked**, one after the other and
-   those first that hold most: written to local disk as they are, in batches so small that all runs
-   together fit. What bounds their number is the smallest batch that is worth a read
-   (:data:`UNPACKED_BATCH_BYTES_MIN`), and how many files the process may have open.
-5. Two runs are merged at a time at least. Where the pages of two files are larger than the share,
-   they are what the merge takes, and what unpacking a run takes is the pages of its file.
+1. An open run holds the pages of its file and a batch of rows. The open runs together bound the
+   batch; the file's writer determined the pages.
+2. If the pages of all runs do not fit (:attr:`~tidelake.telemetry.Memory.merge_pages_bytes`),
+   neighbours in age are first merged into one run on local disk, which holds two small batches. The
+   neighbours with the fewest bytes are taken, and only as many as needed. Deletes stay in it: an
+   older run may hold the key. The order of age is kept, so the result is that of one merge. Only
+   with ``ignore-delete`` may a key of retractions alone keep a retraction that hides nothing. Under
+   first-row, runs above level 0 stay apart, because their rows win over level 0.
+3. Under an engine that combines rows no run is merged first: if a row removes its key's row and
+   another one follows, merging these two would lose the removal. For a changelog only new runs are
+   merged first, so that old rows stay apart.
+4. Runs that must stay apart and still do not fit are **unpacked**, one after the other, the largest
+   first: they are written to local disk as they are, in batches so small that all runs together
+   fit. Their number is bounded by the smallest batch worth a read
+   (:data:`UNPACKED_BATCH_BYTES_MIN`), and by the files that the process may open.
+5. At least two runs are merged at a time. If the pages of two files exceed the share, the merge
+   still holds them; unpacking a run holds the pages of its file.
 
-Complexity: where it must be, as many runs as fit are merged beforehand at a time, so a row is
-rewritten about as often as the number of runs has digits to the base of those that fit; a row of an
-unpacked run once.
+Complexity: as many runs as fit are merged first at a time. So a row is rewritten about log times:
+the logarithm of the number of runs to the base of those that fit. A row of an unpacked run is
+rewritten once.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class RunSource:
     Parameters
     ----------
     open : callable
-        Opens it; takes how many bytes a batch may have.
+        Opens it; takes the most bytes of a batch.
     size_bytes : int
         Its size in storage.
     held_bytes : int
-        What it holds while it is open, beside a batch.
+        The bytes it holds while open, besides a batch.
     level : int
         Its level.
     """
@@ -75,7 +75,7 @@ def merge_bounded(
     drop_deletes: bool,
     columns: Sequence[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Merge sorted runs as :func:`merge_runs` does, by way of local disk if they are too many.
+    """Merge sorted runs as :func:`merge_runs` does, through local disk if they are too many.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def merge_bounded(
     memory : Memory
         Bounds what is held.
     spill_files : callable
-        Gives the place of rows put aside; called only if there are any.
+        Gives the files for spilled rows; called only if there are any.
 
     Yields
     ------
@@ -115,7 +115,7 @@ def merge_bounded_with_changes(
     spill_files: Callable[[], SpillFiles],
     drop_deletes: bool,
 ) -> Iterator[MergedRows]:
-    """Merge sorted runs and tell what changes, as :func:`merge_with_changes` does.
+    """Merge sorted runs and return the changes, as :func:`merge_with_changes` does.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def _few_enough(
     memory: Memory,
     spill_files: Callable[[], SpillFiles],
 ) -> Iterator[list[RunSource]]:
-    """The runs, some merged beforehand or unpacked where they are too many.
+    """The runs, some merged first or unpacked if they are too many.
 
     The first `kept_count` are not merged.
     """
@@ -207,14 +207,14 @@ def _source_of(run: SpilledRun, *, level: int = 0) -> RunSource:
 
 
 def _unpacked_batch_bytes(runs_count: int, memory: Memory) -> int:
-    """How large batches may be for the pages' share to hold those of all runs."""
+    """The largest batch size at which the pages' share holds the batches of all runs."""
     return max(UNPACKED_BATCH_BYTES_MIN, memory.merge_pages_bytes // (COPIES * max(1, runs_count)))
 
 
 def _beforehand(runs: Sequence[RunSource], bytes_max: int, open_bytes_max: int) -> slice | None:
-    """The neighbours to merge next; None where all runs fit in `bytes_max`, negative if none do.
+    """The neighbours to merge next; None if all runs fit in `bytes_max`, which may be negative.
 
-    While they are merged they have `open_bytes_max`: no other run is open then.
+    The merge may use `open_bytes_max`: no other run is open then.
     """
     total = sum(run.held_bytes for run in runs)
     if len(runs) <= RUNS_MIN or total <= bytes_max:
@@ -243,7 +243,7 @@ class _Window:
 def _window(
     runs: Sequence[RunSource], start: int, excess_bytes: int, open_bytes_max: int
 ) -> _Window:
-    """As many neighbours from `start` on as fit, and no more than it takes to make the rest fit."""
+    """As many neighbours from `start` on as fit, but only as many as make the rest fit."""
     stop, held = start, 0
     while stop < len(runs) and held <= excess_bytes:
         if stop - start >= RUNS_MIN and held + runs[stop].held_bytes > open_bytes_max:

@@ -1,8 +1,8 @@
-"""Sorted runs merged into one, and beside it what the merge changes: the rows of a changelog.
+"""Merges sorted runs into one, and gives the changes that the merge makes: changelog rows.
 
-Of the runs of a compaction some are **new** (their rows came after the last changelog) and the
-others hold the **old** state. A key with a new row is looked at: its old row, the one of the lowest
-old level, is compared with its merged row.
+Some runs of a compaction are **new** (their rows came after the last changelog); the others hold
+the **old** state. For a key with a new row, its old row, the one of the lowest old level, is
+compared with its merged row.
 
 ====================  ==========================  ============================
 old row               merged row                  changes
@@ -13,16 +13,16 @@ adds                  adds                        ``-U`` old, ``+U`` merged
 none, or a delete     a delete, or none           none
 ====================  ==========================  ============================
 
-An update whose rows do not differ in the compared columns may be left out. Under the engine
-first-row the old row stays, so a key with one changes nothing.
+An update whose rows are equal in the compared columns may be left out. Under the engine first-row
+the old row stays, so a key with an old row has no change.
 
-For a lookup compaction level 0 is new, and beneath the picked runs come rows that were looked up;
-for a full compaction whatever is above the last level is new.
+For a lookup compaction level 0 is new, and looked-up rows come beneath the picked runs. For a full
+compaction everything above the last level is new.
 
 Source: Paimon's ``LookupChangelogMergeFunctionWrapper``, ``FullChangelogMergeFunctionWrapper`` and
-``FirstRowMergeFunctionWrapper`` (1.3.1). A key that has one row in the whole merge is that row, as
-in every merge here; Java folds it where keys are looked up, so a lone retraction of a sum becomes
-a row there and none here.
+``FirstRowMergeFunctionWrapper`` (1.3.1). A key with one row in the whole merge keeps that row, as
+in every merge here. Java folds it if keys are looked up, so a lone retraction of a sum becomes a
+row there and none here.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class ChangeRule:
     Parameters
     ----------
     old_level : int
-        Runs below this level are new; the old row of a key is that of the lowest level from it on.
+        Runs below this level are new; the old row of a key is on the lowest level from it on.
     looked_up_level : int
-        Runs from this level on are not part of the compaction: of them only rows of keys with a new
-        row are there. Under first-row such a key gets no row.
+        Runs from this level on are not part of the compaction: they only hold rows of keys with a
+        new row. Under first-row such a key gets no row.
     compared : tuple of str, optional
         Columns; an update that changes none of them is left out. None keeps every update.
     logged : bool
-        Whether anybody wants the changes; else there are none.
+        Whether changes are wanted; otherwise there are none.
     """
 
     old_level: int
@@ -82,8 +82,8 @@ class MergedRows:
     rows : pyarrow.RecordBatch
         Their merged rows, as :func:`tidelake.merge.merge_runs` gives them; may be empty.
     changes : pyarrow.RecordBatch
-        What changed, with ``_VALUE_KIND`` saying how; in key order, ``-U`` before its ``+U``. May
-        be empty.
+        The changed rows, with their kinds in ``_VALUE_KIND``; in key order, ``-U`` before its
+        ``+U``. May be empty.
     """
 
     rows: pa.RecordBatch
@@ -99,10 +99,10 @@ def merge_with_changes(
     drop_deletes: bool,
     memory: Memory = UNLIMITED,
 ) -> Iterator[MergedRows]:
-    """Merge sorted runs and tell what changes.
+    """Merge sorted runs and return the changes.
 
-    Requires: each run is sorted by key and has no key twice; of the runs of a level from
-    ``rule.old_level`` on no two have the level.
+    Requires: each run is sorted by key and has no key twice; from ``rule.old_level`` on each
+    level has one run at most.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def merge_with_changes(
             part = _of_one_run(slices[0].rows, slices[0].level, rule, drop_deletes=drop_deletes)
         else:
             part = _of_group(slices, spec, engine, rule, drop_deletes=drop_deletes)
-        del slices  # or the group's batches would live on while the next are read
+        del slices  # else the group's batches stay alive while the next are read
         yield part
         del part
     for rows, level in groups.rest():
@@ -163,7 +163,7 @@ def _of_group(
     levels = level_of_rows(slices)
     segments = group_segments(slices, spec, rows)
     merged = engine.merge(rows, rows_that_count(segments, levels, spec))
-    # the old row may be one that is part of a lower level's row by a lookup
+    # the old row may be merged into a lower level's row by a lookup
     keys = _Keys.of(segments, levels, rule, rows_count=rows.num_rows)
     of_merged = keys.of_row[merged.rows]
     first_row = spec.engine == FIRST_ROW
@@ -183,7 +183,7 @@ def _of_group(
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """What a group's keys were before.
+    """The earlier state of a group's keys.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class _Keys:
     is_beneath : bool array [keys]
         Whether a row of the key was looked up.
     old : int64 array [keys]
-        The position of the old row, if that adds; -1 where there is none.
+        The position of the old row, if that adds; -1 without one.
     """
 
     of_row: npt.NDArray[np.int64]
@@ -261,7 +261,7 @@ def _changes(
     ].astype(np.int8)
     old_rows = _taken(rows, keys.old[gone])
     new_rows = kept.take(pa.array(now[come]))
-    order = np.argsort(np.r_[gone, come], kind="stable")  # old rows lie first: -U before its +U
+    order = np.argsort(np.r_[gone, come], kind="stable")  # old rows come first: -U before its +U
     all_rows = pa.Table.from_batches([old_rows, new_rows])
     changed = _taken(all_rows, order)
     return _with_kinds(changed, kinds[order])

@@ -1,8 +1,8 @@
-"""Which rows of a sorted run have keys that other sorted runs have too.
+"""Finds the rows of a sorted run whose keys are also in other sorted runs.
 
-The runs are read side by side, in groups of whole keys, and where the run ends, or the others do,
-so does the search. What the rows hold beside their keys does not count, so all runs may be read
-with as few columns as the caller wants.
+The runs are read in parallel, in groups of whole keys. The search ends with the run, or with the
+others. Only the keys of the rows matter, so all runs may be read with as few columns as the caller
+wants.
 
 Complexity: O(n log m) comparisons for n rows of the run and m of the others in a group; memory of
 a batch of each run.
@@ -42,7 +42,7 @@ def rows_with_keys(
         The run that is searched: the spec's key columns, ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and
         any others.
     given : sequence of iterators of pyarrow.RecordBatch
-        The runs whose keys are looked for; other columns than the run's are no harm.
+        The runs with the wanted keys; they may have other columns than the run.
     spec : MergeSpec
         Names the key columns.
     memory : Memory

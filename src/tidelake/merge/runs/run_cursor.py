@@ -1,18 +1,18 @@
-"""A sorted run being read: the current batch, its encoded keys, and how far it is given out.
+"""Reads a sorted run: the current batch, its encoded keys, and the position in it.
 
-1. `fill` takes the next batch of the run when the current one is used up. A batch of very many
-   bytes is cut, so that a group of all runs stays within its share of the memory and no string
-   column of it nears Arrow's limit of 2 GiB.
+1. `fill` reads the run's next batch after the current one is used up. A very large batch is cut, so
+   that a group of all runs stays within its share of the memory and no string column nears Arrow's
+   limit of 2 GiB.
 2. `encode` gives the batch's rows keys that compare with those of the other runs: fixed-width bytes
-   need one width for all. Where a longer key shows up the other runs' rows are encoded again,
-   which is rare. With very wide keys only a window of the batch is encoded at a time, so keys
-   never take more than rows may, or :data:`KEY_BYTES_MAX`, per run.
-3. `advance` hands out the rows up to a key.
-4. A few rows that are left of a batch are copied, and the next batch is read behind them. Or each
-   run would end its batches at keys of its own, with a small group between one such key and the
-   next: of runs of one size, as many small groups for each large one as there are runs.
+   need one width for all. If a longer key appears, the other runs' rows are encoded again, which is
+   rare. Of very wide keys only a window of the batch is encoded at a time, so keys never take more
+   than rows may, or :data:`KEY_BYTES_MAX`, per run.
+3. `advance` returns the rows up to a key.
+4. A few remaining rows of a batch are copied, and the next batch is read behind them. Otherwise
+   each run would end its batches at its own keys, with a small group between one such key and the
+   next: for runs of one size, as many small groups for each large one as there are runs.
 
-Memory: one batch and its keys, and what was copied of the one before; that is done only where the
+Memory: one batch and its keys, and the copied rows of the one before. Rows are copied only if the
 last batch was so small that both would have fit the run's share.
 """
 
@@ -43,14 +43,14 @@ FIXED_KEY_BYTES = 16
 """Room for a column's fixed part: a wide decimal, a length."""
 
 LEFT_SHARE = 8
-"""Rows left of a batch are few where they are one in so many of it, or fewer."""
+"""The remaining rows of a batch are few if they are at most one in so many of it."""
 
 NO_KEYS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Consecutive rows of one run, with what the merge needs of them as arrays.
+    """Consecutive rows of one run, with arrays for the merge.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Slice:
 
 
 class _Held:
-    """A batch, and how far it is given out."""
+    """A batch, and the position in it."""
 
     def __init__(self, batch: pa.RecordBatch, spec: MergeSpec, level: int) -> None:
         self._batch = batch
@@ -84,7 +84,7 @@ class _Held:
         self._kinds = batch.column(KIND_FIELD.name).to_numpy()
         sequence = batch.column(SEQUENCE_FIELD.name).to_numpy()
         self._sequence_bounds = (int(sequence.min()), int(sequence.max()))
-        self._taken = 0  # rows that are handed out
+        self._taken = 0  # rows already returned
         self._keys: Keys = NO_KEYS  # of the rows from _keys_start on
         self._keys_start = 0
         self._keys_widths: tuple[int, ...] | None = None
@@ -93,20 +93,20 @@ class _Held:
 
     @property
     def rest_count(self) -> int:
-        """How many rows are not handed out."""
+        """How many rows remain."""
         return self._batch.num_rows - self._taken
 
     @property
     def has_few(self) -> bool:
-        """Whether the rows that are left are few of those that there were."""
+        """Whether only a few of the batch's rows remain."""
         return self.rest_count * LEFT_SHARE <= self._batch.num_rows
 
     def rest(self) -> pa.RecordBatch:
-        """Give the rows that are not handed out."""
+        """Return the remaining rows."""
         return self._batch.slice(self._taken)
 
     def encode(self, widths: tuple[int, ...], *, bytes_max: int) -> None:
-        """Have keys of these widths for the rows that come next."""
+        """Encode keys of these widths for the next rows."""
         keys_stop = self._keys_start + len(self._keys)
         if self._keys_widths == widths and self._taken < keys_stop:
             return
@@ -120,7 +120,7 @@ class _Held:
 
     @property
     def keys_are_whole(self) -> bool:
-        """Whether all rows that are left have keys."""
+        """Whether all remaining rows have keys."""
         return self._keys_start + len(self._keys) == self._batch.num_rows
 
     @property
@@ -129,7 +129,7 @@ class _Held:
         return self._keys[-1]
 
     def advance(self, cut: Any) -> Slice | None:
-        """Hand out the rows whose keys are at most `cut`; None where there are none."""
+        """Return the rows whose keys are at most `cut`; None if there are none."""
         begin = self._taken - self._keys_start
         end = len(self._keys)
         if self._keys[-1] > cut:
@@ -157,7 +157,7 @@ class RunCursor:
     slice_bytes_max : int
         Batches above this size are cut, and no more bytes of keys are encoded at a time.
     level : int
-        The run's level, where it counts.
+        The run's level, if it matters.
     """
 
     def __init__(
@@ -174,18 +174,18 @@ class RunCursor:
         """The run's level."""
         self._slice_bytes_max = slice_bytes_max
         self._parts: list[pa.RecordBatch] = []  # cut off the current batch; the next one is last
-        self._left: _Held | None = None  # what is left of the batch before the current one
+        self._left: _Held | None = None  # the rest of the batch before the current one
         self._held: _Held | None = None
         self._batch_bytes = 0
         self._has_ended = False
 
     def fill(self) -> bool:
-        """Have a batch with rows left; False where the run has ended."""
+        """Load a batch with remaining rows; False if the run has ended."""
         if self._held is not None and self._held.rest_count:
             if self._held.has_few and self._may_read_behind():
                 self._read_behind()
             return True
-        self._held = None  # hold nothing of the batch that is used up while the next is read
+        self._held = None  # release the used batch before the next is read
         self._held = self._next_held()
         return self._held is not None
 
@@ -195,7 +195,7 @@ class RunCursor:
         return has_room and self._left is None and not self._has_ended
 
     def _read_behind(self) -> None:
-        """Copy the rows that are left, so that their batch goes, and read the next one."""
+        """Copy the remaining rows, so that their batch is released, and read the next one."""
         assert self._held is not None
         rest = self._held.rest()
         left = _Held(rest.take(pa.array(np.arange(rest.num_rows))), self._spec, self.level)
@@ -222,12 +222,12 @@ class RunCursor:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Bytes that the variable-width key columns of what is held need."""
+        """Bytes that the variable-width key columns of the held rows need."""
         each = [held.widths for held in self._all_held()]
         return tuple(max(column) for column in zip(*each, strict=True))
 
     def encode(self, widths: tuple[int, ...]) -> None:
-        """Have keys of these widths for the rows that come next."""
+        """Encode keys of these widths for the next rows."""
         for held in self._all_held():
             held.encode(widths, bytes_max=min(KEY_BYTES_MAX, self._slice_bytes_max))
 
@@ -238,7 +238,7 @@ class RunCursor:
         return behind[0].last_key if behind and first.keys_are_whole else first.last_key
 
     def advance(self, cut: Any) -> Slice | None:
-        """Hand out the rows whose keys are at most `cut`; None where there are none."""
+        """Return the rows whose keys are at most `cut`; None if there are none."""
         slices = []
         for held in self._all_held():
             rows = held.advance(cut)
@@ -250,18 +250,18 @@ class RunCursor:
         return _together(slices) if len(slices) > 1 else next(iter(slices), None)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """Hand out all rows that are left."""
+        """Return all remaining rows."""
         yield from [held.rest() for held in self._all_held() if held.rest_count]
         self._left = self._held = None
         while (held := self._next_held()) is not None:
             rows = held.rest()
-            del held  # or it would live on while the next is read
+            del held  # else it stays alive while the next is read
             yield rows
             del rows
 
 
 def _together(slices: Sequence[Slice]) -> Slice:
-    """Put slices of one run together that follow each other."""
+    """Join consecutive slices of one run."""
     lows, highs = zip(*(s.sequence_bounds for s in slices), strict=True)
     return Slice(
         pa.concat_batches([s.rows for s in slices]),

@@ -1,12 +1,12 @@
-"""Sorted runs read side by side, in groups of whole keys.
+"""Sorted runs read in parallel, in groups of whole keys.
 
-1. Every run holds one batch (64 k rows are the sweet spot: smaller ones pay Python, larger ones pay
-   cache misses). The **cut** is the smallest of the runs' last buffered keys.
+1. Every run holds one batch (64 k rows are best: smaller ones cost Python time, larger ones cache
+   misses). The **cut** is the smallest of the runs' last buffered keys.
 2. All rows up to the cut form a **group**. Keys are unique inside a run, so a key lies in exactly
    one group. A run that has used up its batch reads the next.
-3. When one run is left, its rows are handed out without looking at a key.
+3. When one run remains, its rows are returned without looking at a key.
 
-Memory: a batch of each run, which are cut to their share of the bytes that merged rows may take.
+Memory: a batch of each run, cut to the run's share of the bytes for merged rows.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class RunGroups:
         self._widths: tuple[int, ...] = ()
 
     def next_group(self) -> list[Slice] | None:
-        """Give the rows of the next keys, oldest run first; None when one run is left, or none."""
+        """Give the rows of the next keys, oldest run first; None when at most one run remains."""
         self._live = [cursor for cursor in self._live if cursor.fill()]
         if len(self._live) <= 1:
             return None
@@ -70,16 +70,16 @@ class RunGroups:
         return [rows for cursor in self._live if (rows := cursor.advance(cut)) is not None]
 
     def rest(self) -> Iterator[tuple[pa.RecordBatch, int]]:
-        """Give what is left of the last run, and its level."""
+        """Give the rest of the last run, and its level."""
         for cursor in self._live:
             for rows in cursor.rest():
                 yield rows, cursor.level
 
 
 def _common_widths(live: Sequence[RunCursor], widths: tuple[int, ...]) -> tuple[int, ...]:
-    """Widths that hold every run's keys; the present ones as long as they do and are not far off.
+    """Widths that hold every run's keys; the current ones while they hold them and are close.
 
-    Rounding up and slack keep lengths that vary a little from encoding all runs again.
+    Rounding up and slack avoid that slightly different lengths encode all runs again.
     """
     needed = tuple(max(column) for column in zip(*(c.widths for c in live), strict=True))
     holds = len(widths) == len(needed) and all(w >= n for w, n in zip(widths, needed, strict=True))

@@ -1,19 +1,18 @@
-"""Which files of one bucket overlap, and how they stack into sorted runs, oldest run first.
+"""Finds a bucket's overlapping files, and stacks them into sorted runs, oldest run first.
 
 Algorithm, for the key ranges of one bucket's files:
 
 1. Sort by (min key, max key) and walk: where a range begins beyond every range so far, a new
    **section** starts. Keys of different sections never meet: each section is merged alone, and a
    section of one file is read as it is.
-2. Inside a section lay the files down from the oldest to the newest. A file comes to rest right
-   above the highest **run** it overlaps, so files of one run are disjoint and of two files that
-   overlap the newer always lies in the later run.
+2. Inside a section lay the files down from the oldest to the newest. A file goes right above the
+   highest **run** it overlaps. So files of one run are disjoint, and of two files that overlap the
+   newer is always in the later run.
 
 Step 2 differs from Paimon's ``IntervalPartition`` (1.3.1), which packs the same files by key alone.
-Paimon merges by sequence number, so both give the same rows; only where two rows of a key have the
-same sequence number (two jobs wrote the bucket at the same time) does the run decide, and age makes
-that decision the same for every reader and every compaction. Cost O(n (log n + r)) for n files in
-r runs.
+Paimon merges by sequence number, so both give the same rows. Only if two rows of a key have the
+same sequence number (two jobs wrote the bucket at the same time) does the run decide. By age every
+reader and every compaction decides alike. Cost O(n (log n + r)) for n files in r runs.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ NAN_BITS = 1 << 64
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """The keys of one file, and what tells its age.
+    """The keys of one file, and its age.
 
     Parameters
     ----------
@@ -167,8 +166,8 @@ def by_level(
 ) -> tuple[tuple[int, tuple[T, ...]], ...]:
     """Cut runs so that the files of each are of one level.
 
-    A run may hold files of several levels that do not overlap. Where rows count by their level they
-    must be told apart.
+    A run may hold files of several levels that do not overlap. If rows count by their level, the
+    levels must be separate.
 
     Parameters
     ----------

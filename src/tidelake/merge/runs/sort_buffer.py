@@ -1,7 +1,7 @@
-"""Rows in arrival order merged into a sorted run: what a write buffer does before it is flushed.
+"""Merges rows in arrival order into a sorted run: the flush of a write buffer.
 
-:func:`sort_buffer` stops before the merge: it gives all rows in the order in which they would be
-merged, for a changelog of what was written.
+:func:`sort_buffer` stops before the merge: it returns all rows in their merge order, for a
+changelog of the written rows.
 
 1. Encode all keys at one width, sort (:func:`~tidelake.merge.segments.flush_order`), group.
 2. The engine decides each key's row. Deletes stay: a file beneath may hold the key.
@@ -73,7 +73,7 @@ def merge_buffer(
 def sort_buffer(
     batches: Sequence[pa.RecordBatch], spec: MergeSpec, *, memory: Memory = UNLIMITED
 ) -> Iterator[pa.Table]:
-    """Sort rows by key and, inside a key, from the oldest to the newest; none is left out.
+    """Sort rows by key and, inside a key, from the oldest to the newest; keeps all rows.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ def sort_buffer(
     Yields
     ------
     pyarrow.Table
-        Stretches of the rows, in the order they came; each is sorted on its own. A buffer that
-        :func:`merge_buffer` merges at once is one.
+        Stretches of the rows in order of arrival, each sorted separately. A buffer that
+        :func:`merge_buffer` merges at once is one stretch.
     """
     for part in _parts([b for b in batches if b.num_rows], spec, memory.sort_keys_bytes):
         rows = pa.Table.from_batches(part)

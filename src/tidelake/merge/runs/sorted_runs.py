@@ -2,17 +2,17 @@
 
 Algorithm:
 
-1. The runs are read side by side, in groups of whole keys (:mod:`tidelake.merge.runs.run_groups`).
-2. A group of one run passes through untouched; of several, the rows are put in merge order
-   (:mod:`tidelake.merge.segments`) and the engine decides each key's row. If asked, keys whose row
-   retracts are dropped.
-3. When one run is left, its rows pass through without looking at a key.
+1. The runs are read in parallel, in groups of whole keys (:mod:`tidelake.merge.runs.run_groups`).
+2. A group of one run passes through untouched. Rows of several runs are put in merge order
+   (:mod:`tidelake.merge.segments`) and the engine decides each key's row. On request, keys whose
+   row retracts are dropped.
+3. When one run remains, its rows pass through without looking at a key.
 
 Rows of one key compare by user sequence fields, then sequence number, then retract before add, then
 the run: the later wins. The semantics are in ``docs/format/merge.md``.
 
-Complexity: O(n log K) time; memory of K batches and one group, which holds at most
-the share of :class:`~tidelake.telemetry.Memory` for rows that are merged.
+Complexity: O(n log K) time; memory of K batches and one group, bounded by the share of
+:class:`~tidelake.telemetry.Memory` for merged rows.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ def merge_runs(
     spec : MergeSpec
         How rows of one key become one.
     drop_deletes : bool
-        Leave out keys whose row retracts: right where no older row of the key can lie elsewhere.
+        Leave out keys whose row retracts: right if no older row of the key can exist elsewhere.
     columns : sequence of str, optional
         The columns wanted of the result, in order; all by default.
     memory : Memory
         Bounds the rows that all runs hold together; a batch above its run's share is cut.
     levels : sequence of int, optional
-        The runs' levels. They count where compactions look keys up (``MergeSpec.by_lookup``): a row
-        of a level from 1 holds what higher levels have of its key. Under first-row a row of a level
-        from 1 stands, whatever level 0 holds of its key.
+        The runs' levels. They count if compactions look keys up (``MergeSpec.by_lookup``): a row
+        of a level from 1 contains the higher levels' rows of its key. Under first-row a row of a
+        level from 1 wins over level 0.
 
     Yields
     ------
@@ -86,7 +86,7 @@ def merge_runs(
             batch = _as_they_are(slices[0].rows, drop_deletes=drop_deletes, columns=columns)
         else:
             batch = _merge_group(slices, spec, engine, drop_deletes=drop_deletes, columns=columns)
-        del slices  # or the group's batches would live on while the next are read
+        del slices  # else the group's batches stay alive while the next are read
         if batch.num_rows:
             yield batch
         del batch
@@ -148,8 +148,8 @@ def group_segments(slices: Sequence[Slice], spec: MergeSpec, rows: pa.Table) -> 
 def rows_that_count(segments: Segments, levels: npt.NDArray[np.int64], spec: MergeSpec) -> Segments:
     """Leave out rows that do not count; `levels` are those of the rows.
 
-    Under first-row those are rows of level 0 whose key has a row above, which a compaction has told
-    and which stays; elsewhere rows that are part of another by a lookup.
+    Under first-row those are rows of level 0 whose key has a row above level 0, which a
+    compaction has logged and which stays; elsewhere rows already merged into another by a lookup.
     """
     if spec.engine == FIRST_ROW:
         return segments.above_level_0_first(levels)
@@ -157,12 +157,12 @@ def rows_that_count(segments: Segments, levels: npt.NDArray[np.int64], spec: Mer
 
 
 def level_of_rows(slices: Sequence[Slice]) -> npt.NDArray[np.int64]:
-    """Give the level of each row of a group, as its slices follow each other."""
+    """Give the level of each row of a group, in the order of its slices."""
     return np.repeat([s.level for s in slices], [s.rows.num_rows for s in slices])
 
 
 def _rank_of(slices: Sequence[Slice], spec: MergeSpec, rows: pa.Table) -> RankOf | None:
-    """How to rank rows of one key; None where every run is newer than all before it."""
+    """How to rank rows of one key; None if every run is newer than all before it."""
     if not spec.sequence_columns:
         highest = slices[0].sequence_bounds[1]
         for s in slices[1:]:

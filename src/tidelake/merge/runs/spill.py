@@ -1,14 +1,14 @@
-"""Rows put aside on local disk: Arrow IPC streams, compressed.
+"""Rows spilled to local disk: compressed Arrow IPC streams.
 
-1. :class:`SpillFiles` writes rows in record batches of about 1 MiB, or of a part of the memory that
-   a merge may take, so that a merge of many runs holds little.
-2. :class:`SpillStack` keeps the runs in the order of their age. When :data:`FAN_IN` runs of one
-   tier lie on top of it they are joined into one run of the next tier, so a flush opens
-   :data:`FAN_IN` times the number of tiers at most, and every row is rewritten once per tier. Rows
-   so wide that this many batches would not fit the memory are joined a few runs at a time.
-3. Files are named after their writer and deleted when they are read or given up.
+1. :class:`SpillFiles` writes rows in record batches of about 1 MiB, or of a part of a merge's
+   memory, so that a merge of many runs holds little.
+2. :class:`SpillStack` keeps the runs in order of age. When :data:`FAN_IN` runs of one tier lie on
+   top they are joined into one run of the next tier. So a flush opens at most :data:`FAN_IN` times
+   the number of tiers, and every row is rewritten once per tier. Rows too wide for this many
+   batches are joined a few runs at a time.
+3. Files are named after their writer and deleted when they are read or dropped.
 
-The files are private to one process and gone with it; nothing of a table refers to them.
+The files belong to one process and end with it; no table refers to them.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class SpilledRun:
     size_bytes : int
         Bytes on disk.
     batch_bytes_max : int
-        Its largest batch in memory: one of wide rows may be larger than was asked for.
+        Its largest batch in memory: one of wide rows may exceed the requested size.
     use_threads : bool
-        Whether columns are decompressed side by side.
+        Whether columns are decompressed in parallel.
     mark : ProcessMark
-        The process that it belongs to.
+        The process that owns it.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class SpilledRun:
 
     @property
     def held_bytes(self) -> int:
-        """What reading it holds."""
+        """The bytes that reading it holds."""
         return COPIES * self.batch_bytes_max
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -92,26 +92,26 @@ class SpilledRun:
                 yield from reader
         except OSError as error:
             message = (
-                f"Rows put aside in {self.path} cannot be read back: {error}."
+                f"Spilled rows in {self.path} cannot be read back: {error}."
                 f" {_advice(error, 'Do it again')}; nothing was committed."
             )
             raise StorageError(message, kind="spill", path=str(self.path)) from error
 
     def delete(self) -> None:
-        """Let it go; a forked child leaves it to its parent."""
+        """Delete it; a forked child leaves it to its parent."""
         if self.mark.is_here:
             self.path.unlink(missing_ok=True)
 
 
 class SpillFiles:
-    """Writes runs under names of its own.
+    """Writes runs under unique names.
 
     Parameters
     ----------
     directory : str
-        Where the files go; made at the first.
+        The directory of the files; created with the first.
     name : str
-        Begins the files' names; unique to the owner.
+        Prefix of the files' names; unique to the owner.
     options : Options
         Names the compression.
     memory : Memory
@@ -146,17 +146,17 @@ class SpillFiles:
         Raises
         ------
         StorageError
-            The local disk failed, for one is full.
+            The local disk failed, for example because it is full.
         ClosedError
             This is a forked child: the names are its parent's.
         """
-        self._mark.check(f"The directory {self._directory} of rows that are put aside")
+        self._mark.check(f"The directory {self._directory} of spilled rows")
         wanted = min(self._batch_bytes, batch_bytes or self._batch_bytes)
         path = Path(self._directory, f"{self._name}-{self._count}.arrow")
         self._count += 1
         largest = 0
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # rows are nobody else's
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the rows are private
             with pa.OSFile(str(path), "wb") as sink:
                 writer: pa.RecordBatchStreamWriter | None = None
                 for batch in batches:
@@ -173,18 +173,18 @@ class SpillFiles:
             with suppress(OSError):
                 path.unlink()
             message = (
-                f"Rows could not be put aside in {path}: {error}."
+                f"Rows could not be spilled to {path}: {error}."
                 f" {_advice(error, 'Free some space or set another spill directory')};"
                 " nothing was committed."
             )
             raise StorageError(message, kind="spill", path=str(path)) from error
-        except BaseException:  # what is written came to an end: a file that cannot be read, for one
+        except BaseException:  # the source failed too: a file that cannot be read, for example
             with suppress(OSError):
                 path.unlink()
             raise
 
     def close(self) -> None:
-        """Remove the directory where nobody else has files in it."""
+        """Remove the directory unless others have files in it."""
         if self._mark.is_here:
             with suppress(OSError):
                 Path(self._directory).rmdir()
@@ -217,14 +217,14 @@ class _Stacked:
 
 
 class SpillStack:
-    """The runs that one writer has put aside, oldest first.
+    """The spilled runs of one writer, oldest first.
 
     Parameters
     ----------
     directory : str
-        Where the files go; made at the first spill.
+        The directory of the files; created at the first spill.
     name : str
-        Begins the files' names; unique to the writer.
+        Prefix of the files' names; unique to the writer.
     options : Options
         Names the compression.
     join : callable
@@ -258,12 +258,12 @@ class SpillStack:
         return sum(s.run.size_bytes for s in self._stack)
 
     def push(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Put a run aside.
+        """Spill a run.
 
         Raises
         ------
         StorageError
-            The local disk failed, for one is full.
+            The local disk failed, for example because it is full.
         """
         self._stack.append(_Stacked(self._files.write(batches), tier=0))
         while len(self._stack) >= (fan_in := self._fan_in()):

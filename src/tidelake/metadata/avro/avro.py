@@ -248,7 +248,7 @@ def _checked(
         RecursionError,
     ) as error:
         message = (
-            f"File {path} is no readable Avro file: {str(error) or type(error).__name__}."
+            f"File {path} is not a readable Avro file: {str(error) or type(error).__name__}."
             " Restore it from a backup."
         )
         raise CorruptError(message, kind="avro_file", path=path) from error
@@ -263,8 +263,8 @@ def _decode(
     header = _take_header(source)
     if header.codec not in DECOMPRESS:
         message = (
-            f"File {path} is compressed by '{header.codec}'; zstd, deflate, snappy and null are"
-            " read."
+            f"File {path} is compressed with '{header.codec}'; this version reads zstd, deflate,"
+            " snappy and null."
         )
         raise UnsupportedError(message, kind="avro_codec", path=path)
     array = _array_of(header.values["avro.schema"])
@@ -315,7 +315,7 @@ def _array_of(schema_text: bytes) -> Any:
     """
     schema = _WriterSchema().plain(json.loads(schema_text))
     if not isinstance(schema, dict) or schema["type"] != "record":
-        raise UnreadableAvroError("its schema is no record")
+        raise UnreadableAvroError("its schema is not a record")
     return fastavro.parse_schema({"type": "array", "items": schema})
 
 

@@ -164,7 +164,7 @@ def read_deletions(
     except (CorruptError, ValueError) as error:
         raise _damaged(where.path, file_name, str(error)) from error
     if where.cardinality is not None and len(positions) != where.cardinality:
-        reason = f"it names {len(positions)} rows and the manifest says {where.cardinality}"
+        reason = f"it names {len(positions)} rows, but the manifest says {where.cardinality}"
         raise _damaged(where.path, file_name, reason)
     return positions
 
@@ -182,7 +182,7 @@ def read_frame(fileio: FileIO, where: DeletionRange, *, file_name: str) -> Frame
     data = fileio.read_range(where.path, begin, end - begin)
     if begin == 0 and data[:_VERSION_BYTES] != bytes([VERSION]):
         message = (
-            f"Index file {where.path} is of version {data[:_VERSION_BYTES].hex()}; this library"
+            f"Index file {where.path} has version {data[:_VERSION_BYTES].hex()}; this library"
             f" reads version {VERSION}. Upgrade tidelake, or restore the file from a backup."
         )
         raise UnsupportedError(message, kind="deletion_vector", path=where.path)
@@ -242,8 +242,8 @@ def write_deletion_files(
 
 def _damaged(path: str, file_name: str, reason: str) -> CorruptError:
     message = (
-        f"The deletion vector of data file '{file_name}' in index file {path} is damaged or not"
-        f" what the table says of it: {reason.rstrip('. ')}. Restore it from a backup, or read a"
+        f"The deletion vector of data file '{file_name}' in index file {path} is damaged or"
+        f" does not match the table: {reason.rstrip('. ')}. Restore it from a backup, or read a"
         " snapshot without it."
     )
     return CorruptError(message, kind="deletion_vector", path=path, file=file_name)

@@ -125,10 +125,10 @@ def frame_of(data: bytes, *, length: int) -> bytes:
         raise ValueError(message)
     expected = length if magic == _MAGIC_32 else length - _FRAMING_BYTES
     if size != expected:
-        message = f"it says that it has {size} bytes, not {expected}"
+        message = f"it claims {size} bytes, not {expected}"
         raise ValueError(message)
     if not _MAGIC_BYTES <= size <= len(data) - _FRAMING_BYTES:
-        message = f"it should have {size} bytes and has {len(data) - _FRAMING_BYTES}"
+        message = f"it should have {size} bytes but has {len(data) - _FRAMING_BYTES}"
         raise ValueError(message)
     end = _SIZE.size + size
     if zlib.crc32(data[_SIZE.size : end]) != _CRC.unpack_from(data, end)[0]:
@@ -201,5 +201,5 @@ def _decode_64(body: bytes, row_count: int) -> Positions:
 
 def _check_end(body: bytes, end: int) -> None:
     if end != len(body):
-        message = f"{len(body) - end} bytes are behind it"
+        message = f"{len(body) - end} bytes follow it"
         raise ValueError(message)

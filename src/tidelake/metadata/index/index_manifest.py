@@ -141,8 +141,8 @@ def decode_index_manifest(data: bytes, *, path: str) -> tuple[IndexEntry, ...]:
         if isinstance(error, (CorruptError, UnsupportedError)):
             raise
         message = (
-            f"File {path} has not the fields of an index manifest: {error!r}. Restore it from a"
-            " backup."
+            f"File {path} does not have the fields of an index manifest: {error!r}. Restore it"
+            " from a backup."
         )
         raise CorruptError(message, kind="manifest_file", path=path) from error
     return entries
@@ -201,7 +201,7 @@ def _entry(record: Mapping[str, Any]) -> IndexEntry:
     )
     for text in (file.index_type, file.file_name):
         if not isinstance(text, str):
-            raise TypeError("a name is no text")
+            raise TypeError("a name is not text")
     if not isinstance(record["_PARTITION"], bytes) or not isinstance(record["_BUCKET"], int):
         raise TypeError("an entry has no partition and bucket")
     return IndexEntry(record["_PARTITION"], record["_BUCKET"], file)

@@ -27,7 +27,7 @@ def parse_json(text: str | bytes, *, path: str) -> dict[str, Any]:
             raise ValueError(f"it has more than {JSON_BYTES_MAX} bytes")
         document = json.loads(text)
         if not isinstance(document, dict):
-            raise TypeError("it is no JSON object")
+            raise TypeError("it is not a JSON object")
         document = check_and_drop(document)
     except (ValueError, TypeError, RecursionError) as error:
         message = f"File {path} cannot be read: {error}. Restore it from a backup."

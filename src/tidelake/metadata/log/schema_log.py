@@ -85,7 +85,7 @@ class SchemaLog:
         schema = TableSchema.from_json(data, path=path)
         if schema.id != schema_id:
             message = (
-                f"Schema file {path} says it is schema {schema.id}: it was put there. Restore the"
+                f"Schema file {path} contains schema {schema.id}: it was moved there. Restore the"
                 " right one from a backup."
             )
             raise CorruptError(message, kind="schema_file", path=path)
@@ -169,5 +169,5 @@ def _marks(schema: TableSchema) -> tuple[object, ...]:
 
 
 def _recreated(table: str) -> NotFoundError:
-    message = f"Table '{table}' was dropped and created anew since it was opened: open it again."
+    message = f"Table '{table}' was dropped and recreated since it was opened: open it again."
     return NotFoundError(message, kind="table_recreated", table=table)

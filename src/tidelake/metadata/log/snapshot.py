@@ -198,7 +198,7 @@ def _value(name: str, value: Any) -> Any:
         )
     if name in _TEXTS or (name in _OPTIONAL_TEXTS and value is not None):
         if not isinstance(value, str):
-            raise TypeError(f"{_KEYS[name]} is {value!r}, no text")
+            raise TypeError(f"{_KEYS[name]} is {value!r}, not text")
         return value
     if name in _NUMBERS or (value is not None and name not in _OPTIONAL_TEXTS):
         return _number(value, _KEYS[name])
@@ -207,5 +207,5 @@ def _value(name: str, value: Any) -> Any:
 
 def _number(value: Any, key: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{key} is {value!r}, no whole number")
+        raise TypeError(f"{key} is {value!r}, not a whole number")
     return value

@@ -178,7 +178,7 @@ class SnapshotLog:
     def _checked(self, snapshot: Snapshot, snapshot_id: int, path: str) -> Snapshot:
         if snapshot.id != snapshot_id:
             message = (
-                f"Snapshot file {path} says it is snapshot {snapshot.id}: it was put there. Restore"
+                f"Snapshot file {path} contains snapshot {snapshot.id}: it was moved there. Restore"
                 " the right one from a backup."
             )
             raise CorruptError(message, kind="snapshot_file", path=path)
@@ -414,7 +414,7 @@ class SnapshotLog:
     def _gap(self, snapshot_id: int, before: int, after: int) -> CorruptError:
         path = self._paths.snapshot(snapshot_id)
         message = (
-            f"Snapshot file {path} is gone, between snapshots {before} and {after} which are there."
+            f"Snapshot file {path} is missing, but snapshots {before} and {after} around it exist."
             " Restore it from a backup; the newest snapshot can be read and written without it."
         )
         return CorruptError(message, kind="snapshot_gone", path=path)

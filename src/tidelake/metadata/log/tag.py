@@ -243,13 +243,13 @@ class TagLog:
     def _path_of_new(self, name: str) -> str:
         path = self._paths.tag(validate_name(name, "tag"))
         if name.isdigit():
-            message = f"Tag '{name}' reads as a snapshot's id: give it a name with a letter in it."
+            message = f"Tag '{name}' looks like a snapshot id: use a name with a letter in it."
             raise InvalidInputError(message, kind="bad_name", tag=name)
         return path
 
     def _taken(self, name: str) -> AlreadyExistsError:
         message = (
-            f"Table '{self._table}' has a tag '{name}' already: delete it first, or take another"
+            f"Table '{self._table}' already has a tag '{name}': delete it first, or use another"
             " name."
         )
         return AlreadyExistsError(message, kind="tag_exists", tag=name)

@@ -366,7 +366,7 @@ def _rare_parts(table: EntryTable) -> np.ndarray | None:
 
 def _illegal(table: EntryTable, row: int, where: str) -> CorruptError:
     entry = table.take(np.array([row])).to_entries()[0]
-    what = "added twice" if entry.kind is FileKind.ADD else "deleted, but is not there"
+    what = "added twice" if entry.kind is FileKind.ADD else "deleted, but does not exist"
     message = (
         f"The manifests of {where} contradict each other: file '{entry.file.file_name}' of bucket"
         f" {entry.bucket}, level {entry.file.level} is {what}. Restore an older snapshot."

@@ -92,7 +92,7 @@ class ManifestCache:
                 expected.deleted_count,
             ):
                 message = (
-                    f"Manifest {path} holds {table.num_rows} entries and its list says"
+                    f"Manifest {path} holds {table.num_rows} entries, but its list says"
                     f" {expected.entries_count}. Restore it from a backup."
                 )
                 raise CorruptError(message, kind="manifest_file", path=path)

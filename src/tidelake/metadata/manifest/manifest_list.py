@@ -126,8 +126,8 @@ def read_manifest_list(
     if len(counts) < len(files):
         [(twice, count)] = counts.most_common(1)
         message = (
-            f"Manifest list {path} names manifest '{twice}' {count} times: its files would be"
-            " counted so often. Restore it from a backup."
+            f"Manifest list {path} names manifest '{twice}' {count} times, so its files would be"
+            " counted several times. Restore it from a backup."
         )
         raise CorruptError(message, kind="manifest_list", path=path)
     return files
@@ -179,5 +179,5 @@ def _manifest_file_of(record: dict[str, Any]) -> ManifestFile:
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or len(value) > NAME_LENGTH_MAX:
-        raise TypeError("a file name is no text or too long")
+        raise TypeError("a file name is not text or is too long")
     return value

@@ -30,7 +30,7 @@ class ManifestFields:
             error, (CorruptError, UnsupportedError)
         ):
             message = (
-                f"File {self._path} has not the fields of a manifest: {error!r}."
+                f"File {self._path} does not have the fields of a manifest: {error!r}."
                 " Restore it from a backup."
             )
             raise CorruptError(message, kind="manifest_file", path=self._path) from error

@@ -131,7 +131,7 @@ def list_partition_names(table: Table, wanted: Mapping[str, object]) -> list[str
     for name in wanted:
         if name not in table.partition_keys:
             message = (
-                f"'{name}' is no partition column of table '{table.identifier}', which has"
+                f"'{name}' is not a partition column of table '{table.identifier}', which has"
                 f" {', '.join(table.partition_keys)}.{near_names(name, table.partition_keys)}"
             )
             raise InvalidInputError(message, kind="bad_partition", column=name)

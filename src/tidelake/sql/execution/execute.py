@@ -294,7 +294,7 @@ def _drop_view(statement: DropView, session: SqlSession) -> None:
 
 def _database(name: TableName, session: SqlSession) -> tuple[Any, str]:
     if len(name.parts) > 2:  # catalog and database
-        message = f"'{name}' is no database: write database or catalog.database."
+        message = f"'{name}' is not a database: write database or catalog.database."
         raise InvalidInputError(message, kind="bad_name", name=str(name))
     catalog = session.catalog if len(name.parts) == 1 else session.catalog_named(name.parts[0])
     return catalog, name.parts[-1]

@@ -1,4 +1,4 @@
-"""Buckets of append tables: rows in the order they came.
+"""Buckets of append tables: rows in order of arrival.
 
 Small files are compacted in that order. No key and no merge may enter.
 """

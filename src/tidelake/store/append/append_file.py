@@ -1,4 +1,4 @@
-"""One data file of an append table: the table's columns, rows in the order they came."""
+"""One data file of an append table: the table's columns, rows in order of arrival."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tidelake.store.file_meta import creation_time_ms, value_stats
 __all__ = ["AppendFile", "row_group_bytes"]
 
 ROW_GROUP_BYTES = 32 << 20
-"""Arrow bytes of a row group. Files of many buckets are open at once: each holds less than this."""
+"""Arrow bytes of a row group. Files of many buckets are open at once, so each holds less."""
 
 
 def row_group_bytes(context: StoreContext) -> int:
-    """Arrow bytes of a row group of an append table: half a buffer at most, or it would spill."""
+    """Arrow bytes of a row group of an append table: at most half a buffer, or it would spill."""
     return min(ROW_GROUP_BYTES, context.env.memory.row_group_bytes // 2)
 
 
@@ -63,7 +63,7 @@ class AppendFile:
 
     @property
     def bytes_written_estimate(self) -> int:
-        """What the file would be long if it were closed now, about."""
+        """The approximate length of the file if it were closed now."""
         return self._file.bytes_written_estimate
 
     @property
@@ -111,5 +111,5 @@ class AppendFile:
         )
 
     def abort(self) -> None:
-        """Give the file up."""
+        """Delete the unfinished file."""
         self._file.abort()

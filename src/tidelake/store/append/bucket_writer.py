@@ -1,19 +1,19 @@
 """Writes one bucket of an append table.
 
-1. Rows wait in memory. When they fill a row group they go into the open data file; files are
-   closed at the target size.
-2. ``spill`` lets go of the memory. Rows that do not fill a row group go to local disk and into the
-   file later, in order: small row groups and small files cost readers more than the detour. With
-   ``write-buffer-for-append`` all rows wait until the flush. Without a place to spill, or where
-   the open file itself holds most of the memory, the file is closed.
-3. ``prepare_commit`` closes the file and hands out what is new. In a bucketed table neighbouring
-   small files are then put together in order (:mod:`tidelake.store.append.compaction_picker`),
-   unless the table is write-only. In a table without buckets only ``compact`` does that, and order
-   does not count.
-4. A compaction leaves out the rows that deletion vectors name, and lets go of the vectors of the
-   files that it replaces.
+1. Rows wait in memory. When they fill a row group they go into the open data file; files are closed
+   at the target size.
+2. ``spill`` releases memory. Rows that do not fill a row group go to local disk and into the file
+   later, in order: small row groups and small files cost readers more than the detour. With
+   ``write-buffer-for-append`` all rows wait until the flush. Without a spill directory, or if the
+   open file itself holds most of the memory, the file is closed.
+3. ``prepare_commit`` closes the file and returns what is new. In a bucketed table neighbouring
+   small files are then joined in order (:mod:`tidelake.store.append.compaction_picker`), unless the
+   table is write-only. In a table without buckets only ``compact`` does that, and order does not
+   count.
+4. A compaction leaves out rows in deletion vectors, and drops the vectors of the files that it
+   replaces.
 
-Sequence numbers: in a bucketed table they go on from the live files; without buckets each file
+In a bucketed table sequence numbers continue those of the live files; without buckets each file
 counts its rows from 0. The semantics are Paimon's ``AppendOnlyWriter`` (1.3.1).
 """
 
@@ -116,8 +116,8 @@ class AppendBucketWriter:
         self._next_sequence = 1 + max((f.max_sequence_number for f in live_files), default=-1)
         self._directory = context.paths.bucket_dir(partition, bucket)
         self._out = self._rolling(self._next_sequence, FileSource.APPEND)
-        self._draining = False  # stays set when a write failed half-way
-        self._compacting: RollingWriter | None = None  # to be given up if it failed half-way
+        self._draining = False  # stays set after a write failed half-way
+        self._compacting: RollingWriter | None = None  # to abort if it failed half-way
         self._closed = False
 
     @property
@@ -159,7 +159,7 @@ class AppendBucketWriter:
             self._drain()
 
     def spill(self) -> None:
-        """Let go of the memory: rows go to local disk or into data files."""
+        """Release memory: rows go to local disk or into data files."""
         self._check_open()
         if self._spilled is None or self._out.buffered_bytes > self._buffer.size_bytes:
             self.flush()
@@ -176,7 +176,7 @@ class AppendBucketWriter:
     def compaction_parts(self, *, full: bool) -> tuple[tuple[DataFileMeta, ...], ...]:
         """The files that :meth:`compact` would take, in parts that writers may share.
 
-        Deletion vectors are written by one writer, so where there are some it is one part.
+        One writer must write deletion vectors, so if there are any it is one part.
         """
         picked = self._picked(full=full)
         if len(picked) > 1 and self._deletions.has_any:
@@ -184,7 +184,7 @@ class AppendBucketWriter:
         return picked
 
     def compact(self, full: bool) -> None:  # noqa: FBT001 - the stores' one interface
-        """Flush, then put small files together."""
+        """Flush, then join small files."""
         self.flush()
         if self._ordered and not full:
             self._compact_neighbours()
@@ -193,10 +193,10 @@ class AppendBucketWriter:
             self._rewrite(files)
 
     def compact_part(self, names: Collection[str]) -> None:
-        """Put the files of these names together, one part of :meth:`compaction_parts`."""
+        """Join the files of these names, one part of :meth:`compaction_parts`."""
         self.flush()
         files = tuple(f for f in self._live if f.file_name in names)
-        assert len(files) == len(names), "a part is compacted on the snapshot that it was made on"
+        assert len(files) == len(names), "a part is compacted on the snapshot of its plan"
         self._rewrite(files)
 
     def _picked(self, *, full: bool) -> tuple[tuple[DataFileMeta, ...], ...]:
@@ -221,7 +221,7 @@ class AppendBucketWriter:
         return (files,) if files else ()
 
     def prepare_commit(self) -> CommitMessage:
-        """Flush, compact where it is due, and hand out what changed since the last call.
+        """Flush, compact if due, and return the changes since the last call.
 
         Returns
         -------
@@ -236,7 +236,7 @@ class AppendBucketWriter:
         return message if deletions is None else replace(message, deletions=deletions)
 
     def close(self) -> None:
-        """Let go of memory, spilled rows and files that no message names; the others stay."""
+        """Release memory, spilled rows and files that no message names; the others stay."""
         self._closed = True
         self._buffer.clear()
         if self._spilled is not None:
@@ -254,12 +254,12 @@ class AppendBucketWriter:
         if self._draining:
             message = (
                 f"A write to bucket {self._bucket} failed half-way, so its open file cannot be"
-                " gone on with: close the writer and write again."
+                " continued: close the writer and write again."
             )
             raise ClosedError(message, kind="writer")
 
     def _drain(self) -> None:
-        """Move all rows into the open data file, in the order they came."""
+        """Move all rows into the open data file, in order of arrival."""
         self._draining = True
         if self._spilled is not None and len(self._spilled):
             for run in self._spilled.runs():
@@ -285,13 +285,13 @@ class AppendBucketWriter:
             count = len(self._live)
             self._rewrite(files)
             if len(self._live) >= count:
-                return  # the same number of files came out: nothing is gained by going on
+                return  # as many files as before: going on gains nothing
 
     def _needs_rewrite(self, file: DataFileMeta) -> bool:
         return self._deletions.count(file) > self._worn_share * file.row_count
 
     def _rewrite(self, files: Sequence[DataFileMeta]) -> None:
-        """Put files together, one after the other."""
+        """Join files, one after the other."""
         if not files:
             return
         self._compacting = self._rolling(files[0].min_sequence_number, FileSource.COMPACT)

@@ -1,19 +1,19 @@
-"""Which files of an append table to put together, without any IO.
+"""Chooses files of an append table to join, without any IO.
 
 *Bucketed* (rows of a bucket have an order): walk the files in sequence order and gather neighbours.
 
 1. As soon as ``compaction.min.file-num`` files are gathered they are picked.
-2. When the gathered files reach twice the target size without being that many, the first is
-   let go: it is large, or its neighbours are.
+2. If fewer gathered files reach twice the target size, the first is dropped: it or its neighbours
+   are large.
 
-A full compaction takes everything behind the leading files that have reached the target size and
-of which no row is deleted, if most of that is small or a row of it is deleted; with
-``compaction.force-rewrite-all-files`` all there is.
+A full compaction takes all files after the leading ones that have the target size and no deleted
+rows, if most of these files are small or some have deleted rows. With
+``compaction.force-rewrite-all-files`` it takes all files.
 
-*Unaware* of buckets (no order): fill bins with small and worn files, smallest first, until a bin
-has twice the target size; the rest makes a bin of its own if it has ``compaction.min.file-num``
-files or a worn one. A file is *worn* if more than a share of its rows is deleted, which is
-``compaction.delete-ratio-threshold``.
+*Unaware* of buckets (no order): fill bins with small files and files that need a rewrite, smallest
+first, until a bin has twice the target size. The rest is a bin if it has
+``compaction.min.file-num`` files or one that needs a rewrite. A file needs a rewrite if more than
+``compaction.delete-ratio-threshold`` of its rows are deleted.
 
 Source: Paimon's ``BucketedAppendCompactManager`` and ``AppendCompactCoordinator`` (1.3.1).
 """
@@ -35,21 +35,21 @@ FULL_FILES_MIN = 3
 def pick_bucketed(
     files: Iterable[DataFileMeta], *, files_min: int, target_size_bytes: int
 ) -> tuple[DataFileMeta, ...]:
-    """Choose neighbours to put together.
+    """Choose neighbours to join.
 
     Parameters
     ----------
     files : iterable of DataFileMeta
         The bucket's files, in any order.
     files_min : int
-        How many make a compaction worth it.
+        The fewest files of a compaction.
     target_size_bytes : int
         Size that files should have.
 
     Returns
     -------
     tuple of DataFileMeta
-        In sequence order; none where nothing is worth doing.
+        In sequence order; none if nothing is worthwhile.
     """
     gathered: deque[DataFileMeta] = deque()
     size_bytes = 0
@@ -70,7 +70,7 @@ def pick_bucketed_full(
     has_deletes: Callable[[DataFileMeta], bool] = lambda _: False,
     rewrites_all: bool = False,
 ) -> tuple[DataFileMeta, ...]:
-    """Choose what a full compaction of a bucket puts together, in sequence order."""
+    """Choose the files of a bucket's full compaction, in sequence order."""
     if rewrites_all:
         return tuple(_in_sequence(files))
     rest = tuple(
@@ -91,7 +91,7 @@ def pick_unaware(
     target_size_bytes: int,
     needs_rewrite: Callable[[DataFileMeta], bool] = lambda _: False,
 ) -> tuple[tuple[DataFileMeta, ...], ...]:
-    """Choose bins of files to put together; each becomes one or two files."""
+    """Choose bins of files to join; each becomes one or two files."""
     small = sorted(
         (
             f

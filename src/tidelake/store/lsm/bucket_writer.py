@@ -1,27 +1,25 @@
-"""Writes one bucket of a primary-key table: buffer, spill, flush, compact, hand out.
+"""Writes one bucket of a primary-key table: buffers, spills, flushes, compacts.
 
-1. Rows get sequence numbers in the order they arrive, from 1 + the largest of the bucket's live
-   files, and wait in memory.
-2. ``spill`` sorts and merges them into a run on local disk; where that is switched off or there is
-   no place it flushes instead.
+1. Rows get sequence numbers in order of arrival, from 1 + the largest of the bucket's live files,
+   and wait in memory.
+2. ``spill`` sorts and merges them into a run on local disk; without spilling it flushes instead.
 3. ``flush`` merges runs and memory, streaming, into level-0 files of the target size: sorted by
    key, each key once, deletes kept. Then, unless the table is write-only, the universal strategy
-   looks for a compaction and it is carried out at once; again, as long as there are more sorted
-   runs than ``num-sorted-run.stop-trigger``.
-4. ``prepare_commit`` flushes and hands out what is new and what was compacted. Level-0 files go out
-   as new files even if a compaction has already replaced them: the commit adds them first.
+   picks a compaction, which runs at once. This repeats while there are more sorted runs than
+   ``num-sorted-run.stop-trigger``.
+4. ``prepare_commit`` flushes and returns the new and the compacted files. Level-0 files are
+   returned as new even if a compaction has already replaced them: the commit adds them first.
 
 With ``changelog-producer = input`` the rows also go, as they came, into changelog files: sorted by
-key and the order of a key's rows, not merged, both halves of an update among them. They are written
-whenever the rows in memory are about to be merged, so each spill begins a file of its own.
+key and the order of a key's rows, not merged, with both rows of an update. They are written right
+before the rows in memory are merged, so each spill begins its own file.
 
-Where compactions look keys up (:mod:`tidelake.store.lsm.lookup_strategy`) level 0 is empty after
-each flush. With deletion vectors they mark the older row of a key; the vectors are written with the
-message, and whatever is read of the bucket's files is read without the rows that they name.
+If compactions look keys up (:mod:`tidelake.store.lsm.lookup_strategy`) level 0 is empty after each
+flush. With deletion vectors they mark the older row of a key. The vectors are written with the
+message, and reads of the bucket's files leave out the marked rows.
 
-A file is only ever created. What no message names is deleted when the writer is closed or given
-up; a file that a message names is never deleted here. The semantics are Paimon's
-``MergeTreeWriter`` (1.3.1).
+A file is only ever created. Closing or aborting the writer deletes the files that no message names;
+files in a message are never deleted here. The semantics are Paimon's ``MergeTreeWriter`` (1.3.1).
 """
 
 from __future__ import annotations
@@ -122,7 +120,7 @@ class LsmBucketWriter:
         self._memory = context.env.memory
         self._buffer = RowBuffer(owns_rows=self._memory.is_limited)
         self._logs_input = options.get(CHANGELOG_PRODUCER) == INPUT
-        self._logged_batches = 0  # of the buffer: those that are in a changelog file
+        self._logged_batches = 0  # batches of the buffer already in a changelog file
         self._spilled: SpillStack | None = None
         if options.get(WRITE_BUFFER_SPILLABLE) and context.spill_dir is not None:
             self._spilled = SpillStack(
@@ -134,7 +132,7 @@ class LsmBucketWriter:
                 ),
                 memory=self._memory,
             )
-        # to be given up if a write failed half-way: of data files, and of changelog files
+        # to abort if a write failed half-way: of data files, and of changelog files
         self._writing: dict[bool, RollingWriter] = {}
         self._closed = False
 
@@ -145,7 +143,7 @@ class LsmBucketWriter:
 
     @property
     def levels(self) -> Levels:
-        """The bucket's files, those not committed yet included."""
+        """The bucket's files, including uncommitted ones."""
         return self._levels
 
     def write(self, batch: pa.RecordBatch, kinds: npt.NDArray[np.int8] | None = None) -> None:
@@ -183,7 +181,7 @@ class LsmBucketWriter:
         self._buffer.append(pa.RecordBatch.from_arrays(columns, schema=self._row_schema))
 
     def spill(self) -> None:
-        """Let go of the memory: rows go to local disk, or else into level-0 files."""
+        """Release memory: rows go to local disk, or else into level-0 files."""
         self._check_open()
         if self._spilled is None:
             self.flush()
@@ -193,10 +191,10 @@ class LsmBucketWriter:
             self._clear_buffer()
 
     def flush(self) -> None:
-        """Write all rows into level-0 files, then compact where it is due."""
+        """Write all rows into level-0 files, then compact if due."""
         self._check_open()
         wrote = self._write_level_0()
-        # a compaction that failed is made up for: level 0 must not stay where keys are looked up
+        # a failed compaction is repeated: with lookups level 0 must become empty
         if (wrote or self._policy.empties_level_0) and not self._write_only:
             self._compact(self._pick())
             while len(self._levels.runs) > self._runs_stop:
@@ -205,7 +203,7 @@ class LsmBucketWriter:
                 self._compact(picked)
 
     def compaction_parts(self, *, full: bool) -> tuple[tuple[DataFileMeta, ...], ...]:
-        """The files that :meth:`compact` would take by what is committed: one part, or none."""
+        """The files that :meth:`compact` would take of the committed ones: one part, or none."""
         picked = self._pick(full=full)
         return () if picked is None else (picked.files,)
 
@@ -216,7 +214,7 @@ class LsmBucketWriter:
         self._compact(self._pick(full=full))
 
     def prepare_commit(self) -> CommitMessage:
-        """Flush, and hand out what was written and compacted since the last call.
+        """Flush, and return what was written and compacted since the last call.
 
         Returns
         -------
@@ -228,7 +226,7 @@ class LsmBucketWriter:
         deletions = self._deletions.write()
         message = self._files.hand_out(total_buckets=self._total_buckets)
         if deletions is not None:
-            assert message.has_compaction, "rows are deleted by compactions alone"
+            assert message.has_compaction, "only compactions delete rows"
             message = replace(message, deletions=deletions)
         if not (self._lookup_strategy.looks_up and message.has_compaction):
             return message
@@ -237,7 +235,7 @@ class LsmBucketWriter:
         return replace(message, compact_seen=seen)
 
     def close(self) -> None:
-        """Let go of memory, spilled rows and files that no message names; the others stay."""
+        """Release memory, spilled rows and files that no message names; the others stay."""
         self._closed = True
         self._buffer.clear()
         if self._spilled is not None:
@@ -253,7 +251,7 @@ class LsmBucketWriter:
             raise ClosedError(message, kind="writer")
 
     def _merge_memory(self) -> None:
-        """Sort and merge the rows in memory; twice does no harm, and a failed write may go on."""
+        """Sort and merge the rows in memory; repeating it is harmless after a failed write."""
         if self._logs_input:
             self._log_input()
         merged = merge_buffer(self._buffer.batches, self._spec, memory=self._memory)
@@ -261,7 +259,7 @@ class LsmBucketWriter:
         self._logged_batches = len(self._buffer.batches)
 
     def _log_input(self) -> None:
-        """Write the rows in memory that no changelog file has yet into one, as they came."""
+        """Write the rows in memory that are in no changelog file into one, unmerged."""
         rows = self._buffer.batches[self._logged_batches :]
         written: list[DataFileMeta] = []
         for stretch in sort_buffer(rows, self._spec, memory=self._memory):
@@ -277,10 +275,10 @@ class LsmBucketWriter:
         self._logged_batches = 0
 
     def _write_level_0(self) -> bool:
-        """Write all rows into level-0 files; False where there are none."""
+        """Write all rows into level-0 files; False if there are none."""
         spilled = self._spilled if self._spilled is not None and len(self._spilled) else None
         if spilled is not None and self._memory.is_limited:
-            self.spill()  # nothing is held beside the merge
+            self.spill()  # the merge needs the memory
         if self._buffer.row_count:
             self._merge_memory()
         elif spilled is None:
@@ -313,9 +311,9 @@ class LsmBucketWriter:
         )
 
     def _compact(self, picked: Pick | None) -> None:
-        """Carry out what was picked, or all where the picked rows of a key have no result.
+        """Run the pick, or compact everything if the picked rows of a key have no result.
 
-        A sum of a key's newer rows may not fit its column while that of all its rows does.
+        A sum of a key's newer rows may exceed its column while the sum of all its rows fits.
         """
         if picked is None:
             return
@@ -324,7 +322,7 @@ class LsmBucketWriter:
         except InvalidInputError as error:
             if error.kind != OVERFLOW:
                 raise
-            # who looks keys up has merged the older rows already
+            # with lookups the older rows are already merged in
             whole = None if self._lookup_strategy.looks_up else self._pick(full=True)
             if whole is None or len(whole.files) <= len(picked.files):
                 raise self._cannot_compact(error) from error
@@ -335,11 +333,10 @@ class LsmBucketWriter:
     def _cannot_compact(self, error: InvalidInputError) -> InvalidInputError:
         bucket = self._context.paths.bucket_dir(self._partition, self._bucket)
         message = (
-            f"{error.message} It shows as rows of {bucket} are compacted: the bucket stays as it"
-            " was."
+            f"{error.message} The error occurred in a compaction of {bucket}, which is unchanged."
         )
-        # where keys are looked up a write is refused as its own rows meet the older ones; with
-        # 'write-only' it would let them into the bucket, and nobody could compact it then
+        # with lookups a write fails when its own rows meet the older ones; 'write-only' would let
+        # them into the bucket, and then nobody could compact it
         if not (self._lookup_strategy.looks_up or self._write_only):
             message += (
                 " Until the column is wider, rows of other keys can be written with 'write-only' ="
@@ -376,7 +373,7 @@ class LsmBucketWriter:
             tracking=tracking,
             expired=expired,
         )
-        # only now: a compaction that failed is done again, and must find the rows
+        # only now: a failed compaction is repeated, and must find the rows
         count = self._deletions.delete_all((rows.file, rows.positions) for rows in done.marked)
         assert count == sum(rows.count for rows in done.marked), "what is found was not deleted"
         lifted = {file.file_name for file in done.after}
@@ -385,13 +382,13 @@ class LsmBucketWriter:
         self._files.compact(done.before, done.after, done.changelog)
 
     def _expired(self) -> ExpiredRows | None:
-        """What is expired by now."""
+        """The rows that are expired now."""
         return None if self._expiry is None else self._expiry.at(self._context.env.clock.now_ms())
 
     def _rewritten_for(
         self, expired: ExpiredRows | None, picked: Pick, tracking: ChangeTracking | None
     ) -> Callable[[DataFileMeta], bool] | None:
-        """Whether a file has rows that the compaction leaves out; where nobody knows it may."""
+        """Whether a file has rows that the compaction leaves out; True if unknown."""
         if expired is None or not is_at_bottom(picked, tracking):
             return None
         return lambda file: expired.are_in(file, self._context) is not False
@@ -415,7 +412,7 @@ class LsmBucketWriter:
             )
 
         if changelog in self._writing:
-            self._writing[changelog].abort()  # one that failed; nothing happens to a closed one
+            self._writing[changelog].abort()  # a failed one; for a closed one this does nothing
         writing = RollingWriter(open_file, target_size_bytes=self._target_size_bytes)
         self._writing[changelog] = writing
         return writing

@@ -1,27 +1,26 @@
-"""Carries out a picked compaction: merges what overlaps, lifts what does not.
+"""Runs a picked compaction: merges files that overlap, lifts those that do not.
 
 1. The picked files are cut into sections (:mod:`tidelake.merge.runs.sections`).
-2. A section of several runs is merged. So are neighbouring small files without overlap: they
-   become one.
-3. A larger file that overlaps nothing is **upgraded**: its metadata says the new level and its
-   bytes stay. The exception is a file with deletes on its way to the last level: it is rewritten,
-   for nothing is left there that a delete could hide.
+2. A section of several runs is merged. Neighbouring small files without overlap are joined too.
+3. A larger file that overlaps nothing is **upgraded**: its metadata gets the new level and its
+   bytes stay. The exception is a file with deletes that moves to the last level: it is rewritten,
+   because nothing is left there for a delete to hide.
 4. Merged rows stream into new files at the output level. No file is changed or deleted; the commit
    decides whether the new ones count.
 
-Compactions of some tables track what they change (:class:`ChangeTracking`). Then a section with new
-files is merged together with the rows that lie beneath the picked runs and have a key of them
-(:mod:`tidelake.store.lsm.lookup`), and what changes goes into changelog files. A new file is only
-lifted where its rows do not depend on those beneath; it is read all the same for the changelog.
+Compactions of some tables track their changes (:class:`ChangeTracking`). Then a section with new
+files is merged together with the rows of its keys beneath the picked runs
+(:mod:`tidelake.store.lsm.lookup`), and the changes go into changelog files. A new file is only
+lifted if its rows do not depend on those beneath; for the changelog it is read all the same.
 
-With deletion vectors the rows found are told to be deleted: what they say is in the merged rows, or
-replaced by them. So of each key one row counts above level 0, and no delete is needed there.
+With deletion vectors the rows found are deleted: the merged rows contain or replace them. So each
+key has one row above level 0, and no delete is needed there.
 
-Where rows expire (:mod:`tidelake.store.lsm.expiry`) a file that has such rows is not lifted, and a
+If rows expire (:mod:`tidelake.store.lsm.expiry`), a file with expired rows is not lifted, and a
 compaction with nothing beneath it leaves them out.
 
-Source: Paimon's ``MergeTreeCompactTask`` and ``MergeTreeCompactRewriter`` (1.3.1). Memory: of
-each run a batch and the pages it is read from, within the share of a merge, and one row group.
+Source: Paimon's ``MergeTreeCompactTask`` and ``MergeTreeCompactRewriter`` (1.3.1). Memory: a batch
+and the current pages of each run, within the share of a merge, and one row group.
 """
 
 from __future__ import annotations
@@ -71,26 +70,26 @@ SMALL_FILE_SHARE = 0.7
 
 @dataclass(frozen=True, slots=True)
 class ChangeTracking:
-    """What a compaction does in addition to merging.
+    """The tracking of a compaction, besides merging.
 
     Parameters
     ----------
     new_below : int
-        Files of lower levels are new: no compaction has looked at them yet.
+        Files of lower levels are new: no compaction has read them yet.
     beneath : tuple of SortedRun
-        The runs under the output level, where rows of new keys are looked up; newest first.
+        The runs under the output level, in which new keys are looked up; newest first.
     lifts_new : bool
-        Whether a new file may be lifted as it is: its rows are what a merge with those beneath
-        would make of them.
+        Whether a new file may be lifted as it is: a merge with the rows beneath would give its
+        rows.
     compared : tuple of str, optional
         An update that changes none of these columns is no change; None: every update is one.
     changelog : callable, optional
-        Opens a writer of changelog files; None where no changelog is wanted.
+        Opens a writer of changelog files; None if no changelog is wanted.
     marks : bool
-        Whether the rows found are deleted by deletion vectors, and no file above level 0 holds a
+        Whether deletion vectors delete the rows found, so that no file above level 0 holds a
         delete.
     merges_found : bool
-        Whether the values of the rows found matter: to the merged rows, or to the changelog.
+        Whether the merged rows or the changelog need the values of the rows found.
     """
 
     new_below: int
@@ -108,14 +107,14 @@ class ChangeTracking:
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """A file that goes to the output level as it is."""
+    """A file that moves to the output level unchanged."""
 
     file: DataFileMeta
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Sections, in key order, that are merged into new files."""
+    """Sections, in key order, to merge into new files."""
 
     sections: tuple[Section, ...]
 
@@ -130,7 +129,7 @@ Step = Upgrade | Rewrite
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a compaction replaced, by what, and which rows of other files are to be deleted."""
+    """The replaced files, the new ones, and the rows to delete in other files."""
 
     before: tuple[DataFileMeta, ...]
     after: tuple[DataFileMeta, ...]
@@ -158,16 +157,16 @@ def plan(
     max_level : int
         The bucket's last level.
     target_size_bytes : int
-        Size that files are made of.
+        Target size of files.
     tracking : ChangeTracking, optional
-        What is done beside merging.
+        The tracking besides merging.
     may_be_expired : callable, optional
-        Whether a file has rows to be left out: it is rewritten then, wherever it is.
+        Whether a file may have expired rows: it is then rewritten in any case.
 
     Returns
     -------
     tuple of Step
-        In key order; files that may stay as they are do not occur.
+        In key order; without files that may stay as they are.
     """
     if picked.one_by_one:
         return tuple(Rewrite((((file,),),)) for file in picked.files)
@@ -245,20 +244,20 @@ def carry_out(
     rolling : callable
         Opens a writer of files at the output level.
     tracking : ChangeTracking, optional
-        What is done in addition to merging, as :func:`plan` took it.
+        The tracking that :func:`plan` used.
     expired : ExpiredRows, optional
         Rows to leave out.
 
     Returns
     -------
     Compacted
-        Files to replace and their replacement.
+        Replaced and new files.
 
     Raises
     ------
     CorruptError
-        A file to compact, or a deletion vector, is damaged or not what its metadata says; it is
-        named.
+        A file to compact, or a deletion vector, is damaged or does not match its metadata; the
+        message names it.
     """
     work = _Work(reader, picked, spec, tracking, expired)
     opens = None if tracking is None else tracking.changelog
@@ -294,7 +293,7 @@ def carry_out(
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The merges of one compaction; `marked` are the rows found that are to be deleted."""
+    """The merges of one compaction; `marked` are the rows found, to be deleted."""
 
     reader: BucketReader
     picked: Pick
@@ -304,7 +303,7 @@ class _Work:
     marked: list[LookedUpRows] = field(default_factory=list)
 
     def is_tracked(self, section: Section) -> bool:
-        """Whether a section has new files, and it matters."""
+        """Whether a section has new files that must be tracked."""
         files = (file for run in section for file in run)
         return self.tracking is not None and self.tracking.has_new(files)
 
@@ -323,16 +322,16 @@ class _Work:
         )
 
     def mark(self, section: Section) -> None:
-        """Look up what a section that is not merged replaces."""
+        """Look up the rows that a section without a merge replaces."""
         for run in self._beneath:
             self._find(run, section)
 
     def merge_tracked(self, section: Section) -> Iterator[MergedRows]:
-        """The merged rows of a section and what changes by them."""
+        """The merged rows of a section and its changes."""
         tracking = self.tracking
-        assert tracking is not None, "somebody asked for changes"
+        assert tracking is not None, "changes are tracked"
         found = [(run.level, rows) for run in self._beneath if (rows := self._find(run, section))]
-        # a first row stays the first when it has expired, until it is gone
+        # an expired first row stays the first until it is removed
         gone = None if self.spec.engine == FIRST_ROW else self.expired
         beneath = [
             _without(found_run(self.reader, rows, level=level), gone) for level, rows in found
@@ -357,11 +356,11 @@ class _Work:
 
     @property
     def _beneath(self) -> Iterator[SortedRun]:
-        """The runs that are looked through, oldest first."""
+        """The runs to search, oldest first."""
         return reversed(self.tracking.beneath if self.tracking is not None else ())
 
     def _find(self, run: SortedRun, section: Section) -> tuple[LookedUpRows, ...]:
-        """The rows of a run whose keys new files of a section have; they are noted as marked."""
+        """The rows of a run whose keys are in new files of a section; they are marked."""
         tracking = self.tracking
         assert tracking is not None, "nothing is looked up"
         new_runs = [[f for f in files if f.level < tracking.new_below] for files in section]

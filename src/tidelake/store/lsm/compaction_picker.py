@@ -1,38 +1,38 @@
-"""Which sorted runs to compact, and into which level: the universal strategy, without any IO.
+"""Picks sorted runs to compact, and their output level: the universal strategy, without any IO.
 
 With R runs from the newest to the oldest, the first rule that applies decides:
 
 1. *Full*, if asked: all runs, unless there is one and it is on the last level. With
    ``compaction.force-rewrite-all-files`` that one too.
-2. *All of it*, R >= 2: all runs if they together are smaller than
-   ``compaction.total-size-threshold``, or if nothing has been written into the last level for
-   longer than ``compaction.optimization-interval``.
+2. *All of it*, R >= 2: all runs if together they are smaller than
+   ``compaction.total-size-threshold``, or if the last level was not written for longer than
+   ``compaction.optimization-interval``.
 3. *Size amplification*: R >= trigger and all runs but the oldest together hold more than
    ``compaction.max-size-amplification-percent`` of the oldest: all runs.
-4. *Size ratio*: R >= trigger: take the newest run and go on as long as what is taken, grown by
+4. *Size ratio*: R >= trigger: take the newest run, and further runs while the taken size, grown by
    ``compaction.size-ratio`` percent, is not smaller than the next run. One run is no pick. In the
-   hours from ``compaction.offpeak.start.hour`` to ``...end.hour`` the percentage is larger by
+   hours from ``compaction.offpeak.start.hour`` to ``...end.hour`` the percentage grows by
    ``compaction.offpeak-ratio``.
 5. *Run count*: R > trigger: the same, beginning with the R - trigger + 1 newest runs.
 
-6. *Level 0*, where it must not grow (lookups, deletion vectors, ``compaction.force-up-level-0``):
-   all its runs, and older ones by the rule of size ratio. With ``lookup-compact = gentle`` only
-   from ``lookup-compact.max-interval`` runs of level 0 on.
+6. *Level 0*, if it must not grow (lookups, deletion vectors, ``compaction.force-up-level-0``): all
+   its runs, and older ones by the rule of size ratio. With ``lookup-compact = gentle`` only from
+   ``lookup-compact.max-interval`` runs of level 0 on.
 
-The picked runs go to the level above the next run's. Level 0 is no target: where it would be, more
-runs are taken up to and with the first that is not of level 0, and its level is the target. If all
-runs are taken the target is the last level.
+The picked runs go to the level above the next run's. If that would be level 0, further runs are
+taken up to and with the first that is not of level 0, and its level is the target. If all runs are
+taken the target is the last level.
 
-Deletes may be dropped if the target is at least the oldest level in use: nothing older lies
-beneath. So they may where deletion vectors take what lies beneath away.
+Deletes may be dropped if the target is at least the oldest level in use, because nothing older is
+beneath, or if deletion vectors delete the rows beneath.
 
-A full pick of what is one run on the last level already takes the files of it with a deletion
-vector. Each is rewritten by itself.
+If everything already is one run on the last level, a full pick takes its files with a deletion
+vector and rewrites each separately.
 
 Source: Paimon's ``UniversalCompaction``, ``FullCompactTrigger``, ``OffPeakHours``,
 ``ForceUpLevel0Compaction`` and ``MergeTreeCompactManager`` (1.3.1). Java's trigger and its gentle
-interval remember in the writer's process when they were last used; here the files tell (when the
-last level was written, how many runs level 0 has), so it does not matter who writes.
+interval remember their last use in the writer's process. Here the files record it (when the last
+level was written, how many runs level 0 has), so the writer does not matter.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ class OffPeak:
     Parameters
     ----------
     start_hour, end_hour : int
-        From 0 to 23, the end is not part of it; it may lie behind midnight.
+        From 0 to 23, without the end; the end may be after midnight.
     ratio_percent : int
-        What is added to the size ratio.
+        An addition to the size ratio.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class OffPeak:
     ratio_percent: int
 
     def ratio_at(self, now_ms: int) -> int:
-        """What is added at a time of the local wall clock."""
+        """The addition at a time of the local wall clock."""
         hour = now_ms // HOUR_MS % HOURS_OF_A_DAY
         if self.start_hour <= self.end_hour:
             inside = self.start_hour <= hour < self.end_hour
@@ -104,28 +104,28 @@ class CompactionPolicy:
     Parameters
     ----------
     runs_trigger : int
-        Sorted runs from which on a compaction is looked for; larger = fewer writes, slower reads.
+        Sorted runs from which on a compaction is considered; larger = fewer writes, slower reads.
     size_amplification_percent_max : int
         How much newer data may lie over the oldest run before all is rewritten.
     size_ratio_percent : int
-        How much larger than what is picked the next run may be to be picked too.
+        How much larger than the picked runs the next run may be to be picked too.
     deletes_need_all : bool
-        Whether a compaction with rows that retract takes all older runs along
+        Whether a compaction with rows that retract includes all older runs
         (:attr:`tidelake.merge.MergeSpec.deletes_need_all`).
     empties_level_0 : bool
-        Whether runs of level 0 are worth a compaction whatever the other rules say.
+        Whether runs of level 0 are always worth a compaction.
     drops_deletes : bool
-        Whether a delete never has to stay: what it deletes is marked in a deletion vector.
+        Whether a delete never has to stay: a deletion vector marks the row that it deletes.
     level_0_runs_min : int
-        From how many on.
+        The fewest runs of level 0 for this.
     full_below_bytes : int, optional
         Size of all runs below which every compaction takes all.
     full_interval_ms : int, optional
         Age of the last level after which a compaction takes all.
     off_peak : OffPeak, optional
-        When more is compacted.
+        Hours in which more is compacted.
     rewrites_all : bool
-        Whether a full compaction rewrites files that could stay as they are.
+        Whether a full compaction also rewrites files that could stay as they are.
     """
 
     runs_trigger: int = 5
@@ -194,20 +194,20 @@ class CompactionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """What to compact.
+    """The choice of a compaction.
 
     Parameters
     ----------
     files : tuple of DataFileMeta
         The files of the picked runs.
     output_level : int
-        Where the result goes, never 0.
+        The level of the result, never 0.
     drop_deletes : bool
         Whether no older row of any key can lie beneath the result.
     one_by_one : bool
-        Whether each file is rewritten by itself.
+        Whether each file is rewritten separately.
     rewrites_all : bool
-        Whether files are rewritten that could stay as they are.
+        Whether files that could stay as they are are rewritten too.
     """
 
     files: tuple[DataFileMeta, ...]
@@ -234,17 +234,17 @@ def pick(
     policy : CompactionPolicy
         When to compact.
     full : bool
-        Whether everything is to become one run.
+        Whether to merge everything into one run.
     now_ms : int
-        The local wall clock, as files are stamped with it; matters where the policy
+        The local wall clock, as in the files' creation times; used if the policy
         :attr:`~CompactionPolicy.needs_time`.
     needs_rewrite : callable
-        Whether rows of a file are gone: deleted by a deletion vector, or expired.
+        Whether rows of a file are deleted by a deletion vector or expired.
 
     Returns
     -------
     Pick or None
-        None where nothing is worth doing.
+        None if nothing is worthwhile.
     """
     runs = levels.runs
     if full:
@@ -308,7 +308,7 @@ def _count(runs: Sequence[SortedRun], policy: CompactionPolicy, ratio_percent: i
 
 
 def _grown(runs: Sequence[SortedRun], taken: int, ratio_percent: int) -> int:
-    """Take further runs while they are not much larger than all that is taken."""
+    """Take further runs while they are not much larger than the taken ones together."""
     size_bytes = sum(run.size_bytes for run in runs[:taken])
     for run in runs[taken:]:
         if size_bytes * (100 + ratio_percent) < run.size_bytes * 100:
@@ -321,7 +321,7 @@ def _grown(runs: Sequence[SortedRun], taken: int, ratio_percent: int) -> int:
 def _to_level(
     levels: Levels, runs: Sequence[SortedRun], taken: int, policy: CompactionPolicy
 ) -> Pick:
-    """Find the output level, and take more runs where that would be level 0."""
+    """Find the output level, and take more runs if that would be level 0."""
     output = levels.max_level if taken == len(runs) else max(0, runs[taken].level - 1)
     while output == 0 and taken < len(runs):
         output = runs[taken].level

@@ -1,15 +1,15 @@
-"""Rows that are too old to be kept: ``record-level.expire-time`` and ``record-level.time-field``.
+"""Expires old rows: ``record-level.expire-time`` and ``record-level.time-field``.
 
-1. A column says the time of a row: INT seconds, BIGINT seconds or, from :data:`MILLIS_FROM` on,
+1. A column holds the time of a row: INT seconds, BIGINT seconds or, from :data:`MILLIS_FROM` on,
    milliseconds, or a timestamp (one without a zone counts as UTC). A row without a time stays.
 2. A row is expired when its time, in whole seconds, is more than ``expire-time`` before now.
-3. A compaction that takes the bucket's oldest rows along leaves expired rows out before it merges;
-   what it looks up beneath counts as not there if it is expired. Reads leave nothing out.
-4. A file with expired rows, as its statistics tell, is rewritten where it would stay or be lifted.
+3. A compaction that includes the bucket's oldest rows drops expired rows before it merges; expired
+   rows that it looks up beneath count as missing. Reads leave nothing out.
+4. A file with expired rows by its statistics is rewritten instead of kept or lifted.
 
-Source: Paimon's ``RecordLevelExpire`` (1.3.1). It leaves expired rows out of every compaction; here
-none shows an older row of the key that lies beneath, and under ``deduplicate`` an expired ``-D``
-still hides what it deleted.
+Source: Paimon's ``RecordLevelExpire`` (1.3.1). Paimon drops expired rows in every compaction. Here
+no compaction exposes an older row of the key beneath, and under ``deduplicate`` an expired ``-D``
+still hides the row that it deleted.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _NANOS_PER_UNIT = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 @dataclass(frozen=True, slots=True)
 class RecordExpiry:
-    """When rows of a table expire.
+    """The expiry rule of a table's rows.
 
     Parameters
     ----------
     field : DataField
-        The column that says the time.
+        The column with the time.
     age_s : int
         Seconds after which a row expires.
     keeps_retracts : bool
@@ -65,12 +65,12 @@ class RecordExpiry:
 
     @classmethod
     def of(cls, schema: TableSchema, options: Options, *, table: str) -> RecordExpiry | None:
-        """Read and check a table's options; None where rows do not expire.
+        """Read and check a table's options; None if rows do not expire.
 
         Raises
         ------
         InvalidInputError
-            There is no such column, or none is named, or it is of another type.
+            The column is missing, not named, or of another type.
         """
         name = options.get(RECORD_LEVEL_TIME_FIELD)
         age_ms = options.get(RECORD_LEVEL_EXPIRE_TIME)
@@ -78,8 +78,8 @@ class RecordExpiry:
             if age_ms is None or not schema.primary_keys:
                 return None
             message = (
-                f"Table '{table}' has '{RECORD_LEVEL_EXPIRE_TIME.key}' and no column that says the"
-                f" time of a row: name one in '{RECORD_LEVEL_TIME_FIELD.key}'."
+                f"Table '{table}' has '{RECORD_LEVEL_EXPIRE_TIME.key}' but no column with the time"
+                f" of a row: name one in '{RECORD_LEVEL_TIME_FIELD.key}'."
             )
             raise _invalid(message, table)
         if name not in schema.field_names:
@@ -92,9 +92,9 @@ class RecordExpiry:
         field = schema.field(name)
         if field.type.root not in _ROOTS:
             message = (
-                f"Table '{table}': column '{name}' of type {field.type} says no time of a row"
-                f" ('{RECORD_LEVEL_TIME_FIELD.key}'): take one of type INT (seconds), BIGINT"
-                " (seconds or milliseconds), TIMESTAMP or TIMESTAMP_LTZ."
+                f"Table '{table}': column '{name}' of type {field.type} cannot hold the time of a"
+                f" row ('{RECORD_LEVEL_TIME_FIELD.key}'): use a column of type INT (seconds),"
+                " BIGINT (seconds or milliseconds), TIMESTAMP or TIMESTAMP_LTZ."
             )
             raise _invalid(message, table)
         if age_ms is None or not schema.primary_keys:
@@ -102,22 +102,22 @@ class RecordExpiry:
         return cls(field, age_ms // 1000, options.get(MERGE_ENGINE) == DEDUPLICATE)
 
     def at(self, now_ms: int) -> ExpiredRows:
-        """What is expired at an instant."""
+        """The rows expired at an instant."""
         return ExpiredRows(self.field, now_ms // 1000 - self.age_s, self.keeps_retracts)
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiredRows:
-    """What is expired at one instant.
+    """The rows expired at one instant.
 
     Parameters
     ----------
     field : DataField
-        The column that says the time.
+        The column with the time.
     before_s : int
         A row of an earlier second is expired.
     keeps_retracts : bool
-        Whether rows that retract never are.
+        Whether rows that retract never expire.
     """
 
     field: DataField
@@ -142,7 +142,7 @@ class ExpiredRows:
         return batch if stays.all() else batch.filter(pa.array(stays))
 
     def are_in(self, file: DataFileMeta, context: StoreContext) -> bool | None:
-        """Whether a file has such rows; None where its statistics do not tell."""
+        """Whether a file has such rows; None if its statistics do not show it."""
         fields = context.file_fields(file)
         if file.value_stats_cols is not None:
             by_name = {field.name: field for field in fields}
@@ -165,7 +165,7 @@ class ExpiredRows:
         return bool(_from_number(np.array([low], np.int64))[0] < self.before_s)
 
     def _seconds(self, column: pa.Array) -> npt.NDArray[np.int64]:
-        """The time of each row; of a null anything."""
+        """The time of each row; undefined for a null."""
         arrow_type = to_arrow_type(self.field.type)
         numbers = column.cast(arrow_type).cast(pa.int64()).fill_null(0)
         values: npt.NDArray[np.int64] = numbers.to_numpy(zero_copy_only=False)
@@ -185,7 +185,7 @@ def _from_nanos(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _from_millis(millis: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Whole seconds; before 1970 too they are cut off, and not rounded down."""
+    """Whole seconds; truncated towards zero, also before 1970."""
     return np.where(millis < 0, -(-millis // 1000), millis // 1000)
 
 

@@ -1,7 +1,7 @@
 """One data file of a primary-key table: rows sorted by key, each key once.
 
-Inside the store a row is ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and the table's columns. The copy of
-the key that Paimon's files begin with (``_KEY_k``) is added here, from the same arrays, so no sort,
+Inside the store a row is ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and the table's columns. Paimon's
+files begin with a copy of the key (``_KEY_k``). It is added here, from the same arrays, so no sort,
 merge or spill carries keys twice. With ``data-file.thin-mode`` it is not added at all.
 """
 
@@ -49,15 +49,15 @@ class KeyedFile:
     name, path : str
         The file.
     level : int
-        The level it goes to.
+        Its level.
     source : FileSource
         Whether rows were added or compacted.
     with_stats : bool
         Whether the manifest gets nulls and bounds of columns.
     changelog : bool
-        Whether the rows are changes: then a key may come several times, one after the other.
+        Whether the rows are changes: then a key may occur several times in a row.
     files_open : int
-        So many files are written side by side, which share the memory of a row group.
+        Number of files written in parallel, which share the memory of a row group.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class KeyedFile:
 
     @property
     def bytes_written_estimate(self) -> int:
-        """What the file would be long if it were closed now, about."""
+        """The approximate length of the file if it were closed now."""
         return self._file.bytes_written_estimate
 
     @property
@@ -109,7 +109,7 @@ class KeyedFile:
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows.
 
-        Requires: the rows' keys rise, or in a changelog never fall, also over the rows before.
+        Requires: the rows' keys ascend across calls, or in a changelog never fall.
         """
         if rows.num_rows == 0:
             return
@@ -170,7 +170,7 @@ class KeyedFile:
         )
 
     def abort(self) -> None:
-        """Give the file up."""
+        """Delete the unfinished file."""
         self._file.abort()
 
     def _format_options(self, level: int, *, changelog: bool, files_open: int) -> FormatOptions:

@@ -18,7 +18,7 @@ __all__ = ["Levels", "SortedRun", "key_range"]
 
 
 def key_range(file: DataFileMeta, key_types: Sequence[DataType]) -> KeyRange:
-    """Give a file's keys and age, for finding out which files overlap."""
+    """Return a file's keys and age, for finding overlaps."""
     return KeyRange(
         key_rank(decode_row(file.min_key, key_types), key_types),
         key_rank(decode_row(file.max_key, key_types), key_types),
@@ -59,18 +59,18 @@ class Levels:
 
     @classmethod
     def of(cls, files: Iterable[DataFileMeta], *, count: int) -> Levels:
-        """Take a bucket's files; levels that they already use stay, even if `count` is lower."""
+        """Take a bucket's files; levels in use stay, even if `count` is lower."""
         present = tuple(files)
         return cls(present, max(count, 1 + max((f.level for f in present), default=0)))
 
     @property
     def max_level(self) -> int:
-        """The oldest level there may be."""
+        """The oldest possible level."""
         return self.count - 1
 
     @property
     def highest_level(self) -> int:
-        """The oldest level that holds a file; -1 where there is none."""
+        """The oldest level that holds a file; -1 if there is none."""
         return max((file.level for file in self.files), default=-1)
 
     @property

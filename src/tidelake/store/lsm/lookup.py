@@ -1,21 +1,21 @@
-"""Rows beneath a compaction, found by the keys that it has new rows of.
+"""Finds the rows beneath a compaction that have a key of its new rows.
 
-A compaction of the newer levels must know what the older ones hold of a key: to tell what changed,
-to merge values, to mark rows as deleted. Paimon copies each older file into a local store and asks
-it key by key. Here the sorted runs are searched side by side, columns before rows:
+A compaction of the newer levels must know the older rows of a key: to log changes, to merge values,
+to mark rows as deleted. Paimon copies each older file into a local store and looks up key by key.
+Here the sorted runs are searched in parallel, keys before rows:
 
 1. Files whose key range overlaps no new file are left out.
-2. Of the others the key columns are read along with those of the new runs, and where both have a
-   key the row's place in its file is noted, as one bit; but for rows that are deleted already. If
-   the pages of all new runs do not fit the memory this is done for some of them at a time.
-3. Files with such rows are read again, in whole, for these rows, if their values matter.
+2. The key columns of the others are read along with those of the new runs. If both have a key, the
+   row's position in its file is noted as one bit, unless the row is already deleted. If the pages
+   of all new runs do not fit the memory, some of them are searched at a time.
+3. If their values matter, files with such rows are read again, whole, for these rows.
 
-They come out as a sorted run of their level, so the merge that decides every other key's row
-decides these too. With deletion vectors their places are marked as deleted.
+They form a sorted run of their level, so the merge that decides every other key's row decides these
+too. With deletion vectors their positions are marked as deleted.
 
-Cost: reading the keys of the overlapping files, once for each time that the new runs' pages fill
-the share of a merge; and the files that have any of the keys. Memory: a batch and the pages of each
-run, within that share, and a bit per row of the files with such rows.
+Cost: reading the keys of the overlapping files, once each time the new runs' pages fill the share
+of a merge; and the files that have any of the keys. Memory: a batch and the pages of each run,
+within that share, and a bit per row of the files with such rows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tidelake.types import DataField, TableSchema
 __all__ = ["LookedUpRows", "find_rows", "found_run"]
 
 PLACE = pa.field("place", pa.int64(), nullable=False)
-"""The row's place among the rows of the run."""
+"""The row's position among the rows of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,11 @@ class LookedUpRows:
 
     @property
     def positions(self) -> Positions:
-        """The ordinals of the rows, rising."""
+        """The ordinals of the rows, ascending."""
         return np.flatnonzero(self.mask)
 
     def with_those_of(self, other: LookedUpRows) -> LookedUpRows:
-        """Give these rows and others of the file."""
+        """Return these rows and others of the file."""
         return LookedUpRows(self.file, self.bits | other.bits)
 
 
@@ -90,22 +90,22 @@ def find_rows(
     ----------
     reader : BucketReader
         Reads the bucket's files.
-    run : SortedRun
+    The run to search.
         What is searched.
     new_runs : sequence of sequence of DataFileMeta
-        Runs whose keys are looked for: files that do not overlap, in key order.
+        Runs with the wanted keys: files that do not overlap, in key order.
     spec : MergeSpec
         Names the key columns.
 
     Returns
     -------
     tuple of LookedUpRows
-        Of the files that have such rows, in key order; none that is deleted is among them.
+        For the files that have such rows, in key order; without deleted rows.
 
     Raises
     ------
     CorruptError
-        A file is damaged or not what its metadata says; it is named.
+        A file is damaged or does not match its metadata; the message names it.
     """
     files = _overlapping(run, [file for new in new_runs for file in new], spec)
     if not files:
@@ -129,7 +129,7 @@ def find_rows(
 
 
 def found_run(reader: BucketReader, found: Sequence[LookedUpRows], *, level: int) -> RunSource:
-    """Give found rows as a run that can be merged."""
+    """Return found rows as a run for a merge."""
     fields = row_fields(reader.context.schema)
 
     def batches(batch_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -168,7 +168,7 @@ def _at_once(
     fields: Sequence[DataField],
     bytes_max: int,
 ) -> Iterator[list[Sequence[DataFileMeta]]]:
-    """As many of the runs at a time as hold so many bytes while they are read, one at least."""
+    """As many runs at a time as hold these bytes while they are read; at least one."""
     some: list[Sequence[DataFileMeta]] = []
     held_bytes = 0
     for run in runs:
@@ -202,7 +202,7 @@ def _searched(
 def _by_file(
     reader: BucketReader, files: Sequence[DataFileMeta], found: Iterator[pa.RecordBatch]
 ) -> Iterator[LookedUpRows]:
-    """Sort the places out by file, and leave out what is deleted."""
+    """Group the positions by file, and leave out deleted rows."""
     batches = (batch.column(PLACE.name).to_numpy() for batch in found)
     places = next(batches, None)
     start = 0

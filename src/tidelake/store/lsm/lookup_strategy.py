@@ -1,4 +1,4 @@
-"""What the options of a table make its compactions do in addition to merging.
+"""What a table's compactions do besides merging, by its options.
 
 Source: Paimon's ``LookupStrategy``, ``LookupMergeTreeCompactRewriter`` and
 ``FullChangelogMergeTreeCompactRewriter`` (1.3.1).
@@ -32,7 +32,7 @@ FULL_COMPACTION = "full-compaction"
 
 @dataclass(frozen=True, slots=True)
 class LookupStrategy:
-    """How a table's compactions track what they change.
+    """How a table's compactions track their changes.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class LookupStrategy:
 
     @property
     def looks_up(self) -> bool:
-        """Whether compactions look up what older levels have of a key, so level 0 is emptied."""
+        """Whether compactions look up rows of older levels, so that level 0 becomes empty."""
         options = self.options
         return (
             options.get(CHANGELOG_PRODUCER) == LOOKUP
@@ -67,7 +67,7 @@ class LookupStrategy:
     def of(
         self, picked: Pick, levels: Levels, changelog: Callable[[], RollingWriter]
     ) -> ChangeTracking | None:
-        """What one compaction tracks; None if it only merges.
+        """The tracking of one compaction; None if it only merges.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class LookupStrategy:
             return None
         logged = producer == LOOKUP
         beneath = tuple(run for run in levels.runs if run.level > output)
-        # a mark alone hides the older row, so the newer one must win
+        # a mark alone hides the older row, so the newer row must win
         replaces = self._newest_wins and not (self.marks and _holds_newer(beneath, picked))
         is_last = output == levels.max_level
         return ChangeTracking(
@@ -106,7 +106,7 @@ class LookupStrategy:
 
     @property
     def _compared(self) -> tuple[str, ...] | None:
-        """The columns that make an update a change; None where every update is one."""
+        """The columns that make an update a change; None if every update is one."""
         if not self.options.get(CHANGELOG_PRODUCER_ROW_DEDUPLICATE):
             return None
         text = self.options.get(CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS) or ""
@@ -114,24 +114,24 @@ class LookupStrategy:
         return tuple(name for name in self.columns if name not in ignored)
 
     def _lifts(self, output_level: int, *, is_last: bool, newest_wins: bool) -> bool:
-        """Whether a file of level 0 may go to another level as it is.
+        """Whether a file of level 0 may move to another level unchanged.
 
-        Then its rows win against all beneath. Where levels have formats of their own a
-        file would be of the wrong one.
+        Then its rows win over all rows beneath. If levels have their own formats, the file would
+        have the wrong one.
         """
         suffixes = {file_suffix(self.options, level=level) for level in (0, output_level)}
         return len(suffixes) == 1 and (is_last or newest_wins)
 
     @property
     def _newest_wins(self) -> bool:
-        """Whether a key's newest row is its row, whatever lies beneath."""
+        """Whether a key's newest row always wins, whatever lies beneath."""
         return self.spec.engine == DEDUPLICATE and not self.spec.sequence_columns
 
 
 def _holds_newer(beneath: Sequence[SortedRun], picked: Pick) -> bool:
     """Whether a file beneath may hold a newer row than one of level 0.
 
-    Two writers that began from one snapshot number their rows alike: that of the larger number
+    Two writers that began from one snapshot use the same numbers: the row with the larger number
     wins, whichever was compacted first.
     """
     new = [f.min_sequence_number for f in picked.files if f.level == 0]

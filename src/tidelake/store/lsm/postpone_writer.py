@@ -1,14 +1,13 @@
-"""Writes the postpone bucket (``bucket`` = -2): rows as they come, to be given a bucket later.
+"""Writes the postpone bucket (``bucket`` = -2): unmerged rows that get a bucket later.
 
-1. Rows wait in memory until they fill a row group, then go into the open data file: not sorted,
-   not merged, every row with its kind and the sequence number -1. Files are closed at the target
-   size.
-2. ``prepare_commit`` closes the file and hands it out. What is in the bucket already is never
-   looked at: there is nothing to number on from, and nothing is compacted here.
+1. Rows wait in memory until they fill a row group, then go into the open data file: not sorted, not
+   merged, every row with its kind and the sequence number -1. Files are closed at the target size.
+2. ``prepare_commit`` closes the file and returns it. Existing files of the bucket are not read:
+   numbering does not continue, and nothing is compacted here.
 
-The rows of one writer are replayed in the order of its files, so its files' names tell the writer:
-``data--u-<commit user>-s-<writer number>-w-<uuid>-<i>``. Keys of a file's metadata are those of its
-first and its last row and bound nothing; there are no statistics. The semantics are Paimon's
+The rows of one writer are replayed in the order of its files, so file names identify the writer:
+``data--u-<commit user>-s-<writer number>-w-<uuid>-<i>``. The keys in a file's metadata are those of
+its first and its last row and are no bounds; there are no statistics. The semantics are Paimon's
 ``PostponeBucketWriter`` and ``PostponeBucketFileStoreWrite`` (1.3.1).
 """
 
@@ -35,18 +34,18 @@ __all__ = ["PostponeBucketWriter", "postpone_options"]
 BUFFER_BYTES = 32 << 20
 """Arrow bytes that wait before they go into the open file; several partitions' files are open."""
 UNKNOWN_SEQUENCE = -1
-"""What stands for the sequence number of a row that has none yet (on disk: never renumber)."""
+"""The sequence number of a row that has none yet (on disk: never renumber)."""
 USER_CHARS_MAX = 80
-"""Of a longer user the name shows the beginning: a file name has 255 bytes."""
+"""The name shows the beginning of a longer user: a file name has at most 255 bytes."""
 
 
 def postpone_options(
     options: Options, schema: TableSchema, *, user: str, writer_number: int
 ) -> Options:
-    """The options with which files of the postpone bucket are written.
+    """The options for writing files of the postpone bucket.
 
-    They are Avro files, which are quick to write a few rows into; or of the table's own format
-    where its columns or its compression are none of Avro's.
+    They are Avro files, into which a few rows are written quickly; or files of the table's own
+    format, if Avro lacks its column types or its compression.
 
     Parameters
     ----------
@@ -57,9 +56,9 @@ def postpone_options(
     user : str
         Who will commit.
     writer_number : int
-        Tells the writers of a commit apart.
+        Distinguishes the writers of a commit.
     """
-    # the number is found again behind the first "-s-", so the user's name must not hold one
+    # the number follows the first "-s-", so the user's name must not contain one
     shown = user.replace("-s-", "-")[:USER_CHARS_MAX]
     prefix = f"{options.get(declared.DATA_FILE_PREFIX)}-u-{shown}-s-{writer_number}-w-"
     named = {declared.DATA_FILE_PREFIX.key: prefix, declared.METADATA_STATS_MODE.key: "none"}
@@ -83,7 +82,7 @@ class PostponeBucketWriter:
     bucket : int
         The postpone bucket.
     total_buckets : int
-        What the manifests record as number of buckets: -2 as well.
+        The number of buckets in the manifests: also -2.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class PostponeBucketWriter:
             self._open_file,
             target_size_bytes=target_file_size_bytes(context.options, has_primary_key=True),
         )
-        self._draining = False  # stays set when a write failed half-way
+        self._draining = False  # stays set after a write failed half-way
         self._closed = False
 
     @property
@@ -133,7 +132,7 @@ class PostponeBucketWriter:
             self._drain()
 
     def spill(self) -> None:
-        """Let go of the memory: rows go into data files."""
+        """Release memory: rows go into data files."""
         self.flush()
 
     def flush(self) -> None:
@@ -145,17 +144,17 @@ class PostponeBucketWriter:
         self._draining = False
 
     def compaction_parts(self, *, full: bool) -> tuple[tuple[DataFileMeta, ...], ...]:
-        """None: rows are moved to real buckets by a job of its own."""
+        """None: a separate job moves rows to real buckets."""
         del full
         return ()
 
     def compact(self, full: bool) -> None:  # noqa: FBT001 - the stores' one interface
-        """Only flush: rows are moved to real buckets by a job of its own."""
+        """Only flush: a separate job moves rows to real buckets."""
         del full
         self.flush()
 
     def prepare_commit(self) -> CommitMessage:
-        """Flush, and hand out what was written since the last call.
+        """Flush, and return what was written since the last call.
 
         Returns
         -------
@@ -166,14 +165,14 @@ class PostponeBucketWriter:
         return self._files.hand_out(total_buckets=self._total_buckets)
 
     def close(self) -> None:
-        """Let go of memory and files that no message names."""
+        """Release memory and files that no message names."""
         self._closed = True
         self._buffer.clear()
         self._out.abort()
         self._files.delete_unknown()
 
     def _drain(self) -> None:
-        """Move all rows into the open data file, in the order they came."""
+        """Move all rows into the open data file, in order of arrival."""
         self._draining = True
         for rows in self._buffer.batches:
             self._out.write(rows)

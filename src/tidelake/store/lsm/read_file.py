@@ -1,4 +1,4 @@
-"""A bucket's files read one after the other, as rows inside the store are."""
+"""Reads a bucket's files one after the other, as rows inside the store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BucketReader:
     path_of : callable
         A file's path.
     deleted_of : callable
-        The ordinals, rising, of a file's rows that are deleted.
+        The ordinals, ascending, of a file's deleted rows.
     """
 
     context: StoreContext
@@ -53,12 +53,12 @@ class BucketReader:
         Yields
         ------
         pyarrow.RecordBatch
-            All rows of the files but those that are deleted; never empty.
+            All rows of the files except deleted ones; never empty.
 
         Raises
         ------
         CorruptError
-            A file, or a deletion vector, is damaged or not what its metadata says; it is named.
+            A file, or a deletion vector, is damaged or does not match its metadata.
         """
         for file in files:
             deleted = self.deleted_of(file)
@@ -69,12 +69,12 @@ class BucketReader:
     def physical_batches(
         self, files: Sequence[DataFileMeta], fields: Sequence[DataField], batch_bytes: int
     ) -> Iterator[pa.RecordBatch]:
-        """Read files with the rows that are deleted, for who counts rows by their place."""
+        """Read files with their deleted rows, for callers that count rows by position."""
         for file in files:
             yield from self._read(file, fields, batch_bytes, None)
 
     def source(self, files: Sequence[DataFileMeta], *, level: int) -> RunSource:
-        """Give the rows of a run for a merge; they are read when it wants them."""
+        """Return the rows of a run for a merge, which reads them on demand."""
         fields = row_fields(self.context.schema)
         return RunSource(
             lambda batch_bytes: self.batches(files, fields, batch_bytes),
@@ -86,7 +86,7 @@ class BucketReader:
     def held_bytes(
         self, files: Sequence[DataFileMeta], fields: Sequence[DataField] | None = None
     ) -> int:
-        """What reading the files one after the other holds at most; whole rows by default."""
+        """The most bytes that reading the files in turn holds; for whole rows by default."""
         fields = row_fields(self.context.schema) if fields is None else fields
         return max(
             held_bytes(

@@ -139,7 +139,7 @@ def _bind_in(name: str, literals: Sequence[object], data_type: DataType) -> Pred
 def _bind_compare(op: str, name: str, literal: object, data_type: DataType) -> Predicate:
     if literal is None:
         message = (
-            f"The filter compares column '{name}' with null, which holds for no row."
+            f"The filter compares column '{name}' with null, which is never true."
             " Use IS NULL or IS NOT NULL."
         )
         raise InvalidInputError(message, kind="null_literal", column=name)

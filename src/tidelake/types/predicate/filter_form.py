@@ -90,13 +90,13 @@ def _condition(part: object) -> Predicate:
         return Compare(_COMPARISONS[word], name, value)
     if word in {"in", "not in"}:
         if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
-            message = f"The filter {shortened(repr(part))} needs a list of values behind '{op}'."
+            message = f"The filter {shortened(repr(part))} needs a list of values after '{op}'."
             raise InvalidInputError(message, kind="filter_form", column=name)
         choice = In(name, tuple(value))
         return choice if word == "in" else Not(choice)
     message = (
-        f"'{shortened(op)}' in the filter {shortened(repr(part))} is no operator. Use one of: = !="
-        " < <= > >= in, 'not in'."
+        f"'{shortened(op)}' in the filter {shortened(repr(part))} is not an operator. Use one of: ="
+        " != < <= > >= in, 'not in'."
     )
     raise InvalidInputError(message, kind="filter_form", column=name)
 

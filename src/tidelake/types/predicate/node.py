@@ -56,8 +56,9 @@ class Predicate:
 
     def __bool__(self) -> bool:
         message = (
-            "A condition has no truth value before it meets rows: combine conditions with &, | and"
-            " ~ (not with and, or, not), each in parentheses, and write a <= x <= b as two of them."
+            "A condition has no truth value of its own: combine conditions with &, | and"
+            " ~ (not with and, or, not), each in parentheses, and write a <= x <= b as two"
+            " conditions."
         )
         raise InvalidInputError(message, kind="predicate_truth")
 

@@ -280,9 +280,7 @@ class _Parser:
             elif sign == "%" and at == len(pattern) - 1:
                 return StartsWith(name, plain)
             elif sign in "%_":
-                problem = (
-                    "LIKE is covered for a prefix only ('abc%'): filter the rest after reading"
-                )
+                problem = "LIKE supports only a prefix ('abc%'): filter the rest after reading"
                 raise self._error(problem, token.position)
             plain += sign
             at += 1
@@ -335,7 +333,7 @@ class _Parser:
         return literal
 
     def _null_compared(self, token: _Token) -> InvalidInputError:
-        problem = "A comparison with NULL holds for no row; write IS NULL or IS NOT NULL"
+        problem = "A comparison with NULL is never true; write IS NULL or IS NOT NULL"
         return self._error(problem, token.position)
 
     def _literals(self) -> tuple[object, ...]:
@@ -370,7 +368,7 @@ class _Parser:
         body = self._take()
         value = _typed_literal(word, _unquoted(body.text))
         if value is None:
-            raise self._error(f"{shortened(body.text)} is no {word} literal", body.position)
+            raise self._error(f"{shortened(body.text)} is not a {word} literal", body.position)
         return value
 
     def _number(self, token: _Token) -> int | float | decimal.Decimal:

@@ -201,7 +201,7 @@ def _encoded_decimal(value: decimal.Decimal) -> bytes:
 
 def _encoded_object(value: Mapping[Any, object], keys: dict[str, int], depth: int) -> bytes:
     if not all(isinstance(key, str) for key in value):
-        raise _no_variant(value, "has keys that are no texts")
+        raise _no_variant(value, "has keys that are not text")
     names = sorted(value)
     ids = [keys.setdefault(name, len(keys)) for name in names]
     for name in names:
@@ -226,7 +226,7 @@ def decode_variant(value: bytes, metadata: bytes) -> object:
     try:
         return _Decoder(metadata_keys(memoryview(metadata)), len(value)).value(memoryview(value), 0)
     except (IndexError, ValueError, struct.error, OverflowError) as error:
-        message = f"The bytes {shortened(value.hex())} are no variant: {error}."
+        message = f"The bytes {shortened(value.hex())} are not a variant: {error}."
         raise CorruptError(message, kind="variant") from error
 
 

@@ -98,7 +98,7 @@ def _check_parts(arrow_type: pa.DataType, allowed: set[str], depth: int) -> None
 
 
 def _no_shredding(arrow_type: pa.DataType) -> UnsupportedError:
-    message = f"The columns {arrow_type} are no shredded variant that this version reads."
+    message = f"The columns {arrow_type} are not a shredded variant that this version reads."
     return UnsupportedError(message, kind="shredded_variant")
 
 
@@ -143,7 +143,7 @@ def rebuilt_variants(column: pa.StructArray) -> pa.StructArray:
             if value is None or metadata[at] is None:
                 raise ValueError("a part of it is missing")
         except (IndexError, ValueError, UnicodeDecodeError, struct.error) as error:
-            message = f"Row {at} of a column of shredded variants is no variant: {error}."
+            message = f"Row {at} of a column of shredded variants is not a variant: {error}."
             raise CorruptError(message, kind="variant") from error
         values.append(value)
         keys.append(metadata_of(row.keys))
@@ -182,7 +182,7 @@ class _Row:
     def fields_of(self, value: bytes) -> list[tuple[str, int, bytes]]:
         """The fields of an object of the file."""
         if value[0] & 3 != OBJECT:
-            raise ValueError("what is beside its fields is no object")
+            raise ValueError("the value beside its fields is not an object")
         return _Copy(self, len(value)).fields(memoryview(value), 0)
 
 

@@ -62,7 +62,7 @@ def test_rows_that_were_numbered_on_what_was_rolled_back_are_refused():
     world = World()
     world.committer(1).commit([message("base")], user="u0", identifier=1)
     late = message(data_file("late", keys=(1, 5), sequences=(0, 4)))
-    with pytest.raises(ConflictError, match="its newest is 1 now") as refused:
+    with pytest.raises(ConflictError, match="its newest is now 1") as refused:
         world.committer(2).commit([late], user="u1", identifier=1, base_snapshot_id=2)
     assert refused.value.kind == "rolled_back"
     assert world.names() == {"base"}

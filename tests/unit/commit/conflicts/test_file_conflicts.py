@@ -51,7 +51,7 @@ def test_a_file_that_moved_to_another_level_is_gone():
 
 def test_a_result_that_is_there_already_is_a_conflict():
     out = f("out", (1, 5), level=5)
-    with pytest.raises(ConflictError, match="'out' is there already"):
+    with pytest.raises(ConflictError, match="'out' exists already"):
         check([A, out], before=[A], after=[out])
 
 
@@ -134,7 +134,7 @@ def test_a_compaction_that_looked_keys_up_fits_the_levels_that_it_saw(others, fi
     if fits:
         check([A, *others], **args)
     else:
-        with pytest.raises(ConflictError, match="looked keys up in other files"):
+        with pytest.raises(ConflictError, match="looked keys up in files that have changed"):
             check([A, *others], **args)
 
 

@@ -269,7 +269,7 @@ def test_size_and_rows_must_be_the_manifests():
     files, footer = write(sample_batch(), scalar_fields())
     with pytest.raises(CorruptError, match=PATH):
         read(files, scalar_fields(), file_size_bytes=footer.size_bytes + 1)
-    with pytest.raises(CorruptError, match="3 rows where the manifest says 4"):
+    with pytest.raises(CorruptError, match="3 rows, but the manifest says 4"):
         read(files, scalar_fields(), row_count=4)
 
 

@@ -461,5 +461,5 @@ def test_bitmaps_are_united(groups):
 def test_bytes_that_are_no_bitmap_are_refused():
     engine = Aggregation((ColumnFunction("v", "rbm32", parse_type("BYTES")),))
     rows = [[("+I", {"v": b"no"}), ("+I", {"v": b"bitmap"})]]
-    with pytest.raises(InvalidInputError, match="'v' is aggregated by 'rbm32', and a value is no"):
+    with pytest.raises(InvalidInputError, match="'v' is aggregated by 'rbm32', but a value is not"):
         merged_rows(engine, rows, {"v": parse_type("BYTES")})

@@ -173,7 +173,7 @@ def test_a_full_disk_is_a_storage_error_that_leaves_no_files(tmp_path: Path):
         spill_files=lambda: files_in(tmp_path),
         drop_deletes=True,
     )
-    with pytest.raises(StorageError, match="put aside"):
+    with pytest.raises(StorageError, match="could not be spilled"):
         next(batches)
 
 

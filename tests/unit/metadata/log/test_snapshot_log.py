@@ -145,7 +145,7 @@ def test_a_gap_in_the_middle_is_damage_and_named():
     fileio, log = log_of(5)
     fileio.delete(PATHS.snapshot(3))
     assert log.latest_id() == 5
-    with pytest.raises(CorruptError, match="snapshot-3 is gone, between snapshots 2 and 4"):
+    with pytest.raises(CorruptError, match="snapshot-3 is missing, but snapshots 2 and 4"):
         log.ids()
     with pytest.raises(NotFoundError, match="no snapshot 3"):
         log.load(3)
@@ -229,7 +229,7 @@ def test_a_missing_snapshot_s_message_says_which_are_there():
 def test_a_snapshot_under_another_s_name_is_damage():
     fileio, log = log_of(1)
     fileio.put_if_absent(PATHS.snapshot(2), snapshot(1).to_json().encode())
-    with pytest.raises(CorruptError, match="says it is snapshot 1"):
+    with pytest.raises(CorruptError, match="contains snapshot 1"):
         log.load(2)
 
 

@@ -115,7 +115,7 @@ def test_the_level_is_part_of_a_file_s_identity():
 def test_contradictions_name_the_file():
     with pytest.raises(CorruptError, match="'data-7' of bucket 0, level 0 is added twice"):
         EntryTable.fold([EntryTable.of([added("data-7"), added("data-7")])])
-    with pytest.raises(CorruptError, match=r"'data-7'.*deleted, but is not there"):
+    with pytest.raises(CorruptError, match=r"'data-7'.*deleted, but does not exist"):
         EntryTable.fold([EntryTable.of([deleted("data-7")])])
     with pytest.raises(CorruptError, match="'data-7'"):
         EntryTable.cancel([EntryTable.of([deleted("data-7"), deleted("data-7")])])

@@ -479,7 +479,7 @@ def test_show_partitions_looks_for_values(session, run):
         ("s = '3'", []),
     ):
         assert run(f"SHOW PARTITIONS t PARTITION ({wanted})") == found, wanted
-    with pytest.raises(InvalidInputError, match="'hh' is no partition column"):
+    with pytest.raises(InvalidInputError, match="'hh' is not a partition column"):
         run("SHOW PARTITIONS t PARTITION (hh = 3)")
     with pytest.raises(InvalidInputError):
         run("SHOW PARTITIONS t PARTITION (h = 'three')")

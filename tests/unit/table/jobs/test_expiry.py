@@ -484,7 +484,7 @@ def test_a_snapshot_that_expires_while_it_is_read_says_so(fileio):
     table.compact(full=True)
     table.write([{"k": 1, "v": 1, "p": "a"}], mode="overwrite")
     table.expire_snapshots(**ALL)
-    message = rf"Snapshot {number} of table .*db.db/t expired while it was read: /w/.* is gone"
+    message = rf"Snapshot {number} of table .*db.db/t expired while it was read: /w/.* was deleted"
     with pytest.raises(NotFoundError, match=message) as caught:
         scan.table()
     assert caught.value.kind == "snapshot_expired"
@@ -522,7 +522,7 @@ def test_a_read_of_the_newest_looks_again_where_that_expires_under_it(fileio):
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"retain_max": 3}, "at most 3 snapshots would be kept, and at least 10"),
+        ({"retain_max": 3}, "at most 3 snapshots would be kept, but at least 10"),
         ({"retain_min": 0}, "'snapshot.num-retained.min' is 0"),
         ({"max_deletes": 0}, "max_deletes is 0"),
         ({"older_than": "soon"}, "soon"),

@@ -176,16 +176,16 @@ REFUSED = {
     ),
     "a function of the key": (
         {**AGGREGATION, **function("k", "sum")},
-        "option 'fields.k.aggregate-function' would do nothing: column 'k' is of the primary key,"
+        "option 'fields.k.aggregate-function' would do nothing: column 'k' is in the primary key,"
         " which no function merges, and the option is for other columns. Leave the option out.",
     ),
     "ignore-retract of the key": (
         {**AGGREGATION, "fields.k.ignore-retract": "true"},
-        "column 'k' is of the primary key, which no function merges, and the option is for other",
+        "column 'k' is in the primary key, which no function merges, and the option is for other",
     ),
     "a setting of the key": (
         {**AGGREGATION, "fields.k.distinct": "true"},
-        "column 'k' is of the primary key, which no function merges, and the option is for"
+        "column 'k' is in the primary key, which no function merges, and the option is for"
         " 'collect' or 'listagg'. Leave the option out.",
     ),
     "a flag in capitals": (

@@ -78,7 +78,7 @@ REFUSED = {
     ),
     "a function in capitals": (
         {**AGGREGATION, **settings("v", aggregate_function="SUM")},
-        "'SUM', which is no aggregate function. Did you mean 'sum'.* Use one of bool_and,",
+        "'SUM', which is not an aggregate function. Did you mean 'sum'.* Use one of bool_and,",
     ),
     "a default that is none": (
         {**AGGREGATION, "fields.default-aggregate-function": "mix"},
@@ -86,15 +86,15 @@ REFUSED = {
     ),
     "a function of SQL": (
         {**AGGREGATION, **settings("v", aggregate_function="count")},
-        "'fields.v.aggregate-function' is 'count', which is no aggregate function. Use one of",
+        "'fields.v.aggregate-function' is 'count', which is not an aggregate function. Use one of",
     ),
     "a function of Paimon 2": (
         {**AGGREGATION, **settings("lines", aggregate_function="nested_partial_update")},
-        "'nested_partial_update', which is no aggregate function. Did you mean 'nested_update'",
+        "'nested_partial_update', which is not an aggregate function. Did you mean 'nested_update'",
     ),
     "another function of Paimon 2": (
         {**AGGREGATION, **settings("counts", aggregate_function="merge_map_with_keytime")},
-        "'merge_map_with_keytime', which is no aggregate function. .*merge_map, min",
+        "'merge_map_with_keytime', which is not an aggregate function. .*merge_map, min",
     ),
     "a function of no column": (
         {**AGGREGATION, **settings("w", aggregate_function="sum")},
@@ -102,7 +102,7 @@ REFUSED = {
     ),
     "a function without a group": (
         PARTIAL | SUM,
-        "column 'v' is aggregated by 'sum' but is in no sequence group: add it to one with"
+        "column 'v' is aggregated by 'sum' but is not in a sequence group: add it to one with"
         " 'fields.<sequence>.sequence-group', or unset 'fields.v.aggregate-function'",
     ),
     "a default without groups": (
@@ -129,7 +129,7 @@ REFUSED = {
     "a group under first-row": (engine("first-row") | GROUP, "Set 'merge-engine' = 'partial-up"),
     "a removal by what is no sequence": (
         {**PARTIAL, **GROUP, "partial-update.remove-record-on-sequence-group": "v"},
-        "names 'v', which is the sequence of no group: name columns before '.sequence-group'",
+        "names 'v', which is not the sequence of a group: name columns before '.sequence-group'",
     ),
     "a removal with groups": (
         {**PARTIAL, **GROUP, "partial-update.remove-record-on-delete": "true"},
@@ -225,7 +225,7 @@ def test_it_is_refused_with_the_table(catalog, tmp_path, case):
 @pytest.mark.parametrize(
     ("function", "why"),
     [
-        ("rbm64", "its bytes are a form of RoaringBitmap's own"),
+        ("rbm64", "its bytes have RoaringBitmap's own format"),
         ("theta_sketch", "sketches are not covered"),
         ("hll_sketch", "sketches are not covered"),
     ],
@@ -565,7 +565,7 @@ def test_an_engine_or_a_producer_that_is_none_is_refused_with_those_there_are(
     [
         ("hll_sketch", "sketches are not covered"),
         ("theta_sketch", "sketches are not covered"),
-        ("rbm64", "its bytes are a form of RoaringBitmap's own"),
+        ("rbm64", "its bytes have RoaringBitmap's own format"),
     ],
 )
 def test_a_table_of_javas_with_a_function_that_is_not_covered_opens(

@@ -1,4 +1,4 @@
-"""A table that was dropped and created anew is another table: one opened before is refused.
+"""A table that was dropped and recreated is another table: one opened before is refused.
 
 Its field ids and the id of its first schema are the same, so nothing else would notice.
 """
@@ -15,7 +15,7 @@ from tidelake.types.predicate import Compare
 COLUMNS = pa.schema({"id": pa.int64(), "a": pa.string(), "b": pa.string()})
 SWAPPED = pa.schema({"id": pa.int64(), "b": pa.string(), "a": pa.string()})
 ROWS = [{"id": 1, "a": "A", "b": "B"}]
-ANEW = pytest.raises(NotFoundError, match="dropped and created anew")
+ANEW = pytest.raises(NotFoundError, match="dropped and recreated")
 
 
 def made(catalog, columns=COLUMNS, *, keys=("id",), partitions=()):

@@ -256,7 +256,7 @@ def test_what_the_engine_cannot_take_is_refused_before_a_byte_is_written(tmp_pat
 def test_a_member_needs_a_sequence_group_for_its_function(tmp_path):
     """Java: "Must use sequence group for aggregation functions but not found for field c"."""
     options = {**partial(g1="a"), "fields.c.aggregate-function": "max"}
-    with pytest.raises(InvalidInputError, match=r"'c'.*in no sequence group"):
+    with pytest.raises(InvalidInputError, match=r"'c'.*not in a sequence group"):
         table_of(tmp_path, "k int, a int, g1 int, c int", options)
 
 

@@ -47,7 +47,7 @@ WORDS = {
     "first-row delete": "first-row",
     "partial-update delete default": "partial-update",
     "lone -D partial-update": "partial-update",  # Java notices where two rows meet
-    "agg retract max": "'max', which cannot take a row back",
+    "agg retract max": "'max', which cannot retract rows",
 }
 """What is refused, with words of the refusal."""
 
@@ -132,7 +132,7 @@ def test_what_java_refuses_is_refused_before_a_byte_is_written(tmp_path, name):
 def test_a_function_outside_of_groups_is_refused_with_the_table(tmp_path):
     columns, options, _, _ = VECTORS["sequence-group + agg"]
     columns = dict(column.split() for column in columns.split(","))
-    with pytest.raises(InvalidInputError, match=r"'c'.*in no sequence group"):
+    with pytest.raises(InvalidInputError, match=r"'c'.*not in a sequence group"):
         table_of(columns, options, tmp_path)
     assert not list(tmp_path.iterdir())
 

@@ -30,10 +30,10 @@ MERGES = {
 WRITE_ONLY = {"write-only": "true"}
 REFUSAL = (
     "Table 'db.t': the sum of column 'v' does not fit INT: widen the column's type, or write a row"
-    " that brings it back. Rows that are not written yet can have other values."
+    " that brings it back. Rows not written yet can have other values."
 )
-COMPACTS = f"{REFUSAL} It shows as rows of {{place}}/db.db/t/bucket-0 are compacted: the bucket"
-COMPACTS += " stays as it was."
+COMPACTS = f"{REFUSAL} The error occurred in a compaction of {{place}}/db.db/t/bucket-0, which is"
+COMPACTS += " unchanged."
 OTHER_WAY = " Until the column is wider, rows of other keys can be written with 'write-only' ="
 OTHER_WAY += " 'true'."
 

@@ -51,7 +51,7 @@ def test_forms_of_a_filter(given_form, predicate):
         (5, "is not a filter"),
         ([("a", "=")], "is not a filter"),
         ([("a", "=", 1), 5], "is not a filter"),
-        ([("a", "like", "x")], "is no operator"),
+        ([("a", "like", "x")], "is not an operator"),
         ([("a", "in", "xy")], "needs a list"),
         ([("a", "in", 5)], "needs a list"),
     ],

@@ -176,7 +176,7 @@ WITH_A = {"metadata": KEY_A[1], "typed_value": {"a": {"typed_value": 1}}}
         (pa.int64(), {"metadata": PLAIN, "typed_value": 1, "value": b"\x00"}, "beside"),
         ([pa.int64()], {"metadata": PLAIN, "typed_value": [None]}, "element"),
         ([pa.int64()], {"metadata": PLAIN, "typed_value": [{}]}, "element"),
-        ({"a": pa.int64()}, {**WITH_A, "value": b"\x00"}, "no object"),
+        ({"a": pa.int64()}, {**WITH_A, "value": b"\x00"}, "not an object"),
         ({"a": pa.int64()}, {**WITH_A, "value": KEY_A[0]}, "also"),
         (None, {"metadata": PLAIN, "value": KEY_A[0]}, "range"),
         (None, {"metadata": PLAIN, "value": b"\x03\x05\x00"}, "early"),
@@ -208,5 +208,5 @@ def test_a_field_that_is_null_is_damage():
     ],
 )
 def test_columns_that_no_variant_has_are_refused(kind):
-    with pytest.raises(UnsupportedError, match="no shredded variant"):
+    with pytest.raises(UnsupportedError, match="not a shredded variant"):
         check_shredded(kind)

@@ -211,7 +211,7 @@ def test_a_partition_and_options_are_given_as_dicts(keyed):
     with pytest.raises(InvalidInputError, match=r"partition='k=1' is not a dict"):
         keyed.write(ROWS, mode="overwrite", partition="k=1")
     for options in (None, [("scan.snapshot-id", 1)], "scan.snapshot-id"):
-        with pytest.raises(InvalidInputError, match="no dict"):
+        with pytest.raises(InvalidInputError, match="not a dict"):
             keyed.copy(options)
 
 

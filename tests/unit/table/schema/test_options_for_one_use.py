@@ -89,7 +89,7 @@ def test_options_may_be_given_with_one_call(keyed):
         ({"bucket": 3}, "cannot be set for one use"),
         ({"write-onyl": True}, "Did you mean 'write-only'"),
         ({"target-file-size": "big"}, "'target-file-size'"),
-        ("write-only", "no dict"),
+        ("write-only", "is not a dict"),
     ],
 )
 def test_every_call_checks_them_alike(keyed, call, options, says):

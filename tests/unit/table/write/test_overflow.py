@@ -212,7 +212,7 @@ def test_a_product_that_does_not_fit_is_not_brought_back(tmp_path):
     table = table_at(tmp_path, **{**AGGREGATION, "fields.v.aggregate-function": "product"})
     text = (
         "Table 'db.t': the product of column 'v' does not fit INT: widen the column's type. Rows"
-        " that are not written yet can have other values."
+        " not written yet can have other values."
     )
     assert_refused(tmp_path, lambda: table.write(rows((1, MAX), (1, 2), (1, 0))), text)
     table.write(rows((1, MAX), (1, 0)))
